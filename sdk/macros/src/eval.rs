@@ -1,0 +1,82 @@
+//! `#[eval]`
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::Parser;
+use syn::{ItemFn, LitStr, Result, meta};
+
+use crate::function::{Argument, arguments, required_documentation};
+
+pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<TokenStream> {
+    let mut name = None;
+    let parser = meta::parser(|meta| {
+        if !meta.path.is_ident("name") {
+            return Err(meta.error("unknown option: `name` is known"));
+        }
+        name = Some(meta.value()?.parse::<LitStr>()?.value());
+        Ok(())
+    });
+    parser.parse2(tokens)?;
+    let mut function: ItemFn = syn::parse2(function)?;
+    let description = required_documentation(&function, "strategy")?;
+    let arguments = arguments(&mut function)?;
+    let ident = &function.sig.ident;
+    let visibility = &function.vis;
+    let name = name.unwrap_or_else(|| ident.to_string());
+
+    let mut parameters = 0;
+    let mut schema = quote!(None);
+    let mut passed = Vec::new();
+    for argument in &arguments {
+        passed.push(match argument {
+            Argument::Context => quote!(&context),
+            Argument::Parameter(parameter) => {
+                parameters += 1;
+                match parameters {
+                    1 => quote!(::tenon_sdk::__private::parse_arguments("subject", subject)?),
+                    2 => {
+                        let kind = &parameter.kind;
+                        schema = quote!(Some(::tenon_sdk::__private::schema::<#kind>()));
+                        quote!(::tenon_sdk::__private::parse_arguments("options", options)?)
+                    }
+                    _ => {
+                        return Err(syn::Error::new_spanned(
+                            &parameter.name,
+                            "a strategy takes the subject, its options, and `&Context`",
+                        ));
+                    }
+                }
+            }
+        });
+    }
+
+    Ok(quote! {
+        #function
+
+        #[doc(hidden)]
+        #[allow(non_camel_case_types)]
+        #visibility struct #ident {}
+
+        impl ::tenon_sdk::eval::Eval for #ident {
+            const NAME: &'static str = #name;
+
+            fn definition() -> ::tenon_sdk::__private::EvalDefinition {
+                ::tenon_sdk::__private::EvalDefinition {
+                    name: Self::NAME.to_string(),
+                    description: #description.to_string(),
+                    options_schema: #schema,
+                }
+            }
+
+            #[allow(unused_variables)]
+            async fn evaluate(
+                subject: &str,
+                options: &str,
+                context: ::tenon_sdk::Context,
+            ) -> Result<::tenon_sdk::eval::Evaluation, ::tenon_sdk::Failure> {
+                let evaluation = self::#ident(#(#passed),*).await;
+                ::tenon_sdk::__private::IntoResult::into_result(evaluation)
+            }
+        }
+    })
+}

@@ -1,0 +1,226 @@
+//! `plugin!`
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Ident, Path, Result, Token, bracketed};
+
+#[derive(Default)]
+struct Parts {
+    tools: Vec<Path>,
+    hooks: Vec<Path>,
+    evals: Vec<Path>,
+    provider: Option<Path>,
+    streams: bool,
+}
+
+impl Parse for Parts {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut parts = Self::default();
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            input.parse::<Token![:]>()?;
+            match key.to_string().as_str() {
+                "tools" => parts.tools = list(input)?,
+                "hooks" => parts.hooks = list(input)?,
+                "evals" => parts.evals = list(input)?,
+                "provider" => parts.provider = Some(input.parse()?),
+                "streaming_provider" => {
+                    parts.provider = Some(input.parse()?);
+                    parts.streams = true;
+                }
+                _ => {
+                    return Err(syn::Error::new(
+                        key.span(),
+                        "unknown part: `tools`, `hooks`, `evals`, `provider` and \
+                         `streaming_provider` are known",
+                    ));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(parts)
+    }
+}
+
+fn list(input: ParseStream<'_>) -> Result<Vec<Path>> {
+    let content;
+    bracketed!(content in input);
+    Ok(Punctuated::<Path, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+}
+
+pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
+    let parts: Parts = syn::parse2(tokens)?;
+    let lifecycle = lifecycle(&parts);
+    let tools = (!parts.tools.is_empty()).then(|| tools(&parts.tools));
+    let hooks = (!parts.hooks.is_empty()).then(|| hooks(&parts.hooks));
+    let evals = (!parts.evals.is_empty()).then(|| evals(&parts.evals));
+    let provider = parts.provider.as_ref().map(|path| provider(path, parts.streams));
+    Ok(quote! {
+        const _: () = {
+            use ::tenon_sdk::__private as private;
+            use ::tenon_sdk::__private::bindings;
+            use ::tenon_sdk::__private::types;
+
+            struct Plugin;
+            #lifecycle
+            #tools
+            #hooks
+            #evals
+            #provider
+        };
+    })
+}
+
+fn lifecycle(parts: &Parts) -> TokenStream {
+    let Parts { tools, hooks, evals, provider, .. } = parts;
+    let provider = provider.iter();
+    quote! {
+        use bindings::plugin::exports::tenon::plugin::plugin as lifecycle;
+
+        impl lifecycle::Guest for Plugin {
+            async fn register() -> Result<lifecycle::Registration, types::Error> {
+                let mut hooks = Vec::new();
+                #(for point in <#hooks as ::tenon_sdk::hook::Hook>::points() {
+                    if !hooks.contains(&point) {
+                        hooks.push(point);
+                    }
+                })*
+                Ok(lifecycle::Registration {
+                    identity: lifecycle::Identity {
+                        name: env!("CARGO_PKG_NAME").to_string(),
+                        version: env!("CARGO_PKG_VERSION").to_string(),
+                        description: env!("CARGO_PKG_DESCRIPTION").to_string(),
+                    },
+                    tools: vec![#(<#tools as ::tenon_sdk::tool::Tool>::definition()),*],
+                    hooks,
+                    providers: vec![#(lifecycle::ProviderDefinition {
+                        name: <#provider as ::tenon_sdk::provider::Provider>::NAME.to_string(),
+                        description: <#provider as ::tenon_sdk::provider::Provider>::DESCRIPTION.to_string(),
+                    }),*],
+                    evals: vec![#(<#evals as ::tenon_sdk::eval::Eval>::definition()),*],
+                    resources: false,
+                    prompts: false,
+                })
+            }
+
+            async fn shutdown() {}
+        }
+        ::tenon_sdk::bindings::plugin::export_plugin!(Plugin with_types_in ::tenon_sdk::bindings::plugin);
+    }
+}
+
+fn tools(tools: &[Path]) -> TokenStream {
+    quote! {
+        use bindings::tool_handler::exports::tenon::plugin::tool_handler;
+
+        impl tool_handler::Guest for Plugin {
+            async fn call(
+                name: String,
+                arguments: String,
+                context: types::CallContext,
+            ) -> Result<types::ToolResult, types::Error> {
+                #(if name == <#tools as ::tenon_sdk::tool::Tool>::NAME {
+                    return ::tenon_sdk::tool::serve::<#tools>(arguments, context.into()).await;
+                })*
+                Err(private::unknown("tool", &name))
+            }
+
+            async fn cancel(_call_id: String) {}
+        }
+        ::tenon_sdk::bindings::tool_handler::export_tool_handler!(Plugin with_types_in ::tenon_sdk::bindings::tool_handler);
+    }
+}
+
+fn hooks(hooks: &[Path]) -> TokenStream {
+    quote! {
+        use bindings::hook_handler::exports::tenon::plugin::hook_handler;
+
+        impl hook_handler::Guest for Plugin {
+            async fn handle(event: hook_handler::Event) -> Result<hook_handler::Outcome, types::Error> {
+                let mut context = event.context;
+                let mut outcome = hook_handler::Outcome::Continue;
+                #(if !matches!(outcome, hook_handler::Outcome::Veto(_))
+                    && <#hooks as ::tenon_sdk::hook::Hook>::points().contains(&event.point)
+                {
+                    let next = <#hooks as ::tenon_sdk::hook::Hook>::handle(
+                        &event.point,
+                        &context,
+                        event.call.clone().into(),
+                    )
+                    .await
+                    .map_err(::tenon_sdk::Failure::into_error)?;
+                    outcome = ::tenon_sdk::hook::fold(&mut context, outcome, next);
+                })*
+                Ok(outcome)
+            }
+        }
+        ::tenon_sdk::bindings::hook_handler::export_hook_handler!(Plugin with_types_in ::tenon_sdk::bindings::hook_handler);
+    }
+}
+
+fn evals(evals: &[Path]) -> TokenStream {
+    quote! {
+        use bindings::eval_handler::exports::tenon::plugin::eval_handler;
+
+        impl eval_handler::Guest for Plugin {
+            async fn evaluate(
+                strategy: String,
+                subject: String,
+                options: String,
+                context: types::CallContext,
+            ) -> Result<eval_handler::Evaluation, types::Error> {
+                #(if strategy == <#evals as ::tenon_sdk::eval::Eval>::NAME {
+                    return <#evals as ::tenon_sdk::eval::Eval>::evaluate(&subject, &options, context.into())
+                        .await
+                        .map_err(::tenon_sdk::Failure::into_error);
+                })*
+                Err(private::unknown("strategy", &strategy))
+            }
+        }
+        ::tenon_sdk::bindings::eval_handler::export_eval_handler!(Plugin with_types_in ::tenon_sdk::bindings::eval_handler);
+    }
+}
+
+fn provider(provider: &Path, streams: bool) -> TokenStream {
+    let stream = streams.then(|| {
+        quote! {
+            use bindings::provider_stream::exports::tenon::plugin::provider_stream;
+
+            impl provider_stream::Guest for Plugin {
+                async fn stream(
+                    request: ::tenon_sdk::provider::CompletionRequest,
+                    context: types::CallContext,
+                ) -> Result<::tenon_sdk::provider::Answer, types::Error> {
+                    ::tenon_sdk::provider::serve::<#provider>(request, context.into())
+                }
+            }
+            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(Plugin with_types_in ::tenon_sdk::bindings::provider_stream);
+        }
+    });
+    quote! {
+        use bindings::provider_handler::exports::tenon::plugin::provider_handler;
+
+        impl provider_handler::Guest for Plugin {
+            async fn models() -> Result<Vec<::tenon_sdk::provider::ModelInfo>, types::Error> {
+                <#provider as ::tenon_sdk::provider::Provider>::models()
+                    .await
+                    .map_err(::tenon_sdk::Failure::into_error)
+            }
+
+            async fn complete(
+                request: ::tenon_sdk::provider::CompletionRequest,
+                context: types::CallContext,
+            ) -> Result<::tenon_sdk::provider::Completion, types::Error> {
+                <#provider as ::tenon_sdk::provider::Provider>::complete(request, context.into())
+                    .await
+                    .map_err(::tenon_sdk::Failure::into_error)
+            }
+        }
+        ::tenon_sdk::bindings::provider_handler::export_provider_handler!(Plugin with_types_in ::tenon_sdk::bindings::provider_handler);
+        #stream
+    }
+}

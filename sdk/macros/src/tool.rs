@@ -1,0 +1,155 @@
+//! `#[tool]`
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::parse::Parser;
+use syn::{Ident, ItemFn, LitBool, LitStr, Result, Token, meta};
+
+use crate::function::{Argument, arguments, required_documentation, returned};
+
+#[derive(Default)]
+struct Options {
+    name: Option<String>,
+    title: Option<String>,
+    capabilities: Vec<LitStr>,
+    hints: Vec<(&'static str, bool)>,
+}
+
+/// The hints of `tool-annotations`, by the names of their fields.
+const HINTS: [&str; 4] = ["read_only", "destructive", "idempotent", "open_world"];
+
+fn options(tokens: TokenStream) -> Result<Options> {
+    let mut options = Options::default();
+    let parser = meta::parser(|meta| {
+        if meta.path.is_ident("name") {
+            options.name = Some(meta.value()?.parse::<LitStr>()?.value());
+        } else if meta.path.is_ident("title") {
+            options.title = Some(meta.value()?.parse::<LitStr>()?.value());
+        } else if meta.path.is_ident("capabilities") {
+            let content;
+            syn::parenthesized!(content in meta.input);
+            let list = content.parse_terminated(<LitStr as syn::parse::Parse>::parse, Token![,])?;
+            options.capabilities.extend(list);
+        } else if let Some(hint) = HINTS.into_iter().find(|hint| meta.path.is_ident(hint)) {
+            let value = match meta.input.peek(Token![=]) {
+                true => meta.value()?.parse::<LitBool>()?.value,
+                false => true,
+            };
+            options.hints.push((hint, value));
+        } else {
+            return Err(meta.error(
+                "unknown option: `name`, `title`, `capabilities`, `read_only`, `destructive`, \
+                 `idempotent` and `open_world` are known",
+            ));
+        }
+        Ok(())
+    });
+    parser.parse2(tokens)?;
+    Ok(options)
+}
+
+pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<TokenStream> {
+    let options = options(tokens)?;
+    let mut function: ItemFn = syn::parse2(function)?;
+    let description = required_documentation(&function, "tool")?;
+    let arguments = arguments(&mut function)?;
+
+    let ident = &function.sig.ident;
+    let visibility = &function.vis;
+    let name = options.name.unwrap_or_else(|| ident.to_string());
+    let title = optional(options.title.as_deref());
+    let capabilities = &options.capabilities;
+    let hints = HINTS.map(|hint| {
+        let field = format_ident!("{hint}");
+        let value = options.hints.iter().find(|(name, _)| *name == hint).map(|(_, value)| *value);
+        let value = optional(value);
+        quote!(#field: #value)
+    });
+    let output = returned(&function);
+
+    let holder = format_ident!("__{ident}_arguments");
+    let fields = arguments.iter().filter_map(|argument| match argument {
+        Argument::Context => None,
+        Argument::Parameter(parameter) => {
+            let (attributes, name, kind) = (&parameter.attributes, &parameter.name, &parameter.kind);
+            Some(quote!(#(#attributes)* #name: #kind))
+        }
+    });
+    let passed = arguments.iter().map(|argument| match argument {
+        Argument::Context => quote!(&context),
+        Argument::Parameter(parameter) => {
+            let name: &Ident = &parameter.name;
+            quote!(arguments.#name)
+        }
+    });
+
+    Ok(quote! {
+        #function
+
+        #[doc(hidden)]
+        #[allow(non_camel_case_types)]
+        #visibility struct #ident {}
+
+        const _: () = {
+            #[derive(::tenon_sdk::serde::Deserialize, ::tenon_sdk::schemars::JsonSchema)]
+            #[serde(crate = "::tenon_sdk::serde")]
+            #[schemars(crate = "::tenon_sdk::schemars")]
+            #[allow(non_camel_case_types)]
+            struct #holder { #(#fields),* }
+
+            impl ::tenon_sdk::tool::Tool for #ident {
+                const NAME: &'static str = #name;
+
+                fn definition() -> ::tenon_sdk::__private::types::ToolDefinition {
+                    ::tenon_sdk::__private::types::ToolDefinition {
+                        name: Self::NAME.to_string(),
+                        title: #title.map(str::to_string),
+                        description: #description.to_string(),
+                        input_schema: ::tenon_sdk::__private::schema::<#holder>(),
+                        output_schema: <#output as ::tenon_sdk::tool::IntoToolResult>::output_schema(),
+                        annotations: ::tenon_sdk::__private::types::ToolAnnotations { #(#hints),* },
+                        capabilities: vec![#(#capabilities.to_string()),*],
+                        extra: None,
+                    }
+                }
+
+                #[allow(unused_variables)]
+                async fn call(
+                    arguments: String,
+                    context: ::tenon_sdk::Context,
+                ) -> Result<::tenon_sdk::ToolResult, ::tenon_sdk::Failure> {
+                    let arguments: #holder =
+                        ::tenon_sdk::__private::parse_arguments("arguments", &arguments)?;
+                    ::tenon_sdk::tool::IntoToolResult::into_tool_result(
+                        self::#ident(#(#passed),*).await,
+                    )
+                }
+            }
+        };
+    })
+}
+
+/// An `Option` as an expression. The type is spelt out for an empty one.
+fn optional<T: quote::ToTokens + Hinted>(value: Option<T>) -> TokenStream {
+    let kind = T::kind();
+    match value {
+        Some(value) => quote!(Some(#value)),
+        None => quote!(None::<#kind>),
+    }
+}
+
+trait Hinted {
+    fn kind() -> TokenStream;
+}
+
+impl Hinted for &str {
+    fn kind() -> TokenStream {
+        quote!(&str)
+    }
+}
+
+impl Hinted for bool {
+    fn kind() -> TokenStream {
+        quote!(bool)
+    }
+}

@@ -1,0 +1,115 @@
+//! What a tool answers.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use crate::bindings::base::tenon::plugin::types::ToolResult;
+use crate::bindings::base::tenon::plugin::types::{self, ContentBlock};
+
+/// One piece of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Content(ContentBlock);
+
+impl Content {
+    /// Plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::plain(types::Content::Text(text.into()))
+    }
+
+    /// An image of a media type such as `image/png`.
+    pub fn image(data: Vec<u8>, mime_type: impl Into<String>) -> Self {
+        Self::plain(types::Content::Image(types::Media { data, mime_type: mime_type.into() }))
+    }
+
+    /// A sound of a media type such as `audio/wav`.
+    pub fn audio(data: Vec<u8>, mime_type: impl Into<String>) -> Self {
+        Self::plain(types::Content::Audio(types::Media { data, mime_type: mime_type.into() }))
+    }
+
+    fn plain(body: types::Content) -> Self {
+        Self(ContentBlock { body, extra: None })
+    }
+}
+
+impl From<Content> for ContentBlock {
+    fn from(content: Content) -> Self {
+        content.0
+    }
+}
+
+/// A typed answer: structured content whose schema is `T`'s, and the same as
+/// JSON text for readers that know only text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Json<T>(pub T);
+
+/// What a tool's function may return. The macro asks for it.
+#[doc(hidden)]
+pub trait IntoToolResult {
+    fn output_schema() -> Option<String> {
+        None
+    }
+
+    fn into_tool_result(self) -> crate::Result<ToolResult>;
+}
+
+fn answer(content: Vec<ContentBlock>) -> ToolResult {
+    ToolResult { content, structured: None, is_error: false, extra: None }
+}
+
+impl IntoToolResult for ToolResult {
+    fn into_tool_result(self) -> crate::Result<ToolResult> {
+        Ok(self)
+    }
+}
+
+impl IntoToolResult for String {
+    fn into_tool_result(self) -> crate::Result<ToolResult> {
+        Ok(answer(vec![Content::text(self).into()]))
+    }
+}
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> crate::Result<ToolResult> {
+        Ok(answer(Vec::new()))
+    }
+}
+
+impl IntoToolResult for Content {
+    fn into_tool_result(self) -> crate::Result<ToolResult> {
+        Ok(answer(vec![self.into()]))
+    }
+}
+
+impl IntoToolResult for Vec<Content> {
+    fn into_tool_result(self) -> crate::Result<ToolResult> {
+        Ok(answer(self.into_iter().map(Into::into).collect()))
+    }
+}
+
+impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
+    fn output_schema() -> Option<String> {
+        Some(crate::__private::schema::<T>())
+    }
+
+    fn into_tool_result(self) -> crate::Result<ToolResult> {
+        let text = serde_json::to_string(&self.0)?;
+        let mut result = answer(vec![Content::text(text.clone()).into()]);
+        result.structured = Some(text);
+        Ok(result)
+    }
+}
+
+impl<T: IntoToolResult> IntoToolResult for crate::Result<T> {
+    fn output_schema() -> Option<String> {
+        T::output_schema()
+    }
+
+    fn into_tool_result(self) -> crate::Result<ToolResult> {
+        self?.into_tool_result()
+    }
+}
+
+/// What the model reads of a failure that it may be able to mend.
+pub(crate) fn error_result(message: String) -> ToolResult {
+    ToolResult { is_error: true, ..answer(vec![Content::text(message).into()]) }
+}

@@ -1,0 +1,75 @@
+//! What stands behind [`#[eval]`](macro@crate::eval).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::bindings::eval_handler::exports::tenon::plugin::eval_handler as wit;
+use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
+use crate::{Context, Failure};
+pub use wit::{Evaluation, Finding, Verdict};
+
+/// What is judged, as most strategies need it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Subject {
+    /// What was produced.
+    pub output: Value,
+    /// What it was produced from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// What should have been produced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Value>,
+    /// What else the caller passed.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+impl Subject {
+    /// The output as text: a string as it is, anything else as JSON.
+    pub fn output_text(&self) -> String {
+        match &self.output {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// A finding that passed or failed, without degrees.
+pub fn finding(criterion: impl Into<String>, passed: bool, reason: impl Into<String>) -> Finding {
+    Finding {
+        criterion: criterion.into(),
+        verdict: if passed { Verdict::Pass } else { Verdict::Fail },
+        score: None,
+        reason: reason.into(),
+    }
+}
+
+/// Sums findings up: the score is the share that passed, and the verdict is
+/// "pass" when all did. Without findings it is inconclusive.
+pub fn summarize(findings: Vec<Finding>) -> Evaluation {
+    let passed = findings.iter().filter(|finding| finding.verdict == Verdict::Pass).count();
+    let verdict = match findings.len() {
+        0 => Verdict::Inconclusive,
+        all if all == passed => Verdict::Pass,
+        _ => Verdict::Fail,
+    };
+    let score = if findings.is_empty() { 0.0 } else { passed as f64 / findings.len() as f64 };
+    Evaluation { score, verdict, findings, extra: None }
+}
+
+/// A strategy. The attribute implements it.
+pub trait Eval {
+    /// The name by which the host asks for it.
+    const NAME: &'static str;
+
+    /// How the host lists the strategy.
+    fn definition() -> EvalDefinition;
+
+    /// Judges a subject; both arguments are JSON objects.
+    fn evaluate(
+        subject: &str,
+        options: &str,
+        context: Context,
+    ) -> impl Future<Output = Result<Evaluation, Failure>>;
+}

@@ -1,0 +1,67 @@
+//! Write Tenon plugins in Rust.
+//!
+//! A plugin is a handful of annotated functions and one [`plugin!`] that names
+//! them. Built with `cargo build --target wasm32-wasip2` it is a component that
+//! any Tenon host loads.
+//!
+//! ```
+//! use tenon_sdk::{Result, plugin, tool};
+//!
+//! /// Greets somebody.
+//! #[tool]
+//! async fn greet(
+//!     /// Whom to greet.
+//!     name: String,
+//! ) -> Result<String> {
+//!     Ok(format!("Hello, {name}!"))
+//! }
+//!
+//! plugin!(tools: [greet]);
+//! # fn main() {}
+//! ```
+//!
+//! The function stays a plain function: tests call it natively. Its name, its
+//! doc comment and the types of its parameters become the tool's name, description and
+//! JSON Schema. [`hook`](macro@hook) and [`eval`](macro@eval) work alike; language-model
+//! providers implement [`provider::Provider`].
+//!
+//! Instances of a plugin come and go, so what it must know it reads from
+//! [`config`](mod@config), and nothing it keeps in a `static` is sure to be there for the next call.
+
+pub mod bindings;
+pub mod config;
+mod content;
+mod context;
+mod error;
+pub mod eval;
+pub mod hook;
+pub mod log;
+pub mod provider;
+pub mod tool;
+
+pub use content::{Content, Json, ToolResult};
+pub use context::Context;
+pub use error::{Error, Failure, Result};
+pub use tenon_sdk_macros::{eval, hook, plugin, tool};
+
+
+pub use schemars::{self, JsonSchema};
+pub use serde::{self, Deserialize, Serialize};
+pub use serde_json::{self, Value, json};
+
+/// What the macros' expansions refer to. Not part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::bindings;
+    pub use crate::bindings::base::tenon::plugin::types;
+    pub use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler::Outcome;
+    pub use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
+    pub use crate::error::{IntoResult, parse_arguments, unknown};
+
+    /// The JSON Schema of `T`, without the title that only repeats a Rust name.
+    pub fn schema<T: schemars::JsonSchema>() -> String {
+        let mut schema = schemars::schema_for!(T);
+        schema.remove("title");
+        schema.as_value().to_string()
+    }
+}

@@ -1,0 +1,32 @@
+//! What stands behind [`#[tool]`](macro@crate::tool).
+
+use crate::bindings::base::tenon::plugin::types::{Error, ToolDefinition, ToolResult};
+pub use crate::content::IntoToolResult;
+use crate::content::error_result;
+use crate::{Context, Failure};
+
+/// A tool. The attribute implements it; by hand it serves tools whose schema is
+/// only known at run time.
+pub trait Tool {
+    /// The name by which the host calls it.
+    const NAME: &'static str;
+
+    /// How the host lists the tool.
+    fn definition() -> ToolDefinition;
+
+    /// Serves a call with arguments in JSON.
+    fn call(
+        arguments: String,
+        context: Context,
+    ) -> impl Future<Output = Result<ToolResult, Failure>>;
+}
+
+/// Serves a call, and shows the model a failure that it may be able to mend.
+#[doc(hidden)]
+pub async fn serve<T: Tool>(arguments: String, context: Context) -> Result<ToolResult, Error> {
+    match T::call(arguments, context).await {
+        Ok(result) => Ok(result),
+        Err(Failure::Message(message)) => Ok(error_result(message)),
+        Err(Failure::Error(error)) => Err(error),
+    }
+}
