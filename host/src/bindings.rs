@@ -1,3 +1,13 @@
+//! The package `tenon:plugin`, generated for the host, under the names that
+//! the rest of this crate and embedders use.
+//!
+//! One world holds every interface, so that each type exists once, whichever
+//! kind of plugin it comes from. Which of the exports a component has is found out from its
+//! type; see `runtime::wasm`.
+
+#![allow(missing_docs, unreachable_pub, unused_qualifications, unused_variables)]
+#![allow(clippy::all, rustdoc::all, unused_doc_comments)]
+
 wasmtime::component::bindgen!({
     path: "../wit",
     inline: "
@@ -14,3 +24,12 @@ wasmtime::component::bindgen!({
     imports: { default: trappable },
     exports: { default: async | store },
 });
+
+pub use exports::tenon::plugin::{
+    eval_handler, hook_handler, plugin as lifecycle, prompts, provider_handler, provider_stream,
+    resources, tool_handler,
+};
+pub use tenon::plugin::{config, log, model, notify, stdio_child, types};
+
+/// The version of the package that this host speaks.
+pub const PACKAGE_VERSION: &str = "0.1.0";

@@ -1,1 +1,6 @@
+//! host
 pub mod bindings;
+pub mod capability;
+mod child;
+pub mod limits;
+pub mod runtime;

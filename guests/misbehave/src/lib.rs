@@ -1,0 +1,1 @@
+//! A plugin that goes wrong in the way its caller asks for.

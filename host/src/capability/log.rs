@@ -1,0 +1,127 @@
+//! `log`: a plugin's words for the operator, through `tracing`, at a bounded
+//! rate and length.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use wasmtime::component::Linker;
+
+use super::Host;
+use crate::bindings::log::{self, Level};
+use crate::runtime::wasm::HostState;
+
+/// The messages that a plugin may write at once.
+const BURST: f64 = 500.0;
+
+/// The messages a second that it may write for long.
+const RATE: f64 = 100.0;
+
+/// The most bytes of a message, and of its fields together.
+const LENGTH: usize = 8 << 10;
+
+/// What is left of a plugin's allowance, over all of its instances.
+pub(crate) struct Allowance(Mutex<Bucket>);
+
+struct Bucket {
+    left: f64,
+    filled: Instant,
+    dropped: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self(Mutex::new(Bucket { left: BURST, filled: Instant::now(), dropped: 0 }))
+    }
+}
+
+impl Allowance {
+    /// Takes a message's worth. Gives how many were dropped before it, or nothing when this one must be.
+    fn take(&self, now: Instant) -> Option<u64> {
+        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();
+        bucket.left = (bucket.left + passed * RATE).min(BURST);
+        bucket.filled = now;
+        if bucket.left < 1.0 {
+            bucket.dropped += 1;
+            return None;
+        }
+        bucket.left -= 1.0;
+        Some(std::mem::take(&mut bucket.dropped))
+    }
+}
+
+/// Writes a plugin's message, if its allowance lasts.
+pub(crate) fn write(
+    plugin: &str,
+    allowance: &Allowance,
+    level: Level,
+    message: &str,
+    fields: &[(String, String)],
+) {
+    let Some(dropped) = allowance.take(Instant::now()) else { return };
+    if dropped > 0 {
+        tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
+    }
+    let message = cut(message, LENGTH);
+    let mut shown = String::new();
+    for (key, value) in fields {
+        if shown.len() >= LENGTH {
+            break;
+        }
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        shown.push_str(&format!("{key}={:?}", cut(value, LENGTH)));
+    }
+    match level {
+        Level::Trace => tracing::trace!(plugin, fields = shown, "{message}"),
+        Level::Debug => tracing::debug!(plugin, fields = shown, "{message}"),
+        Level::Info => tracing::info!(plugin, fields = shown, "{message}"),
+        Level::Warn => tracing::warn!(plugin, fields = shown, "{message}"),
+        Level::Error => tracing::error!(plugin, fields = shown, "{message}"),
+    }
+}
+
+/// The beginning of a text, cut between characters.
+fn cut(text: &str, most: usize) -> &str {
+    match text.len() <= most {
+        true => text,
+        false => &text[..text.floor_char_boundary(most)],
+    }
+}
+
+pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    log::add_to_linker::<_, Host>(linker, |state| state)
+}
+
+impl log::Host for HostState {
+    fn write(
+        &mut self,
+        level: Level,
+        message: String,
+        fields: Vec<(String, String)>,
+    ) -> wasmtime::Result<()> {
+        write(&self.setting.id, &self.setting.log, level, &message, &fields);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_flood_is_dropped_and_counted() {
+        let allowance = Allowance::default();
+        let now = Instant::now();
+        let written = (0..BURST as usize + 7).filter(|_| allowance.take(now).is_some()).count();
+        assert_eq!(written, BURST as usize);
+        assert_eq!(allowance.take(now + Duration::from_secs(1)), Some(7));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(cut("aé", 3), "aé");
+    }
+}

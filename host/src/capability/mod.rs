@@ -1,0 +1,228 @@
+//! What the host can lend to a plugin: one file for each capability, one row
+//! in [`CAPABILITIES`].
+//!
+//! A row says which imports the capability stands for, who gets it, and how it is linked. Linker
+//! set-up, refusals, `inspect` and `doctor` read the table and nothing else. What is not granted
+//! is not linked, and the default is nothing.
+
+pub(crate) mod config;
+pub(crate) mod log;
+pub(crate) mod notify;
+mod stdio_child;
+mod wasi;
+
+use wasmtime::component::{Component, Linker};
+
+use crate::runtime::wasm::HostState;
+
+/// One capability.
+pub struct Capability {
+    /// Its name; for one that is lent on request, the key of the manifest's `[capabilities]`.
+    pub name: &'static str,
+    /// The imports it stands for: packages (`wasi:http`) and interfaces (`tenon:plugin/log`), without versions.
+    pub imports: &'static [&'static str],
+    /// Who gets it.
+    pub lent: Lent,
+    /// Puts it into a linker; absent for one that this host does not lend yet.
+    link: Option<fn(&mut Linker<HostState>) -> wasmtime::Result<()>>,
+}
+
+/// Who gets a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lent {
+    /// Every component. It reaches nothing outside of the host.
+    ToAll,
+    /// Every component but the bridge, which needs nothing of the kind.
+    ToPlugins,
+    /// The bridge to an MCP server, and no other component.
+    ToBridge,
+    /// Plugins whose manifest requests it and whose user approved. The text is an example of the
+    /// line that requests it.
+    OnRequest(&'static str),
+}
+
+/// Who a component is, as far as lending goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Borrower {
+    Plugin,
+    Bridge,
+}
+
+/// All capabilities that the host knows.
+pub static CAPABILITIES: &[Capability] = &[
+    Capability {
+        name: "log",
+        imports: &["tenon:plugin/log"],
+        lent: Lent::ToAll,
+        link: Some(log::link),
+    },
+    Capability {
+        name: "config",
+        imports: &["tenon:plugin/config"],
+        lent: Lent::ToAll,
+        link: Some(config::link),
+    },
+    Capability {
+        name: "notify",
+        imports: &["tenon:plugin/notify"],
+        lent: Lent::ToAll,
+        link: Some(notify::link),
+    },
+    Capability {
+        name: "wasi",
+        imports: wasi::IMPORTS,
+        lent: Lent::ToPlugins,
+        link: Some(wasi::link),
+    },
+    Capability {
+        name: "stdio-child",
+        imports: &["tenon:plugin/stdio-child"],
+        lent: Lent::ToBridge,
+        link: Some(stdio_child::link),
+    },
+    on_request("filesystem", &[], r#"filesystem = ["read:~/notes/**"]"#),
+    on_request("network", &["wasi:http"], r#"network = ["https://api.example.com/*"]"#),
+    on_request("environment", &[], r#"environment = ["LANG"]"#),
+    on_request("secrets", &[], r#"secrets = ["api-key"]"#),
+    on_request("services", &["tenon:plugin/services"], r#"services = ["send-message"]"#),
+    on_request("providers", &["tenon:plugin/inference"], r#"providers = ["*"]"#),
+    on_request("tools", &["tenon:plugin/tools"], r#"tools = ["*"]"#),
+];
+
+/// The row of a capability that manifests can request and this host does not lend yet.
+const fn on_request(
+    name: &'static str,
+    imports: &'static [&'static str],
+    line: &'static str,
+) -> Capability {
+    Capability { name, imports, lent: Lent::OnRequest(line), link: None }
+}
+
+impl Capability {
+    /// The capability of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        CAPABILITIES.iter().find(|capability| capability.name == name)
+    }
+
+    /// The capability that an import such as `wasi:http/types@0.2.4` belongs to.
+    pub fn of_import(import: &str) -> Option<&'static Self> {
+        let interface = import.split('@').next().unwrap_or(import);
+        let package = interface.split('/').next().unwrap_or(interface);
+        { CAPABILITIES.iter() }.find(|capability| {
+            capability.imports.iter().any(|name| *name == interface || *name == package)
+        })
+    }
+
+    fn is_lent_to(&self, borrower: Borrower) -> bool {
+        match self.lent {
+            Lent::ToAll => true,
+            Lent::ToPlugins => borrower == Borrower::Plugin,
+            Lent::ToBridge => borrower == Borrower::Bridge,
+            Lent::OnRequest(_) => false,
+        }
+    }
+}
+
+/// An import that a component cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// It needs a capability that is not granted.
+    #[error("it imports {import}, and the capability `{capability}` is not granted")]
+    NotGranted {
+        /// The import.
+        import: String,
+        /// The capability that it belongs to.
+        capability: &'static str,
+        /// The line of the manifest's `[capabilities]` that would request it, where one can.
+        request: Option<&'static str>,
+    },
+    /// The host has nothing of the kind.
+    #[error("it imports {0}, which this host does not have")]
+    Unknown(String),
+}
+
+/// Checks that a component imports nothing but what it gets.
+pub(crate) fn check_imports(
+    engine: &wasmtime::Engine,
+    component: &Component,
+    borrower: Borrower,
+) -> Result<(), ImportError> {
+    for (import, _) in component.component_type().imports(engine) {
+        if is_types_only(import) {
+            continue;
+        }
+        let Some(capability) = Capability::of_import(import) else {
+            return Err(ImportError::Unknown(import.to_string()));
+        };
+        if !capability.is_lent_to(borrower) {
+            let request = match capability.lent {
+                Lent::OnRequest(line) => Some(line),
+                Lent::ToAll | Lent::ToPlugins | Lent::ToBridge => None,
+            };
+            let import = import.to_string();
+            return Err(ImportError::NotGranted { import, capability: capability.name, request });
+        }
+    }
+    Ok(())
+}
+
+/// Interfaces of the contract without functions: they are imported for their types.
+fn is_types_only(import: &str) -> bool {
+    ["tenon:plugin/types@", "tenon:plugin/model@"].iter().any(|name| import.starts_with(name))
+}
+
+/// A linker with what a borrower gets.
+pub(crate) fn linker(
+    engine: &wasmtime::Engine,
+    borrower: Borrower,
+) -> wasmtime::Result<Linker<HostState>> {
+    let mut linker = Linker::new(engine);
+    for capability in CAPABILITIES {
+        if let Some(link) = capability.link
+            && capability.is_lent_to(borrower)
+        {
+            link(&mut linker)?;
+        }
+    }
+    Ok(linker)
+}
+
+/// Marks the interfaces that are implemented on [`HostState`] itself.
+pub(crate) struct Host;
+
+impl wasmtime::component::HasData for Host {
+    type Data<'a> = &'a mut HostState;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_is_found_by_its_package_or_interface_in_any_version() {
+        let check = |import, expected: Option<&str>| {
+            assert_eq!(Capability::of_import(import).map(|capability| capability.name), expected);
+        };
+        check("wasi:http/outgoing-handler@0.2.4", Some("network"));
+        check("wasi:cli/stdout@0.3.0", Some("wasi"));
+        check("tenon:plugin/services@0.1.0", Some("services"));
+        check("tenon:plugin/stdio-child@0.1.0", Some("stdio-child"));
+        check("wasi:nn/tensor", None);
+        check("tenon:plugin/servicesx", None);
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for (i, capability) in CAPABILITIES.iter().enumerate() {
+            assert!(CAPABILITIES[..i].iter().all(|other| other.name != capability.name));
+        }
+    }
+
+    #[test]
+    fn every_linker_is_free_of_conflicts() {
+        let engine = wasmtime::Engine::default();
+        for borrower in [Borrower::Plugin, Borrower::Bridge] {
+            linker(&engine, borrower).expect("each interface is linked once");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `stdio-child`: the bridge's one child, behind [`crate::child`].
+
+use std::time::Duration;
+use tokio::time::Instant;
+use wasmtime::component::{Accessor, Linker};
+
+use super::Host;
+use crate::bindings::stdio_child::{self, Event};
+use crate::bindings::types::Error;
+use crate::child::{Child, ChildSlot};
+use crate::runtime::wasm::HostState;
+
+pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    stdio_child::add_to_linker::<_, Host>(linker, |state| state)
+}
+
+/// A component that is linked with a child but was given none.
+#[derive(Debug, thiserror::Error)]
+#[error("this instance has no child")]
+struct NoChild;
+
+/// Reaches the slot of the child between two points of waiting.
+fn with<T, R>(
+    accessor: &Accessor<T, Host>,
+    act: impl FnOnce(&mut ChildSlot) -> R,
+) -> wasmtime::Result<R> {
+    accessor.with(|mut access| Ok(act(access.get().child.as_mut().ok_or(NoChild)?)))
+}
+
+impl<T> stdio_child::HostWithStore<T> for Host {
+    async fn start(accessor: &Accessor<T, Self>) -> wasmtime::Result<Result<(), Error>> {
+        if let Some(former) = with(accessor, ChildSlot::take)? {
+            former.stop().await;
+        }
+        let started = with(accessor, ChildSlot::start)?;
+        Ok(started.map_err(|error| error.into_contract()))
+    }
+
+    async fn write_line(
+        accessor: &Accessor<T, Self>,
+        line: Vec<u8>,
+    ) -> wasmtime::Result<Result<(), Error>> {
+        let Some(child) = with(accessor, |slot| slot.child())? else {
+            return Ok(Err(crate::child::unavailable("the server is not running")));
+        };
+        Ok(child.write_line(line).await)
+    }
+
+    async fn next_events(accessor: &Accessor<T, Self>) -> wasmtime::Result<Vec<Event>> {
+        loop {
+            let (child, timer, changed) = with(accessor, |slot| slot.watch())?;
+            tokio::select! {
+                events = next_events(child.as_deref()) => return Ok(events),
+                () = until(timer) => {
+                    with(accessor, ChildSlot::clear_timer)?;
+                    return Ok(vec![Event::Timer]);
+                }
+                () = changed.notified() => {}
+            }
+        }
+    }
+
+    async fn stop(accessor: &Accessor<T, Self>) -> wasmtime::Result<()> {
+        if let Some(child) = with(accessor, ChildSlot::take)? {
+            child.stop().await;
+        }
+        Ok(())
+    }
+}
+
+/// The events of a child, or nothing for ever.
+async fn next_events(child: Option<&Child>) -> Vec<Event> {
+    match child {
+        Some(child) => child.next_events().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(timer: Option<Instant>) {
+    match timer {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl stdio_child::Host for HostState {
+    fn stderr_tail(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.child.as_ref().ok_or(NoChild)?.stderr_tail())
+    }
+
+    fn set_timer(&mut self, at: u64) -> wasmtime::Result<()> {
+        self.child.as_mut().ok_or(NoChild)?.set_timer(Duration::from_millis(at));
+        Ok(())
+    }
+
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        let elapsed = self.child.as_ref().ok_or(NoChild)?.elapsed();
+        Ok(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,168 @@
+//! The lines of a child's standard output.
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::ChildStdout;
+
+use crate::bindings::stdio_child::{Event, OversizedLine};
+
+/// How much is read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// How much of a line that is too long is kept.
+const PREFIX: usize = 4 << 10;
+
+/// The most events that are given at a time.
+const BATCH: usize = 256;
+
+/// Cuts a stream into lines. Waiting may be given up and begun again at any
+/// point without losing a byte.
+pub(super) struct Lines<R = ChildStdout> {
+    reader: R,
+    cap: usize,
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line end.
+    searched: usize,
+    /// Of a line that is too long: its beginning, and how long it is so far.
+    oversized: Option<OversizedLine>,
+    closed: bool,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(reader: R, cap: usize) -> Self {
+        let buffer = BytesMut::new();
+        Self { reader, cap, buffer, searched: 0, oversized: None, closed: false, ended: false }
+    }
+
+    /// The next lines: all that are there, or else the first that comes. Empty at the end of the stream.
+    pub(super) async fn next(&mut self) -> Vec<Event> {
+        loop {
+            let events = self.cut();
+            if !events.is_empty() || self.closed {
+                return events;
+            }
+            self.buffer.reserve(CHUNK);
+            match self.reader.read_buf(&mut self.buffer).await {
+                Ok(0) | Err(_) => {
+                    self.closed = true;
+                    return self.last().into_iter().collect();
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Whether the end was reported.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Marks the end as reported.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Takes whole lines out of the buffer.
+    fn cut(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while events.len() < BATCH {
+            let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                self.drain_oversized();
+                break;
+            };
+            let line = self.buffer.split_to(self.searched + found);
+            self.buffer.advance(1);
+            self.searched = 0;
+            events.push(self.finish(&line));
+        }
+        events
+    }
+
+    /// The event for a line whose end was found.
+    fn finish(&mut self, line: &[u8]) -> Event {
+        match self.oversized.take() {
+            Some(mut oversized) => {
+                oversized.length += line.len() as u64;
+                Event::Oversized(oversized)
+            }
+            None if line.len() > self.cap => Event::Oversized(OversizedLine {
+                prefix: line[..line.len().min(PREFIX)].to_vec(),
+                length: line.len() as u64,
+            }),
+            None => Event::Line(line.strip_suffix(b"\r").unwrap_or(line).to_vec()),
+        }
+    }
+
+    /// Throws away what a line that is already too long has in the buffer.
+    fn drain_oversized(&mut self) {
+        if let Some(oversized) = &mut self.oversized {
+            oversized.length += self.buffer.len() as u64;
+        } else if self.buffer.len() > self.cap {
+            self.oversized = Some(OversizedLine {
+                prefix: self.buffer[..self.buffer.len().min(PREFIX)].to_vec(),
+                length: self.buffer.len() as u64,
+            });
+        } else {
+            return;
+        }
+        self.buffer.clear();
+        self.searched = 0;
+    }
+
+    /// What stood after the last line end.
+    fn last(&mut self) -> Option<Event> {
+        let rest = self.buffer.split();
+        self.searched = 0;
+        (!rest.is_empty() || self.oversized.is_some()).then(|| self.finish(&rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn all(input: &[u8], cap: usize) -> Vec<String> {
+        let mut lines = Lines::new(input, cap);
+        let mut seen = Vec::new();
+        loop {
+            let events = lines.next().await;
+            if events.is_empty() {
+                return seen;
+            }
+            seen.extend(events.into_iter().map(|event| match event {
+                Event::Line(line) => String::from_utf8(line).unwrap(),
+                Event::Oversized(OversizedLine { prefix, length }) => {
+                    format!("<{} of {length}>", String::from_utf8(prefix).unwrap())
+                }
+                other => format!("{other:?}"),
+            }));
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_end_with_or_without_a_carriage_return_and_at_the_end_of_the_stream() {
+        assert_eq!(all(b"one\r\n\ntwo\nthree", 100).await, ["one", "", "two", "three"]);
+        assert!(all(b"", 100).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_cap_is_reported_by_its_beginning_and_costs_no_other() {
+        assert_eq!(all(b"abcdef\nok\n", 5).await, ["<abcdef of 6>", "ok"]);
+        let long = vec![b'x'; 3 * CHUNK];
+        let input = [&long[..], b"\nok\n"].concat();
+        let seen = all(&input, CHUNK).await;
+        assert_eq!(seen[0], format!("<{} of {}>", "x".repeat(PREFIX), 3 * CHUNK));
+        assert_eq!(seen[1..], ["ok"]);
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_bounded_too() {
+        let long = vec![b'x'; 5 * CHUNK];
+        let mut lines = Lines::new(&long[..], CHUNK);
+        let events = lines.next().await;
+        assert!(matches!(&events[..], [Event::Oversized(line)] if line.length == 5 * CHUNK as u64));
+        assert!(lines.buffer.capacity() <= 4 * CHUNK);
+    }
+}

@@ -1,0 +1,304 @@
+//! Child processes that speak in lines: what stands behind the `stdio-child`
+//! import.
+//!
+//! The host owns the process: command, environment and folder, framing and caps, draining and
+//! killing. It knows nothing of what the lines mean. A child lives in a process [`group`] that does not
+//! outlive the host, whatever ends it.
+
+mod environment;
+mod group;
+mod lines;
+mod stderr;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, Command};
+use tokio::sync::{Mutex, Notify, SetOnce};
+use tokio::time::{Instant, timeout};
+
+pub use environment::base_environment;
+use group::{Group, Signal};
+use lines::Lines;
+use stderr::Tail;
+
+use crate::bindings::stdio_child::{Event, ExitStatus};
+use crate::bindings::types::{Error, Unavailability};
+
+/// How to run a child. The bridge can neither choose nor see any of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spec {
+    /// Who it belongs to, for the log.
+    pub(crate) plugin: Arc<str>,
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    /// The whole environment.
+    pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) folder: Option<PathBuf>,
+    /// The longest line that is passed on, in bytes.
+    pub(crate) line_cap: usize,
+    /// How long each step of [`Child::stop`] may take.
+    pub(crate) grace: Duration,
+}
+
+/// The most starts of one child in [`START_WINDOW`].
+const STARTS: usize = 5;
+
+/// See [`STARTS`].
+const START_WINDOW: Duration = Duration::from_secs(60);
+
+/// How long a process whose output has ended may take to end itself, before it counts as one
+/// that lives on.
+const EXIT_DELAY: Duration = Duration::from_millis(250);
+
+/// Why a child was not started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error("`{program}` cannot be started")]
+    Spawn { program: String, #[source] error: io::Error },
+    #[error("the server was started {STARTS} times within {} seconds and ended each time", START_WINDOW.as_secs())]
+    TooOften,
+}
+
+impl StartError {
+    /// The error as the bridge gets to see it.
+    pub(crate) fn into_contract(self) -> Error {
+        match &self {
+            Self::Spawn { error, .. } => unavailable(format!("{self}: {error}")),
+            Self::TooOften => unavailable(self.to_string()),
+        }
+    }
+}
+
+/// An error of the contract for what may work another time.
+pub(crate) fn unavailable(message: impl Into<String>) -> Error {
+    Error::Unavailable(Unavailability { message: message.into(), retry_after: None })
+}
+
+/// An instance's place for its one child, and its clock.
+pub(crate) struct ChildSlot {
+    spec: Arc<Spec>,
+    child: Option<Arc<Child>>,
+    /// What the child before this one, or this one, wrote to its standard error.
+    stderr: Arc<Tail>,
+    starts: VecDeque<Instant>,
+    began: Instant,
+    timer: Option<Instant>,
+    /// Wakes whoever waits for events when there is something else to wait for.
+    changed: Arc<Notify>,
+}
+
+impl ChildSlot {
+    pub(crate) fn new(spec: Arc<Spec>) -> Self {
+        Self {
+            stderr: Arc::new(Tail::new(spec.plugin.clone())),
+            spec,
+            child: None,
+            starts: VecDeque::new(),
+            began: Instant::now(),
+            timer: None,
+            changed: Arc::default(),
+        }
+    }
+
+    /// Starts the child, unless it was started too often of late.
+    pub(crate) fn start(&mut self) -> Result<(), StartError> {
+        let now = Instant::now();
+        while self.starts.front().is_some_and(|start| now - *start > START_WINDOW) {
+            self.starts.pop_front();
+        }
+        if self.starts.len() >= STARTS {
+            return Err(StartError::TooOften);
+        }
+        self.starts.push_back(now);
+        self.stderr = Arc::new(Tail::new(self.spec.plugin.clone()));
+        let child = Child::spawn(&self.spec, self.stderr.clone()).map_err(|error| {
+            StartError::Spawn { program: self.spec.program.display().to_string(), error }
+        })?;
+        self.child = Some(Arc::new(child));
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    pub(crate) fn child(&self) -> Option<Arc<Child>> {
+        self.child.clone()
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Arc<Child>> {
+        self.changed.notify_waiters();
+        self.child.take()
+    }
+
+    /// What to wait for: the child, the timer, and a change of either.
+    pub(crate) fn watch(&self) -> (Option<Arc<Child>>, Option<Instant>, Arc<Notify>) {
+        (self.child.clone(), self.timer, self.changed.clone())
+    }
+
+    pub(crate) fn set_timer(&mut self, at: Duration) {
+        let at = self.began + at;
+        let sooner = self.timer.is_none_or(|timer| at < timer);
+        self.timer = Some(at);
+        if sooner {
+            self.changed.notify_waiters();
+        }
+    }
+
+    pub(crate) fn clear_timer(&mut self) {
+        self.timer = None;
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn stderr_tail(&self) -> Vec<String> {
+        self.stderr.lines()
+    }
+}
+
+/// A running child. Dropping it kills it, with all of its group.
+pub(crate) struct Child {
+    grace: Duration,
+    input: Mutex<Input>,
+    lines: Mutex<Lines>,
+    exit: Arc<SetOnce<ExitStatus>>,
+    group: Group,
+}
+
+/// The standard input, and what a cancelled write has left over: half a line would garble the
+/// next.
+struct Input {
+    pipe: Option<ChildStdin>,
+    rest: VecDeque<u8>,
+}
+
+impl Child {
+    fn spawn(spec: &Spec, stderr: Arc<Tail>) -> io::Result<Self> {
+        let group = Group::new()?;
+        let mut command = Command::new(&spec.program);
+        command
+            .args(&spec.arguments)
+            .env_clear()
+            .envs(&spec.environment)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(folder) = &spec.folder {
+            command.current_dir(folder);
+        }
+        group.enclose(&mut command);
+        let mut process = command.spawn()?;
+        let pipe = process.stdin.take();
+        let output = process.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
+        if let Some(errors) = process.stderr.take() {
+            tokio::spawn(stderr::drain(errors, stderr));
+        }
+        let exit = Arc::new(SetOnce::new());
+        tokio::spawn({
+            let exit = exit.clone();
+            async move {
+                let status = process.wait().await;
+                let _ = exit.set(exit_status(status));
+            }
+        });
+        Ok(Self {
+            grace: spec.grace,
+            input: Mutex::new(Input { pipe, rest: VecDeque::new() }),
+            lines: Mutex::new(Lines::new(output, spec.line_cap)),
+            exit,
+            group,
+        })
+    }
+
+    /// Writes one line, after those before it.
+    pub(crate) async fn write_line(&self, mut line: Vec<u8>) -> Result<(), Error> {
+        if line.contains(&b'\n') {
+            return Err(Error::InvalidInput("the line has a line end in it".into()));
+        }
+        line.push(b'\n');
+        let mut input = self.input.lock().await;
+        let Input { pipe, rest } = &mut *input;
+        let Some(pipe) = pipe else {
+            return Err(unavailable("the server's standard input is closed"));
+        };
+        rest.extend(line);
+        while !rest.is_empty() {
+            let written = pipe
+                .write(rest.as_slices().0)
+                .await
+                .map_err(|error| unavailable(format!("the server does not read: {error}")))?;
+            rest.drain(..written);
+        }
+        Ok(())
+    }
+
+    /// Waits for events; at least one. After the last event it waits for ever.
+    pub(crate) async fn next_events(&self) -> Vec<Event> {
+        let mut lines = self.lines.lock().await;
+        if lines.ended() {
+            return std::future::pending().await;
+        }
+        let events = tokio::select! {
+            biased;
+            events = lines.next() => events,
+            // A grandchild may hold the pipe open: what is left to read is
+            // read, but not waited for long.
+            status = self.exit.wait() => match timeout(EXIT_DELAY, lines.next()).await {
+                Ok(events) if !events.is_empty() => events,
+                Ok(_) | Err(_) => {
+                    lines.end();
+                    return vec![Event::Exited(*status)];
+                }
+            },
+        };
+        if !events.is_empty() {
+            return events;
+        }
+        let status = timeout(EXIT_DELAY, self.exit.wait()).await;
+        lines.end();
+        vec![status.map_or(Event::Closed, |status| Event::Exited(*status))]
+    }
+
+    /// Ends the child: closes its input, then asks it to terminate, then kills its group, waiting
+    /// in between. Its output is drained meanwhile: a child that is blocked on a write sees no end
+    /// of its input.
+    pub(crate) async fn stop(&self) {
+        if let Ok(mut input) = self.input.try_lock() {
+            input.pipe = None;
+        }
+        let draining = async {
+            let mut lines = self.lines.lock().await;
+            while !lines.ended() && !lines.next().await.is_empty() {}
+            std::future::pending::<()>().await;
+        };
+        let ending = async {
+            for signal in [Signal::Terminate, Signal::Kill] {
+                if timeout(self.grace, self.exit.wait()).await.is_ok() {
+                    return;
+                }
+                self.group.signal(signal);
+            }
+            let _ = timeout(self.grace, self.exit.wait()).await;
+        };
+        tokio::select! {
+            () = draining => {}
+            () = ending => {}
+        }
+        self.group.signal(Signal::Kill);
+    }
+}
+
+fn exit_status(status: io::Result<std::process::ExitStatus>) -> ExitStatus {
+    let Ok(status) = status else { return ExitStatus { code: None, signal: None } };
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    ExitStatus { code: status.code(), signal }
+}

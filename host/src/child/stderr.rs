@@ -1,0 +1,82 @@
+//! The standard error of a child: always drained, shown in the log, and its
+//! last lines kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The lines that are kept.
+const LINES: usize = 20;
+
+/// The longest line that is kept whole, in bytes.
+const LINE: usize = 16 << 10;
+
+/// The last lines of a child.
+pub(super) struct Tail {
+    plugin: Arc<str>,
+    lines: Mutex<VecDeque<String>>,
+}
+
+impl Tail {
+    pub(super) fn new(plugin: Arc<str>) -> Self {
+        Self { plugin, lines: Mutex::default() }
+    }
+
+    /// The last lines, oldest first.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn push(&self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line).trim_end().to_string();
+        tracing::info!(plugin = &*self.plugin, "stderr: {line}");
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+/// Reads to the end, whatever comes.
+pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<Tail>) {
+    let mut chunk = vec![0; 8 << 10];
+    let mut line = Vec::new();
+    loop {
+        let read = match reader.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => read,
+        };
+        for piece in chunk[..read].split_inclusive(|&byte| byte == b'\n') {
+            let room = LINE - line.len();
+            line.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                tail.push(&line);
+                line.clear();
+            }
+        }
+    }
+    if !line.is_empty() {
+        tail.push(&line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_and_long_ones_cut() {
+        let mut input = Vec::new();
+        for i in 0..LINES + 5 {
+            input.extend_from_slice(format!("line {i}\n").as_bytes());
+        }
+        input.extend_from_slice(&vec![b'x'; 3 * LINE]);
+        let tail = Arc::new(Tail::new("test".into()));
+        drain(&input[..], tail.clone()).await;
+        let lines = tail.lines();
+        assert_eq!(lines.len(), LINES);
+        assert_eq!(lines[LINES - 2], format!("line {}", LINES + 4));
+        assert_eq!(lines[LINES - 1].len(), LINE);
+    }
+}

@@ -1,0 +1,78 @@
+//! What one plugin may use. Every limit is on by default.
+
+use std::time::Duration;
+
+/// The limits of one plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The most linear memory of one instance, in bytes.
+    pub memory: usize,
+    /// The most elements in one table.
+    pub table_elements: usize,
+    /// The most core instances, tables and memories of one instance, each.
+    pub instances: usize,
+    /// The most CPU time of one call without giving others a turn, rounded up to [`TICK`]. For a
+    /// script it bounds operations; see [`Limits::operations`].
+    pub cpu: Duration,
+    /// The most time from handing over a call to its answer.
+    pub wall: Duration,
+    /// The most bytes that a plugin may hand to the host at a time: an answer, or the arguments
+    /// of an import.
+    pub transfer: usize,
+    /// The most host objects (streams, pollables, …) that an instance may hold.
+    pub handles: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 256 << 20,
+            table_elements: 100_000,
+            instances: 64,
+            cpu: Duration::from_secs(10),
+            wall: Duration::from_secs(30),
+            transfer: 64 << 20,
+            handles: 10_000,
+        }
+    }
+}
+
+impl Limits {
+    /// The operations that a script may take in one call. A script does a few tens of
+    /// millions a second, so this is in the order of [`Limits::cpu`].
+    pub fn operations(&self) -> u64 {
+        u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX).saturating_mul(20_000).max(1)
+    }
+
+    /// [`Limits::cpu`] in ticks of the epoch.
+    pub(crate) fn ticks(&self) -> u64 {
+        let ticks = self.cpu.as_millis().div_ceil(TICK.as_millis());
+        u64::try_from(ticks).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+/// How often a running guest is interrupted to let others have a turn.
+pub const TICK: Duration = Duration::from_millis(10);
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Limit {
+    /// [`Limits::memory`]
+    #[error("memory limit of {} MiB", .0 >> 20)]
+    Memory(usize),
+    /// [`Limits::table_elements`]
+    #[error("limit of {0} table elements")]
+    Table(usize),
+    /// [`Limits::cpu`]
+    #[error("CPU limit of {0:?}")]
+    Cpu(Duration),
+    /// [`Limits::transfer`]
+    #[error("limit of {} MiB for one transfer to the host", .0 >> 20)]
+    Transfer(usize),
+    /// The call depth, or the stack.
+    #[error("limit of call depth")]
+    Depth,
+    /// The size of one value in a script.
+    #[error("limit of value size")]
+    ValueSize,
+}

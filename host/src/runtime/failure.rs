@@ -1,0 +1,48 @@
+//! Why a call into a plugin gave no answer.
+
+use std::time::Duration;
+
+use crate::bindings::types::Error;
+use crate::limits::Limit;
+
+/// Why a call into a plugin gave no answer, and whose fault it is.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Failure {
+    /// The plugin worked and answered with an error of the contract.
+    #[error("{}", message(.0))]
+    Answered(Error),
+    /// The plugin broke off: a WebAssembly trap, or an error in a script.
+    #[error("it trapped: {0}")]
+    Trapped(String),
+    /// The plugin reached a limit and was stopped.
+    #[error("it reached its {0}")]
+    Limit(Limit),
+    /// The plugin did not answer in time and was given up.
+    #[error("it gave no answer within {0:?}")]
+    Deadline(Duration),
+    /// The shared instance that served the call ended under it, by no fault of the call.
+    #[error("its shared instance ended: {0}")]
+    Lost(String),
+    /// The plugin does not have what was asked of it.
+    #[error("it does not contribute {0}")]
+    Unsupported(&'static str),
+    /// The plugin's answer breaks the contract.
+    #[error("its answer breaks the contract: {0}")]
+    Contract(String),
+    /// The host failed.
+    #[error("the host failed: {0}")]
+    Host(String),
+}
+
+/// An error of the contract as a sentence.
+fn message(error: &Error) -> String {
+    match error {
+        Error::InvalidInput(message) => format!("invalid input: {message}"),
+        Error::NotFound(message) => format!("not found: {message}"),
+        Error::Denied(message) => format!("denied: {message}"),
+        Error::Timeout(message) => format!("timeout: {message}"),
+        Error::Cancelled(message) => format!("cancelled: {message}"),
+        Error::Unavailable(unavailability) => format!("unavailable: {}", unavailability.message),
+        Error::Failed(message) => format!("failed: {message}"),
+    }
+}

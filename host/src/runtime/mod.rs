@@ -1,0 +1,145 @@
+//! What a plugin is once it is loaded: one trait over the generated types, and
+//! one file for each kind of plugin that implements it.
+//!
+//! Nothing here knows names, hooks or policy, and nothing outside knows which kind a
+//! plugin is. An implementation is finished with a call when the future it returned is dropped:
+//! that is how deadlines and cancellation reach it, whatever the kind.
+
+mod builtin;
+mod failure;
+mod rhai;
+pub(crate) mod wasm;
+
+use async_trait::async_trait;
+
+pub use builtin::Builtin;
+pub use failure::Failure;
+pub(crate) use rhai::RhaiPlugin;
+pub use wasm::stream::CompletionStream;
+
+use crate::bindings::eval_handler::Evaluation;
+use crate::bindings::hook_handler::{Event, Outcome};
+use crate::bindings::lifecycle::Registration;
+use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
+use crate::bindings::prompts::{Prompt, PromptPage};
+use crate::bindings::resources::{ResourcePage, TemplatePage};
+use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
+
+/// A plugin of any kind.
+///
+/// Embedders implement it for built-in plugins; [`Builtin`] does so for the common case. What a
+/// plugin does not contribute it need not implement: the host asks for nothing that
+/// `register` did not list.
+#[async_trait]
+pub trait Plugin: Send + Sync + 'static {
+    /// Says who the plugin is and what it contributes.
+    async fn register(&self) -> Result<Registration, Failure>;
+
+    /// Calls a tool; `arguments` is the text of a JSON object.
+    async fn call_tool(
+        &self,
+        name: &str,
+        arguments: String,
+        context: CallContext,
+    ) -> Result<ToolResult, Failure> {
+        let _ = (name, arguments, context);
+        Err(Failure::Unsupported("tools"))
+    }
+
+    /// Handles an event.
+    async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
+        let _ = event;
+        Err(Failure::Unsupported("hooks"))
+    }
+
+    /// Lists the models of the plugin's providers.
+    async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
+        Err(Failure::Unsupported("a provider"))
+    }
+
+    /// Answers a request to a model in one piece.
+    async fn complete(
+        &self,
+        request: CompletionRequest,
+        context: CallContext,
+    ) -> Result<Completion, Failure> {
+        let _ = (request, context);
+        Err(Failure::Unsupported("a provider"))
+    }
+
+    /// Answers a request to a model piece by piece. A provider that cannot gives its whole
+    /// answer as one piece.
+    async fn stream(
+        &self,
+        request: CompletionRequest,
+        context: CallContext,
+    ) -> Result<CompletionStream, Failure> {
+        self.complete(request, context).await.map(CompletionStream::from)
+    }
+
+    /// Scores a subject; `subject` and `options` are texts of JSON objects.
+    async fn evaluate(
+        &self,
+        strategy: &str,
+        subject: String,
+        options: String,
+        context: CallContext,
+    ) -> Result<Evaluation, Failure> {
+        let _ = (strategy, subject, options, context);
+        Err(Failure::Unsupported("evals"))
+    }
+
+    /// Lists a page of resources.
+    async fn list_resources(
+        &self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Result<ResourcePage, Failure> {
+        let _ = (cursor, context);
+        Err(Failure::Unsupported("resources"))
+    }
+
+    /// Lists a page of resource templates.
+    async fn list_templates(
+        &self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Result<TemplatePage, Failure> {
+        let _ = (cursor, context);
+        Err(Failure::Unsupported("resources"))
+    }
+
+    /// Reads a resource.
+    async fn read_resource(
+        &self,
+        uri: &str,
+        context: CallContext,
+    ) -> Result<Vec<ResourceContents>, Failure> {
+        let _ = (uri, context);
+        Err(Failure::Unsupported("resources"))
+    }
+
+    /// Lists a page of prompts.
+    async fn list_prompts(
+        &self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Result<PromptPage, Failure> {
+        let _ = (cursor, context);
+        Err(Failure::Unsupported("prompts"))
+    }
+
+    /// Fills in a prompt.
+    async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: Vec<(String, String)>,
+        context: CallContext,
+    ) -> Result<Prompt, Failure> {
+        let _ = (name, arguments, context);
+        Err(Failure::Unsupported("prompts"))
+    }
+
+    /// Ends what the plugin keeps running. Calls in flight are given up.
+    async fn shutdown(&self) {}
+}

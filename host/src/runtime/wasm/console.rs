@@ -1,0 +1,154 @@
+//! The standard output and error of a guest: lines for the log, and the last
+//! words of one that trapped.
+//!
+//! A guest that panics writes why to its standard error before it traps, so
+//! the writes are taken at once and not by a task that may come too late.
+
+use bytes::Bytes;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+/// How much of the standard error is kept.
+const KEPT: usize = 4096;
+
+/// The longest line that is logged whole.
+const LINE: usize = 2048;
+
+/// Both streams of one guest.
+#[derive(Clone)]
+pub(super) struct Console {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    plugin: Arc<str>,
+    /// The unfinished line of each stream.
+    lines: [Vec<u8>; 2],
+    /// The last of what was written to standard error.
+    tail: Vec<u8>,
+}
+
+/// One of the two.
+#[derive(Clone)]
+pub(super) struct Writer {
+    console: Console,
+    stream: Stream,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stream {
+    Out,
+    Err,
+}
+
+impl Console {
+    pub(super) fn new(plugin: Arc<str>) -> Self {
+        let inner = Inner { plugin, lines: [Vec::new(), Vec::new()], tail: Vec::new() };
+        Self { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    pub(super) fn stdout(&self) -> Writer {
+        Writer { console: self.clone(), stream: Stream::Out }
+    }
+
+    pub(super) fn stderr(&self) -> Writer {
+        Writer { console: self.clone(), stream: Stream::Err }
+    }
+
+    /// The last of what was written to standard error, as text.
+    pub(super) fn tail(&self) -> String {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&inner.tail).trim().to_string()
+    }
+}
+
+impl Inner {
+    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        if stream == Stream::Err {
+            self.tail.extend_from_slice(bytes);
+            let excess = self.tail.len().saturating_sub(KEPT);
+            self.tail.drain(..excess);
+        }
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let line = &mut self.lines[stream as usize];
+            let room = LINE.saturating_sub(line.len());
+            line.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(line);
+                let line = line.trim_end();
+                match stream {
+                    Stream::Out => tracing::debug!(plugin = &*self.plugin, "stdout: {line}"),
+                    Stream::Err => tracing::info!(plugin = &*self.plugin, "stderr: {line}"),
+                }
+                self.lines[stream as usize].clear();
+            }
+        }
+    }
+}
+
+impl Writer {
+    fn take(&self, bytes: &[u8]) {
+        let mut inner = self.console.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.write(self.stream, bytes);
+    }
+}
+
+impl IsTerminal for Writer {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Writer {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.take(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl OutputStream for Writer {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.take(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(64 << 10)
+    }
+}
+
+#[async_trait::async_trait]
+impl Pollable for Writer {
+    async fn ready(&mut self) {}
+}

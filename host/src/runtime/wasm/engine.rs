@@ -1,0 +1,144 @@
+//! The engine that all components of a host share: its configuration, its
+//! epoch ticker, its linkers and its compiler.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use wasmtime::component::{Component, InstancePre};
+use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use super::HostState;
+use super::cache::{Cache, CacheError};
+use crate::limits::TICK;
+
+/// How instances get their memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocation {
+    /// From the operating system, as they come: no address space is reserved. Good for a
+    /// command that makes a few calls.
+    OnDemand,
+    /// From a pool made in advance, which halves the cost of a fresh call. It reserves address space
+    /// for this many core instances, of which a component may need several.
+    Pool {
+        /// The core instances at a time, over all plugins.
+        instances: u32,
+    },
+}
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The engine refused its configuration; a pool may be too large for the address space.
+    #[error("the WebAssembly engine could not be set up: {0}")]
+    Engine(String),
+    /// The cache of compiled components cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+/// Why there is no component.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CompileError {
+    #[error("it is a core WebAssembly module, not a component")]
+    CoreModule,
+    #[error("it is not WebAssembly")]
+    NotWasm,
+    #[error("it is not a valid component: {0}")]
+    Invalid(String),
+}
+
+/// The engine and what belongs to it.
+pub(crate) struct WasmRuntime {
+    pub(crate) engine: wasmtime::Engine,
+    pub(crate) allocation: Allocation,
+    cache: Option<Cache>,
+}
+
+/// The largest memory of a pooled instance; see [`crate::Limits::memory`] for the limit of a plugin.
+const POOLED_MEMORY: usize = 256 << 20;
+
+impl WasmRuntime {
+    /// Sets up an engine whose compiled components are kept in `cache`, where there is one.
+    pub(crate) fn new(allocation: Allocation, cache: Option<PathBuf>) -> Result<Self, EngineError> {
+        let engine = wasmtime::Engine::new(&configuration(allocation))
+            .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
+        let cache = cache.map(|folder| Cache::open(folder, &engine)).transpose()?;
+        tick(&engine);
+        Ok(Self { engine, allocation, cache })
+    }
+
+    /// Compiles a component, or finds it compiled.
+    pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, CompileError> {
+        check_header(wasm)?;
+        if let Some(cache) = &self.cache
+            && let Some(component) = cache.get(&self.engine, wasm)
+        {
+            return Ok(component);
+        }
+        let component = Component::new(&self.engine, wasm)
+            .map_err(|error| CompileError::Invalid(format!("{error:#}")))?;
+        if let Some(cache) = &self.cache {
+            cache.put(wasm, &component);
+        }
+        Ok(component)
+    }
+}
+
+fn configuration(allocation: Allocation) -> wasmtime::Config {
+    let mut config = wasmtime::Config::new();
+    config.epoch_interruption(true);
+    config.wasm_component_model_async(true);
+    // A guest's own debug information would only slow its compilation down.
+    config.generate_address_map(false);
+    if let Allocation::Pool { instances } = allocation {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_core_instances(instances)
+            .total_component_instances(instances)
+            .total_memories(instances)
+            .total_tables(instances.saturating_mul(2))
+            .total_stacks(instances)
+            .total_gc_heaps(instances)
+            .max_unused_warm_slots(instances)
+            .max_memory_size(POOLED_MEMORY)
+            .max_core_instances_per_component(64)
+            .max_memories_per_component(16)
+            .max_tables_per_component(64)
+            .max_component_instance_size(4 << 20)
+            .max_core_instance_size(4 << 20)
+            .table_elements(100_000)
+            .linear_memory_keep_resident(2 << 20)
+            .table_keep_resident(64 << 10)
+            .async_stack_keep_resident(64 << 10)
+            .pagemap_scan(Enabled::Auto);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    }
+    config
+}
+
+/// Moves the engine's epoch on, for as long as the engine lives.
+fn tick(engine: &wasmtime::Engine) {
+    let engine = engine.weak();
+    let ticker = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            thread::sleep(TICK);
+        }
+    };
+    thread::Builder::new()
+        .name("tenon-epoch".into())
+        .spawn(ticker)
+        .expect("the system lets a program start one thread");
+}
+
+/// Tells a component from what is often mistaken for one.
+fn check_header(wasm: &[u8]) -> Result<(), CompileError> {
+    match wasm {
+        [b'\0', b'a', b's', b'm', _, _, 1, 0, ..] => Ok(()),
+        [b'\0', b'a', b's', b'm', 1, 0, 0, 0, ..] => Err(CompileError::CoreModule),
+        _ => Err(CompileError::NotWasm),
+    }
+}
+
+/// A component that was linked.
+pub(crate) type Linked = Arc<InstancePre<HostState>>;

@@ -1,0 +1,69 @@
+//! An instance with its store, and what its failures mean.
+
+use std::sync::Arc;
+use wasmtime::component::InstancePre;
+use wasmtime::{Store, Trap};
+
+use super::exports::NotExported;
+use super::{ExportIndices, Exports, HostState, Job, Setting};
+use crate::limits::{Limit, Limits};
+use crate::runtime::Failure;
+
+/// An instance that can be called.
+pub(super) struct Instantiated {
+    pub(super) store: Store<HostState>,
+    pub(super) exports: Exports,
+}
+
+impl Instantiated {
+    /// Instantiates a component in a store of its own.
+    pub(super) async fn new(
+        pre: &InstancePre<HostState>,
+        indices: &ExportIndices,
+        setting: &Arc<Setting>,
+    ) -> Result<Self, Failure> {
+        let mut store = HostState::store(pre.engine(), setting);
+        let exports = match pre.instantiate_async(&mut store).await {
+            Ok(instance) => indices.load(&mut store, &instance),
+            Err(error) => Err(error),
+        };
+        match exports {
+            Ok(exports) => Ok(Self { store, exports }),
+            Err(error) => Err(failure(&error, store.data())),
+        }
+    }
+
+    /// Runs one job. The instance does not survive it.
+    pub(super) async fn run<R, J: Job<R>>(mut self, job: J) -> Result<R, Failure> {
+        let Self { store, exports } = &mut self;
+        let result =
+            store.run_concurrent(async |accessor| job(accessor, exports).await).await.flatten();
+        result.map_err(|error| failure(&error, self.store.data()))
+    }
+}
+
+/// What went wrong in an instance: a limit that it reached, or a trap of its own.
+pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
+    if let Some(NotExported(interface)) = error.downcast_ref::<NotExported>() {
+        return Failure::Unsupported(interface);
+    }
+    let limits: &Limits = &state.setting.limits;
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => return Failure::Limit(Limit::Depth),
+        Some(Trap::OutOfFuel | Trap::Interrupt) => return Failure::Limit(Limit::Cpu(limits.cpu)),
+        _ => {}
+    }
+    if let Some(limit) = state.meter.reached {
+        // A guest that is refused memory traps on its own account a moment later.
+        return Failure::Limit(limit);
+    }
+    let root = error.root_cause().to_string();
+    // wasmtime keeps the type of this error to itself.
+    if root.contains("fuel allocated for hostcalls has been exhausted") {
+        return Failure::Limit(Limit::Transfer(limits.transfer));
+    }
+    match state.console.tail() {
+        last_words if last_words.is_empty() => Failure::Trapped(root),
+        last_words => Failure::Trapped(format!("{root}; it last said: {last_words}")),
+    }
+}

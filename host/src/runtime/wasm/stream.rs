@@ -1,0 +1,196 @@
+//! Answers of language models that come in pieces.
+
+use futures::channel::mpsc;
+use futures::{Stream, StreamExt};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{FutureConsumer, Source, StreamConsumer, StreamResult};
+
+use super::job;
+use super::shared::{Live, Pending};
+use super::HostState;
+use crate::bindings::model::{
+    Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
+};
+use crate::bindings::types::{CallContext, Error};
+use crate::runtime::Failure;
+
+/// How many pieces wait for a reader before the writer has to.
+const BUFFER: usize = 16;
+
+/// An answer that comes in pieces: a [`Stream`] of deltas, and then [`CompletionStream::finish`].
+/// Dropping it tells the provider to stop.
+pub struct CompletionStream {
+    deltas: mpsc::Receiver<Delta>,
+    end: End,
+}
+
+/// How the end of an answer is learnt.
+enum End {
+    /// It was there at once.
+    Known(CompletionSummary),
+    /// The provider writes it after the last piece.
+    Awaited { summary: oneshot::Receiver<Result<CompletionSummary, Error>>, call: Pending<()> },
+}
+
+impl CompletionStream {
+    /// Reads what is left of the answer and says how it ended.
+    ///
+    /// # Errors
+    ///
+    /// The provider's own error, or why it could not finish.
+    pub async fn finish(mut self) -> Result<CompletionSummary, Failure> {
+        while self.deltas.next().await.is_some() {}
+        match self.end {
+            End::Known(summary) => Ok(summary),
+            End::Awaited { summary, call } => {
+                let summary = summary.await;
+                // Learns of a trap that cut the answer off.
+                call.wait().await?;
+                match summary {
+                    Ok(summary) => summary.map_err(Failure::Answered),
+                    Err(_) => Err(Failure::Contract("the answer ended without a summary".into())),
+                }
+            }
+        }
+    }
+}
+
+impl Stream for CompletionStream {
+    type Item = Delta;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delta>> {
+        self.deltas.poll_next_unpin(cx)
+    }
+}
+
+impl From<Completion> for CompletionStream {
+    /// The whole answer as one piece for each of its parts. What only a whole answer can say
+    /// (media, for instance) is not in the deltas.
+    fn from(completion: Completion) -> Self {
+        let mut pieces = Vec::new();
+        let mut calls = 0;
+        for part in completion.parts {
+            match part {
+                Part::Text(text) => pieces.push(Delta::Text(text)),
+                Part::Reasoning(reasoning) => pieces.push(Delta::Reasoning(reasoning.text)),
+                Part::ToolCall(call) => {
+                    let index = calls;
+                    calls += 1;
+                    let start = ToolCallStart { index, id: call.id, name: call.name };
+                    let arguments = ToolCallArguments { index, fragment: call.arguments };
+                    pieces.push(Delta::ToolCallStart(start));
+                    pieces.push(Delta::ToolCallArguments(arguments));
+                }
+                Part::Image(_) | Part::Audio(_) | Part::ToolAnswer(_) | Part::Other(_) => {}
+            }
+        }
+        let (mut sender, deltas) = mpsc::channel(pieces.len());
+        for piece in pieces {
+            sender.try_send(piece).expect("the channel was made to hold them all");
+        }
+        Self { deltas, end: End::Known(completion.summary) }
+    }
+}
+
+/// Asks an instance for an answer, and connects its stream to a reader.
+pub(super) async fn open(
+    live: Arc<Live>,
+    request: CompletionRequest,
+    context: CallContext,
+) -> Result<CompletionStream, Failure> {
+    let (pieces, deltas) = mpsc::channel(BUFFER);
+    let (end, summary) = oneshot::channel();
+    let (started, begun) = oneshot::channel();
+    let call = live.submit(None, job(move |accessor, exports| {
+        Box::pin(async move {
+            let answer = exports.stream()?.call_stream(accessor, request, context).await?;
+            let (stream, future) = match answer {
+                Ok(answer) => answer,
+                Err(error) => {
+                    let _ = started.send(Err(error));
+                    return Ok(());
+                }
+            };
+            let (finished, ended) = oneshot::channel();
+            accessor.with(|mut store| {
+                stream.pipe(&mut store, Pieces(pieces))?;
+                future.pipe(&mut store, Summary { end: Some(end), _finished: finished })
+            })?;
+            let _ = started.send(Ok(()));
+            // The call is not over before the answer is.
+            let _ = ended.await;
+            Ok(())
+        })
+    }));
+    match begun.await {
+        Ok(Ok(())) => Ok(CompletionStream { deltas, end: End::Awaited { summary, call } }),
+        Ok(Err(error)) => {
+            call.wait().await?;
+            Err(Failure::Answered(error))
+        }
+        Err(_) => match call.wait().await {
+            Err(failure) => Err(failure),
+            Ok(()) => Err(Failure::Host("the answer never began".into())),
+        },
+    }
+}
+
+/// Takes the pieces of an answer out of the guest, no faster than they are read.
+struct Pieces(mpsc::Sender<Delta>);
+
+impl StreamConsumer<HostState> for Pieces {
+    type Item = Delta;
+
+    fn poll_consume(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        store: StoreContextMut<'_, HostState>,
+        mut source: Source<'_, Delta>,
+        finish: bool,
+    ) -> Poll<wasmtime::Result<StreamResult>> {
+        match self.0.poll_ready(cx) {
+            Poll::Pending if finish => Poll::Ready(Ok(StreamResult::Cancelled)),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(_)) => Poll::Ready(Ok(StreamResult::Dropped)),
+            Poll::Ready(Ok(())) => {
+                let mut piece = None;
+                source.read(store, &mut piece)?;
+                if let Some(piece) = piece
+                    && self.0.start_send(piece).is_err()
+                {
+                    return Poll::Ready(Ok(StreamResult::Dropped));
+                }
+                Poll::Ready(Ok(StreamResult::Completed))
+            }
+        }
+    }
+}
+
+/// Takes the summary out of the guest. Going away, it says that the answer is over.
+struct Summary {
+    end: Option<oneshot::Sender<Result<CompletionSummary, Error>>>,
+    _finished: oneshot::Sender<()>,
+}
+
+impl FutureConsumer<HostState> for Summary {
+    type Item = Result<CompletionSummary, Error>;
+
+    fn poll_consume(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        store: StoreContextMut<'_, HostState>,
+        mut source: Source<'_, Self::Item>,
+        _: bool,
+    ) -> Poll<wasmtime::Result<()>> {
+        let mut summary = None;
+        source.read(store, &mut summary)?;
+        if let (Some(summary), Some(end)) = (summary, self.end.take()) {
+            let _ = end.send(summary);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
