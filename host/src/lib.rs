@@ -1,6 +1,20 @@
 //! host
+pub mod admit;
 pub mod bindings;
 pub mod capability;
 mod child;
+pub mod config;
+mod diagnostic;
+pub mod discover;
+mod expand;
+pub mod hook;
 pub mod limits;
+mod manifest;
+pub mod name;
 pub mod runtime;
+mod surroundings;
+pub mod wire;
+pub use bindings::types;
+pub use diagnostic::Diagnostic;
+pub use runtime::Builtin;
+pub use surroundings::Surroundings;

@@ -1,0 +1,232 @@
+//! The operator's configuration: `tenon.toml` in the project, and
+//! `config.toml` in the user's configuration folder.
+//!
+//! It says what to load and with which settings. What a file means is in [`crate::discover`].
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::limits::Limits;
+use crate::runtime::wasm::Mode;
+
+/// One configuration file.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Where it was read from; relative paths in it begin in its folder.
+    pub path: PathBuf,
+    /// Components.
+    pub wasm: Vec<FileEntry>,
+    /// Rhai scripts.
+    pub scripts: Vec<FileEntry>,
+    /// MCP servers.
+    pub mcp: Vec<McpEntry>,
+    /// Folders that hold a `plugin.toml`, or folders with one.
+    pub folders: Vec<String>,
+    /// The settings of plugins, by their ids.
+    pub settings: BTreeMap<String, Map<String, Value>>,
+    /// The limits of every plugin.
+    pub limits: Limits,
+}
+
+/// A component or a script.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected a path, or a table with `path`")]
+pub enum FileEntry {
+    /// Only where it is.
+    Path(String),
+    /// More than that.
+    Table(FileTable),
+}
+
+/// A component or a script with more than a path.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileTable {
+    /// Where it is.
+    pub path: String,
+    /// The plugin's id; the name of the file without it.
+    pub id: Option<String>,
+    /// On which instance calls run.
+    #[serde(default)]
+    pub instance: Mode,
+}
+
+/// An MCP server that runs as a child process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpEntry {
+    /// The plugin's id.
+    pub name: String,
+    /// The program: a path, or a name that is looked up in `PATH`.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Variables that it gets in addition to the base environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The folder that it runs in.
+    pub cwd: Option<String>,
+    /// How long a call may take.
+    #[serde(default, with = "humantime_serde")]
+    pub timeout: Option<Duration>,
+    /// How long it may take to start and to say what it offers.
+    #[serde(default, with = "humantime_serde")]
+    pub startup_timeout: Option<Duration>,
+}
+
+/// Why a configuration file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{} cannot be read", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    /// The file does not say what it should.
+    #[error("{}:{line}: {problem}", .path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from one.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+}
+
+/// The file, as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    plugins: Plugins,
+    #[serde(default)]
+    settings: BTreeMap<String, Map<String, Value>>,
+    #[serde(default)]
+    limits: LimitsTable,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Plugins {
+    wasm: Vec<FileEntry>,
+    scripts: Vec<FileEntry>,
+    mcp: Vec<McpEntry>,
+    folders: Vec<String>,
+}
+
+/// `[limits]`, here and in manifests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitsTable {
+    memory_mib: Option<u32>,
+    #[serde(default, with = "humantime_serde")]
+    cpu: Option<Duration>,
+    #[serde(default, with = "humantime_serde")]
+    wall: Option<Duration>,
+    transfer_mib: Option<u32>,
+}
+
+impl LimitsTable {
+    /// These limits, with `others` where nothing is said.
+    pub(crate) fn over(&self, others: &Limits) -> Limits {
+        let bytes = |mib: u32| (mib as usize) << 20;
+        Limits {
+            memory: self.memory_mib.map_or(others.memory, bytes),
+            cpu: self.cpu.unwrap_or(others.cpu),
+            wall: self.wall.unwrap_or(others.wall),
+            transfer: self.transfer_mib.map_or(others.transfer, bytes),
+            ..others.clone()
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read, or says something that it should not: the error names the
+    /// line, and what is wrong.
+    pub fn read(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        let path = path.into();
+        let text = fs::read_to_string(&path).map_err(|error| ConfigError::Read(path.clone(), error))?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads a text as if it stood in a file.
+    ///
+    /// # Errors
+    ///
+    /// Where the text says something that it should not.
+    pub fn parse(text: &str, path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        let path = path.into();
+        let File { plugins, settings, limits } = match parse(text) {
+            Ok(file) => file,
+            Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
+        };
+        let Plugins { wasm, scripts, mcp, folders } = plugins;
+        let limits = limits.over(&Limits::default());
+        Ok(Self { path, wasm, scripts, mcp, folders, settings, limits })
+    }
+
+    /// The folder in which relative paths begin.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+}
+
+/// Parses TOML; an error has its line and what is wrong there.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, (usize, String)> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text[..start.min(text.len())].matches('\n').count() + 1;
+        (line, error.message().to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let error = Config::parse(text, "tenon.toml").unwrap_err().to_string();
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let config = Config::parse(
+            r#"
+            [plugins]
+            wasm = ["a.wasm", { path = "b.wasm", id = "bee", instance = "shared" }]
+            scripts = ["hooks.rhai"]
+            mcp = [{ name = "m", command = "x", timeout = "5s" }]
+            [settings.bee]
+            depth = 3
+            [limits]
+            wall = "2s"
+            "#,
+            "dir/tenon.toml",
+        )
+        .unwrap();
+        assert_eq!(config.wasm[0], FileEntry::Path("a.wasm".into()));
+        assert!(matches!(&config.wasm[1], FileEntry::Table(table) if table.instance == Mode::Shared));
+        assert_eq!(config.mcp[0].timeout, Some(Duration::from_secs(5)));
+        assert_eq!(config.settings["bee"]["depth"], 3);
+        assert_eq!(config.limits.wall, Duration::from_secs(2));
+        assert_eq!(config.folder(), Path::new("dir"));
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_is_known_there() {
+        check("\n[plugins]\nwsam = []\n", "tenon.toml:3: unknown field `wsam`, expected one of `wasm`, `scripts`, `mcp`, `folders`");
+        check("[plugins]\nmcp = [{ name = 3 }]", "tenon.toml:2: invalid type: integer `3`, expected a string");
+        check("[limits]\nwall = \"soon\"", "tenon.toml:2: invalid value: string \"soon\", expected a duration");
+        check("[plugins", "tenon.toml:1: unclosed table, expected `]`");
+    }
+}

@@ -1,0 +1,66 @@
+//! What went wrong on the way from a file to the registry, for people and for programs.
+
+use serde::Serialize;
+use std::fmt;
+
+/// One thing that went wrong, and what to do about it. The other plugins are not affected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// The plugin it is about, where one can be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// The file it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Diagnostic {
+    /// A problem of a plugin.
+    pub(crate) fn of(plugin: &str, problem: impl fmt::Display) -> Self {
+        let plugin = Some(plugin.to_string());
+        Self { plugin, file: None, problem: problem.to_string(), remedy: None }
+    }
+
+    /// A problem of a file that is no plugin yet.
+    pub(crate) fn in_file(file: impl fmt::Display, problem: impl fmt::Display) -> Self {
+        let file = Some(file.to_string());
+        Self { plugin: None, file, problem: problem.to_string(), remedy: None }
+    }
+
+    pub(crate) fn file(self, file: impl fmt::Display) -> Self {
+        Self { file: Some(file.to_string()), ..self }
+    }
+
+    pub(crate) fn remedy(self, remedy: impl fmt::Display) -> Self {
+        Self { remedy: Some(remedy.to_string()), ..self }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(plugin) = &self.plugin {
+            write!(f, "plugin \"{plugin}\": ")?;
+        }
+        if let Some(file) = &self.file {
+            write!(f, "{file}: ")?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+/// An error with all of its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,278 @@
+//! The JSON forms that the Model Context Protocol gives to the contract's
+//! types: for scripts, hooks, and everybody who reads `--json`.
+//!
+//! Source: the schema of MCP 2025-11-25. Members that the contract does not name travel in
+//! `extra` and come out where they were.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::bindings::types::{
+    Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink, ToolAnnotations,
+    ToolDefinition, ToolResult,
+};
+
+/// A JSON form that is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct WireError {
+    /// Where, as a JSON Pointer.
+    pub place: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+/// A tool as `tools/list` shows it, under the name given here. Schemas and `extra` that are no JSON
+/// were refused at registration.
+pub fn tool_definition(name: &str, tool: &ToolDefinition) -> Value {
+    let mut form = extra(tool.extra.as_deref());
+    form.insert("name".into(), name.into());
+    insert(&mut form, "title", tool.title.clone());
+    form.insert("description".into(), tool.description.clone().into());
+    form.insert("inputSchema".into(), text(&tool.input_schema));
+    insert(&mut form, "outputSchema", tool.output_schema.as_deref().map(text));
+    let ToolAnnotations { read_only, destructive, idempotent, open_world } = tool.annotations;
+    let mut annotations = match form.remove("annotations") {
+        Some(Value::Object(others)) => others,
+        _ => Map::new(),
+    };
+    insert(&mut annotations, "readOnlyHint", read_only);
+    insert(&mut annotations, "destructiveHint", destructive);
+    insert(&mut annotations, "idempotentHint", idempotent);
+    insert(&mut annotations, "openWorldHint", open_world);
+    if !annotations.is_empty() {
+        form.insert("annotations".into(), annotations.into());
+    }
+    Value::Object(form)
+}
+
+/// A result as `tools/call` answers it.
+pub fn tool_result(result: &ToolResult) -> Value {
+    let mut form = extra(result.extra.as_deref());
+    form.insert("content".into(), result.content.iter().map(content_block).collect());
+    insert(&mut form, "structuredContent", result.structured.as_deref().map(text));
+    form.insert("isError".into(), result.is_error.into());
+    Value::Object(form)
+}
+
+/// Reads a result back.
+///
+/// # Errors
+///
+/// Names the first member that is not what it should be.
+pub fn read_tool_result(form: Value) -> Result<ToolResult, WireError> {
+    let mut form = object(form, "")?;
+    let content = match form.remove("content") {
+        Some(Value::Array(blocks)) => blocks,
+        Some(_) => return Err(problem("/content", "not an array")),
+        None => Vec::new(),
+    };
+    let content = content
+        .into_iter()
+        .enumerate()
+        .map(|(i, block)| read_content_block(block, &format!("/content/{i}")))
+        .collect::<Result<_, _>>()?;
+    let is_error = match form.remove("isError") {
+        Some(Value::Bool(is_error)) => is_error,
+        Some(_) => return Err(problem("/isError", "not a boolean")),
+        None => false,
+    };
+    let structured = form.remove("structuredContent").map(|value| value.to_string());
+    Ok(ToolResult { content, structured, is_error, extra: leftover(form) })
+}
+
+/// A content block.
+pub fn content_block(block: &ContentBlock) -> Value {
+    let mut form = extra(block.extra.as_deref());
+    let kind = match &block.body {
+        Content::Text(text) => {
+            form.insert("text".into(), text.clone().into());
+            "text"
+        }
+        Content::Image(media) => {
+            insert_media(&mut form, media);
+            "image"
+        }
+        Content::Audio(media) => {
+            insert_media(&mut form, media);
+            "audio"
+        }
+        Content::ResourceLink(link) => {
+            insert_link(&mut form, link);
+            "resource_link"
+        }
+        Content::Resource(contents) => {
+            form.insert("resource".into(), resource_contents(contents));
+            "resource"
+        }
+        Content::Other(json) => return text(json),
+    };
+    form.insert("type".into(), kind.into());
+    Value::Object(form)
+}
+
+/// What was read from a resource.
+pub fn resource_contents(contents: &ResourceContents) -> Value {
+    let mut form = extra(contents.extra.as_deref());
+    form.insert("uri".into(), contents.uri.clone().into());
+    insert(&mut form, "mimeType", contents.mime_type.clone());
+    match &contents.body {
+        ResourceBody::Text(text) => form.insert("text".into(), text.clone().into()),
+        ResourceBody::Blob(bytes) => {
+            form.insert("blob".into(), BASE64_STANDARD.encode(bytes).into())
+        }
+    };
+    Value::Object(form)
+}
+
+fn insert_media(form: &mut Map<String, Value>, media: &Media) {
+    form.insert("data".into(), BASE64_STANDARD.encode(&media.data).into());
+    form.insert("mimeType".into(), media.mime_type.clone().into());
+}
+
+fn insert_link(form: &mut Map<String, Value>, link: &ResourceLink) {
+    form.insert("uri".into(), link.uri.clone().into());
+    form.insert("name".into(), link.name.clone().into());
+    insert(form, "title", link.title.clone());
+    insert(form, "description", link.description.clone());
+    insert(form, "mimeType", link.mime_type.clone());
+    insert(form, "size", link.size);
+}
+
+fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireError> {
+    let mut form = object(form, place)?;
+    let Some(Value::String(kind)) = form.remove("type") else {
+        return Err(problem(&format!("{place}/type"), "missing, or not a string"));
+    };
+    let body = match kind.as_str() {
+        "text" => Content::Text(required(&mut form, "text", place)?),
+        "image" => Content::Image(read_media(&mut form, place)?),
+        "audio" => Content::Audio(read_media(&mut form, place)?),
+        "resource_link" => Content::ResourceLink(ResourceLink {
+            uri: required(&mut form, "uri", place)?,
+            name: required(&mut form, "name", place)?,
+            title: optional(&mut form, "title"),
+            description: optional(&mut form, "description"),
+            mime_type: optional(&mut form, "mimeType"),
+            size: form.remove("size").and_then(|size| size.as_u64()),
+        }),
+        "resource" => {
+            let contents = form.remove("resource").unwrap_or_default();
+            Content::Resource(read_resource_contents(contents, &format!("{place}/resource"))?)
+        }
+        _ => {
+            form.insert("type".into(), kind.into());
+            return Ok(ContentBlock { body: Content::Other(Value::Object(form).to_string()), extra: None });
+        }
+    };
+    Ok(ContentBlock { body, extra: leftover(form) })
+}
+
+fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, WireError> {
+    let mut form = object(form, place)?;
+    let uri = required(&mut form, "uri", place)?;
+    let mime_type = optional(&mut form, "mimeType");
+    let body = match optional(&mut form, "blob") {
+        Some(blob) => ResourceBody::Blob(decode(&blob, &format!("{place}/blob"))?),
+        None => ResourceBody::Text(required(&mut form, "text", place)?),
+    };
+    Ok(ResourceContents { uri, mime_type, body, extra: leftover(form) })
+}
+
+fn read_media(form: &mut Map<String, Value>, place: &str) -> Result<Media, WireError> {
+    let data: String = required(form, "data", place)?;
+    let mime_type = required(form, "mimeType", place)?;
+    Ok(Media { data: decode(&data, &format!("{place}/data"))?, mime_type })
+}
+
+fn decode(data: &str, place: &str) -> Result<Vec<u8>, WireError> {
+    BASE64_STANDARD.decode(data).map_err(|error| problem(place, &format!("not base64: {error}")))
+}
+
+fn required(form: &mut Map<String, Value>, key: &str, place: &str) -> Result<String, WireError> {
+    optional(form, key)
+        .ok_or_else(|| problem(&format!("{place}/{key}"), "missing, or not a string"))
+}
+
+fn optional(form: &mut Map<String, Value>, key: &str) -> Option<String> {
+    match form.remove(key) {
+        Some(Value::String(text)) => Some(text),
+        Some(other) => {
+            form.insert(key.into(), other);
+            None
+        }
+        None => None,
+    }
+}
+
+fn insert(form: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        form.insert(key.into(), value.into());
+    }
+}
+
+fn object(form: Value, place: &str) -> Result<Map<String, Value>, WireError> {
+    match form {
+        Value::Object(form) => Ok(form),
+        _ => Err(problem(place, "not an object")),
+    }
+}
+
+fn problem(place: &str, problem: &str) -> WireError {
+    WireError { place: place.to_string(), problem: problem.to_string() }
+}
+
+/// The members that travel in `extra`.
+fn extra(extra: Option<&str>) -> Map<String, Value> {
+    match extra.map(text) {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    }
+}
+
+fn leftover(form: Map<String, Value>) -> Option<String> {
+    (!form.is_empty()).then(|| Value::Object(form).to_string())
+}
+
+/// JSON text from a plugin. What does not parse is shown as the text it is.
+fn text(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| json!(json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a form and writes it again.
+    fn check(form: Value) {
+        let result = read_tool_result(form.clone()).expect("the form is read");
+        assert_eq!(tool_result(&result), form);
+    }
+
+    #[test]
+    fn every_block_comes_out_as_it_went_in() {
+        check(json!({"isError": false, "content": [
+            {"type": "text", "text": "hi", "annotations": {"audience": ["user"]}},
+            {"type": "image", "data": "AQID", "mimeType": "image/png", "_meta": {"a": 1}},
+            {"type": "audio", "data": "", "mimeType": "audio/wav"},
+            {"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3},
+            {"type": "resource", "resource": {"uri": "file:///b", "text": "t", "_meta": {}}},
+            {"type": "resource", "resource": {"uri": "file:///c", "blob": "/w==", "mimeType": "x/y"}},
+            {"type": "hologram", "depth": 3},
+        ]}));
+    }
+
+    #[test]
+    fn unknown_members_of_a_result_are_kept() {
+        check(json!({"content": [], "isError": true, "structuredContent": {"n": 1}, "_meta": {"x": [1]}, "later": 2}));
+    }
+
+    #[test]
+    fn a_wrong_member_is_named() {
+        let error = read_tool_result(json!({"content": [{"type": "image", "data": "%"}]})).unwrap_err();
+        assert_eq!(error.place, "/content/0/mimeType");
+        let error = read_tool_result(json!({"content": 3})).unwrap_err();
+        assert_eq!(error.to_string(), "/content: not an array");
+    }
+}
