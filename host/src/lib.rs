@@ -1,4 +1,36 @@
-//! host
+//! Host plugins of every kind through one typed component ABI.
+//!
+//! A plugin is a WebAssembly component in any language, an MCP server behind a bridge that is itself
+//! such a component, a Rhai script, or Rust code of the host's own. Each goes through the same five steps, and
+//! after the fourth nothing knows any more which kind it was:
+//!
+//! | step | takes → gives |
+//! |---|---|
+//! | [`discover`](mod@discover) | configuration and folders → candidates and diagnostics |
+//! | [`admit`](mod@admit) | a candidate and approvals → admitted, or a refusal |
+//! | [`load`] | an admitted candidate → a plugin that can be called |
+//! | [`register`] | plugins → a registry of what they contribute |
+//! | [`invoke`] | the registry and a call → its outcome |
+//!
+//! [`Platform`] takes plugins through all of them:
+//!
+//! ```no_run
+//! use tenon_host::{Call, Config, Platform};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::parse(r#"plugins.wasm = ["text_tools.wasm"]"#, "tenon.toml")?;
+//! let platform = Platform::builder().config(config).build().await?;
+//! let arguments = serde_json::json!({ "text": "one two" });
+//! let result = platform.call(Call::new("text_tools__count", arguments)).await?;
+//! println!("{}", result.plain_text());
+//! platform.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! This library never prints, never ends the process and never reads its arguments; what it takes from the environment is
+//! in [`Surroundings`] and can be replaced.
+
 pub mod admit;
 pub mod bindings;
 pub mod capability;
@@ -6,15 +38,27 @@ mod child;
 pub mod config;
 mod diagnostic;
 pub mod discover;
+mod event;
 mod expand;
 pub mod hook;
-pub mod limits;
+pub mod invoke;
+mod limits;
+pub mod load;
 mod manifest;
 pub mod name;
+mod platform;
+pub mod register;
 pub mod runtime;
 mod surroundings;
 pub mod wire;
-pub use bindings::types;
+
+pub use bindings::{model, types};
+pub use config::Config;
 pub use diagnostic::Diagnostic;
-pub use runtime::Builtin;
+pub use discover::PluginKind;
+pub use event::Event;
+pub use invoke::{Call, CallError, Caller};
+pub use limits::{Limit, Limits, TICK};
+pub use platform::{BuildError, Builder, Platform, PluginReport, PluginState};
+pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin};
 pub use surroundings::Surroundings;

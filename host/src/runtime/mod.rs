@@ -15,7 +15,9 @@ use async_trait::async_trait;
 pub use builtin::Builtin;
 pub use failure::Failure;
 pub(crate) use rhai::RhaiPlugin;
+pub use rhai::ScriptError;
 pub use wasm::stream::CompletionStream;
+pub use wasm::{Allocation, EngineError, ExportError, Mode};
 
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};

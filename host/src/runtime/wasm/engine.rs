@@ -2,12 +2,10 @@
 //! epoch ticker, its linkers and its compiler.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread;
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::Component;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use super::HostState;
 use super::cache::{Cache, CacheError};
 use crate::limits::TICK;
 
@@ -139,6 +137,3 @@ fn check_header(wasm: &[u8]) -> Result<(), CompileError> {
         _ => Err(CompileError::NotWasm),
     }
 }
-
-/// A component that was linked.
-pub(crate) type Linked = Arc<InstancePre<HostState>>;

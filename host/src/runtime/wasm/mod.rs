@@ -20,8 +20,9 @@ use std::sync::Arc;
 use wasmtime::component::{Accessor, InstancePre};
 
 pub use engine::{Allocation, EngineError};
-pub(crate) use engine::WasmRuntime;
-pub(crate) use exports::{ExportError, ExportIndices, Exports};
+pub(crate) use engine::{CompileError, WasmRuntime};
+pub use exports::ExportError;
+pub(crate) use exports::{ExportIndices, Exports, check as check_exports};
 pub(crate) use state::{HostState, Setting};
 
 use super::{CompletionStream, Failure, Plugin};

@@ -1,0 +1,155 @@
+//! Step five: calls of all kinds through one registry.
+//!
+//! [`call`] is the way of a tool call, from its name to its answer. Hooks, evaluations and models have
+//! shorter ways of their own beside it.
+
+pub(crate) mod call;
+pub(crate) mod eval;
+pub(crate) mod hooks;
+pub(crate) mod provider;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub use call::Call;
+pub use hooks::{HandlerReport, HookOutcome, HookReport};
+pub use provider::Model;
+
+use crate::bindings::types::CallContext;
+use crate::runtime::Failure;
+
+/// Why a call has no answer. It says whose doing that is.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    /// There is nothing of this name.
+    #[error("there is no {what} \"{name}\"")]
+    NotFound {
+        /// What was looked for: a tool, a strategy, a model.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// A name that is like it.
+        nearest: Option<String>,
+    },
+    /// What the caller passed is not what the plugin says it takes.
+    #[error("{what} of {name}: {}", .problems.join("; "))]
+    InvalidInput {
+        /// The arguments of a tool, the options of a strategy, and the like.
+        what: &'static str,
+        /// The name of what was called.
+        name: String,
+        /// What is wrong, each with its place in the input.
+        problems: Vec<String>,
+    },
+    /// A hook has stopped it.
+    #[error("plugin \"{plugin}\" vetoed it: {reason}")]
+    Vetoed {
+        /// Who.
+        plugin: Arc<str>,
+        /// Why.
+        reason: String,
+    },
+    /// The plugin gave no answer.
+    #[error("plugin \"{plugin}\": {failure}")]
+    Failed {
+        /// The plugin.
+        plugin: Arc<str>,
+        /// Why, and whose fault it is.
+        failure: Failure,
+    },
+}
+
+impl CallError {
+    pub(crate) fn failed(plugin: &Arc<str>) -> impl FnOnce(Failure) -> Self {
+        move |failure| Self::Failed { plugin: plugin.clone(), failure }
+    }
+
+    /// Nothing is called `name`; the nearest of `names` may be what was meant.
+    pub(crate) fn not_found<'a>(
+        what: &'static str,
+        name: &str,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let nearest = names
+            .map(|known| (distance(name, known), known))
+            .min()
+            .filter(|(distance, _)| *distance <= name.len().div_ceil(3))
+            .map(|(_, known)| known.to_string());
+        Self::NotFound { what, name: name.to_string(), nearest }
+    }
+}
+
+/// The Levenshtein distance of two texts, in characters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// On whose behalf something is called, and how long it may take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent.
+    pub agent_id: Option<String>,
+    /// The conversation or session.
+    pub session_id: Option<String>,
+    /// The W3C Trace Context `traceparent` to continue.
+    pub traceparent: Option<String>,
+    /// A shorter time than the plugin's own limit.
+    pub timeout: Option<Duration>,
+}
+
+impl Caller {
+    /// The time that a call may take, and what the plugin is told of it.
+    pub(crate) fn context(&self, wall: Duration) -> (Duration, CallContext) {
+        static CALLS: AtomicU64 = AtomicU64::new(1);
+        let timeout = self.timeout.map_or(wall, |timeout| timeout.min(wall));
+        let context = CallContext {
+            call_id: CALLS.fetch_add(1, Ordering::Relaxed).to_string(),
+            agent_id: self.agent_id.clone(),
+            session_id: self.session_id.clone(),
+            traceparent: self.traceparent.clone(),
+            deadline: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        };
+        (timeout, context)
+    }
+}
+
+/// Waits for an answer, and gives the call up when there is none in time: dropping its future is
+/// how a plugin of any kind learns.
+pub(crate) async fn within<T>(
+    timeout: Duration,
+    answer: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match tokio::time::timeout(timeout, answer).await {
+        Ok(result) => result,
+        Err(_) => Err(Failure::Deadline(timeout)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_finds_what_was_meant() {
+        let nearest = |name: &str| {
+            let names = ["text-tools__count", "text-tools__slug"].into_iter();
+            match CallError::not_found("tool", name, names) {
+                CallError::NotFound { nearest, .. } => nearest,
+                _ => None,
+            }
+        };
+        assert_eq!(nearest("text-tools__cuont").as_deref(), Some("text-tools__count"));
+        assert_eq!(nearest("weather"), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Step three: from an admitted candidate to a plugin that can be called.
+//!
+//! Here code is read, compiled and linked, and none of it runs, but for the top level of scripts.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use wasmtime::component::{Component, Linker};
+
+use crate::admit::Admitted;
+use crate::capability::config::Config;
+use crate::capability::log::Allowance;
+use crate::capability::notify::News;
+use crate::capability::{self, Borrower, ImportError};
+use crate::child::{Spec, base_environment};
+use crate::discover::{PluginKind, Server, Source};
+use crate::limits::Limits;
+use crate::runtime::wasm::{
+    CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting, WasmPlugin,
+    WasmRuntime, check_exports,
+};
+use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError};
+use crate::surroundings::Surroundings;
+
+/// The bridge to MCP servers, compiled to a component when this crate was built.
+pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
+
+/// The longest line of an MCP server that is passed on, in bytes.
+const LINE_CAP: usize = 16 << 20;
+
+/// How long each step of ending an MCP server may take.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// How long an MCP server may take to start and to say what it offers.
+const STARTUP: Duration = Duration::from_secs(10);
+
+/// The same for programs that may have to download the server first.
+const STARTUP_OF_RUNNERS: Duration = Duration::from_secs(60);
+
+/// Programs that fetch and run a package.
+const RUNNERS: &[&str] = &["npx", "uvx", "pipx", "bunx", "pnpm", "yarn", "docker", "podman", "deno"];
+
+/// A plugin that can be called, and what the next steps need to know of it.
+#[derive(Clone)]
+pub struct Loaded {
+    id: Arc<str>,
+    kind: PluginKind,
+    plugin: Arc<dyn Plugin>,
+    limits: Limits,
+    startup: Duration,
+}
+
+impl Loaded {
+    /// The plugin's id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// The plugin's kind.
+    pub fn kind(&self) -> PluginKind {
+        self.kind
+    }
+
+    /// The plugin itself.
+    pub fn plugin(&self) -> &Arc<dyn Plugin> {
+        &self.plugin
+    }
+
+    /// What it may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How long it may take to register.
+    pub(crate) fn startup(&self) -> Duration {
+        self.startup
+    }
+
+    /// A plugin that is part of the host.
+    pub(crate) fn builtin(id: &str, plugin: Arc<dyn Plugin>, limits: &Limits) -> Self {
+        let kind = PluginKind::Builtin;
+        Self { id: id.into(), kind, plugin, limits: limits.clone(), startup: STARTUP }
+    }
+}
+
+/// Why a plugin is not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Its file cannot be read.
+    #[error("{} cannot be read", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    /// Its file is no component.
+    #[error("{}: {problem}", .path.display())]
+    NotComponent {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        problem: String,
+    },
+    /// It is no plugin, or one for another host.
+    #[error("{}: {source}", .path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// What it exports, or does not.
+        source: ExportError,
+    },
+    /// It needs what it does not get.
+    #[error("{}: {source}", .path.display())]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// What it needs.
+        source: ImportError,
+    },
+    /// Its script does not compile.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
+impl LoadError {
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Read(..) => Some("check the path".into()),
+            Self::NotComponent { .. } => {
+                Some("build a component, in Rust with `--target wasm32-wasip2`".into())
+            }
+            Self::Export { source: ExportError::NoPlugin, .. } => {
+                Some("export a world of the package tenon:plugin, in Rust with tenon-sdk".into())
+            }
+            Self::Export { .. } => Some("build it again with an SDK of this version".into()),
+            Self::Import { source: ImportError::NotGranted { request: Some(line), .. }, .. } => {
+                Some(format!("its plugin.toml would request it with `{line}` under [capabilities]"))
+            }
+            Self::Import { .. } | Self::Script(_) => None,
+        }
+    }
+}
+
+/// What loading needs: the engine, the linkers, and the surroundings of children.
+pub struct Loader {
+    wasm: WasmRuntime,
+    plugins: Linker<HostState>,
+    bridge: OnceLock<Result<Linked, String>>,
+    environment: BTreeMap<OsString, OsString>,
+    news: News,
+}
+
+/// A component that was linked, and where its exports are.
+#[derive(Clone)]
+struct Linked {
+    pre: wasmtime::component::InstancePre<HostState>,
+    indices: ExportIndices,
+}
+
+impl Loader {
+    pub(crate) fn new(
+        allocation: Allocation,
+        surroundings: &Surroundings,
+        news: News,
+    ) -> Result<Self, EngineError> {
+        let cache = surroundings.cache.as_ref().map(|cache| cache.join("components"));
+        let wasm = WasmRuntime::new(allocation, cache)?;
+        let plugins = capability::linker(&wasm.engine, Borrower::Plugin)
+            .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
+        let environment = base_environment(&surroundings.environment);
+        Ok(Self { wasm, plugins, bridge: OnceLock::new(), environment, news })
+    }
+
+    /// How instances get their memory.
+    pub fn allocation(&self) -> Allocation {
+        self.wasm.allocation
+    }
+
+    /// Loads a plugin. It blocks: compiling a component takes its time.
+    pub(crate) fn load(&self, admitted: Admitted) -> Result<Loaded, LoadError> {
+        let candidate = admitted.into_candidate();
+        let kind = candidate.kind();
+        let id: Arc<str> = candidate.id.as_str().into();
+        let limits = candidate.limits.clone();
+        let mut startup = STARTUP;
+        let setting = |child| Setting {
+            id: id.clone(),
+            limits: limits.clone(),
+            config: Config::from(&candidate.settings),
+            log: Allowance::default(),
+            news: self.news.clone(),
+            child,
+        };
+        let plugin: Arc<dyn Plugin> = match candidate.source {
+            Source::Wasm { path, mode } => self.component(&path, mode, setting(None))?,
+            Source::Rhai { path } => {
+                let text = std::fs::read_to_string(&path)
+                    .map_err(|error| LoadError::Read(path.clone(), error))?;
+                Arc::new(RhaiPlugin::compile(id.clone(), &path, &text, limits.clone())?)
+            }
+            Source::Mcp(server) => {
+                startup = startup_of(&server);
+                let child = self.child(&id, server);
+                self.bridge(setting(Some(Arc::new(child))))?
+            }
+        };
+        Ok(Loaded { id, kind, plugin, limits, startup })
+    }
+
+    fn component(
+        &self,
+        path: &Path,
+        mode: Mode,
+        setting: Setting,
+    ) -> Result<Arc<dyn Plugin>, LoadError> {
+        let wasm = std::fs::read(path).map_err(|error| LoadError::Read(path.into(), error))?;
+        let component = self.wasm.compile(&wasm).map_err(|error: CompileError| {
+            LoadError::NotComponent { path: path.into(), problem: error.to_string() }
+        })?;
+        let engine = &self.wasm.engine;
+        let export = |source| LoadError::Export { path: path.into(), source };
+        check_exports(engine, &component).map_err(export)?;
+        capability::check_imports(engine, &component, Borrower::Plugin)
+            .map_err(|source| LoadError::Import { path: path.into(), source })?;
+        let linked = link(&self.plugins, &component).map_err(export)?;
+        Ok(Arc::new(WasmPlugin::new(linked.pre, linked.indices, setting, mode)))
+    }
+
+    /// The bridge, with a server as its child.
+    fn bridge(&self, setting: Setting) -> Result<Arc<dyn Plugin>, LoadError> {
+        let bridge = self.bridge.get_or_init(|| {
+            let component = self.wasm.compile(BRIDGE).map_err(|error| error.to_string())?;
+            let engine = &self.wasm.engine;
+            capability::check_imports(engine, &component, Borrower::Bridge)
+                .map_err(|error| error.to_string())?;
+            let linker = capability::linker(engine, Borrower::Bridge)
+                .map_err(|error| format!("{error:#}"))?;
+            link(&linker, &component).map_err(|error| error.to_string())
+        });
+        match bridge.clone() {
+            Ok(Linked { pre, indices }) => {
+                Ok(Arc::new(WasmPlugin::new(pre, indices, setting, Mode::Shared)))
+            }
+            Err(problem) => Err(LoadError::NotComponent { path: "the MCP bridge".into(), problem }),
+        }
+    }
+
+    fn child(&self, id: &Arc<str>, server: Server) -> Spec {
+        let mut environment = self.environment.clone();
+        let own = server.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
+        environment.extend(own);
+        Spec {
+            plugin: id.clone(),
+            program: server.program,
+            arguments: server.arguments,
+            environment,
+            folder: server.folder,
+            line_cap: LINE_CAP,
+            grace: SHUTDOWN_GRACE,
+        }
+    }
+}
+
+fn link(linker: &Linker<HostState>, component: &Component) -> Result<Linked, ExportError> {
+    let pre = linker
+        .instantiate_pre(component)
+        .map_err(|error| ExportError::Shape(format!("{error:#}")))?;
+    let indices = ExportIndices::new(&pre)?;
+    Ok(Linked { pre, indices })
+}
+
+fn startup_of(server: &Server) -> Duration {
+    let name = server.program.file_stem().and_then(|name| name.to_str());
+    let is_runner = name.is_some_and(|name| RUNNERS.contains(&name));
+    server.startup_timeout.unwrap_or(if is_runner { STARTUP_OF_RUNNERS } else { STARTUP })
+}

@@ -1,0 +1,422 @@
+//! The platform: the five steps in a row, and what an embedder holds afterwards.
+
+use arc_swap::ArcSwap;
+use futures::FutureExt;
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, broadcast, mpsc};
+
+use crate::admit::{Approvals, admit};
+use crate::bindings::eval_handler::Evaluation;
+use crate::bindings::model::{Completion, CompletionRequest};
+use crate::bindings::types::{HookPoint, ToolResult};
+use crate::capability::notify::{Item, News};
+use crate::config::Config;
+use crate::diagnostic::{Diagnostic, chain};
+use crate::discover::{Candidate, Discovery, PluginKind, discover};
+use crate::event::Event;
+use crate::invoke::{self, Call, CallError, Caller, HookReport, Model};
+use crate::limits::Limits;
+use crate::load::{Loaded, Loader};
+use crate::register::{Registered, Registry, register, register_again};
+use crate::runtime::{Allocation, CompletionStream, EngineError, Plugin};
+use crate::surroundings::Surroundings;
+
+/// A host for plugins. It is cheap to clone, and all clones are the same one.
+///
+/// Dropping the last clone ends all plugins at once; [`Platform::shutdown`] lets them say good-bye.
+#[derive(Clone)]
+pub struct Platform {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    registry: ArcSwap<Registry>,
+    /// Held by whoever makes a new registry.
+    registering: Mutex<()>,
+    reports: Vec<PluginReport>,
+    diagnostics: Vec<Diagnostic>,
+    allocation: Allocation,
+    events: broadcast::Sender<Event>,
+}
+
+/// How a plugin fared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PluginReport {
+    /// The plugin's id.
+    pub plugin: String,
+    /// Its kind.
+    pub kind: PluginKind,
+    /// Whether it is there.
+    pub state: PluginState,
+    /// The name and version that it gives itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it says it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How many tools it has.
+    pub tools: usize,
+    /// How many hook points it handles.
+    pub hooks: usize,
+    /// How many strategies it has.
+    pub evals: usize,
+    /// How many language-model providers it has.
+    pub providers: usize,
+    /// Why it is not there, or what is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// Whether a plugin is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PluginState {
+    /// It is registered.
+    Ready,
+    /// It was not admitted.
+    Refused,
+    /// It could not be loaded, or did not register.
+    Failed,
+}
+
+/// Why there is no platform. One bad plugin is never a reason.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The engine could not be set up.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Puts a platform together.
+pub struct Builder {
+    configs: Vec<Config>,
+    discovery: Option<Discovery>,
+    surroundings: Surroundings,
+    allocation: Allocation,
+    builtins: Vec<(String, Arc<dyn Plugin>)>,
+    approvals: Approvals,
+}
+
+/// How long plugins may take to say good-bye.
+const GOODBYE: Duration = Duration::from_secs(15);
+
+/// How long a plugin's changes are gathered before it registers again.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// The events that wait for a slow reader.
+const EVENTS: usize = 1024;
+
+impl Builder {
+    /// Adds a configuration. Of two plugins with one id, the one of the first configuration is loaded.
+    pub fn config(mut self, config: Config) -> Self {
+        self.configs.push(config);
+        self
+    }
+
+    /// Loads what was discovered before, in place of what the configurations name.
+    pub fn discovery(mut self, discovery: Discovery) -> Self {
+        self.discovery = Some(discovery);
+        self
+    }
+
+    /// Replaces the surroundings of the process by others.
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
+    }
+
+    /// How instances get their memory: on demand, where nothing else is said.
+    pub fn allocation(mut self, allocation: Allocation) -> Self {
+        self.allocation = allocation;
+        self
+    }
+
+    /// Adds a plugin that is part of the host. Built-in plugins come before all others.
+    pub fn builtin(mut self, id: impl Into<String>, plugin: impl Plugin) -> Self {
+        self.builtins.push((id.into(), Arc::new(plugin)));
+        self
+    }
+
+    /// Takes all plugins through the five steps. A plugin that fails in one leaves the line with a
+    /// [`PluginReport`]; the others go on.
+    ///
+    /// # Errors
+    ///
+    /// Only where the engine itself cannot be set up.
+    pub async fn build(self) -> Result<Platform, BuildError> {
+        let Self { configs, discovery, surroundings, allocation, builtins, approvals } = self;
+        let discovery = discovery.unwrap_or_else(|| discover(&configs, &surroundings));
+        let (news, inbox) = News::channel();
+        let loader = Arc::new(Loader::new(allocation, &surroundings, news)?);
+
+        let limits = configs.first().map_or_else(Limits::default, |config| config.limits.clone());
+        let builtins = builtins.into_iter().map(|(id, plugin)| {
+            let loaded = Loaded::builtin(&id, plugin, &limits);
+            bring(id, PluginKind::Builtin, async move { Ok(loaded) }).left_future()
+        });
+        let candidates = discovery.candidates.into_iter().map(|candidate| {
+            let (id, kind) = (candidate.id().to_string(), candidate.kind());
+            bring(id, kind, prepare(loader.clone(), candidate, approvals.clone())).right_future()
+        });
+        // All start at once; what they bring is put together in order.
+        let brought = futures::future::join_all(builtins.chain(candidates)).await;
+
+        let mut reports = Vec::new();
+        let mut plugins = Vec::new();
+        for result in brought {
+            match result {
+                Ok(registered) => {
+                    reports.push(report(&registered));
+                    plugins.push(Arc::new(registered));
+                }
+                Err(report) => reports.push(report),
+            }
+        }
+        let (events, _) = broadcast::channel(EVENTS);
+        let platform = Platform {
+            inner: Arc::new(Inner {
+                registry: ArcSwap::from_pointee(Registry::new(plugins)),
+                registering: Mutex::default(),
+                reports,
+                diagnostics: discovery.diagnostics,
+                allocation: loader.allocation(),
+                events,
+            }),
+        };
+        tokio::spawn(attend(Arc::downgrade(&platform.inner), inbox));
+        Ok(platform)
+    }
+}
+
+/// Takes a plugin from where it is to its registration, or says why it does not get there.
+async fn bring(
+    id: String,
+    kind: PluginKind,
+    loaded: impl Future<Output = Result<Loaded, (PluginState, String, Option<String>)>>,
+) -> Result<Registered, PluginReport> {
+    let gone = |(state, detail, remedy)| PluginReport {
+        plugin: id.clone(),
+        kind,
+        state,
+        version: None,
+        description: None,
+        tools: 0,
+        hooks: 0,
+        evals: 0,
+        providers: 0,
+        detail: Some(detail),
+        remedy,
+    };
+    let loaded = loaded.await.map_err(&gone)?;
+    register(loaded).await.map_err(|failure| gone((PluginState::Failed, failure.to_string(), None)))
+}
+
+/// Admits and loads a candidate.
+async fn prepare(
+    loader: Arc<Loader>,
+    candidate: Candidate,
+    approvals: Approvals,
+) -> Result<Loaded, (PluginState, String, Option<String>)> {
+    let admitted = admit(candidate, &approvals).map_err(|refusal| {
+        (PluginState::Refused, refusal.to_string(), Some(refusal.remedy().to_string()))
+    })?;
+    let failed = |problem: String, remedy| (PluginState::Failed, problem, remedy);
+    // Compiling blocks.
+    tokio::task::spawn_blocking(move || loader.load(admitted))
+        .await
+        .map_err(|error| failed(error.to_string(), None))?
+        .map_err(|error| failed(chain(&error), error.remedy()))
+}
+
+fn report(registered: &Registered) -> PluginReport {
+    let loaded = registered.loaded();
+    let identity = registered.identity();
+    let problems: Vec<_> =
+        registered.diagnostics().iter().map(|diagnostic| diagnostic.problem.as_str()).collect();
+    PluginReport {
+        plugin: loaded.id().to_string(),
+        kind: loaded.kind(),
+        state: PluginState::Ready,
+        version: Some(identity.version.clone()),
+        description: Some(identity.description.clone()),
+        tools: registered.tools().len(),
+        hooks: registered.hooks().len(),
+        evals: registered.evals().len(),
+        providers: registered.providers().len(),
+        detail: (!problems.is_empty()).then(|| problems.join("; ")),
+        remedy: None,
+    }
+}
+
+/// Acts on the news of plugins, for as long as the platform is there.
+async fn attend(platform: std::sync::Weak<Inner>, mut inbox: mpsc::Receiver<Item>) {
+    while let Some(item) = inbox.recv().await {
+        let Some(inner) = platform.upgrade() else { return };
+        match item {
+            Item::Progress { plugin, call_id, progress, total, message } => {
+                let _ = inner.events.send(Event::Progress { plugin, call_id, progress, total, message });
+            }
+            Item::Changed(plugin) => {
+                tokio::spawn(async move { inner.register_again(plugin).await });
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Asks a plugin again what it contributes. Several changes in a row are one.
+    async fn register_again(&self, plugin: Arc<str>) {
+        let Ok(_registering) = tokio::time::timeout(GOODBYE, self.registering.lock()).await else {
+            return;
+        };
+        tokio::time::sleep(SETTLE).await;
+        let registry = self.registry.load_full();
+        let Some(former) = registry.plugin(&plugin) else { return };
+        let event = match register_again(former).await {
+            Ok(registered) => {
+                let registered = Arc::new(registered);
+                let replace = |other: &Arc<Registered>| match Arc::ptr_eq(other, former) {
+                    true => registered.clone(),
+                    false => other.clone(),
+                };
+                let plugins = registry.plugins().iter().map(replace).collect();
+                self.registry.store(Arc::new(Registry::new(plugins)));
+                Event::Registered { plugin }
+            }
+            Err(failure) => {
+                tracing::warn!(plugin = &*plugin, "the plugin did not register again: {failure}");
+                Event::NotRegistered { plugin, problem: failure.to_string() }
+            }
+        };
+        let _ = self.events.send(event);
+    }
+}
+
+impl Platform {
+    /// Begins to put a platform together, in the surroundings of this process.
+    pub fn builder() -> Builder {
+        Builder {
+            configs: Vec::new(),
+            discovery: None,
+            surroundings: Surroundings::of_process(),
+            allocation: Allocation::OnDemand,
+            builtins: Vec::new(),
+            approvals: Approvals::default(),
+        }
+    }
+
+    /// What the plugins contribute at this moment.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.inner.registry.load_full()
+    }
+
+    /// How each plugin fared when the platform was built, in load order.
+    pub fn plugins(&self) -> &[PluginReport] {
+        &self.inner.reports
+    }
+
+    /// What is wrong apart from plugins that are not there.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let registry = self.registry();
+        self.inner.diagnostics.iter().chain(registry.diagnostics()).cloned().collect()
+    }
+
+    /// How instances get their memory.
+    pub fn allocation(&self) -> Allocation {
+        self.inner.allocation
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.inner.events.subscribe()
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] says who is to blame. A tool that could not do what it was asked is none: its
+    /// result says so.
+    pub async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
+        invoke::call::call_tool(&self.registry(), call).await
+    }
+
+    /// Runs the hooks of a point over a context, a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// Where the context is no object. A handler that fails is in the report.
+    pub async fn fire(
+        &self,
+        point: &HookPoint,
+        context: Value,
+        caller: &Caller,
+    ) -> Result<HookReport, CallError> {
+        if !context.is_object() {
+            let problems = vec!["it is not a JSON object".into()];
+            return Err(CallError::InvalidInput { what: "context", name: point.to_string(), problems });
+        }
+        Ok(invoke::hooks::fire(&self.registry(), point, context, caller).await)
+    }
+
+    /// Scores a subject with a strategy, which is named `plugin/strategy`. Both arguments are JSON objects.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn evaluate(
+        &self,
+        strategy: &str,
+        subject: Value,
+        options: Value,
+        caller: &Caller,
+    ) -> Result<Evaluation, CallError> {
+        invoke::eval::evaluate(&self.registry(), strategy, subject, options, caller).await
+    }
+
+    /// Lists the models of all providers.
+    pub async fn models(&self) -> Vec<Model> {
+        invoke::provider::models(&self.registry()).await
+    }
+
+    /// Answers a request to a model, which is named by its id or by `plugin/id`, in one piece.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn complete(
+        &self,
+        request: CompletionRequest,
+        caller: &Caller,
+    ) -> Result<Completion, CallError> {
+        invoke::provider::complete(&self.registry(), request, caller).await
+    }
+
+    /// Answers a request to a model piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`]; what goes wrong later is said by [`CompletionStream::finish`].
+    pub async fn stream(
+        &self,
+        request: CompletionRequest,
+        caller: &Caller,
+    ) -> Result<CompletionStream, CallError> {
+        invoke::provider::stream(&self.registry(), request, caller).await
+    }
+
+    /// Ends all plugins, each of which may say good-bye first. Calls in flight are given up.
+    pub async fn shutdown(self) {
+        let registry = self.inner.registry.swap(Arc::new(Registry::default()));
+        let goodbyes = registry.plugins().iter().map(|plugin| plugin.loaded().plugin().shutdown());
+        if tokio::time::timeout(GOODBYE, futures::future::join_all(goodbyes)).await.is_err() {
+            tracing::warn!("some plugins did not end in time and were dropped");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Step four: from plugins to a registry of what they contribute.
+//!
+//! Definitions are checked one by one: a bad one is dropped with a diagnostic, and the plugin's
+//! others stay. A registry does not change; when a plugin does, there is a new one.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
+use crate::bindings::types::{HookPoint, ToolDefinition};
+use crate::diagnostic::Diagnostic;
+use crate::invoke::within;
+use crate::load::Loaded;
+use crate::name::ToolName;
+use crate::runtime::Failure;
+
+/// A plugin together with what it contributes.
+pub struct Registered {
+    loaded: Loaded,
+    identity: Identity,
+    tools: Vec<Tool>,
+    hooks: Vec<HookPoint>,
+    providers: Vec<ProviderDefinition>,
+    evals: Vec<Eval>,
+    resources: bool,
+    prompts: bool,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// A tool, ready to be checked and called.
+pub struct Tool {
+    /// The name that callers use.
+    pub name: ToolName,
+    /// What the plugin says of it, under its own name.
+    pub definition: ToolDefinition,
+    pub(crate) arguments: jsonschema::Validator,
+}
+
+/// A strategy, ready to be used.
+pub struct Eval {
+    /// What the plugin says of it.
+    pub definition: EvalDefinition,
+    pub(crate) options: Option<jsonschema::Validator>,
+}
+
+impl Registered {
+    /// The plugin that was loaded.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// Who the plugin says it is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Its tools.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The points that it handles.
+    pub fn hooks(&self) -> &[HookPoint] {
+        &self.hooks
+    }
+
+    /// Its language-model providers.
+    pub fn providers(&self) -> &[ProviderDefinition] {
+        &self.providers
+    }
+
+    /// Its strategies.
+    pub fn evals(&self) -> &[Eval] {
+        &self.evals
+    }
+
+    /// Whether it has resources.
+    pub fn has_resources(&self) -> bool {
+        self.resources
+    }
+
+    /// Whether it has prompts.
+    pub fn has_prompts(&self) -> bool {
+        self.prompts
+    }
+
+    /// What was dropped of its contributions, and why.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+/// Asks a plugin what it contributes.
+pub(crate) async fn register(loaded: Loaded) -> Result<Registered, Failure> {
+    let registration = ask(&loaded).await?;
+    Ok(check(loaded, registration))
+}
+
+/// Asks again, for a plugin whose contributions have changed.
+pub(crate) async fn register_again(former: &Registered) -> Result<Registered, Failure> {
+    let registration = ask(&former.loaded).await?;
+    Ok(check(former.loaded.clone(), registration))
+}
+
+async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
+    within(loaded.startup(), loaded.plugin().register()).await
+}
+
+/// Checks each definition that a plugin gave.
+fn check(loaded: Loaded, registration: Registration) -> Registered {
+    let Registration { identity, tools, hooks, providers, evals, resources, prompts } = registration;
+    let id = loaded.id().clone();
+    let mut diagnostics = Vec::new();
+    let mut drop = |what: &str, name: &str, problem: String| {
+        let problem = format!("the {what} \"{name}\" is left out: {problem}");
+        diagnostics.push(Diagnostic::of(&id, problem));
+    };
+
+    let mut checked: Vec<Tool> = Vec::new();
+    for definition in tools {
+        let name = ToolName::new(&id, &definition.name);
+        let twice = checked.iter().any(|tool| tool.definition.name == definition.name);
+        match check_tool(&definition) {
+            _ if twice => drop("tool", &definition.name, "there is another of this name".into()),
+            Ok(arguments) => checked.push(Tool { name, definition, arguments }),
+            Err(problem) => drop("tool", &definition.name, problem),
+        }
+    }
+    let mut strategies: Vec<Eval> = Vec::new();
+    for definition in evals {
+        let twice = strategies.iter().any(|eval| eval.definition.name == definition.name);
+        let options = definition.options_schema.as_deref().map(validator).transpose();
+        match options {
+            _ if twice => drop("strategy", &definition.name, "there is another of this name".into()),
+            Ok(options) => strategies.push(Eval { definition, options }),
+            Err(problem) => {
+                drop("strategy", &definition.name, format!("its options schema: {problem}"));
+            }
+        }
+    }
+    Registered {
+        loaded,
+        identity,
+        tools: checked,
+        hooks,
+        providers,
+        evals: strategies,
+        resources,
+        prompts,
+        diagnostics,
+    }
+}
+
+fn check_tool(definition: &ToolDefinition) -> Result<jsonschema::Validator, String> {
+    if !(1..=128).contains(&definition.name.chars().count()) {
+        return Err("its name must have 1 to 128 characters".into());
+    }
+    if let Some(capability) = definition.capabilities.first() {
+        return Err(format!("it needs the capability `{capability}`, which is not granted"));
+    }
+    if let Some(extra) = &definition.extra {
+        match serde_json::from_str(extra) {
+            Ok(Value::Object(_)) => {}
+            Ok(_) => return Err("its `extra` is not a JSON object".into()),
+            Err(error) => return Err(format!("its `extra` is not JSON: {error}")),
+        }
+    }
+    if let Some(schema) = &definition.output_schema {
+        validator(schema).map_err(|problem| format!("its output schema: {problem}"))?;
+    }
+    let schema: Value = serde_json::from_str(&definition.input_schema)
+        .map_err(|error| format!("its input schema is not JSON: {error}"))?;
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("its input schema is not of `\"type\": \"object\"`".into());
+    }
+    validator(&definition.input_schema).map_err(|problem| format!("its input schema: {problem}"))
+}
+
+/// Compiles a schema. References to anything outside of it are errors: nothing is fetched.
+fn validator(schema: &str) -> Result<jsonschema::Validator, String> {
+    let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
+    jsonschema::validator_for(&schema).map_err(|error| error.to_string())
+}
+
+/// All that the plugins of a host contribute.
+#[derive(Default)]
+pub struct Registry {
+    plugins: Vec<Arc<Registered>>,
+    /// Where each tool is: the plugin, and the place among its tools.
+    tools: BTreeMap<ToolName, (Arc<Registered>, usize)>,
+    /// Who handles each point, in load order.
+    hooks: Vec<(HookPoint, Vec<Arc<Registered>>)>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Registry {
+    /// Puts plugins together, in load order. Of two tools with one name, the first stays.
+    pub(crate) fn new(plugins: Vec<Arc<Registered>>) -> Self {
+        let mut registry = Self::default();
+        for plugin in &plugins {
+            registry.diagnostics.extend(plugin.diagnostics.iter().cloned());
+            for (i, tool) in plugin.tools.iter().enumerate() {
+                if let Some((other, _)) = registry.tools.get(&tool.name) {
+                    let problem = format!(
+                        "the tool \"{}\" is left out: plugin \"{}\" already has one named {}",
+                        tool.definition.name,
+                        other.loaded.id(),
+                        tool.name
+                    );
+                    registry.diagnostics.push(Diagnostic::of(plugin.loaded.id(), problem));
+                } else {
+                    registry.tools.insert(tool.name.clone(), (plugin.clone(), i));
+                }
+            }
+            for point in &plugin.hooks {
+                match registry.hooks.iter_mut().find(|(other, _)| other == point) {
+                    Some((_, handlers)) => handlers.push(plugin.clone()),
+                    None => registry.hooks.push((point.clone(), vec![plugin.clone()])),
+                }
+            }
+        }
+        registry.plugins = plugins;
+        registry
+    }
+
+    /// The plugins, in load order.
+    pub fn plugins(&self) -> &[Arc<Registered>] {
+        &self.plugins
+    }
+
+    /// A plugin by its id.
+    pub fn plugin(&self, id: &str) -> Option<&Arc<Registered>> {
+        self.plugins.iter().find(|plugin| &**plugin.loaded.id() == id)
+    }
+
+    /// All tools, by name.
+    pub fn tools(&self) -> impl Iterator<Item = (&Arc<Registered>, &Tool)> {
+        self.tools.values().map(|(plugin, i)| (plugin, &plugin.tools[*i]))
+    }
+
+    /// A tool by its rendered name.
+    pub fn tool(&self, name: &str) -> Option<(&Arc<Registered>, &Tool)> {
+        self.tools.get(name).map(|(plugin, i)| (plugin, &plugin.tools[*i]))
+    }
+
+    /// Who handles a point, in load order.
+    pub fn handlers(&self, point: &HookPoint) -> &[Arc<Registered>] {
+        let found = self.hooks.iter().find(|(other, _)| other == point);
+        found.map_or(&[], |(_, handlers)| handlers)
+    }
+
+    /// What was left out of what the plugins contribute, and why.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::runtime::Builtin;
+    use crate::types::ToolResult;
+    use serde_json::json;
+
+    async fn registered(id: &str, tools: Vec<ToolDefinition>) -> Arc<Registered> {
+        let builtin = tools.into_iter().fold(Builtin::new(id, ""), |builtin, definition| {
+            builtin.tool(definition, async |_, _| Ok(ToolResult::text("")))
+        });
+        let loaded = Loaded::builtin(id, Arc::new(builtin), &Limits::default());
+        Arc::new(register(loaded).await.expect("it registers"))
+    }
+
+    fn tool(name: &str, schema: Value) -> ToolDefinition {
+        ToolDefinition::new(name, "does it", &schema)
+    }
+
+    #[tokio::test]
+    async fn a_bad_definition_is_dropped_and_the_others_stay() {
+        let plugin = registered(
+            "p",
+            vec![
+                tool("good", json!({"type": "object"})),
+                tool("", json!({"type": "object"})),
+                tool("list", json!({"type": "array"})),
+                tool("null", json!(null)),
+                tool("odd", json!({"type": "object", "properties": 3})),
+                tool("away", json!({"type": "object", "$ref": "https://example.com/schema"})),
+                tool("good", json!({"type": "object"})),
+                ToolDefinition { capabilities: vec!["network".into()], ..tool("net", json!({"type": "object"})) },
+                ToolDefinition { extra: Some("[]".into()), ..tool("extra", json!({"type": "object"})) },
+            ],
+        )
+        .await;
+        let names: Vec<_> = plugin.tools().iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["p__good"]);
+        assert_eq!(plugin.diagnostics().len(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_name_is_given_once_and_the_second_learns_by_whom() {
+        let first = registered("a", vec![tool("b__c", json!({"type": "object"}))]).await;
+        let second = registered("a__b", vec![tool("c", json!({"type": "object"}))]).await;
+        let registry = Registry::new(vec![first, second]);
+        assert_eq!(registry.tool("a__b__c").unwrap().0.loaded().id().as_ref(), "a");
+        assert_eq!(
+            registry.diagnostics()[0].to_string(),
+            "plugin \"a__b\": the tool \"c\" is left out: plugin \"a\" already has one named a__b__c"
+        );
+    }
+}
