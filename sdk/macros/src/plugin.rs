@@ -65,6 +65,9 @@ pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
             use ::tenon_sdk::__private::bindings;
             use ::tenon_sdk::__private::types;
 
+            // Elsewhere, in native tests, nothing is exported: the names of the
+            // exports are none that a linker takes.
+            #[allow(dead_code)]
             struct Plugin;
             #lifecycle
             #tools
@@ -109,6 +112,7 @@ fn lifecycle(parts: &Parts) -> TokenStream {
 
             async fn shutdown() {}
         }
+        #[cfg(target_arch = "wasm32")]
         ::tenon_sdk::bindings::plugin::export_plugin!(Plugin with_types_in ::tenon_sdk::bindings::plugin);
     }
 }
@@ -131,6 +135,7 @@ fn tools(tools: &[Path]) -> TokenStream {
 
             async fn cancel(_call_id: String) {}
         }
+        #[cfg(target_arch = "wasm32")]
         ::tenon_sdk::bindings::tool_handler::export_tool_handler!(Plugin with_types_in ::tenon_sdk::bindings::tool_handler);
     }
 }
@@ -158,6 +163,7 @@ fn hooks(hooks: &[Path]) -> TokenStream {
                 Ok(outcome)
             }
         }
+        #[cfg(target_arch = "wasm32")]
         ::tenon_sdk::bindings::hook_handler::export_hook_handler!(Plugin with_types_in ::tenon_sdk::bindings::hook_handler);
     }
 }
@@ -181,6 +187,7 @@ fn evals(evals: &[Path]) -> TokenStream {
                 Err(private::unknown("strategy", &strategy))
             }
         }
+        #[cfg(target_arch = "wasm32")]
         ::tenon_sdk::bindings::eval_handler::export_eval_handler!(Plugin with_types_in ::tenon_sdk::bindings::eval_handler);
     }
 }
@@ -198,6 +205,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
                     ::tenon_sdk::provider::serve::<#provider>(request, context.into())
                 }
             }
+            #[cfg(target_arch = "wasm32")]
             ::tenon_sdk::bindings::provider_stream::export_provider_stream!(Plugin with_types_in ::tenon_sdk::bindings::provider_stream);
         }
     });
@@ -220,6 +228,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
                     .map_err(::tenon_sdk::Failure::into_error)
             }
         }
+        #[cfg(target_arch = "wasm32")]
         ::tenon_sdk::bindings::provider_handler::export_provider_handler!(Plugin with_types_in ::tenon_sdk::bindings::provider_handler);
         #stream
     }

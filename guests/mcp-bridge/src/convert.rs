@@ -1,0 +1,352 @@
+//! JSON of MCP into the contract's types.
+//!
+//! Each object is read as members whose values stay text until they are known. What a type does not name goes into its
+//! `extra` as it came, so that nothing is lost.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::bindings::exports::tenon::plugin::prompts::{
+    Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole,
+};
+use crate::bindings::exports::tenon::plugin::resources::{
+    ListedResource, ResourcePage, ResourceTemplate, TemplatePage,
+};
+use crate::bindings::tenon::plugin::types::{
+    Content, ContentBlock, Error, Media, ResourceBody, ResourceContents, ResourceLink,
+    ToolAnnotations, ToolDefinition, ToolResult, Unavailability,
+};
+
+/// The members of an object that were not taken yet.
+struct Members<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
+
+type Result<T, E = String> = std::result::Result<T, E>;
+
+impl<'a> Members<'a> {
+    fn read(json: &'a str) -> Result<Self> {
+        serde_json::from_str(json).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// A member's text, if it is there and not null.
+    fn raw(&mut self, key: &str) -> Option<&'a str> {
+        self.0.remove(key).map(RawValue::get).filter(|text| *text != "null")
+    }
+
+    /// A member that may be missing. One of the wrong type is an error.
+    fn optional<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>> {
+        let Some(text) = self.raw(key) else { return Ok(None) };
+        serde_json::from_str(text).map(Some).map_err(|error| format!("\"{key}\": {error}"))
+    }
+
+    /// A member that says something about another: of the wrong type, it is as good as missing.
+    fn hint<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
+        self.optional(key).ok().flatten()
+    }
+
+    fn required<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
+        self.optional(key)?.ok_or_else(|| format!("\"{key}\" is missing"))
+    }
+
+    fn items(&mut self, key: &str) -> Result<Vec<&'a str>> {
+        let Some(text) = self.raw(key) else { return Ok(Vec::new()) };
+        let items: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|error| format!("\"{key}\": {error}"))?;
+        Ok(items.into_iter().map(RawValue::get).collect())
+    }
+
+    /// What is left, as an object.
+    fn rest(self) -> Option<String> {
+        (!self.0.is_empty()).then(|| {
+            serde_json::to_string(&self.0).expect("names and JSON texts make an object")
+        })
+    }
+}
+
+/// The server's answer is not what it should be.
+fn broken(problem: String) -> Error {
+    Error::Failed(format!("the server's answer is invalid: {problem}"))
+}
+
+/// An error of the client as one of the contract.
+pub(crate) fn error(error: mcp_client::Error) -> Error {
+    use mcp_client::Error as E;
+    match error {
+        E::Rpc { code: -32602, message, .. } => Error::InvalidInput(message),
+        E::Rpc { code: -32601 | -32002, message, .. } => Error::NotFound(message),
+        E::Rpc { code, message, data } => Error::Failed(match data {
+            Some(data) => format!("{message} (code {code}, {data})"),
+            None => format!("{message} (code {code})"),
+        }),
+        E::Timeout => Error::Timeout("the server did not answer in time".into()),
+        E::Cancelled => Error::Cancelled("the call was cancelled".into()),
+        E::Lost(message) => Error::Unavailable(Unavailability { message, retry_after: None }),
+        E::Protocol(message) => Error::Failed(message),
+    }
+}
+
+/// What an error of the contract says.
+pub(crate) fn message(error: &Error) -> String {
+    match error {
+        Error::InvalidInput(message)
+        | Error::NotFound(message)
+        | Error::Denied(message)
+        | Error::Timeout(message)
+        | Error::Cancelled(message)
+        | Error::Failed(message) => message.clone(),
+        Error::Unavailable(unavailability) => unavailability.message.clone(),
+    }
+}
+
+/// A tool. The error says which tool it was, where it has a name.
+pub(crate) fn tool(json: &str) -> Result<ToolDefinition> {
+    let mut members = Members::read(json)?;
+    let name: String = members.required("name")?;
+    let problem = |problem: String| format!("\"{name}\": {problem}");
+    let schema = members.raw("inputSchema").ok_or_else(|| problem("it has no input schema".into()))?;
+    // A task that must be run as one cannot be called.
+    if let Some(execution) = members.0.get("execution") {
+        let support: Option<String> = Members::read(execution.get()).ok().and_then(|mut e| e.hint("taskSupport"));
+        if support.as_deref() == Some("required") {
+            return Err(problem("it can only be called as a task".into()));
+        }
+    }
+    let annotations = members.raw("annotations").and_then(|json| Members::read(json).ok());
+    let mut annotations = annotations.unwrap_or(Members(BTreeMap::new()));
+    let hints = ToolAnnotations {
+        read_only: annotations.hint("readOnlyHint"),
+        destructive: annotations.hint("destructiveHint"),
+        idempotent: annotations.hint("idempotentHint"),
+        open_world: annotations.hint("openWorldHint"),
+    };
+    let title: Option<String> = members.hint("title");
+    let title = title.or_else(|| annotations.hint("title"));
+    Ok(ToolDefinition {
+        title,
+        description: members.hint("description").unwrap_or_default(),
+        input_schema: schema.to_string(),
+        output_schema: members.raw("outputSchema").map(Into::into),
+        annotations: hints,
+        capabilities: Vec::new(),
+        extra: members.rest(),
+        name,
+    })
+}
+
+/// The answer of a tool. A block that is broken becomes an opaque one.
+pub(crate) fn tool_result(json: &str) -> Result<ToolResult, Error> {
+    let mut members = Members::read(json).map_err(broken)?;
+    let content = members.items("content").map_err(broken)?;
+    Ok(ToolResult {
+        content: content.into_iter().map(content_block).collect(),
+        structured: members.raw("structuredContent").map(Into::into),
+        is_error: members.hint("isError").unwrap_or(false),
+        extra: members.rest(),
+    })
+}
+
+fn content_block(json: &str) -> ContentBlock {
+    read_block(json)
+        .unwrap_or_else(|_| ContentBlock { body: Content::Other(json.to_string()), extra: None })
+}
+
+fn read_block(json: &str) -> Result<ContentBlock> {
+    let mut members = Members::read(json)?;
+    let kind: String = members.required("type")?;
+    let body = match kind.as_str() {
+        "text" => Content::Text(members.required("text")?),
+        "image" => Content::Image(media(&mut members)?),
+        "audio" => Content::Audio(media(&mut members)?),
+        "resource_link" => Content::ResourceLink(link(&mut members)?),
+        "resource" => {
+            let contents = members.raw("resource").ok_or("\"resource\" is missing")?;
+            Content::Resource(contents_part(contents)?)
+        }
+        other => return Err(format!("blocks of type \"{other}\" are not known")),
+    };
+    Ok(ContentBlock { body, extra: members.rest() })
+}
+
+fn media(members: &mut Members<'_>) -> Result<Media> {
+    Ok(Media { data: bytes(members, "data")?, mime_type: members.required("mimeType")? })
+}
+
+fn bytes(members: &mut Members<'_>, key: &str) -> Result<Vec<u8>> {
+    let text = members.raw(key).ok_or_else(|| format!("\"{key}\" is missing"))?;
+    let text: Cow<'_, str> = serde_json::from_str::<CowText<'_>>(text)
+        .map_err(|error| format!("\"{key}\": {error}"))?
+        .0;
+    BASE64_STANDARD.decode(text.as_bytes()).map_err(|error| format!("\"{key}\": {error}"))
+}
+
+/// A string that is borrowed where nothing in it is escaped.
+#[derive(serde::Deserialize)]
+struct CowText<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn link(members: &mut Members<'_>) -> Result<ResourceLink> {
+    Ok(ResourceLink {
+        uri: members.required("uri")?,
+        name: members.required("name")?,
+        title: members.hint("title"),
+        description: members.hint("description"),
+        mime_type: members.hint("mimeType"),
+        size: members.hint("size"),
+    })
+}
+
+fn contents_part(json: &str) -> Result<ResourceContents> {
+    let mut members = Members::read(json)?;
+    let uri = members.required("uri")?;
+    let mime_type = members.hint("mimeType");
+    let body = match members.0.contains_key("blob") {
+        true => ResourceBody::Blob(bytes(&mut members, "blob")?),
+        false => ResourceBody::Text(members.required("text")?),
+    };
+    Ok(ResourceContents { uri, mime_type, body, extra: members.rest() })
+}
+
+/// What was read from a resource.
+pub(crate) fn resource_contents(json: &str) -> Result<Vec<ResourceContents>, Error> {
+    let mut members = Members::read(json).map_err(broken)?;
+    let parts = members.items("contents").map_err(broken)?;
+    parts.into_iter().map(|part| contents_part(part).map_err(broken)).collect()
+}
+
+/// The items of a page that are what they should be.
+fn page<T>(
+    json: &str,
+    key: &str,
+    read: impl Fn(Members<'_>) -> Result<T>,
+) -> Result<(Vec<T>, Option<String>), Error> {
+    let mut members = Members::read(json).map_err(broken)?;
+    let items = members.items(key).map_err(broken)?;
+    let items = items.into_iter().filter_map(|item| Members::read(item).and_then(&read).ok());
+    Ok((items.collect(), members.hint("nextCursor")))
+}
+
+pub(crate) fn resource_page(json: &str) -> Result<ResourcePage, Error> {
+    let (resources, next) = page(json, "resources", |mut members| {
+        Ok(ListedResource { link: link(&mut members)?, extra: members.rest() })
+    })?;
+    Ok(ResourcePage { resources, next })
+}
+
+pub(crate) fn template_page(json: &str) -> Result<TemplatePage, Error> {
+    let (templates, next) = page(json, "resourceTemplates", |mut members| {
+        Ok(ResourceTemplate {
+            uri_template: members.required("uriTemplate")?,
+            name: members.required("name")?,
+            title: members.hint("title"),
+            description: members.hint("description"),
+            mime_type: members.hint("mimeType"),
+            extra: members.rest(),
+        })
+    })?;
+    Ok(TemplatePage { templates, next })
+}
+
+pub(crate) fn prompt_page(json: &str) -> Result<PromptPage, Error> {
+    let (prompts, next) = page(json, "prompts", |mut members| {
+        let arguments = members.items("arguments")?;
+        Ok(PromptDefinition {
+            name: members.required("name")?,
+            title: members.hint("title"),
+            description: members.hint("description"),
+            arguments: arguments.into_iter().map(argument).collect::<Result<_>>()?,
+            extra: members.rest(),
+        })
+    })?;
+    Ok(PromptPage { prompts, next })
+}
+
+fn argument(json: &str) -> Result<PromptArgument> {
+    let mut members = Members::read(json)?;
+    Ok(PromptArgument {
+        name: members.required("name")?,
+        title: members.hint("title"),
+        description: members.hint("description"),
+        required: members.hint("required").unwrap_or(false),
+    })
+}
+
+/// A prompt, filled in.
+pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
+    let mut members = Members::read(json).map_err(broken)?;
+    let messages = members.items("messages").map_err(broken)?;
+    Ok(Prompt {
+        description: members.hint("description"),
+        messages: messages
+            .into_iter()
+            .map(|message| prompt_message(message).map_err(broken))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn prompt_message(json: &str) -> Result<PromptMessage> {
+    let mut members = Members::read(json)?;
+    let role = match members.required::<String>("role")?.as_str() {
+        "assistant" => PromptRole::Assistant,
+        _ => PromptRole::User,
+    };
+    let content = members.raw("content").ok_or("\"content\" is missing")?;
+    Ok(PromptMessage { role, content: content_block(content) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_keeps_what_it_does_not_name() {
+        let tool = tool(
+            r#"{"name":"t","inputSchema":{"type":"object"},"icons":[1],"_meta":{"a":2},
+                "annotations":{"title":"T","readOnlyHint":true,"destructiveHint":"?"}}"#,
+        )
+        .unwrap();
+        assert_eq!(tool.extra.as_deref(), Some(r#"{"_meta":{"a":2},"icons":[1]}"#));
+        assert_eq!(tool.title.as_deref(), Some("T"));
+        assert_eq!((tool.annotations.read_only, tool.annotations.destructive), (Some(true), None));
+    }
+
+    #[test]
+    fn a_tool_without_a_schema_or_only_for_tasks_is_none() {
+        for json in [
+            r#"{"name":"t"}"#,
+            r#"{"name":"t","inputSchema":null}"#,
+            r#"{"inputSchema":{}}"#,
+            r#"{"name":"t","inputSchema":{},"execution":{"taskSupport":"required"}}"#,
+            "3",
+        ] {
+            assert!(tool(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn results_keep_their_blocks_in_order_and_unknown_ones_as_they_came() {
+        let result = tool_result(
+            r#"{"content":[{"type":"text","text":"a\nb","annotations":{"priority":1}},
+                {"type":"image","data":"AQI=","mimeType":"image/png"},{"type":"new","x":1},
+                {"type":"image","data":"%","mimeType":"x"}],"structuredContent":{"n": 1},"isError":true,"_meta":{}}"#,
+        )
+        .unwrap();
+        assert_eq!(result.content[0].body, Content::Text("a\nb".into()));
+        assert_eq!(result.content[0].extra.as_deref(), Some(r#"{"annotations":{"priority":1}}"#));
+        assert!(matches!(&result.content[1].body, Content::Image(media) if media.data == [1, 2]));
+        assert_eq!(result.content[2].body, Content::Other(r#"{"type":"new","x":1}"#.into()));
+        assert!(matches!(&result.content[3].body, Content::Other(_)));
+        assert_eq!(result.structured.as_deref(), Some(r#"{"n": 1}"#));
+        assert!(result.is_error);
+        assert_eq!(result.extra.as_deref(), Some(r#"{"_meta":{}}"#));
+    }
+
+    #[test]
+    fn errors_keep_their_meaning() {
+        let rpc = |code| mcp_client::Error::Rpc { code, message: "m".into(), data: None };
+        assert_eq!(error(rpc(-32602)), Error::InvalidInput("m".into()));
+        assert_eq!(error(rpc(-32002)), Error::NotFound("m".into()));
+        assert_eq!(error(rpc(5)), Error::Failed("m (code 5)".into()));
+    }
+}

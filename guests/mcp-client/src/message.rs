@@ -1,0 +1,232 @@
+//! JSON-RPC 2.0 messages, as servers write them and as they should.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A JSON value inside of the line that brought it. Nothing is copied.
+#[derive(Clone)]
+pub struct Payload {
+    line: String,
+    range: Range<usize>,
+}
+
+impl Payload {
+    /// The text of the value.
+    pub fn get(&self) -> &str {
+        &self.line[self.range.clone()]
+    }
+
+    /// Takes a value out of the line that it was read from.
+    fn cut(line: String, value: Range<usize>) -> Self {
+        Self { line, range: value }
+    }
+}
+
+/// Two are equal when they hold the same text, whatever stood around it.
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl From<&str> for Payload {
+    fn from(value: &str) -> Self {
+        Self { line: value.to_string(), range: 0..value.len() }
+    }
+}
+
+/// What a server said.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Incoming {
+    /// The answer to a request.
+    Response { id: Option<u64>, answer: Answer },
+    /// It asks for something. The id is JSON, to be given back as it is.
+    Request { id: String, method: String },
+    /// It tells something.
+    Notification { method: String, params: Option<String> },
+}
+
+/// An answer.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    Result(Payload),
+    Error(RpcError),
+    /// Neither, or both at once.
+    Invalid(&'static str),
+}
+
+/// The `error` of a response.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+pub(crate) struct RpcError {
+    #[serde(default)]
+    pub(crate) code: f64,
+    #[serde(default)]
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) data: Option<Box<RawText>>,
+}
+
+/// The text of a JSON value.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RawText(Box<RawValue>);
+
+impl RawText {
+    pub(crate) fn get(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for RawText {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads a line: one message, several in a batch, or nothing that is one.
+pub(crate) fn read(line: Vec<u8>) -> Result<Vec<Incoming>, NotMessages> {
+    let line = match String::from_utf8(line) {
+        Ok(line) => line,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    };
+    let text = line.trim_start_matches('\u{feff}').trim();
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    if text.starts_with('[') {
+        let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| NotMessages)?;
+        let read = batch.into_iter().map(|message| one(message.get().to_string()));
+        return Ok(read.filter_map(Result::ok).collect());
+    }
+    one(line).map(|message| vec![message])
+}
+
+/// A line that holds no message.
+#[derive(Debug, PartialEq)]
+pub(crate) struct NotMessages;
+
+fn one(line: String) -> Result<Incoming, NotMessages> {
+    let text = line.trim_start_matches('\u{feff}').trim();
+    let message: Message<'_> = serde_json::from_str(text).map_err(|_| NotMessages)?;
+    if let Some(method) = message.method {
+        let method = method.into_owned();
+        return Ok(match message.id.filter(|id| id.get() != "null") {
+            Some(id) => Incoming::Request { id: id.get().to_string(), method },
+            None => {
+                let params = message.params.map(|params| params.get().to_string());
+                Incoming::Notification { method, params }
+            }
+        });
+    }
+    let id = message.id.and_then(|id| read_id(id.get()));
+    let error = message.error.filter(|error| error.get() != "null");
+    let answer = match (message.result, error) {
+        (Some(_), Some(_)) => Answer::Invalid("it has both a result and an error"),
+        (Some(result), None) => {
+            let start = result.get().as_ptr() as usize - line.as_ptr() as usize;
+            let range = start..start + result.get().len();
+            Answer::Result(Payload::cut(line, range))
+        }
+        (None, Some(error)) => Answer::Error(read_error(error.get())),
+        (None, None) if id.is_some() => Answer::Invalid("it has neither a result nor an error"),
+        (None, None) => return Err(NotMessages),
+    };
+    Ok(Incoming::Response { id, answer })
+}
+
+/// An id of ours, which is an integer. Some servers give it back as a float.
+fn read_id(text: &str) -> Option<u64> {
+    if let Ok(id) = text.parse() {
+        return Some(id);
+    }
+    let id: f64 = text.parse().ok()?;
+    (id.fract() == 0.0 && (0.0..9e15).contains(&id)).then_some(id as u64)
+}
+
+/// An error. One that is not of the form it should have is kept as text.
+fn read_error(text: &str) -> RpcError {
+    serde_json::from_str(text)
+        .unwrap_or_else(|_| RpcError { message: text.to_string(), ..RpcError::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(id: u64, result: &str) -> Incoming {
+        Incoming::Response { id: Some(id), answer: Answer::Result(result.into()) }
+    }
+
+    fn check(line: &str, expected: &[Incoming]) {
+        let read = read(line.as_bytes().to_vec()).expect("the line is read");
+        assert_eq!(read, expected, "{line}");
+    }
+
+    #[test]
+    fn responses() {
+        check(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#, &[response(7, r#"{"a":1}"#)]);
+        check(r#"  {"result": [1, 2] ,"id":7.0}  "#, &[response(7, "[1, 2]")]);
+        check("\u{feff}{\"id\":7,\"result\":{}}", &[response(7, "{}")]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn batches_are_read_and_their_broken_members_skipped() {
+        check(r#"[{"id":1,"result":{}}, 3, {"id":2,"result":{}}]"#, &[response(1, "{}"), response(2, "{}")]);
+    }
+
+    #[test]
+    fn an_answer_that_is_two_things_or_nothing_is_invalid() {
+        let invalid = |text: &str| {
+            let read = read(text.as_bytes().to_vec()).unwrap();
+            matches!(read[..], [Incoming::Response { answer: Answer::Invalid(_), .. }])
+        };
+        assert!(invalid(r#"{"id":1,"result":{},"error":{"code":1,"message":""}}"#));
+        assert!(invalid(r#"{"id":1}"#));
+        assert!(!invalid(r#"{"id":1,"result":{},"error":null}"#));
+    }
+
+    #[test]
+    fn ids_of_other_kinds_are_none_of_ours() {
+        for id in ["\"7\"", "null", "7.5", "-1", "[7]"] {
+            let line = format!(r#"{{"id":{id},"result":{{}}}}"#);
+            let read = read(line.into_bytes()).unwrap();
+            assert!(matches!(read[..], [Incoming::Response { id: None, .. }]), "{id}");
+        }
+    }
+
+    #[test]
+    fn invalid_utf8_is_replaced_and_read_on() {
+        let read = read(b"{\"id\":1,\"result\":\"a\xffb\"}".to_vec()).unwrap();
+        assert_eq!(read, [response(1, "\"a\u{fffd}b\"")]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_said_to_be_none() {
+        for line in ["hello", "{", "3", "{}", "{\"a\":1}"] {
+            assert_eq!(read(line.as_bytes().to_vec()), Err(NotMessages), "{line}");
+        }
+    }
+}
