@@ -8,7 +8,7 @@ use crate::surroundings::Surroundings;
 
 /// Why a text cannot be expanded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ExpandError {
+pub(crate) enum ExpandError {
     /// A variable has no value and no default.
     #[error("the variable {0} is not set; set it, or write ${{{0}:-default}}")]
     Unset(String),

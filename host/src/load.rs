@@ -2,6 +2,7 @@
 //!
 //! Here code is read, compiled and linked, and none of it runs, but for the top level of scripts.
 
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -183,10 +184,17 @@ impl Loader {
         let id: Arc<str> = candidate.id.as_str().into();
         let limits = candidate.limits.clone();
         let mut startup = STARTUP;
+        let mut settings = candidate.settings;
+        if let Source::Mcp(server) = &candidate.source {
+            startup = startup_of(server);
+            settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
+            // The bridge's own clock goes first: it knows the server's last words.
+            startup += Duration::from_secs(1);
+        }
         let setting = |child| Setting {
             id: id.clone(),
             limits: limits.clone(),
-            config: Config::from(&candidate.settings),
+            config: Config::from(&settings),
             log: Allowance::default(),
             news: self.news.clone(),
             child,
@@ -199,7 +207,6 @@ impl Loader {
                 Arc::new(RhaiPlugin::compile(id.clone(), &path, &text, limits.clone())?)
             }
             Source::Mcp(server) => {
-                startup = startup_of(&server);
                 let child = self.child(&id, server);
                 self.bridge(setting(Some(Arc::new(child))))?
             }

@@ -11,7 +11,7 @@ use crate::config::{LimitsTable, parse};
 use crate::runtime::wasm::Mode;
 
 /// The name of the file.
-pub const FILE_NAME: &str = "plugin.toml";
+pub(crate) const FILE_NAME: &str = "plugin.toml";
 
 /// A manifest.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -68,7 +68,7 @@ pub(crate) struct Subprocess {
 
 /// Why a manifest was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
+pub(crate) enum ManifestError {
     /// The file cannot be read.
     #[error("it cannot be read")]
     Read(#[source] io::Error),

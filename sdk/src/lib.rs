@@ -57,6 +57,7 @@ pub mod __private {
     pub use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler::Outcome;
     pub use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
     pub use crate::error::{IntoResult, parse_arguments, unknown};
+    pub use wit_bindgen::spawn_local;
 
     /// The JSON Schema of `T`, without the title that only repeats a Rust name.
     pub fn schema<T: schemars::JsonSchema>() -> String {

@@ -1,1 +1,351 @@
-//! A plugin that goes wrong in the way its caller asks for.
+//! A plugin that goes wrong in the way its caller asks for, for tests of the
+//! host. Each tool is one way; a few go right, so that there is something to compare with.
+//!
+//! The setting `register` makes the registration go wrong: `"error"`, `"trap"`, `"spin"` or `"nonsense"`.
+
+use std::cell::RefCell;
+use std::future::{pending, poll_fn};
+use std::hint::black_box;
+use std::task::{Poll, Waker};
+
+use tenon_sdk::__private::bindings;
+use tenon_sdk::__private::types::{
+    CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition, ToolResult,
+};
+use tenon_sdk::provider::{
+    Completion, CompletionRequest, CompletionSummary, Delta, ModelInfo, StopReason, TokenUsage,
+};
+use tenon_sdk::{config, log};
+
+use bindings::eval_handler::exports::tenon::plugin::eval_handler::{self, Evaluation, Verdict};
+use bindings::hook_handler::exports::tenon::plugin::hook_handler::{self, Outcome};
+use bindings::plugin::exports::tenon::plugin::plugin::{
+    self, EvalDefinition, Identity, ProviderDefinition, Registration,
+};
+use bindings::provider_handler::exports::tenon::plugin::provider_handler;
+use bindings::provider_stream::exports::tenon::plugin::provider_stream;
+use bindings::tool_handler::exports::tenon::plugin::tool_handler;
+
+struct Misbehave;
+
+#[cfg(target_arch = "wasm32")]
+mod exports {
+    use super::{Misbehave, bindings};
+
+    bindings::plugin::export_plugin!(Misbehave with_types_in bindings::plugin);
+    bindings::tool_handler::export_tool_handler!(Misbehave with_types_in bindings::tool_handler);
+    bindings::hook_handler::export_hook_handler!(Misbehave with_types_in bindings::hook_handler);
+    bindings::eval_handler::export_eval_handler!(Misbehave with_types_in bindings::eval_handler);
+    bindings::provider_handler::export_provider_handler!(Misbehave with_types_in bindings::provider_handler);
+    bindings::provider_stream::export_provider_stream!(Misbehave with_types_in bindings::provider_stream);
+}
+
+/// The tools, and what each does.
+const TOOLS: &[(&str, &str)] = &[
+    ("echo", "Behaves: answers with its `text`"),
+    ("fail", "Behaves: answers with a result that is an error, saying `text`"),
+    ("meet", "Behaves: answers when it was called twice, which only a shared instance can"),
+    ("hang", "Waits for ever without using the processor"),
+    ("hang_politely", "Waits until it is cancelled"),
+    ("spin", "Computes for ever"),
+    ("spin_politely", "Computes for ever, giving others a turn"),
+    ("hoard", "Takes all the memory it can get"),
+    ("recurse", "Calls itself for ever"),
+    ("panic", "Panics"),
+    ("trap", "Executes an instruction that traps"),
+    ("exit", "Ends the process it believes to be"),
+    ("flood_output", "Answers with more than anybody can take"),
+    ("flood_log", "Logs without end"),
+    ("flood_console", "Writes to its standard output without end"),
+    ("nonsense", "Answers with structured content that is no JSON"),
+    ("denied", "Answers with an error of the contract"),
+    ("read_file", "Reads the file `text`"),
+    ("environment", "Answers with its environment"),
+    ("connect", "Connects to the address `text`"),
+];
+
+impl plugin::Guest for Misbehave {
+    async fn register() -> Result<Registration, Error> {
+        let mut tools: Vec<_> = TOOLS.iter().map(|(name, about)| definition(name, about)).collect();
+        match config::get::<String>("register")?.as_deref() {
+            Some("error") => return Err(Error::Failed("I would rather not".into())),
+            Some("trap") => panic!("I cannot register"),
+            Some("spin") => spin(),
+            Some("nonsense") => {
+                tools[0].input_schema = "{".into();
+                tools[1].name = String::new();
+                tools[2].extra = Some("[]".into());
+            }
+            _ => {}
+        }
+        Ok(Registration {
+            identity: Identity {
+                name: "misbehave".into(),
+                version: env!("CARGO_PKG_VERSION").into(),
+                description: env!("CARGO_PKG_DESCRIPTION").into(),
+            },
+            tools,
+            hooks: ["veto", "array", "no-json", "error", "trap", "hang"]
+                .map(|name| HookPoint::Custom(name.into()))
+                .into_iter()
+                .chain([HookPoint::AfterPlan])
+                .collect(),
+            providers: vec![ProviderDefinition { name: "p".into(), description: "d".into() }],
+            evals: ["seven", "trap"]
+                .map(|name| EvalDefinition {
+                    name: name.into(),
+                    description: "d".into(),
+                    options_schema: None,
+                })
+                .into(),
+            resources: false,
+            prompts: false,
+        })
+    }
+
+    async fn shutdown() {}
+}
+
+fn definition(name: &str, about: &str) -> ToolDefinition {
+    let schema = r#"{"type":"object","properties":{"text":{"type":"string"}}}"#;
+    ToolDefinition {
+        name: name.into(),
+        title: None,
+        description: about.into(),
+        input_schema: schema.into(),
+        output_schema: None,
+        annotations: ToolAnnotations {
+            read_only: None,
+            destructive: None,
+            idempotent: None,
+            open_world: None,
+        },
+        capabilities: Vec::new(),
+        extra: None,
+    }
+}
+
+thread_local! {
+    /// Calls of `meet` so far, and who waits for the second.
+    static MET: RefCell<(u32, Option<Waker>)> = const { RefCell::new((0, None)) };
+    /// The calls that were cancelled, and who waits to learn of it.
+    static CANCELLED: RefCell<(Vec<String>, Vec<Waker>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+impl tool_handler::Guest for Misbehave {
+    async fn call(
+        name: String,
+        arguments: String,
+        context: CallContext,
+    ) -> Result<ToolResult, Error> {
+        let arguments: tenon_sdk::Value = tenon_sdk::serde_json::from_str(&arguments)
+            .map_err(|error| Error::InvalidInput(error.to_string()))?;
+        let text = arguments["text"].as_str().unwrap_or_default().to_string();
+        let answer = match name.as_str() {
+            "echo" => text,
+            "fail" => return Ok(ToolResult { is_error: true, ..result(text) }),
+            "meet" => meet().await,
+            "hang" => pending().await,
+            "hang_politely" => return Err(cancelled(&context.call_id).await),
+            "spin" => spin(),
+            "spin_politely" => loop {
+                yield_now().await;
+            },
+            "hoard" => hoard(),
+            "recurse" => recurse(0).to_string(),
+            "panic" => panic!("I was told to: {text}"),
+            "trap" => trap(),
+            "exit" => std::process::exit(3),
+            "flood_output" => "x".repeat(200 << 20),
+            "flood_log" => loop {
+                log::info("again and again");
+            },
+            "flood_console" => loop {
+                println!("again and again");
+            },
+            "nonsense" => {
+                return Ok(ToolResult { structured: Some("{".into()), ..result(text) });
+            }
+            "denied" => return Err(Error::Denied(text)),
+            "read_file" => match std::fs::read_to_string(&text) {
+                Ok(content) => content,
+                Err(error) => return Err(Error::Denied(error.to_string())),
+            },
+            "environment" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
+            "connect" => match std::net::TcpStream::connect(&text) {
+                Ok(_) => "connected".into(),
+                Err(error) => return Err(Error::Denied(error.to_string())),
+            },
+            other => return Err(Error::NotFound(other.into())),
+        };
+        Ok(result(answer))
+    }
+
+    async fn cancel(call_id: String) {
+        CANCELLED.with_borrow_mut(|(calls, waiting)| {
+            calls.push(call_id);
+            waiting.drain(..).for_each(Waker::wake);
+        });
+    }
+}
+
+fn result(text: String) -> ToolResult {
+    let block = ContentBlock { body: Content::Text(text), extra: None };
+    ToolResult { content: vec![block], structured: None, is_error: false, extra: None }
+}
+
+async fn meet() -> String {
+    MET.with_borrow_mut(|(calls, waiting)| {
+        *calls += 1;
+        if let Some(waker) = waiting.take() {
+            waker.wake();
+        }
+    });
+    poll_fn(|context| {
+        MET.with_borrow_mut(|(calls, waiting)| match *calls {
+            0 | 1 => {
+                *waiting = Some(context.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        })
+    })
+    .await;
+    "met".into()
+}
+
+async fn cancelled(call_id: &str) -> Error {
+    poll_fn(|context| {
+        CANCELLED.with_borrow_mut(|(calls, waiting)| {
+            if calls.iter().any(|call| call == call_id) {
+                return Poll::Ready(());
+            }
+            waiting.push(context.waker().clone());
+            Poll::Pending
+        })
+    })
+    .await;
+    Error::Cancelled("as you wish".into())
+}
+
+async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+fn spin() -> ! {
+    let mut n = 0_u64;
+    loop {
+        n = black_box(n.wrapping_add(1));
+    }
+}
+
+fn hoard() -> ! {
+    let mut hoard = Vec::new();
+    loop {
+        hoard.push(black_box(vec![1_u8; 1 << 20]));
+    }
+}
+
+#[allow(unconditional_recursion)]
+fn recurse(depth: u64) -> u64 {
+    let room = black_box([depth; 64]);
+    recurse(depth + 1) + room[(depth % 64) as usize]
+}
+
+#[cfg(target_arch = "wasm32")]
+fn trap() -> ! {
+    core::arch::wasm32::unreachable()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn trap() -> ! {
+    std::process::abort()
+}
+
+impl hook_handler::Guest for Misbehave {
+    async fn handle(event: hook_handler::Event) -> Result<Outcome, Error> {
+        let HookPoint::Custom(way) = event.point else {
+            return Ok(Outcome::Veto("a point that cannot be vetoed".into()));
+        };
+        Ok(match way.as_str() {
+            "veto" => Outcome::Veto("because".into()),
+            "array" => Outcome::Replace("[1]".into()),
+            "no-json" => Outcome::Replace("{".into()),
+            "error" => return Err(Error::Failed("no".into())),
+            "trap" => panic!("in a hook"),
+            _ => pending().await,
+        })
+    }
+}
+
+impl eval_handler::Guest for Misbehave {
+    async fn evaluate(
+        strategy: String,
+        _: String,
+        _: String,
+        _: CallContext,
+    ) -> Result<Evaluation, Error> {
+        match strategy.as_str() {
+            "seven" => Ok(Evaluation {
+                score: 7.0,
+                verdict: Verdict::Pass,
+                findings: Vec::new(),
+                extra: None,
+            }),
+            _ => panic!("in an evaluation"),
+        }
+    }
+}
+
+impl provider_handler::Guest for Misbehave {
+    async fn models() -> Result<Vec<ModelInfo>, Error> {
+        Err(Error::Failed("no models today".into()))
+    }
+
+    async fn complete(request: CompletionRequest, _: CallContext) -> Result<Completion, Error> {
+        Err(Error::NotFound(request.model))
+    }
+}
+
+impl provider_stream::Guest for Misbehave {
+    /// The model says how the stream goes wrong: `endless`, `silent`, `cut`, `error` or `trap`.
+    async fn stream(
+        request: CompletionRequest,
+        _: CallContext,
+    ) -> Result<tenon_sdk::provider::Answer, Error> {
+        use bindings::provider_stream::{wit_future, wit_stream};
+        let (mut writer, reader) = wit_stream::new::<Delta>();
+        let (end, ended) = wit_future::new(|| Err(Error::Failed("dropped".into())));
+        tenon_sdk::__private::spawn_local(async move {
+            let word = || Delta::Text("word ".into());
+            writer.write_one(word()).await;
+            match request.model.as_str() {
+                "endless" => while writer.write_one(word()).await.is_none() {},
+                "silent" => pending().await,
+                "trap" => panic!("in a stream"),
+                "error" => {
+                    drop(writer);
+                    let _ = end.write(Err(Error::Failed("in the middle".into()))).await;
+                    return;
+                }
+                _ => return,
+            }
+            let summary = CompletionSummary {
+                model: request.model,
+                stop_reason: StopReason::EndTurn,
+                usage: TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 },
+                extra: None,
+            };
+            let _ = end.write(Ok(summary)).await;
+        });
+        Ok((reader, ended))
+    }
+}

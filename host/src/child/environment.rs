@@ -14,7 +14,7 @@ const BASE: &[&str] = &[
 
 /// The part of an environment that a child gets without asking: where programs and folders are, who the
 /// user is, language and time zone.
-pub fn base_environment(
+pub(crate) fn base_environment(
     environment: &BTreeMap<OsString, OsString>,
 ) -> BTreeMap<OsString, OsString> {
     environment

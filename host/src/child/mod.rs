@@ -22,7 +22,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::time::{Instant, timeout};
 
-pub use environment::base_environment;
+pub(crate) use environment::base_environment;
 use group::{Group, Signal};
 use lines::Lines;
 use stderr::Tail;

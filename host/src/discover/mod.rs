@@ -91,6 +91,14 @@ impl Candidate {
         &self.id
     }
 
+    /// Where its code is: a file, or the program of a server.
+    pub fn source(&self) -> String {
+        match &self.source {
+            Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
+            Source::Mcp(server) => server.program.display().to_string(),
+        }
+    }
+
     /// The plugin's kind.
     pub fn kind(&self) -> PluginKind {
         match self.source {

@@ -1,0 +1,140 @@
+//! `tenon complete`
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use tenon_host::model::{
+    CompletionRequest, CompletionSummary, Delta, Message, Part, Role, Sampling, StopReason, ToolChoice,
+};
+use tenon_host::{Caller, Platform, PluginKind};
+
+use crate::error::Error;
+use crate::{Common, open, output};
+
+/// Ask a language model
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon complete echo --prompt 'Hello there'
+  tenon complete echo-provider/echo --prompt 'Hello there' --stream")]
+pub(crate) struct Args {
+    /// The model, by its id or as PLUGIN/ID
+    model: String,
+    /// What to ask
+    #[arg(long, value_name = "TEXT")]
+    prompt: String,
+    /// Print the answer as it comes; with --json, an object a line
+    #[arg(long)]
+    stream: bool,
+    /// The most tokens to write
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    // An MCP server has no models.
+    let platform = open::platform(common, |candidate| candidate.kind() != PluginKind::Mcp).await?;
+    let result = match args.stream {
+        true => stream(common, &platform, request(args)).await,
+        false => complete(common, &platform, request(args)).await,
+    };
+    platform.shutdown().await;
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+fn request(args: Args) -> CompletionRequest {
+    CompletionRequest {
+        model: args.model,
+        messages: vec![Message { role: Role::User, parts: vec![Part::Text(args.prompt)] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        limits: Sampling {
+            max_tokens: args.max_tokens,
+            temperature: None,
+            top_p: None,
+            stop: Vec::new(),
+            seed: None,
+        },
+        response_schema: None,
+        extra: None,
+    }
+}
+
+async fn complete(
+    common: &Common,
+    platform: &Platform,
+    request: CompletionRequest,
+) -> Result<(), Error> {
+    let completion = platform.complete(request, &Caller::default()).await?;
+    let texts = completion.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    if !common.json {
+        return output::line(text);
+    }
+    let mut form = summary(&completion.summary);
+    form["text"] = json!(text);
+    form["toolCalls"] = completion
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::ToolCall(call) => {
+                Some(json!({ "id": call.id, "name": call.name, "arguments": call.arguments }))
+            }
+            _ => None,
+        })
+        .collect();
+    output::json(&form)
+}
+
+async fn stream(
+    common: &Common,
+    platform: &Platform,
+    request: CompletionRequest,
+) -> Result<(), Error> {
+    let (provider, model) = (request.model.clone(), request.model.clone());
+    let mut answer = platform.stream(request, &Caller::default()).await?;
+    while let Some(delta) = answer.next().await {
+        match (common.json, delta) {
+            (true, delta) => output::json_line(&piece(&delta))?,
+            (false, Delta::Text(text)) => output::write(text)?,
+            (false, _) => {}
+        }
+    }
+    let plugin = provider.split('/').next().unwrap_or(&model).into();
+    let end = answer.finish().await.map_err(|failure| tenon_host::CallError::Failed { plugin, failure })?;
+    if common.json {
+        return output::json_line(&summary(&end));
+    }
+    output::line("")
+}
+
+fn piece(delta: &Delta) -> Value {
+    match delta {
+        Delta::Text(text) => json!({ "text": text }),
+        Delta::Reasoning(text) => json!({ "reasoning": text }),
+        Delta::ToolCallStart(start) => {
+            json!({ "toolCall": { "index": start.index, "id": start.id, "name": start.name } })
+        }
+        Delta::ToolCallArguments(arguments) => {
+            json!({ "toolCall": { "index": arguments.index, "arguments": arguments.fragment } })
+        }
+    }
+}
+
+fn summary(summary: &CompletionSummary) -> Value {
+    let stop = match &summary.stop_reason {
+        StopReason::EndTurn => "end-turn",
+        StopReason::MaxTokens => "max-tokens",
+        StopReason::StopText => "stop-text",
+        StopReason::ToolUse => "tool-use",
+        StopReason::Refusal => "refusal",
+        StopReason::Other(reason) => reason,
+    };
+    json!({
+        "model": summary.model,
+        "stopReason": stop,
+        "usage": { "input": summary.usage.input, "output": summary.usage.output },
+    })
+}

@@ -1,0 +1,51 @@
+//! `tenon hook`
+
+use serde_json::json;
+use std::process::ExitCode;
+use tenon_host::invoke::HookOutcome;
+use tenon_host::types::HookPoint;
+use tenon_host::{Caller, PluginKind};
+
+use crate::error::Error;
+use crate::{Common, open, output};
+
+/// Run the hooks of a point over a context
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon hook before-plan --context '{\"goal\": \"tidy up\"}'
+  tenon --json hook custom:deploy --context @context.json")]
+pub(crate) struct Args {
+    /// The point: before-plan (or BeforePlan), …, or custom:NAME
+    point: HookPoint,
+    /// The context: a JSON object, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    context: String,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let context = output::read_json("context", &args.context)?;
+    // An MCP server has no hooks.
+    let platform = open::platform(common, |candidate| candidate.kind() != PluginKind::Mcp).await?;
+    let report = platform.fire(&args.point, context, &Caller::default()).await;
+    platform.shutdown().await;
+    let report = report?;
+    if common.json {
+        let mut form = match &report.outcome {
+            HookOutcome::Continue => json!({ "outcome": "continue" }),
+            HookOutcome::Veto { reason, .. } => json!({ "outcome": "veto", "reason": reason }),
+        };
+        form["context"] = report.context;
+        form["handlers"] = json!(report.handlers);
+        output::json(&form)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for handler in &report.handlers {
+        let error = handler.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        tracing::info!("{} {}{error}", handler.plugin, handler.outcome);
+    }
+    match &report.outcome {
+        HookOutcome::Continue => output::json(&report.context)?,
+        HookOutcome::Veto { plugin, reason } => output::line(format!("vetoed by {plugin}: {reason}"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,150 @@
+//! `tenon inspect`
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tenon_host::capability::{Capability, Lent};
+use wit_component::DecodedWasm;
+use wit_parser::{Resolve, WorldItem, WorldKey};
+
+use crate::error::Error;
+use crate::{Common, output};
+
+/// Read a component without running it
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The component
+    #[arg(value_name = "FILE.wasm")]
+    file: PathBuf,
+}
+
+/// What a component is, as `--json` shows it.
+#[derive(Serialize)]
+struct Inspection {
+    /// The worlds of the contract whose exports it has.
+    worlds: Vec<&'static str>,
+    exports: Vec<String>,
+    imports: Vec<Import>,
+    metadata: Map<String, Value>,
+}
+
+/// Something that a component needs.
+#[derive(Serialize)]
+struct Import {
+    name: String,
+    /// The capability that lends it; nothing for one that no capability has.
+    capability: Option<&'static str>,
+    /// Whether a plugin gets it without asking.
+    granted: bool,
+}
+
+/// The worlds of the contract by what they export besides `plugin`.
+const WORLDS: [(&str, &str); 5] = [
+    ("tool", "tool-handler"),
+    ("hook", "hook-handler"),
+    ("provider", "provider-handler"),
+    ("streaming-provider", "provider-stream"),
+    ("eval", "eval-handler"),
+];
+
+pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let path = &args.file;
+    let bytes = std::fs::read(path).map_err(|error| Error::Read(path.clone(), error))?;
+    let no = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
+    let inspection = inspect(&bytes).map_err(no)?;
+    if common.json {
+        output::json(&inspection)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Inspection { worlds, exports, imports, metadata } = inspection;
+    for (key, value) in &metadata {
+        output::line(format!("{key}: {}", value.as_str().map_or_else(|| value.to_string(), Into::into)))?;
+    }
+    output::line(format!("worlds: {}", if worlds.is_empty() { "none of tenon:plugin".into() } else { worlds.join(", ") }))?;
+    output::line("exports:")?;
+    for export in exports {
+        output::line(format!("  {export}"))?;
+    }
+    output::line("imports:")?;
+    for Import { name, capability, granted } in imports {
+        let lent = match (capability, granted) {
+            (Some(_), true) => String::new(),
+            (Some(capability), false) => format!("  (needs `{capability}`, which is not granted)"),
+            (None, _) => "  (no host of this version has it)".into(),
+        };
+        output::line(format!("  {name}{lent}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
+    if bytes.starts_with(b"\0asm\x01\0\0\0") {
+        return Err("it is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`".into());
+    }
+    let decoded = wit_component::decode(bytes).map_err(|error| format!("it is not a component: {error:#}"))?;
+    let DecodedWasm::Component(resolve, world) = decoded else {
+        return Err("it is a WIT package, not a component".into());
+    };
+    let world = &resolve.worlds[world];
+    let exports: Vec<String> = world.exports.keys().map(|key| name(&resolve, key)).collect();
+    let imports = world
+        .imports
+        .iter()
+        .filter(|(_, item)| has_functions(&resolve, item))
+        .map(|(key, _)| {
+            let name = name(&resolve, key);
+            let capability = Capability::of_import(&name);
+            Import {
+                granted: capability.is_some_and(|c| matches!(c.lent, Lent::ToAll | Lent::ToPlugins)),
+                capability: capability.map(|capability| capability.name),
+                name,
+            }
+        })
+        .collect();
+    let has = |interface: &str| {
+        exports.iter().any(|export| export.starts_with(&format!("tenon:plugin/{interface}@")))
+    };
+    let worlds = match has("plugin") {
+        true => WORLDS.iter().filter(|(_, export)| has(export)).map(|(world, _)| *world).collect(),
+        false => Vec::new(),
+    };
+    Ok(Inspection { worlds, exports, imports, metadata: metadata(bytes)? })
+}
+
+/// Interfaces without functions are imported for their types, which need nothing.
+fn has_functions(resolve: &Resolve, item: &WorldItem) -> bool {
+    match item {
+        WorldItem::Interface { id, .. } => !resolve.interfaces[*id].functions.is_empty(),
+        WorldItem::Function(_) => true,
+        WorldItem::Type { .. } => false,
+    }
+}
+
+fn name(resolve: &Resolve, key: &WorldKey) -> String {
+    resolve.name_world_key(key)
+}
+
+/// What the component's custom sections say about it.
+fn metadata(bytes: &[u8]) -> Result<Map<String, Value>, String> {
+    let payload = wasm_metadata::Payload::from_binary(bytes).map_err(|error| format!("{error:#}"))?;
+    let of = payload.metadata();
+    let mut metadata = Map::new();
+    metadata.insert("size".into(), json!(bytes.len()));
+    let texts = [
+        ("name", of.name.clone()),
+        ("description", of.description.as_ref().map(ToString::to_string)),
+        ("version", of.version.as_ref().map(ToString::to_string)),
+        ("authors", of.authors.as_ref().map(ToString::to_string)),
+        ("licenses", of.licenses.as_ref().map(ToString::to_string)),
+        ("source", of.source.as_ref().map(ToString::to_string)),
+        ("homepage", of.homepage.as_ref().map(ToString::to_string)),
+        ("revision", of.revision.as_ref().map(ToString::to_string)),
+    ];
+    for (key, value) in texts {
+        if let Some(value) = value {
+            metadata.insert(key.into(), value.into());
+        }
+    }
+    Ok(metadata)
+}

@@ -1,0 +1,10 @@
+//! One file for each verb: its arguments, and what it does.
+
+pub(crate) mod call;
+pub(crate) mod complete;
+pub(crate) mod doctor;
+pub(crate) mod eval;
+pub(crate) mod hook;
+pub(crate) mod inspect;
+pub(crate) mod plugins;
+pub(crate) mod tools;

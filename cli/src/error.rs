@@ -1,0 +1,102 @@
+//! What can go wrong, and the exit code that says so.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tenon_host::config::ConfigError;
+use tenon_host::{BuildError, CallError, Failure};
+
+/// The exit codes, as `--help` shows them.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  success
+  1  the plugin answered with an error, or doctor found a failure
+  2  wrong usage, configuration or input
+  3  refused
+  4  the plugin trapped, or ran out of a limit or of time
+  5  the host failed";
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// What was passed on the command line is wrong.
+    #[error("{0}")]
+    Input(String),
+    /// A file that was named cannot be read.
+    #[error("{} cannot be read", .0.display())]
+    Read(PathBuf, #[source] std::io::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The plugin that something was asked of is not there.
+    #[error("plugin \"{plugin}\" is not there: {detail}")]
+    NotThere { plugin: String, detail: String, remedy: Option<String>, refused: bool },
+    #[error("{0}")]
+    Host(String),
+}
+
+impl Error {
+    /// Says on standard error what went wrong, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let mut text = format!("error: {}", chain(self));
+        if let Some(hint) = self.hint() {
+            text.push_str(&format!("\n  hint: {hint}"));
+        }
+        // Where standard error is closed there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "{text}");
+        ExitCode::from(self.code())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Input(_) | Self::Read(..) | Self::Config(_) => 2,
+            Self::NotThere { refused: true, .. } => 3,
+            Self::NotThere { .. } => 2,
+            Self::Build(_) | Self::Host(_) => 5,
+            Self::Call(error) => match error {
+                CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
+                CallError::Vetoed { .. } => 3,
+                CallError::Failed { failure, .. } => code_of(failure),
+            },
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotThere { remedy, .. } => remedy.clone(),
+            Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
+                Some(format!("did you mean \"{nearest}\"?"))
+            }
+            Self::Call(CallError::NotFound { what: "tool", .. }) => {
+                Some("`tenon tools` lists the tools, `tenon doctor` what is wrong".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn code_of(failure: &Failure) -> u8 {
+    match failure {
+        Failure::Answered(_) | Failure::Unsupported(_) | Failure::Contract(_) => 1,
+        Failure::Trapped(_) | Failure::Limit(_) | Failure::Deadline(_) | Failure::Lost(_) => 4,
+        Failure::Host(_) => 5,
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(&format!(": {cause_text}"));
+        }
+        source = cause.source();
+    }
+    text
+}

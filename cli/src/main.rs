@@ -1,0 +1,87 @@
+//! The `tenon` command. Here arguments are read and handed to a verb; each verb is a file in
+//! [`commands`].
+
+mod commands;
+mod error;
+mod open;
+mod output;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use error::Error;
+
+/// Run plugins of every kind: WebAssembly components, MCP servers and Rhai scripts.
+#[derive(Parser)]
+#[command(name = "tenon", version, arg_required_else_help = true, after_help = error::EXIT_CODES)]
+struct Arguments {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What is the same for every verb.
+#[derive(clap::Args)]
+struct Common {
+    /// Read this configuration, and no other
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Look for `tenon.toml` in this folder
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    project: PathBuf,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Plugins(commands::plugins::Args),
+    Tools(commands::tools::Args),
+    Call(commands::call::Args),
+    Hook(commands::hook::Args),
+    Eval(commands::eval::Args),
+    Complete(commands::complete::Args),
+    Inspect(commands::inspect::Args),
+    Doctor(commands::doctor::Args),
+}
+
+fn main() -> ExitCode {
+    let Arguments { common, verb } = Arguments::parse();
+    log_to_stderr();
+    // One thread: a command has one thing to do, and the host itself uses
+    // others for what takes long.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Error::Host(format!("the runtime cannot start: {error}")).report(),
+    };
+    let result = runtime.block_on(async {
+        match verb {
+            Verb::Plugins(args) => commands::plugins::run(&common, args).await,
+            Verb::Tools(args) => commands::tools::run(&common, args).await,
+            Verb::Call(args) => commands::call::run(&common, args).await,
+            Verb::Hook(args) => commands::hook::run(&common, args).await,
+            Verb::Eval(args) => commands::eval::run(&common, args).await,
+            Verb::Complete(args) => commands::complete::run(&common, args).await,
+            Verb::Inspect(args) => commands::inspect::run(&common, args),
+            Verb::Doctor(args) => commands::doctor::run(&common, args).await,
+        }
+    });
+    // A script that was given up may still be on its thread; nobody waits for it.
+    runtime.shutdown_background();
+    match result {
+        Ok(code) => code,
+        Err(error) => error.report(),
+    }
+}
+
+/// Logs go to standard error: warnings, or what `TENON_LOG` asks for.
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::builder()
+        .with_env_var("TENON_LOG")
+        .with_default_directive(tracing::Level::WARN.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

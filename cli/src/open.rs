@@ -1,0 +1,82 @@
+//! From the command line to a platform.
+
+use std::path::PathBuf;
+use tenon_host::discover::{Candidate, Discovery, discover};
+use tenon_host::name::ToolName;
+use tenon_host::{Config, Platform, PluginKind, PluginState, Surroundings};
+
+use crate::Common;
+use crate::error::Error;
+
+/// The configuration files that there are: the one that was named, or else the project's and the
+/// user's.
+pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Vec<Config>, Error> {
+    if let Some(path) = &common.config {
+        return Ok(vec![Config::read(path)?]);
+    }
+    let project = common.project.join("tenon.toml");
+    let user = surroundings.configuration.as_ref().map(|folder| folder.join("config.toml"));
+    let there: Vec<PathBuf> = [Some(project), user].into_iter().flatten().filter(|path| path.exists()).collect();
+    there.into_iter().map(|path| Config::read(path).map_err(Error::from)).collect()
+}
+
+/// What the configuration names. Nothing of it is loaded.
+pub(crate) fn found(common: &Common) -> Result<(Discovery, Surroundings), Error> {
+    let surroundings = Surroundings::of_process();
+    let configs = configs(common, &surroundings)?;
+    Ok((discover(&configs, &surroundings), surroundings))
+}
+
+/// A platform with the plugins that are wanted. The others are not started.
+pub(crate) async fn platform(
+    common: &Common,
+    wanted: impl Fn(&Candidate) -> bool,
+) -> Result<Platform, Error> {
+    let (mut discovery, surroundings) = found(common)?;
+    for diagnostic in &discovery.diagnostics {
+        tracing::warn!("{diagnostic}");
+    }
+    discovery.candidates.retain(wanted);
+    let platform = Platform::builder().surroundings(surroundings).discovery(discovery).build().await?;
+    Ok(platform)
+}
+
+/// A platform with the plugin of an id, or, where there is none of it, with all.
+pub(crate) async fn platform_with(common: &Common, id: &str) -> Result<Platform, Error> {
+    let (discovery, _) = found(common)?;
+    let known = discovery.candidates.iter().any(|candidate| candidate.id() == id);
+    let platform = platform(common, |candidate| !known || candidate.id() == id).await?;
+    require(&platform, known.then_some(id))?;
+    Ok(platform)
+}
+
+/// A platform with the plugins that may have a tool of this name, and with those that may have
+/// hooks for its call.
+pub(crate) async fn platform_for_tool(common: &Common, name: &str) -> Result<Platform, Error> {
+    let (discovery, _) = found(common)?;
+    let owner = |candidate: &Candidate| {
+        let prefix = ToolName::new(candidate.id(), "");
+        name.starts_with(prefix.as_str())
+    };
+    let id = discovery.candidates.iter().filter(|c| owner(c)).map(|c| c.id().to_string()).max_by_key(String::len);
+    let wanted = |candidate: &Candidate| {
+        id.as_ref().is_none_or(|id| candidate.id() == id) || candidate.kind() != PluginKind::Mcp
+    };
+    let platform = platform(common, wanted).await?;
+    require(&platform, id.as_deref())?;
+    Ok(platform)
+}
+
+/// Says why a plugin that something is asked of is not there.
+fn require(platform: &Platform, id: Option<&str>) -> Result<(), Error> {
+    let report = id.and_then(|id| platform.plugins().iter().find(|report| report.plugin == id));
+    match report {
+        Some(report) if report.state != PluginState::Ready => Err(Error::NotThere {
+            plugin: report.plugin.clone(),
+            detail: report.detail.clone().unwrap_or_default(),
+            remedy: report.remedy.clone(),
+            refused: report.state == PluginState::Refused,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,55 @@
+//! Standard output is data: text for people, or JSON.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt::Display;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use crate::error::Error;
+
+/// Prints a line.
+pub(crate) fn line(text: impl Display) -> Result<(), Error> {
+    write(format!("{text}\n"))
+}
+
+/// Prints text as it is, at once.
+pub(crate) fn write(text: impl AsRef<str>) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_ref().as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        // The reader has what it wanted.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Error::Host(format!("standard output: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints JSON over several lines.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
+    line(serde_json::to_string_pretty(value).map_err(|error| Error::Host(error.to_string()))?)
+}
+
+/// Prints JSON in one line.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Error> {
+    line(serde_json::to_string(value).map_err(|error| Error::Host(error.to_string()))?)
+}
+
+/// Reads JSON that was passed as it is, as `@FILE`, or as `-` for standard input.
+pub(crate) fn read_json(what: &str, text: &str) -> Result<Value, Error> {
+    let (place, content) = if text == "-" {
+        let mut content = String::new();
+        io::stdin()
+            .read_to_string(&mut content)
+            .map_err(|error| Error::Read(PathBuf::from("standard input"), error))?;
+        (" on standard input".to_string(), content)
+    } else if let Some(path) = text.strip_prefix('@') {
+        let content =
+            std::fs::read_to_string(path).map_err(|error| Error::Read(path.into(), error))?;
+        (format!(" in {path}"), content)
+    } else {
+        (String::new(), text.to_string())
+    };
+    serde_json::from_str(&content)
+        .map_err(|error| Error::Input(format!("the {what}{place} are no JSON: {error}")))
+}
