@@ -14,7 +14,9 @@ const TARGET: &str = "wasm32-unknown-unknown";
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("..").canonicalize()?;
     let guests = root.join("guests");
-    for input in ["guests/mcp-bridge", "guests/mcp-client", "guests/Cargo.toml", "guests/Cargo.lock", "wit"] {
+    for input in
+        ["guests/mcp-bridge", "guests/mcp-client", "guests/Cargo.toml", "guests/Cargo.lock", "wit"]
+    {
         println!("cargo::rerun-if-changed={}", root.join(input).display());
     }
     let module = build(&guests)?;

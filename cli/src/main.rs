@@ -7,6 +7,7 @@ mod open;
 mod output;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -83,5 +84,13 @@ fn log_to_stderr() {
         .with_env_var("TENON_LOG")
         .with_default_directive(tracing::Level::WARN.into())
         .from_env_lossy();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let color = std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(color)
+        .without_time()
+        .with_target(false)
+        .log_internal_errors(false)
+        .with_writer(std::io::stderr)
+        .init();
 }

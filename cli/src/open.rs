@@ -16,7 +16,8 @@ pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Ve
     }
     let project = common.project.join("tenon.toml");
     let user = surroundings.configuration.as_ref().map(|folder| folder.join("config.toml"));
-    let there: Vec<PathBuf> = [Some(project), user].into_iter().flatten().filter(|path| path.exists()).collect();
+    let there: Vec<PathBuf> =
+        [Some(project), user].into_iter().flatten().filter(|path| path.exists()).collect();
     there.into_iter().map(|path| Config::read(path).map_err(Error::from)).collect()
 }
 
@@ -37,7 +38,8 @@ pub(crate) async fn platform(
         tracing::warn!("{diagnostic}");
     }
     discovery.candidates.retain(wanted);
-    let platform = Platform::builder().surroundings(surroundings).discovery(discovery).build().await?;
+    let platform =
+        Platform::builder().surroundings(surroundings).discovery(discovery).build().await?;
     Ok(platform)
 }
 
@@ -58,7 +60,12 @@ pub(crate) async fn platform_for_tool(common: &Common, name: &str) -> Result<Pla
         let prefix = ToolName::new(candidate.id(), "");
         name.starts_with(prefix.as_str())
     };
-    let id = discovery.candidates.iter().filter(|c| owner(c)).map(|c| c.id().to_string()).max_by_key(String::len);
+    let id = discovery
+        .candidates
+        .iter()
+        .filter(|c| owner(c))
+        .map(|c| c.id().to_string())
+        .max_by_key(String::len);
     let wanted = |candidate: &Candidate| {
         id.as_ref().is_none_or(|id| candidate.id() == id) || candidate.kind() != PluginKind::Mcp
     };

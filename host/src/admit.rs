@@ -79,7 +79,8 @@ fn is_requestable(capability: &Capability) -> bool {
 }
 
 fn known() -> String {
-    let names = crate::capability::CAPABILITIES.iter().filter(|capability| is_requestable(capability));
+    let names =
+        crate::capability::CAPABILITIES.iter().filter(|capability| is_requestable(capability));
     names.map(|capability| capability.name).collect::<Vec<_>>().join(", ")
 }
 
@@ -94,10 +95,15 @@ mod tests {
         let config = Config::parse("plugins.wasm = [\"a.wasm\"]", "tenon.toml").unwrap();
         let mut candidate = discover(&[config], &Surroundings::default()).candidates.remove(0);
         candidate.requests = { requests.iter() }
-            .map(|(name, values)| (name.to_string(), values.iter().map(|v| v.to_string()).collect()))
+            .map(|(name, values)| {
+                (name.to_string(), values.iter().map(|v| v.to_string()).collect())
+            })
             .collect();
         let admitted = admit(candidate, &Approvals::default());
-        assert_eq!(admitted.map(drop).map_err(|refusal| refusal.to_string()), expected.map_err(Into::into));
+        assert_eq!(
+            admitted.map(drop).map_err(|refusal| refusal.to_string()),
+            expected.map_err(Into::into)
+        );
     }
 
     #[test]
@@ -110,10 +116,15 @@ mod tests {
         );
         check(
             &[("netwrok", &["x"])],
-            Err("it requests the capability `netwrok`, which does not exist; there are filesystem, \
-                 network, environment, secrets, services, providers, tools"),
+            Err(
+                "it requests the capability `netwrok`, which does not exist; there are filesystem, \
+                 network, environment, secrets, services, providers, tools",
+            ),
         );
-        check(&[("stdio-child", &["x"])], Err("it requests the capability `stdio-child`, which does \
-                 not exist; there are filesystem, network, environment, secrets, services, providers, tools"));
+        check(
+            &[("stdio-child", &["x"])],
+            Err("it requests the capability `stdio-child`, which does \
+                 not exist; there are filesystem, network, environment, secrets, services, providers, tools"),
+        );
     }
 }

@@ -154,7 +154,8 @@ impl Config {
     /// line, and what is wrong.
     pub fn read(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let path = path.into();
-        let text = fs::read_to_string(&path).map_err(|error| ConfigError::Read(path.clone(), error))?;
+        let text =
+            fs::read_to_string(&path).map_err(|error| ConfigError::Read(path.clone(), error))?;
         Self::parse(&text, path)
     }
 
@@ -215,7 +216,9 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.wasm[0], FileEntry::Path("a.wasm".into()));
-        assert!(matches!(&config.wasm[1], FileEntry::Table(table) if table.instance == Mode::Shared));
+        assert!(
+            matches!(&config.wasm[1], FileEntry::Table(table) if table.instance == Mode::Shared)
+        );
         assert_eq!(config.mcp[0].timeout, Some(Duration::from_secs(5)));
         assert_eq!(config.settings["bee"]["depth"], 3);
         assert_eq!(config.limits.wall, Duration::from_secs(2));
@@ -224,9 +227,18 @@ mod tests {
 
     #[test]
     fn errors_name_the_line_and_what_is_known_there() {
-        check("\n[plugins]\nwsam = []\n", "tenon.toml:3: unknown field `wsam`, expected one of `wasm`, `scripts`, `mcp`, `folders`");
-        check("[plugins]\nmcp = [{ name = 3 }]", "tenon.toml:2: invalid type: integer `3`, expected a string");
-        check("[limits]\nwall = \"soon\"", "tenon.toml:2: invalid value: string \"soon\", expected a duration");
+        check(
+            "\n[plugins]\nwsam = []\n",
+            "tenon.toml:3: unknown field `wsam`, expected one of `wasm`, `scripts`, `mcp`, `folders`",
+        );
+        check(
+            "[plugins]\nmcp = [{ name = 3 }]",
+            "tenon.toml:2: invalid type: integer `3`, expected a string",
+        );
+        check(
+            "[limits]\nwall = \"soon\"",
+            "tenon.toml:2: invalid value: string \"soon\", expected a duration",
+        );
         check("[plugins", "tenon.toml:1: unclosed table, expected `]`");
     }
 }

@@ -66,8 +66,9 @@ mod tests {
     use super::*;
 
     fn surroundings() -> Surroundings {
-        let environment =
-            [("A", "1"), ("EMPTY", ""), ("NESTED", "${A}")].map(|(k, v)| (k.into(), v.into())).into();
+        let environment = [("A", "1"), ("EMPTY", ""), ("NESTED", "${A}")]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into();
         Surroundings { environment, home: Some("/home/u".into()), ..Surroundings::default() }
     }
 
@@ -91,7 +92,10 @@ mod tests {
     #[test]
     fn an_unset_variable_is_named() {
         let error = variables("${NOPE}", &surroundings()).unwrap_err();
-        assert_eq!(error.to_string(), "the variable NOPE is not set; set it, or write ${NOPE:-default}");
+        assert_eq!(
+            error.to_string(),
+            "the variable NOPE is not set; set it, or write ${NOPE:-default}"
+        );
         assert!(matches!(variables("${A", &surroundings()), Err(ExpandError::Unclosed(_))));
     }
 }

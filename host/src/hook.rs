@@ -24,16 +24,40 @@ pub struct PointInfo {
 pub static POINTS: [PointInfo; 12] = [
     row(HookPoint::BeforePlan, "before-plan", "BeforePlan", true, "`goal`: what is to be planned"),
     row(HookPoint::AfterPlan, "after-plan", "AfterPlan", false, "`goal`, `plan`: the steps"),
-    row(HookPoint::BeforeExecute, "before-execute", "BeforeExecute", true, "`step`: what is to run"),
+    row(
+        HookPoint::BeforeExecute,
+        "before-execute",
+        "BeforeExecute",
+        true,
+        "`step`: what is to run",
+    ),
     row(HookPoint::AfterExecute, "after-execute", "AfterExecute", false, "`step`, `result`"),
     row(HookPoint::BeforeEvaluate, "before-evaluate", "BeforeEvaluate", true, "`subject`"),
-    row(HookPoint::AfterEvaluate, "after-evaluate", "AfterEvaluate", false, "`subject`, `evaluation`"),
+    row(
+        HookPoint::AfterEvaluate,
+        "after-evaluate",
+        "AfterEvaluate",
+        false,
+        "`subject`, `evaluation`",
+    ),
     row(HookPoint::OnLearning, "on-learning", "OnLearning", false, "`learning`: what is kept"),
     row(HookPoint::OnPattern, "on-pattern", "OnPattern", false, "`pattern`: what was noticed"),
     row(HookPoint::MessageReceived, "message-received", "MessageReceived", true, "`message`"),
     row(HookPoint::MessageSending, "message-sending", "MessageSending", true, "`message`"),
-    row(HookPoint::BeforeToolCall, "before-tool-call", "BeforeToolCall", true, "`tool`, `plugin`, `arguments`; only `arguments` can be changed"),
-    row(HookPoint::AfterToolCall, "after-tool-call", "AfterToolCall", false, "`tool`, `plugin`, `arguments`, `result`; only `result`, an MCP tool result, can be changed"),
+    row(
+        HookPoint::BeforeToolCall,
+        "before-tool-call",
+        "BeforeToolCall",
+        true,
+        "`tool`, `plugin`, `arguments`; only `arguments` can be changed",
+    ),
+    row(
+        HookPoint::AfterToolCall,
+        "after-tool-call",
+        "AfterToolCall",
+        false,
+        "`tool`, `plugin`, `arguments`, `result`; only `result`, an MCP tool result, can be changed",
+    ),
 ];
 
 const fn row(

@@ -42,7 +42,8 @@ const STARTUP: Duration = Duration::from_secs(10);
 const STARTUP_OF_RUNNERS: Duration = Duration::from_secs(60);
 
 /// Programs that fetch and run a package.
-const RUNNERS: &[&str] = &["npx", "uvx", "pipx", "bunx", "pnpm", "yarn", "docker", "podman", "deno"];
+const RUNNERS: &[&str] =
+    &["npx", "uvx", "pipx", "bunx", "pnpm", "yarn", "docker", "podman", "deno"];
 
 /// A plugin that can be called, and what the next steps need to know of it.
 #[derive(Clone)]
@@ -134,7 +135,9 @@ impl LoadError {
                 Some("export a world of the package tenon:plugin, in Rust with tenon-sdk".into())
             }
             Self::Export { .. } => Some("build it again with an SDK of this version".into()),
-            Self::Import { source: ImportError::NotGranted { request: Some(line), .. }, .. } => {
+            Self::Import {
+                source: ImportError::NotGranted { request: Some(line), .. }, ..
+            } => {
                 Some(format!("its plugin.toml would request it with `{line}` under [capabilities]"))
             }
             Self::Import { .. } | Self::Script(_) => None,

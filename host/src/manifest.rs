@@ -81,7 +81,9 @@ pub(crate) enum ManifestError {
         problem: String,
     },
     /// The id is not one.
-    #[error("`{0}` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or digit")]
+    #[error(
+        "`{0}` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or digit"
+    )]
     Id(String),
 }
 

@@ -260,7 +260,13 @@ async fn attend(platform: std::sync::Weak<Inner>, mut inbox: mpsc::Receiver<Item
         let Some(inner) = platform.upgrade() else { return };
         match item {
             Item::Progress { plugin, call_id, progress, total, message } => {
-                let _ = inner.events.send(Event::Progress { plugin, call_id, progress, total, message });
+                let _ = inner.events.send(Event::Progress {
+                    plugin,
+                    call_id,
+                    progress,
+                    total,
+                    message,
+                });
             }
             Item::Changed(plugin) => {
                 tokio::spawn(async move { inner.register_again(plugin).await });
@@ -360,7 +366,11 @@ impl Platform {
     ) -> Result<HookReport, CallError> {
         if !context.is_object() {
             let problems = vec!["it is not a JSON object".into()];
-            return Err(CallError::InvalidInput { what: "context", name: point.to_string(), problems });
+            return Err(CallError::InvalidInput {
+                what: "context",
+                name: point.to_string(),
+                problems,
+            });
         }
         Ok(invoke::hooks::fire(&self.registry(), point, context, caller).await)
     }

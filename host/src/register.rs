@@ -109,7 +109,8 @@ async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
 
 /// Checks each definition that a plugin gave.
 fn check(loaded: Loaded, registration: Registration) -> Registered {
-    let Registration { identity, tools, hooks, providers, evals, resources, prompts } = registration;
+    let Registration { identity, tools, hooks, providers, evals, resources, prompts } =
+        registration;
     let id = loaded.id().clone();
     let mut diagnostics = Vec::new();
     let mut drop = |what: &str, name: &str, problem: String| {
@@ -132,7 +133,9 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
         let twice = strategies.iter().any(|eval| eval.definition.name == definition.name);
         let options = definition.options_schema.as_deref().map(validator).transpose();
         match options {
-            _ if twice => drop("strategy", &definition.name, "there is another of this name".into()),
+            _ if twice => {
+                drop("strategy", &definition.name, "there is another of this name".into())
+            }
             Ok(options) => strategies.push(Eval { definition, options }),
             Err(problem) => {
                 drop("strategy", &definition.name, format!("its options schema: {problem}"));
@@ -288,8 +291,14 @@ mod tests {
                 tool("odd", json!({"type": "object", "properties": 3})),
                 tool("away", json!({"type": "object", "$ref": "https://example.com/schema"})),
                 tool("good", json!({"type": "object"})),
-                ToolDefinition { capabilities: vec!["network".into()], ..tool("net", json!({"type": "object"})) },
-                ToolDefinition { extra: Some("[]".into()), ..tool("extra", json!({"type": "object"})) },
+                ToolDefinition {
+                    capabilities: vec!["network".into()],
+                    ..tool("net", json!({"type": "object"}))
+                },
+                ToolDefinition {
+                    extra: Some("[]".into()),
+                    ..tool("extra", json!({"type": "object"}))
+                },
             ],
         )
         .await;

@@ -42,7 +42,8 @@ impl Surroundings {
             (below_home(".cache"), below_home(".config"))
         };
         let cache = folder("XDG_CACHE_HOME").or(cache).map(|path| path.join("tenon"));
-        let configuration = folder("XDG_CONFIG_HOME").or(configuration).map(|path| path.join("tenon"));
+        let configuration =
+            folder("XDG_CONFIG_HOME").or(configuration).map(|path| path.join("tenon"));
         Self { environment, home, cache, configuration }
     }
 

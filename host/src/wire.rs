@@ -163,7 +163,10 @@ fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireErro
         }
         _ => {
             form.insert("type".into(), kind.into());
-            return Ok(ContentBlock { body: Content::Other(Value::Object(form).to_string()), extra: None });
+            return Ok(ContentBlock {
+                body: Content::Other(Value::Object(form).to_string()),
+                extra: None,
+            });
         }
     };
     Ok(ContentBlock { body, extra: leftover(form) })
@@ -265,12 +268,15 @@ mod tests {
 
     #[test]
     fn unknown_members_of_a_result_are_kept() {
-        check(json!({"content": [], "isError": true, "structuredContent": {"n": 1}, "_meta": {"x": [1]}, "later": 2}));
+        check(
+            json!({"content": [], "isError": true, "structuredContent": {"n": 1}, "_meta": {"x": [1]}, "later": 2}),
+        );
     }
 
     #[test]
     fn a_wrong_member_is_named() {
-        let error = read_tool_result(json!({"content": [{"type": "image", "data": "%"}]})).unwrap_err();
+        let error =
+            read_tool_result(json!({"content": [{"type": "image", "data": "%"}]})).unwrap_err();
         assert_eq!(error.place, "/content/0/mimeType");
         let error = read_tool_result(json!({"content": 3})).unwrap_err();
         assert_eq!(error.to_string(), "/content: not an array");

@@ -44,7 +44,6 @@ pub use context::Context;
 pub use error::{Error, Failure, Result};
 pub use tenon_sdk_macros::{eval, hook, plugin, tool};
 
-
 pub use schemars::{self, JsonSchema};
 pub use serde::{self, Deserialize, Serialize};
 pub use serde_json::{self, Value, json};

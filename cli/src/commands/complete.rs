@@ -4,7 +4,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use tenon_host::model::{
-    CompletionRequest, CompletionSummary, Delta, Message, Part, Role, Sampling, StopReason, ToolChoice,
+    CompletionRequest, CompletionSummary, Delta, Message, Part, Role, Sampling, StopReason,
+    ToolChoice,
 };
 use tenon_host::{Caller, Platform, PluginKind};
 
@@ -103,7 +104,10 @@ async fn stream(
         }
     }
     let plugin = provider.split('/').next().unwrap_or(&model).into();
-    let end = answer.finish().await.map_err(|failure| tenon_host::CallError::Failed { plugin, failure })?;
+    let end = answer
+        .finish()
+        .await
+        .map_err(|failure| tenon_host::CallError::Failed { plugin, failure })?;
     if common.json {
         return output::json_line(&summary(&end));
     }

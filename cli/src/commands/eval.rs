@@ -28,8 +28,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let options = output::read_json("options", &args.options)?;
     let plugin = args.strategy.split('/').next().unwrap_or_default();
     let platform = open::platform_with(common, plugin).await?;
-    let evaluation =
-        platform.evaluate(&args.strategy, subject, options, &Caller::default()).await;
+    let evaluation = platform.evaluate(&args.strategy, subject, options, &Caller::default()).await;
     platform.shutdown().await;
     let evaluation = evaluation?;
     if common.json {

@@ -45,7 +45,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     match &report.outcome {
         HookOutcome::Continue => output::json(&report.context)?,
-        HookOutcome::Veto { plugin, reason } => output::line(format!("vetoed by {plugin}: {reason}"))?,
+        HookOutcome::Veto { plugin, reason } => {
+            output::line(format!("vetoed by {plugin}: {reason}"))?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

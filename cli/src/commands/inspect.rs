@@ -59,9 +59,15 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     }
     let Inspection { worlds, exports, imports, metadata } = inspection;
     for (key, value) in &metadata {
-        output::line(format!("{key}: {}", value.as_str().map_or_else(|| value.to_string(), Into::into)))?;
+        output::line(format!(
+            "{key}: {}",
+            value.as_str().map_or_else(|| value.to_string(), Into::into)
+        ))?;
     }
-    output::line(format!("worlds: {}", if worlds.is_empty() { "none of tenon:plugin".into() } else { worlds.join(", ") }))?;
+    output::line(format!(
+        "worlds: {}",
+        if worlds.is_empty() { "none of tenon:plugin".into() } else { worlds.join(", ") }
+    ))?;
     output::line("exports:")?;
     for export in exports {
         output::line(format!("  {export}"))?;
@@ -82,7 +88,8 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
     if bytes.starts_with(b"\0asm\x01\0\0\0") {
         return Err("it is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`".into());
     }
-    let decoded = wit_component::decode(bytes).map_err(|error| format!("it is not a component: {error:#}"))?;
+    let decoded = wit_component::decode(bytes)
+        .map_err(|error| format!("it is not a component: {error:#}"))?;
     let DecodedWasm::Component(resolve, world) = decoded else {
         return Err("it is a WIT package, not a component".into());
     };
@@ -96,7 +103,8 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
             let name = name(&resolve, key);
             let capability = Capability::of_import(&name);
             Import {
-                granted: capability.is_some_and(|c| matches!(c.lent, Lent::ToAll | Lent::ToPlugins)),
+                granted: capability
+                    .is_some_and(|c| matches!(c.lent, Lent::ToAll | Lent::ToPlugins)),
                 capability: capability.map(|capability| capability.name),
                 name,
             }
@@ -127,7 +135,8 @@ fn name(resolve: &Resolve, key: &WorldKey) -> String {
 
 /// What the component's custom sections say about it.
 fn metadata(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    let payload = wasm_metadata::Payload::from_binary(bytes).map_err(|error| format!("{error:#}"))?;
+    let payload =
+        wasm_metadata::Payload::from_binary(bytes).map_err(|error| format!("{error:#}"))?;
     let of = payload.metadata();
     let mut metadata = Map::new();
     metadata.insert("size".into(), json!(bytes.len()));

@@ -20,7 +20,9 @@ pub struct ExactOptions {
 #[eval]
 pub async fn exact(subject: Subject, options: ExactOptions) -> Result<Evaluation> {
     let Some(expected) = &subject.expected else {
-        return Err(Error::InvalidInput("the subject has no `expected` to compare with".into()).into());
+        return Err(
+            Error::InvalidInput("the subject has no `expected` to compare with".into()).into()
+        );
     };
     let same = match (&subject.output, expected) {
         (Value::String(output), Value::String(expected)) => {
@@ -55,7 +57,8 @@ pub struct ContainsOptions {
 /// criterion, and the score is the share that holds.
 #[eval]
 pub async fn contains(subject: Subject, options: ContainsOptions) -> Result<Evaluation> {
-    let fold = |text: &str| if options.ignore_case { text.to_lowercase() } else { text.to_string() };
+    let fold =
+        |text: &str| if options.ignore_case { text.to_lowercase() } else { text.to_string() };
     let output = fold(&subject.output_text());
     let has = |text: &str| output.contains(&fold(text));
     let mut findings: Vec<Finding> = Vec::new();
@@ -159,7 +162,9 @@ pub struct LengthOptions {
 pub async fn length(subject: Subject, options: LengthOptions) -> Result<Evaluation> {
     let (min, max) = (options.min.unwrap_or(0), options.max.unwrap_or(usize::MAX));
     if min > max || (options.min.is_none() && options.max.is_none()) {
-        return Err(Error::InvalidInput("set `min`, `max` or both, `min` at most `max`".into()).into());
+        return Err(
+            Error::InvalidInput("set `min`, `max` or both, `min` at most `max`".into()).into()
+        );
     }
     let length = subject.output_text().chars().count();
     let passed = (min..=max).contains(&length);

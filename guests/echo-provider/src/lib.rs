@@ -2,8 +2,8 @@
 //! message, word by word. What it says and what it counts depend on the request alone.
 
 use tenon_sdk::provider::{
-    Completion, CompletionRequest, CompletionSummary, Delta, Deltas, ModelFeatures, ModelInfo, Part,
-    Provider, Role, StopReason, StreamingProvider, TokenUsage, ToolCall, ToolCallArguments,
+    Completion, CompletionRequest, CompletionSummary, Delta, Deltas, ModelFeatures, ModelInfo,
+    Part, Provider, Role, StopReason, StreamingProvider, TokenUsage, ToolCall, ToolCallArguments,
     ToolCallStart, ToolChoice,
 };
 use tenon_sdk::{Context, Error, Failure, plugin};
@@ -138,10 +138,13 @@ impl StreamingProvider for Echo {
         let answer = answer(&request)?;
         match &answer.call {
             Some(call) => {
-                let start = ToolCallStart { index: 0, id: call.id.clone(), name: call.name.clone() };
+                let start =
+                    ToolCallStart { index: 0, id: call.id.clone(), name: call.name.clone() };
                 deltas.write(Delta::ToolCallStart(start)).await?;
                 let fragment = call.arguments.clone();
-                deltas.write(Delta::ToolCallArguments(ToolCallArguments { index: 0, fragment })).await?;
+                deltas
+                    .write(Delta::ToolCallArguments(ToolCallArguments { index: 0, fragment }))
+                    .await?;
             }
             None => {
                 for word in &answer.words {

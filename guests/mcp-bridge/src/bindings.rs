@@ -8,4 +8,3 @@ wit_bindgen::generate!({
     generate_all,
     additional_derives: [Clone, PartialEq],
 });
-

@@ -58,8 +58,7 @@ thread_local! {
 
 impl State {
     fn new() -> Self {
-        let configuration: Configuration =
-            serde_json::from_str(&config::all()).unwrap_or_default();
+        let configuration: Configuration = serde_json::from_str(&config::all()).unwrap_or_default();
         let settings = Settings {
             name: "tenon".into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -220,7 +219,11 @@ async fn connect() -> Result<Server, Error> {
                 (mcp_client::Error::Timeout, tail) => Error::Unavailable(Unavailability {
                     message: format!(
                         "the server did not answer the handshake within {startup} ms; its last words: {}",
-                        if tail.is_empty() { "none".into() } else { format!("\n{}", tail.join("\n")) }
+                        if tail.is_empty() {
+                            "none".into()
+                        } else {
+                            format!("\n{}", tail.join("\n"))
+                        }
                     ),
                     retry_after: None,
                 }),

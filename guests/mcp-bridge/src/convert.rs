@@ -60,9 +60,8 @@ impl<'a> Members<'a> {
 
     /// What is left, as an object.
     fn rest(self) -> Option<String> {
-        (!self.0.is_empty()).then(|| {
-            serde_json::to_string(&self.0).expect("names and JSON texts make an object")
-        })
+        (!self.0.is_empty())
+            .then(|| serde_json::to_string(&self.0).expect("names and JSON texts make an object"))
     }
 }
 
@@ -106,10 +105,12 @@ pub(crate) fn tool(json: &str) -> Result<ToolDefinition> {
     let mut members = Members::read(json)?;
     let name: String = members.required("name")?;
     let problem = |problem: String| format!("\"{name}\": {problem}");
-    let schema = members.raw("inputSchema").ok_or_else(|| problem("it has no input schema".into()))?;
+    let schema =
+        members.raw("inputSchema").ok_or_else(|| problem("it has no input schema".into()))?;
     // A task that must be run as one cannot be called.
     if let Some(execution) = members.0.get("execution") {
-        let support: Option<String> = Members::read(execution.get()).ok().and_then(|mut e| e.hint("taskSupport"));
+        let support: Option<String> =
+            Members::read(execution.get()).ok().and_then(|mut e| e.hint("taskSupport"));
         if support.as_deref() == Some("required") {
             return Err(problem("it can only be called as a task".into()));
         }
@@ -176,9 +177,8 @@ fn media(members: &mut Members<'_>) -> Result<Media> {
 
 fn bytes(members: &mut Members<'_>, key: &str) -> Result<Vec<u8>> {
     let text = members.raw(key).ok_or_else(|| format!("\"{key}\" is missing"))?;
-    let text: Cow<'_, str> = serde_json::from_str::<CowText<'_>>(text)
-        .map_err(|error| format!("\"{key}\": {error}"))?
-        .0;
+    let text: Cow<'_, str> =
+        serde_json::from_str::<CowText<'_>>(text).map_err(|error| format!("\"{key}\": {error}"))?.0;
     BASE64_STANDARD.decode(text.as_bytes()).map_err(|error| format!("\"{key}\": {error}"))
 }
 

@@ -340,7 +340,8 @@ impl Client {
         self.ids += 1;
         let id = self.ids;
         let mut line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}""#);
-        let meta = if progress { format!(r#""_meta":{{"progressToken":{id}}}"#) } else { String::new() };
+        let meta =
+            if progress { format!(r#""_meta":{{"progressToken":{id}}}"#) } else { String::new() };
         if !members.is_empty() || progress {
             line.push_str(r#","params":{"#);
             line.push_str(members);
@@ -384,7 +385,13 @@ impl Client {
         false
     }
 
-    fn next_page(&mut self, operation: OperationId, listing: Listing, cursor: Option<String>, now: u64) {
+    fn next_page(
+        &mut self,
+        operation: OperationId,
+        listing: Listing,
+        cursor: Option<String>,
+        now: u64,
+    ) {
         let members = match cursor {
             Some(cursor) => format!("\"cursor\":{}", Value::String(cursor)),
             None => String::new(),
@@ -605,7 +612,8 @@ struct Page {
 }
 
 fn read_page(result: &str, member: &str) -> Result<Page, Error> {
-    let invalid = |problem: String| Error::Protocol(format!("the server's list is invalid: {problem}"));
+    let invalid =
+        |problem: String| Error::Protocol(format!("the server's list is invalid: {problem}"));
     let page: BTreeMap<String, &RawValue> =
         serde_json::from_str(result).map_err(|error| invalid(error.to_string()))?;
     let items = match page.get(member) {
@@ -656,9 +664,12 @@ mod tests {
     fn connected() -> Client {
         let mut client = client();
         client.connect(0, 100);
-        receive(&mut client, json!({"id": 1, "result": {
-            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "2"},
-        }}));
+        receive(
+            &mut client,
+            json!({"id": 1, "result": {
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "2"},
+            }}),
+        );
         actions(&mut client);
         client
     }
@@ -675,9 +686,14 @@ mod tests {
         assert_eq!(sent[0]["method"], "initialize");
         assert_eq!(sent[0]["params"]["protocolVersion"], "2025-11-25");
         assert_eq!(sent[0]["params"]["clientInfo"]["name"], "test");
-        receive(&mut client, json!({"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}));
+        receive(
+            &mut client,
+            json!({"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
+        );
         let actions = actions(&mut client);
-        assert!(matches!(&actions[0], Action::Write(line) if line.ends_with(br#""notifications/initialized"}"#)));
+        assert!(
+            matches!(&actions[0], Action::Write(line) if line.ends_with(br#""notifications/initialized"}"#))
+        );
         assert!(matches!(&actions[1], Action::Finish(done, Ok(Outcome::Connected(server)))
             if *done == operation && server.revision == "2025-06-18"));
     }
@@ -686,8 +702,13 @@ mod tests {
     fn a_revision_that_nobody_knows_is_an_error_that_names_it() {
         let mut client = client();
         client.connect(0, 100);
-        receive(&mut client, json!({"id": 1, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}}));
-        assert!(matches!(&finished(&mut client)[0].1, Err(Error::Protocol(text)) if text.contains("1999-01-01")));
+        receive(
+            &mut client,
+            json!({"id": 1, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}}),
+        );
+        assert!(
+            matches!(&finished(&mut client)[0].1, Err(Error::Protocol(text)) if text.contains("1999-01-01"))
+        );
         assert!(client.server().is_none());
     }
 
@@ -712,7 +733,10 @@ mod tests {
         assert!(finished(&mut client).is_empty());
         receive(&mut client, json!({"id": 2, "result": 1}));
         receive(&mut client, json!({"id": 2, "result": 2}));
-        assert_eq!(finished(&mut client).into_iter().map(|(id, _)| id).collect::<Vec<_>>(), [operation]);
+        assert_eq!(
+            finished(&mut client).into_iter().map(|(id, _)| id).collect::<Vec<_>>(),
+            [operation]
+        );
     }
 
     #[test]
@@ -739,7 +763,9 @@ mod tests {
         assert!(actions(&mut client).is_empty());
         client.tick(110);
         let actions = actions(&mut client);
-        assert!(matches!(&actions[0], Action::Write(line) if line.windows(23).any(|w| w == b"notifications/cancelled")));
+        assert!(
+            matches!(&actions[0], Action::Write(line) if line.windows(23).any(|w| w == b"notifications/cancelled"))
+        );
         assert_eq!(actions[1], Action::Finish(operation, Err(Error::Timeout)));
         assert_eq!(client.deadline(), None);
     }
@@ -785,7 +811,10 @@ mod tests {
         let mut client = connected();
         let operation = client.list_tools(0);
         assert!(written(&mut client)[0].get("params").is_none());
-        receive(&mut client, json!({"id": 2, "result": {"tools": [{"name": "a"}], "nextCursor": ""}}));
+        receive(
+            &mut client,
+            json!({"id": 2, "result": {"tools": [{"name": "a"}], "nextCursor": ""}}),
+        );
         assert_eq!(written(&mut client)[0]["params"]["cursor"], "");
         receive(&mut client, json!({"id": 3, "result": {"tools": [{"name": "b"}]}}));
         let items = Outcome::Items(vec![r#"{"name":"a"}"#.into(), r#"{"name":"b"}"#.into()]);
@@ -799,7 +828,9 @@ mod tests {
         for id in 2..4 {
             receive(&mut client, json!({"id": id, "result": {"tools": [id], "nextCursor": "x"}}));
         }
-        assert!(matches!(&finished(&mut client)[0].1, Ok(Outcome::Items(items)) if items.len() == 2));
+        assert!(
+            matches!(&finished(&mut client)[0].1, Ok(Outcome::Items(items)) if items.len() == 2)
+        );
     }
 
     #[test]
@@ -827,10 +858,14 @@ mod tests {
         let mut client = connected();
         let request = Request { method: "m", params: r#""a":1"#, timeout: None, progress: true };
         let operation = client.request(request, 0);
-        assert_eq!(written(&mut client)[0]["params"], json!({"a": 1, "_meta": {"progressToken": 2}}));
+        assert_eq!(
+            written(&mut client)[0]["params"],
+            json!({"a": 1, "_meta": {"progressToken": 2}})
+        );
         let progress = json!({"method": "notifications/progress", "params": {"progressToken": 2, "progress": 1, "total": 4}});
         receive(&mut client, progress.clone());
-        let expected = Action::Progress { operation, progress: 1.0, total: Some(4.0), message: None };
+        let expected =
+            Action::Progress { operation, progress: 1.0, total: Some(4.0), message: None };
         assert_eq!(actions(&mut client), [expected]);
         receive(&mut client, json!({"id": 2, "result": {}}));
         actions(&mut client);
@@ -862,7 +897,10 @@ mod tests {
     #[test]
     fn what_is_written_is_one_line() {
         let mut client = connected();
-        client.request(Request { method: "m", params: "\"a\":\n{\r\n}", timeout: None, progress: false }, 0);
+        client.request(
+            Request { method: "m", params: "\"a\":\n{\r\n}", timeout: None, progress: false },
+            0,
+        );
         let Some(Action::Write(line)) = client.action() else { panic!() };
         assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
     }

@@ -194,7 +194,10 @@ mod tests {
 
     #[test]
     fn batches_are_read_and_their_broken_members_skipped() {
-        check(r#"[{"id":1,"result":{}}, 3, {"id":2,"result":{}}]"#, &[response(1, "{}"), response(2, "{}")]);
+        check(
+            r#"[{"id":1,"result":{}}, 3, {"id":2,"result":{}}]"#,
+            &[response(1, "{}"), response(2, "{}")],
+        );
     }
 
     #[test]

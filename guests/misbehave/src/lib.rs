@@ -10,7 +10,8 @@ use std::task::{Poll, Waker};
 
 use tenon_sdk::__private::bindings;
 use tenon_sdk::__private::types::{
-    CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition, ToolResult,
+    CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition,
+    ToolResult,
 };
 use tenon_sdk::provider::{
     Completion, CompletionRequest, CompletionSummary, Delta, ModelInfo, StopReason, TokenUsage,

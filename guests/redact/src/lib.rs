@@ -17,9 +17,8 @@ const PREFIXES: [&str; 10] =
     ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "npm_"];
 
 /// Names whose values are secrets whatever they look like.
-const NAMES: [&str; 8] = [
-    "password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "private_key",
-];
+const NAMES: [&str; 8] =
+    ["password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "private_key"];
 
 /// A token has at least this many characters after its prefix.
 const SHORTEST: usize = 12;
@@ -116,12 +115,18 @@ mod tests {
 
     #[test]
     fn names_that_speak_of_secrets_hide_any_value() {
-        check(json!({"db_password": "x", "user": "y"}), json!({"db_password": "[redacted]", "user": "y"}));
+        check(
+            json!({"db_password": "x", "user": "y"}),
+            json!({"db_password": "[redacted]", "user": "y"}),
+        );
     }
 
     #[test]
     fn ordinary_text_is_left_alone() {
-        check(json!({"text": "a task-list, risk-free; sk-short"}), json!({"text": "a task-list, risk-free; sk-short"}));
+        check(
+            json!({"text": "a task-list, risk-free; sk-short"}),
+            json!({"text": "a task-list, risk-free; sk-short"}),
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tools for text and JSON that need nothing but their arguments.
 
-use tenon_sdk::{Json, JsonSchema, Result, Serialize, Value, plugin, tool};
 use tenon_sdk::{Failure, serde_json};
+use tenon_sdk::{Json, JsonSchema, Result, Serialize, Value, plugin, tool};
 
 plugin!(tools: [count, change_case, replace, slug, lines, json_get, json_format]);
 
@@ -64,7 +64,9 @@ pub async fn change_case(text: String, case: Case) -> String {
 fn capitalize(word: &str) -> String {
     let mut characters = word.chars();
     match characters.next() {
-        Some(first) => first.to_uppercase().chain(characters.flat_map(char::to_lowercase)).collect(),
+        Some(first) => {
+            first.to_uppercase().chain(characters.flat_map(char::to_lowercase)).collect()
+        }
         None => String::new(),
     }
 }

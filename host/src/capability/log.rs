@@ -24,6 +24,7 @@ pub(crate) struct Allowance(Mutex<Bucket>);
 struct Bucket {
     left: f64,
     filled: Instant,
+    /// How many were dropped since the last one that was written.
     dropped: u64,
 }
 
@@ -40,7 +41,9 @@ impl Allowance {
         let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();
         bucket.left = (bucket.left + passed * RATE).min(BURST);
         bucket.filled = now;
-        if bucket.left < 1.0 {
+        // Who has used it up waits for a second's worth, not for each message.
+        let needed = if bucket.dropped > 0 { RATE } else { 1.0 };
+        if bucket.left < needed {
             bucket.dropped += 1;
             return None;
         }

@@ -14,7 +14,13 @@ pub(crate) enum Item {
     /// The plugin's registration has changed.
     Changed(Arc<str>),
     /// A call has come so far.
-    Progress { plugin: Arc<str>, call_id: String, progress: f64, total: Option<f64>, message: Option<String> },
+    Progress {
+        plugin: Arc<str>,
+        call_id: String,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
 }
 
 /// Where a plugin's news goes. What a plugin sends faster than the host reads is dropped: news

@@ -5,11 +5,35 @@ use std::ffi::{OsStr, OsString};
 
 /// Names that every program needs to find its way, and that hold no secrets.
 const BASE: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
     // Windows programs do not start without these.
-    "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERNAME",
-    "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
-    "PROGRAMFILES", "PROGRAMFILES(X86)", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "OS",
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "WINDIR",
+    "COMSPEC",
+    "PATHEXT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "NUMBER_OF_PROCESSORS",
+    "PROCESSOR_ARCHITECTURE",
+    "OS",
 ];
 
 /// The part of an environment that a child gets without asking: where programs and folders are, who the
@@ -36,7 +60,8 @@ mod tests {
 
     #[test]
     fn only_base_names_pass() {
-        let names = ["PATH", "HOME", "LC_ALL", "GITHUB_TOKEN", "LD_PRELOAD", "AWS_SECRET_ACCESS_KEY"];
+        let names =
+            ["PATH", "HOME", "LC_ALL", "GITHUB_TOKEN", "LD_PRELOAD", "AWS_SECRET_ACCESS_KEY"];
         let environment =
             names.iter().map(|name| (OsString::from(name), OsString::from("x"))).collect();
         let kept: Vec<_> = base_environment(&environment).into_keys().collect();

@@ -60,7 +60,11 @@ const EXIT_DELAY: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error("`{program}` cannot be started")]
-    Spawn { program: String, #[source] error: io::Error },
+    Spawn {
+        program: String,
+        #[source]
+        error: io::Error,
+    },
     #[error("the server was started {STARTS} times within {} seconds and ended each time", START_WINDOW.as_secs())]
     TooOften,
 }
@@ -167,6 +171,7 @@ pub(crate) struct Child {
     input: Mutex<Input>,
     lines: Mutex<Lines>,
     exit: Arc<SetOnce<ExitStatus>>,
+    stderr: Arc<Tail>,
     group: Group,
 }
 
@@ -197,7 +202,7 @@ impl Child {
         let pipe = process.stdin.take();
         let output = process.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
         if let Some(errors) = process.stderr.take() {
-            tokio::spawn(stderr::drain(errors, stderr));
+            tokio::spawn(stderr::drain(errors, stderr.clone()));
         }
         let exit = Arc::new(SetOnce::new());
         tokio::spawn({
@@ -212,6 +217,7 @@ impl Child {
             input: Mutex::new(Input { pipe, rest: VecDeque::new() }),
             lines: Mutex::new(Lines::new(output, spec.line_cap)),
             exit,
+            stderr,
             group,
         })
     }
@@ -229,11 +235,14 @@ impl Child {
         };
         rest.extend(line);
         while !rest.is_empty() {
-            let written = pipe
-                .write(rest.as_slices().0)
-                .await
-                .map_err(|error| unavailable(format!("the server does not read: {error}")))?;
-            rest.drain(..written);
+            match pipe.write(rest.as_slices().0).await {
+                Ok(written) => drop(rest.drain(..written)),
+                // Of a server that has ended, the end is the news, and an event.
+                Err(_) if timeout(EXIT_DELAY, self.exit.wait()).await.is_ok() => return Ok(()),
+                Err(error) => {
+                    return Err(unavailable(format!("the server does not read: {error}")));
+                }
+            }
         }
         Ok(())
     }
@@ -253,7 +262,7 @@ impl Child {
                 Ok(events) if !events.is_empty() => events,
                 Ok(_) | Err(_) => {
                     lines.end();
-                    return vec![Event::Exited(*status)];
+                    return vec![self.exited(*status).await];
                 }
             },
         };
@@ -262,7 +271,16 @@ impl Child {
         }
         let status = timeout(EXIT_DELAY, self.exit.wait()).await;
         lines.end();
-        vec![status.map_or(Event::Closed, |status| Event::Exited(*status))]
+        match status {
+            Ok(status) => vec![self.exited(*status).await],
+            Err(_) => vec![Event::Closed],
+        }
+    }
+
+    /// The last event of a child that has ended, once its last words were heard.
+    async fn exited(&self, status: ExitStatus) -> Event {
+        let _ = timeout(EXIT_DELAY, self.stderr.drained()).await;
+        Event::Exited(status)
     }
 
     /// Ends the child: closes its input, then asks it to terminate, then kills its group, waiting

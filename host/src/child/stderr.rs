@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::SetOnce;
 
 /// The lines that are kept.
 const LINES: usize = 20;
@@ -15,16 +16,23 @@ const LINE: usize = 16 << 10;
 pub(super) struct Tail {
     plugin: Arc<str>,
     lines: Mutex<VecDeque<String>>,
+    /// There is nothing more to come.
+    drained: SetOnce<()>,
 }
 
 impl Tail {
     pub(super) fn new(plugin: Arc<str>) -> Self {
-        Self { plugin, lines: Mutex::default() }
+        Self { plugin, lines: Mutex::default(), drained: SetOnce::new() }
     }
 
     /// The last lines, oldest first.
     pub(super) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Waits until everything was read.
+    pub(super) async fn drained(&self) {
+        self.drained.wait().await;
     }
 
     fn push(&self, line: &[u8]) {
@@ -59,6 +67,7 @@ pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<Tail>) {
     if !line.is_empty() {
         tail.push(&line);
     }
+    let _ = tail.drained.set(());
 }
 
 #[cfg(test)]

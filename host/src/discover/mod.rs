@@ -133,8 +133,11 @@ pub fn discover(configs: &[Config], surroundings: &Surroundings) -> Discovery {
     for config in configs {
         for id in config.settings.keys().filter(|id| !ids.contains(*id)) {
             discovery.diagnostics.push(
-                Diagnostic::in_file(config.path.display(), format!("[settings.{id}] is for no plugin"))
-                    .remedy(format!("the plugins are: {}", join(&ids))),
+                Diagnostic::in_file(
+                    config.path.display(),
+                    format!("[settings.{id}] is for no plugin"),
+                )
+                .remedy(format!("the plugins are: {}", join(&ids))),
             );
         }
     }

@@ -1,7 +1,9 @@
-//! The way of a tool call: look up, before-hooks, check the arguments, call, after-hooks.
+//! The way of a tool call: look up, before-hooks, check the arguments, call, check the result,
+//! after-hooks.
 //!
 //! Every tool of every kind goes this way, and [`call_tool`] lists its steps.
 
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -37,6 +39,7 @@ pub(crate) async fn call_tool(registry: &Registry, call: Call) -> Result<ToolRes
     let arguments = before(registry, plugin, tool, arguments, &caller).await?;
     check(tool, &arguments)?;
     let result = run(plugin, tool, &arguments, &caller).await?;
+    check_result(plugin, &result)?;
     after(registry, plugin, tool, &arguments, result, &caller).await
 }
 
@@ -106,9 +109,22 @@ async fn run(
 ) -> Result<ToolResult, CallError> {
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
-    let answer =
-        loaded.plugin().call_tool(&tool.definition.name, arguments.to_string(), context);
+    let answer = loaded.plugin().call_tool(&tool.definition.name, arguments.to_string(), context);
     within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
+}
+
+/// Checks that what should be JSON is.
+fn check_result(plugin: &Arc<Registered>, result: &ToolResult) -> Result<(), CallError> {
+    let parts = [("structured content", &result.structured), ("`extra`", &result.extra)];
+    for (what, json) in parts {
+        if let Some(json) = json
+            && let Err(error) = serde_json::from_str::<IgnoredAny>(json)
+        {
+            let problem = format!("its {what} is no JSON: {error}");
+            return Err(CallError::failed(plugin.loaded().id())(Failure::Contract(problem)));
+        }
+    }
+    Ok(())
 }
 
 /// Lets hooks change the result.

@@ -22,12 +22,20 @@ pub(crate) async fn evaluate(
         Some((plugin, eval))
     });
     let Some((plugin, eval)) = found else {
-        let names: Vec<String> = registry.plugins().iter().flat_map(|plugin| {
-            plugin.evals().iter().map(|eval| format!("{}/{}", plugin.loaded().id(), eval.definition.name))
-        }).collect();
+        let names: Vec<String> = registry
+            .plugins()
+            .iter()
+            .flat_map(|plugin| {
+                plugin
+                    .evals()
+                    .iter()
+                    .map(|eval| format!("{}/{}", plugin.loaded().id(), eval.definition.name))
+            })
+            .collect();
         return Err(CallError::not_found("strategy", name, names.iter().map(String::as_str)));
     };
-    let invalid = |what, problems| CallError::InvalidInput { what, name: name.to_string(), problems };
+    let invalid =
+        |what, problems| CallError::InvalidInput { what, name: name.to_string(), problems };
     if !subject.is_object() {
         return Err(invalid("subject", vec!["it is not a JSON object".into()]));
     }

@@ -62,8 +62,7 @@ pub(crate) async fn fire(
     context: Value,
     caller: &Caller,
 ) -> HookReport {
-    let mut report =
-        HookReport { outcome: HookOutcome::Continue, context, handlers: Vec::new() };
+    let mut report = HookReport { outcome: HookOutcome::Continue, context, handlers: Vec::new() };
     for plugin in registry.handlers(point) {
         let began = Instant::now();
         let answer = ask(plugin, point, &report.context, caller).await;

@@ -52,7 +52,7 @@ pub(crate) async fn complete(
     within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
 }
 
-/// Begins to answer a request piece by piece. The timeout is for the beginning.
+/// Begins to answer a request piece by piece. The timeout is for the beginning, and again for each piece.
 pub(crate) async fn stream(
     registry: &Registry,
     request: CompletionRequest,
@@ -62,7 +62,8 @@ pub(crate) async fn stream(
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
     let answer = loaded.plugin().stream(request, context);
-    within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
+    let stream = within(timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
+    Ok(stream.with_patience(timeout))
 }
 
 /// The plugin that serves a request, and the request as the plugin understands it.

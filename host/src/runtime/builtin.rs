@@ -7,14 +7,13 @@ use super::{Failure, Plugin};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{
-    CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition, ToolResult,
+    CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition,
+    ToolResult,
 };
 
-type ToolHandler = Box<
-    dyn Fn(String, CallContext) -> BoxFuture<'static, Result<ToolResult, Error>> + Send + Sync,
->;
-type HookHandler =
-    Box<dyn Fn(Event) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync>;
+type ToolHandler =
+    Box<dyn Fn(String, CallContext) -> BoxFuture<'static, Result<ToolResult, Error>> + Send + Sync>;
+type HookHandler = Box<dyn Fn(Event) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync>;
 
 /// A built-in plugin with tools and hooks, put together from closures.
 ///

@@ -115,9 +115,7 @@ impl RhaiPlugin {
         let ast = engine.compile(text).map_err(|error| {
             ScriptError(format!("{file}:{}: {}", place(error.position()), error.err_type()))
         })?;
-        engine
-            .run_ast(&ast)
-            .map_err(|error| ScriptError(explain(&file, &error)))?;
+        engine.run_ast(&ast).map_err(|error| ScriptError(explain(&file, &error)))?;
 
         let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);
         defined.closed = true;
@@ -247,10 +245,17 @@ fn define(
 
 /// What a script says of a tool.
 fn definition(about: &Map) -> Result<ToolDefinition, String> {
-    let about: Value = from_dynamic(&Dynamic::from(about.clone())).map_err(|error| error.to_string())?;
+    let about: Value =
+        from_dynamic(&Dynamic::from(about.clone())).map_err(|error| error.to_string())?;
     let text = |key: &str| about.get(key).and_then(Value::as_str);
     let known = ["name", "title", "description", "schema", "output_schema", "annotations"];
-    if let Some(key) = about.as_object().into_iter().flatten().map(|(key, _)| key).find(|key| !known.contains(&key.as_str())) {
+    if let Some(key) = about
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key)
+        .find(|key| !known.contains(&key.as_str()))
+    {
         return Err(format!("a tool has no \"{key}\"; it has {}", known.join(", ")));
     }
     let name = text("name").ok_or("the tool has no name")?;
@@ -270,9 +275,10 @@ fn definition(about: &Map) -> Result<ToolDefinition, String> {
 
 impl Script {
     fn call_tool(&self, name: &str, arguments: &str) -> Result<ToolResult, Failure> {
-        let tool = self.tools.iter().find(|tool| tool.definition.name == name).ok_or_else(|| {
-            Failure::Answered(Error::NotFound(format!("this script has no tool \"{name}\"")))
-        })?;
+        let tool =
+            self.tools.iter().find(|tool| tool.definition.name == name).ok_or_else(|| {
+                Failure::Answered(Error::NotFound(format!("this script has no tool \"{name}\"")))
+            })?;
         let arguments = parse(arguments)?;
         match tool.function.call::<Dynamic>(&self.engine, &self.ast, (arguments,)) {
             Ok(answer) => self.tool_result(answer),
@@ -301,8 +307,7 @@ impl Script {
         let before: Value = serde_json::from_str(&event.context)
             .map_err(|error| Failure::Host(format!("the context is no JSON: {error}")))?;
         // A shared value, so that the function changes this very one in place.
-        let mut context =
-            to_dynamic(&before).map_err(|error| self.failure(&error))?.into_shared();
+        let mut context = to_dynamic(&before).map_err(|error| self.failure(&error))?.into_shared();
         for (_, handler) in self.hooks.iter().filter(|(point, _)| *point == event.point) {
             match self.run_handler(handler, &context).map_err(|error| self.failure(&error))? {
                 Some(Decision::Veto(reason)) => return Ok(Outcome::Veto(reason)),
@@ -464,18 +469,26 @@ mod tests {
     }
 
     async fn fire(text: &str, before: Value) -> Result<Outcome, Failure> {
-        let event = Event { point: HookPoint::BeforePlan, context: before.to_string(), call: context() };
+        let event =
+            Event { point: HookPoint::BeforePlan, context: before.to_string(), call: context() };
         compile(text).expect("the script compiles").handle(event).await
     }
 
     async fn call(body: &str) -> Result<ToolResult, Failure> {
-        let text = format!("fn deep(n) {{ deep(n + 1) }} tool(#{{ name: \"t\", description: \"d\" }}, |a| {{ {body} }});");
-        compile(&text).expect("the script compiles").call_tool("t", "{\"n\": 2}".into(), context()).await
+        let text = format!(
+            "fn deep(n) {{ deep(n + 1) }} tool(#{{ name: \"t\", description: \"d\" }}, |a| {{ {body} }});"
+        );
+        compile(&text)
+            .expect("the script compiles")
+            .call_tool("t", "{\"n\": 2}".into(), context())
+            .await
     }
 
     #[tokio::test]
     async fn a_context_is_changed_in_place() {
-        let outcome = fire("fn BeforePlan(context) { context.goal.size = 2; }", json!({"goal": {"size": 1}})).await;
+        let outcome =
+            fire("fn BeforePlan(context) { context.goal.size = 2; }", json!({"goal": {"size": 1}}))
+                .await;
         assert!(matches!(outcome, Ok(Outcome::Replace(json)) if json == r#"{"goal":{"size":2}}"#));
     }
 
@@ -505,7 +518,10 @@ mod tests {
     async fn every_limit_stops_a_script() {
         let check = async |body: &str, expected: Limit| {
             let failure = call(body).await.expect_err("the script is stopped");
-            assert!(matches!(failure, Failure::Limit(limit) if limit == expected), "{body}: {failure}");
+            assert!(
+                matches!(failure, Failure::Limit(limit) if limit == expected),
+                "{body}: {failure}"
+            );
         };
         check("loop {}", Limit::Cpu(std::time::Duration::from_millis(50))).await;
         check("deep(0)", Limit::Depth).await;
@@ -527,6 +543,9 @@ mod tests {
         };
         check("let x = ;", "test.rhai:1:9: Unexpected ';'");
         check("\nlet x = y;", "test.rhai:2:9: Variable not found: y");
-        check("tool(#{ name: \"t\" }, |a| a);", "test.rhai:1:1: Runtime error: the tool \"t\" has no description");
+        check(
+            "tool(#{ name: \"t\" }, |a| a);",
+            "test.rhai:1:1: Runtime error: the tool \"t\" has no description",
+        );
     }
 }

@@ -44,7 +44,10 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
         return Ok(Argument::Context);
     }
     let Pat::Ident(name) = &**pat else {
-        return Err(syn::Error::new_spanned(pat, "give the parameter a name: it is the argument's"));
+        return Err(syn::Error::new_spanned(
+            pat,
+            "give the parameter a name: it is the argument's",
+        ));
     };
     if let Type::Reference(reference) = &**ty {
         return Err(syn::Error::new_spanned(
@@ -52,7 +55,11 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
             "a parameter is made from JSON and must own its value: write `String` for `&str`",
         ));
     }
-    Ok(Argument::Parameter(Parameter { attributes, name: name.ident.clone(), kind: (**ty).clone() }))
+    Ok(Argument::Parameter(Parameter {
+        attributes,
+        name: name.ident.clone(),
+        kind: (**ty).clone(),
+    }))
 }
 
 fn is_context(kind: &Type) -> bool {

@@ -31,14 +31,15 @@ fn points(tokens: TokenStream) -> Result<Vec<TokenStream>> {
             syn::parenthesized!(content in meta.input);
             let name: LitStr = content.parse()?;
             points.push(quote!(::tenon_sdk::hook::HookPoint::Custom(#name.to_string())));
-        } else if let Some((_, variant)) = POINTS.iter().find(|(name, _)| meta.path.is_ident(name)) {
+        } else if let Some((_, variant)) = POINTS.iter().find(|(name, _)| meta.path.is_ident(name))
+        {
             let variant = format_ident!("{variant}");
             points.push(quote!(::tenon_sdk::hook::HookPoint::#variant));
         } else {
             let known = POINTS.map(|(name, _)| name).join("`, `");
-            return Err(meta.error(format!(
-                "unknown point: `{known}` and `custom(\"…\")` are known"
-            )));
+            return Err(
+                meta.error(format!("unknown point: `{known}` and `custom(\"…\")` are known"))
+            );
         }
         Ok(())
     });

@@ -71,7 +71,8 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     let fields = arguments.iter().filter_map(|argument| match argument {
         Argument::Context => None,
         Argument::Parameter(parameter) => {
-            let (attributes, name, kind) = (&parameter.attributes, &parameter.name, &parameter.kind);
+            let (attributes, name, kind) =
+                (&parameter.attributes, &parameter.name, &parameter.kind);
             Some(quote!(#(#attributes)* #name: #kind))
         }
     });

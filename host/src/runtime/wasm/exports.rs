@@ -17,7 +17,9 @@ pub enum ExportError {
     #[error("it does not export tenon:plugin/plugin@{PACKAGE_VERSION}, so it is not a plugin")]
     NoPlugin,
     /// It was made for a version of the contract that this host does not speak.
-    #[error("it was built for tenon:plugin@{0}, and this host speaks tenon:plugin@{PACKAGE_VERSION}")]
+    #[error(
+        "it was built for tenon:plugin@{0}, and this host speaks tenon:plugin@{PACKAGE_VERSION}"
+    )]
     Version(String),
     /// It exports an interface of the contract in another shape.
     #[error("its interfaces are not those of tenon:plugin@{PACKAGE_VERSION}: {0}")]

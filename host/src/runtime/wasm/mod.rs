@@ -126,10 +126,8 @@ impl WasmPlugin {
 #[async_trait]
 impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
-        self.ask(None, job(|accessor, exports| {
-            Box::pin(exports.lifecycle.call_register(accessor))
-        }))
-        .await
+        self.ask(None, job(|accessor, exports| Box::pin(exports.lifecycle.call_register(accessor))))
+            .await
     }
 
     async fn call_tool(
@@ -143,23 +141,34 @@ impl Plugin for WasmPlugin {
         }
         let name = name.to_string();
         let call_id = context.call_id.clone();
-        self.ask(Some(&call_id), job(move |accessor, exports| {
-            Box::pin(async move { exports.tools()?.call_call(accessor, name, arguments, context).await })
-        }))
+        self.ask(
+            Some(&call_id),
+            job(move |accessor, exports| {
+                Box::pin(async move {
+                    exports.tools()?.call_call(accessor, name, arguments, context).await
+                })
+            }),
+        )
         .await
     }
 
     async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move { exports.hooks()?.call_handle(accessor, event).await })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(async move { exports.hooks()?.call_handle(accessor, event).await })
+            }),
+        )
         .await
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
-        self.ask(None, job(|accessor, exports| {
-            Box::pin(async move { exports.provider()?.call_models(accessor).await })
-        }))
+        self.ask(
+            None,
+            job(|accessor, exports| {
+                Box::pin(async move { exports.provider()?.call_models(accessor).await })
+            }),
+        )
         .await
     }
 
@@ -168,9 +177,14 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<Completion, Failure> {
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move { exports.provider()?.call_complete(accessor, request, context).await })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(async move {
+                    exports.provider()?.call_complete(accessor, request, context).await
+                })
+            }),
+        )
         .await
     }
 
@@ -199,11 +213,17 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
         let strategy = strategy.to_string();
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move {
-                exports.evals()?.call_evaluate(accessor, strategy, subject, options, context).await
-            })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(async move {
+                    exports
+                        .evals()?
+                        .call_evaluate(accessor, strategy, subject, options, context)
+                        .await
+                })
+            }),
+        )
         .await
     }
 
@@ -212,11 +232,14 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move {
-                exports.resources()?.call_list_resources(accessor, cursor, context).await
-            })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(async move {
+                    exports.resources()?.call_list_resources(accessor, cursor, context).await
+                })
+            }),
+        )
         .await
     }
 
@@ -225,11 +248,14 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move {
-                exports.resources()?.call_list_templates(accessor, cursor, context).await
-            })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(async move {
+                    exports.resources()?.call_list_templates(accessor, cursor, context).await
+                })
+            }),
+        )
         .await
     }
 
@@ -239,9 +265,14 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
         let uri = uri.to_string();
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move { exports.resources()?.call_read(accessor, uri, context).await })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(
+                    async move { exports.resources()?.call_read(accessor, uri, context).await },
+                )
+            }),
+        )
         .await
     }
 
@@ -250,9 +281,14 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move { exports.prompts()?.call_list_prompts(accessor, cursor, context).await })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(async move {
+                    exports.prompts()?.call_list_prompts(accessor, cursor, context).await
+                })
+            }),
+        )
         .await
     }
 
@@ -263,16 +299,22 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Prompt, Failure> {
         let name = name.to_string();
-        self.ask(None, job(move |accessor, exports| {
-            Box::pin(async move { exports.prompts()?.call_get(accessor, name, arguments, context).await })
-        }))
+        self.ask(
+            None,
+            job(move |accessor, exports| {
+                Box::pin(async move {
+                    exports.prompts()?.call_get(accessor, name, arguments, context).await
+                })
+            }),
+        )
         .await
     }
 
     async fn shutdown(&self) {
         if let Some(live) = self.shared.as_ref().and_then(Shared::take) {
             // Whether it says good-bye or traps, it ends here.
-            let goodbye = job(|accessor, exports| Box::pin(exports.lifecycle.call_shutdown(accessor)));
+            let goodbye =
+                job(|accessor, exports| Box::pin(exports.lifecycle.call_shutdown(accessor)));
             let _: Result<(), Failure> = live.run(None, goodbye).await;
             live.close().await;
         }

@@ -52,10 +52,7 @@ struct Fate {
 
 /// A job together with the way its answer goes. It fails when the instance is done for.
 type Work = Box<
-    dyn for<'a> FnOnce(
-            &'a Accessor<HostState>,
-            &'a Exports,
-        ) -> BoxFuture<'a, wasmtime::Result<()>>
+    dyn for<'a> FnOnce(&'a Accessor<HostState>, &'a Exports) -> BoxFuture<'a, wasmtime::Result<()>>
         + Send,
 >;
 
@@ -164,7 +161,12 @@ impl Live {
         let _ = self.work.send(work);
         Pending {
             answer,
-            seat: Seat { live: self.clone(), call_id: call_id.map(Into::into), running, given_up: true },
+            seat: Seat {
+                live: self.clone(),
+                call_id: call_id.map(Into::into),
+                running,
+                given_up: true,
+            },
         }
     }
 

@@ -5,17 +5,20 @@ use futures::{Stream, StreamExt};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep, sleep};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{FutureConsumer, Source, StreamConsumer, StreamResult};
 
+use super::HostState;
 use super::job;
 use super::shared::{Live, Pending};
-use super::HostState;
 use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
 use crate::bindings::types::{CallContext, Error};
+use crate::invoke::within;
 use crate::runtime::Failure;
 
 /// How many pieces wait for a reader before the writer has to.
@@ -26,6 +29,14 @@ const BUFFER: usize = 16;
 pub struct CompletionStream {
     deltas: mpsc::Receiver<Delta>,
     end: End,
+    patience: Option<Patience>,
+}
+
+/// How long the reader waits for each piece.
+struct Patience {
+    most: Duration,
+    sleep: Pin<Box<Sleep>>,
+    lost: bool,
 }
 
 /// How the end of an answer is learnt.
@@ -43,13 +54,22 @@ impl CompletionStream {
     ///
     /// The provider's own error, or why it could not finish.
     pub async fn finish(mut self) -> Result<CompletionSummary, Failure> {
-        while self.deltas.next().await.is_some() {}
+        while self.next().await.is_some() {}
+        let patience = self.patience.map(|patience| (patience.most, patience.lost));
+        if let Some((most, true)) = patience {
+            return Err(Failure::Deadline(most));
+        }
         match self.end {
             End::Known(summary) => Ok(summary),
             End::Awaited { summary, call } => {
-                let summary = summary.await;
-                // Learns of a trap that cut the answer off.
-                call.wait().await?;
+                let most = patience.map_or(Duration::MAX, |(most, _)| most);
+                let (summary, ended) = within(most, async {
+                    let summary = summary.await;
+                    // Learns of a trap that cut the answer off.
+                    Ok((summary, call.wait().await))
+                })
+                .await?;
+                ended?;
                 match summary {
                     Ok(summary) => summary.map_err(Failure::Answered),
                     Err(_) => Err(Failure::Contract("the answer ended without a summary".into())),
@@ -59,11 +79,33 @@ impl CompletionStream {
     }
 }
 
+impl CompletionStream {
+    /// Ends the stream when a piece takes longer than this to come.
+    pub(crate) fn with_patience(mut self, most: Duration) -> Self {
+        self.patience = Some(Patience { most, sleep: Box::pin(sleep(most)), lost: false });
+        self
+    }
+}
+
 impl Stream for CompletionStream {
     type Item = Delta;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delta>> {
-        self.deltas.poll_next_unpin(cx)
+        let Self { deltas, patience, .. } = &mut *self;
+        if patience.as_ref().is_some_and(|patience| patience.lost) {
+            return Poll::Ready(None);
+        }
+        let polled = deltas.poll_next_unpin(cx);
+        let Some(patience) = patience else { return polled };
+        match polled {
+            Poll::Ready(_) => patience.sleep.as_mut().reset(Instant::now() + patience.most),
+            Poll::Pending if patience.sleep.as_mut().poll(cx).is_ready() => {
+                patience.lost = true;
+                return Poll::Ready(None);
+            }
+            Poll::Pending => {}
+        }
+        polled
     }
 }
 
@@ -92,7 +134,7 @@ impl From<Completion> for CompletionStream {
         for piece in pieces {
             sender.try_send(piece).expect("the channel was made to hold them all");
         }
-        Self { deltas, end: End::Known(completion.summary) }
+        Self { deltas, end: End::Known(completion.summary), patience: None }
     }
 }
 
@@ -105,29 +147,34 @@ pub(super) async fn open(
     let (pieces, deltas) = mpsc::channel(BUFFER);
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
-    let call = live.submit(None, job(move |accessor, exports| {
-        Box::pin(async move {
-            let answer = exports.stream()?.call_stream(accessor, request, context).await?;
-            let (stream, future) = match answer {
-                Ok(answer) => answer,
-                Err(error) => {
-                    let _ = started.send(Err(error));
-                    return Ok(());
-                }
-            };
-            let (finished, ended) = oneshot::channel();
-            accessor.with(|mut store| {
-                stream.pipe(&mut store, Pieces(pieces))?;
-                future.pipe(&mut store, Summary { end: Some(end), _finished: finished })
-            })?;
-            let _ = started.send(Ok(()));
-            // The call is not over before the answer is.
-            let _ = ended.await;
-            Ok(())
-        })
-    }));
+    let call = live.submit(
+        None,
+        job(move |accessor, exports| {
+            Box::pin(async move {
+                let answer = exports.stream()?.call_stream(accessor, request, context).await?;
+                let (stream, future) = match answer {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        let _ = started.send(Err(error));
+                        return Ok(());
+                    }
+                };
+                let (finished, ended) = oneshot::channel();
+                accessor.with(|mut store| {
+                    stream.pipe(&mut store, Pieces(pieces))?;
+                    future.pipe(&mut store, Summary { end: Some(end), _finished: finished })
+                })?;
+                let _ = started.send(Ok(()));
+                // The call is not over before the answer is.
+                let _ = ended.await;
+                Ok(())
+            })
+        }),
+    );
     match begun.await {
-        Ok(Ok(())) => Ok(CompletionStream { deltas, end: End::Awaited { summary, call } }),
+        Ok(Ok(())) => {
+            Ok(CompletionStream { deltas, end: End::Awaited { summary, call }, patience: None })
+        }
         Ok(Err(error)) => {
             call.wait().await?;
             Err(Failure::Answered(error))

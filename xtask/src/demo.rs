@@ -1,0 +1,151 @@
+//! `cargo xtask demo`: what Tenon does, in the open.
+
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::{cargo, root, run};
+
+const CONFIGURATION: &str = r#"# Three kinds of plugin, one registry.
+[plugins]
+mcp = [{ name = "demo", command = "BIN/demo-server" }]
+wasm = [
+    "GUESTS/text_tools.wasm",
+    "GUESTS/redact.wasm",
+    "GUESTS/checks.wasm",
+    "GUESTS/echo_provider.wasm",
+    "GUESTS/misbehave.wasm",
+]
+scripts = ["greetings.rhai"]
+"#;
+
+const SCRIPT: &str = r#"// A tool, and a hook for messages that go out.
+tool(#{
+    name: "greet",
+    description: "Greets somebody",
+    schema: #{ type: "object", properties: #{ name: #{ type: "string" } }, required: ["name"] },
+}, |arguments| `Good day, ${arguments.name}!`);
+
+fn MessageSending(context) {
+    context.message += "\nSent with Tenon";
+}
+"#;
+
+/// What is shown: a heading, the arguments of `tenon`, and the exit code that is expected.
+const STEPS: &[(&str, &[&str], i32)] = &[
+    ("Tools of an MCP server, of a component and of a script, in one list", &["tools"], 0),
+    (
+        "A component is called",
+        &["call", "text_tools__count", r#"{"text": "three short words"}"#],
+        0,
+    ),
+    (
+        "An MCP server is called in the same way",
+        &["call", "demo__echo", r#"{"text": "from another process"}"#],
+        0,
+    ),
+    ("And a script", &["call", "greetings__greet", r#"{"name": "Ada"}"#], 0),
+    (
+        "A hook point: one component masks a secret, one script adds a line",
+        &[
+            "hook",
+            "message-sending",
+            "--context",
+            r#"{"message": "The key is sk-abcdefghijklmnop"}"#,
+        ],
+        0,
+    ),
+    (
+        "An output is scored",
+        &[
+            "eval",
+            "checks/contains",
+            "--subject",
+            r#"{"output": "All tests passed"}"#,
+            "--options",
+            r#"{"all": ["passed"], "none": ["failed"]}"#,
+        ],
+        0,
+    ),
+    (
+        "A language model answers piece by piece",
+        &["--json", "complete", "echo_provider/echo", "--prompt", "one piece at a time", "--stream"],
+        0,
+    ),
+    (
+        "A guest that computes for ever is stopped",
+        &["call", "misbehave__spin", "--timeout", "500ms"],
+        4,
+    ),
+    ("And one that takes all the memory it can get", &["call", "misbehave__hoard"], 4),
+    ("How everything fares", &["doctor"], 0),
+];
+
+pub(crate) fn run_task() -> Result<()> {
+    crate::setup::run()?;
+    run(&mut cargo(
+        "guests",
+        &[
+            "build",
+            "--release",
+            "--locked",
+            "--target",
+            "wasm32-wasip2",
+            "-p",
+            "checks",
+            "-p",
+            "echo-provider",
+            "-p",
+            "misbehave",
+            "-p",
+            "redact",
+            "-p",
+            "text-tools",
+        ],
+    ))?;
+    run(&mut cargo(
+        ".",
+        &["build", "--locked", "--package", "tenon-cli", "--package", "tenon-tests", "--bins"],
+    ))?;
+    let folder = root().join("target/demo");
+    write(&folder)?;
+    let tenon = root().join("target/debug/tenon");
+    println!("\nThe project is {}, with this tenon.toml:\n\n{CONFIGURATION}", folder.display());
+    for (heading, arguments, expected) in STEPS {
+        println!("# {heading}\n$ tenon {}", shown(arguments));
+        let status = Command::new(&tenon)
+            .args(*arguments)
+            .current_dir(&folder)
+            .env("XDG_CACHE_HOME", folder.join("cache"))
+            .env("XDG_CONFIG_HOME", folder.join("config"))
+            .status()
+            .with_context(|| format!("{} cannot be started", tenon.display()))?;
+        if status.code() != Some(*expected) {
+            bail!("tenon ended with {status}, and not with {expected}");
+        }
+        println!();
+    }
+    Ok(())
+}
+
+fn write(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let bin = root().join("target/debug");
+    let guests = root().join("guests/target/wasm32-wasip2/release");
+    let configuration = CONFIGURATION
+        .replace("BIN", &bin.display().to_string())
+        .replace("GUESTS", &guests.display().to_string());
+    fs::write(folder.join("tenon.toml"), configuration)?;
+    fs::write(folder.join("greetings.rhai"), SCRIPT)?;
+    Ok(())
+}
+
+/// Arguments as one would type them.
+fn shown(arguments: &[&str]) -> String {
+    let quoted = arguments.iter().map(|argument| match argument.contains([' ', '"']) {
+        true => format!("'{argument}'"),
+        false => argument.to_string(),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}

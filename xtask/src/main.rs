@@ -1,0 +1,53 @@
+//! What is done around the code. `cargo xtask` lists it.
+
+mod bench;
+mod demo;
+mod setup;
+mod test;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const USAGE: &str = "\
+cargo xtask TASK
+
+  setup   installs what building needs
+  demo    builds everything, and shows what it does
+  test    runs all tests, those with real MCP servers too
+  lint    checks format, clippy and documentation
+  bench   measures what this host costs, beside bare wasmtime";
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("setup") => setup::run(),
+        Some("demo") => demo::run_task(),
+        Some("test") => test::run_task(arguments.collect()),
+        Some("lint") => test::lint(),
+        Some("bench") => bench::run(arguments.collect()),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the root is there")
+}
+
+/// Cargo, in a folder of the repository.
+fn cargo(folder: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.args(arguments).current_dir(root().join(folder));
+    command
+}
+
+/// Runs a command, and fails when it does.
+fn run(command: &mut Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command.status().with_context(|| format!("{shown} cannot be started"))?;
+    if !status.success() {
+        bail!("{shown} ended with {status}");
+    }
+    Ok(())
+}
