@@ -1,2 +1,20 @@
-//! stub
-fn main() {}
+//! Tests of the whole: real guests, real servers, the real command.
+
+#[deny(dead_code)]
+mod guests {
+    // The paths of the guests, written by the build script.
+    include!(concat!(env!("OUT_DIR"), "/guests.rs"));
+}
+
+mod bad_input;
+mod bridge;
+mod cli;
+mod contract;
+mod eval;
+mod hooks;
+mod kinds;
+mod layers;
+mod misbehave;
+mod provider;
+mod shared;
+mod support;

@@ -70,7 +70,14 @@ const STEPS: &[(&str, &[&str], i32)] = &[
     ),
     (
         "A language model answers piece by piece",
-        &["--json", "complete", "echo_provider/echo", "--prompt", "one piece at a time", "--stream"],
+        &[
+            "--json",
+            "complete",
+            "echo_provider/echo",
+            "--prompt",
+            "one piece at a time",
+            "--stream",
+        ],
         0,
     ),
     (

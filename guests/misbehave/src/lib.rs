@@ -157,7 +157,7 @@ impl tool_handler::Guest for Misbehave {
             "panic" => panic!("I was told to: {text}"),
             "trap" => trap(),
             "exit" => std::process::exit(3),
-            "flood_output" => "x".repeat(200 << 20),
+            "flood_output" => "x".repeat(32 << 20),
             "flood_log" => loop {
                 log::info("again and again");
             },

@@ -65,6 +65,8 @@ pub(crate) enum StartError {
         #[source]
         error: io::Error,
     },
+    #[error("`{program}` cannot be started: its folder {folder} does not exist")]
+    NoFolder { program: String, folder: String },
     #[error("the server was started {STARTS} times within {} seconds and ended each time", START_WINDOW.as_secs())]
     TooOften,
 }
@@ -74,7 +76,7 @@ impl StartError {
     pub(crate) fn into_contract(self) -> Error {
         match &self {
             Self::Spawn { error, .. } => unavailable(format!("{self}: {error}")),
-            Self::TooOften => unavailable(self.to_string()),
+            Self::NoFolder { .. } | Self::TooOften => unavailable(self.to_string()),
         }
     }
 }
@@ -121,9 +123,12 @@ impl ChildSlot {
         }
         self.starts.push_back(now);
         self.stderr = Arc::new(Tail::new(self.spec.plugin.clone()));
-        let child = Child::spawn(&self.spec, self.stderr.clone()).map_err(|error| {
-            StartError::Spawn { program: self.spec.program.display().to_string(), error }
-        })?;
+        let program = self.spec.program.display().to_string();
+        if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(StartError::NoFolder { program, folder: folder.display().to_string() });
+        }
+        let child = Child::spawn(&self.spec, self.stderr.clone())
+            .map_err(|error| StartError::Spawn { program, error })?;
         self.child = Some(Arc::new(child));
         self.changed.notify_waiters();
         Ok(())

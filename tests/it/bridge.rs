@@ -1,0 +1,199 @@
+//! MCP servers behind the bridge.
+
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tenon_host::{PluginState, capability};
+
+use crate::guests;
+use crate::support::{
+    DEMO_SERVER, Project, RUDE_SERVER, call, eventually, failure, platform, processes_with, text,
+};
+
+fn rude(habits: &[&str]) -> String {
+    let entries = habits.iter().map(|habit| {
+        format!(
+            "{{ name = {habit:?}, command = {RUDE_SERVER:?}, args = [{habit:?}], startup_timeout = \"2s\" }}"
+        )
+    });
+    format!("plugins.mcp = [{}]", entries.collect::<Vec<_>>().join(", "))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_calls_whose_answers_overtake_each_other_get_their_own() {
+    let platform =
+        platform(&format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]")).await;
+    let began = Instant::now();
+    let calls = (0..64_u64).map(|i| {
+        let platform = &platform;
+        async move {
+            // The first call waits the longest.
+            let arguments = json!({ "millis": 640 - i * 10, "text": format!("answer {i}") });
+            assert_eq!(text(platform, "s__delay", arguments).await, format!("answer {i}"));
+        }
+    });
+    futures::future::join_all(calls).await;
+    // One after the other would be twenty seconds.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_dies_in_mid_call_fails_its_calls_at_once_and_nobody_elses() {
+    let platform = platform(&format!(
+        "[plugins]\nwasm = [{:?}]\nmcp = [{{ name = \"a\", command = {DEMO_SERVER:?} }}, {{ name = \"b\", command = {DEMO_SERVER:?} }}]",
+        guests::TEXT_TOOLS
+    ))
+    .await;
+    let other = tokio::spawn({
+        let platform = platform.clone();
+        async move { text(&platform, "b__delay", json!({ "millis": 300, "text": "b" })).await }
+    });
+    let hanging: Vec<_> = (0..8)
+        .map(|_| {
+            let platform = platform.clone();
+            tokio::spawn(async move { failure(&platform, "a__hang", json!({})).await })
+        })
+        .collect();
+    let began = Instant::now();
+    let crashed = failure(&platform, "a__crash", json!({ "code": 42 })).await.to_string();
+    assert!(crashed.contains("exited with code 42"), "{crashed}");
+    assert!(crashed.contains("crashing as told"), "{crashed}");
+    for hanging in hanging {
+        let error = hanging.await.unwrap().to_string();
+        assert!(error.contains("exited with code 42"), "{error}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(other.await.unwrap(), "b");
+    assert_eq!(text(&platform, "text_tools__slug", json!({ "text": "A b" })).await, "a-b");
+    // The next call starts it again.
+    assert_eq!(text(&platform, "a__echo", json!({ "text": "back" })).await, "back");
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_keeps_dying_is_not_started_for_ever() {
+    let platform =
+        platform(&format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]")).await;
+    let mut last = String::new();
+    for _ in 0..6 {
+        last = failure(&platform, "s__crash", json!({ "code": 1 })).await.to_string();
+    }
+    assert!(last.contains("was started 5 times"), "{last}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_without_manners_are_borne_or_named() {
+    let platform = platform(&rude(&["noisy", "pages", "batch", "dies", "silent", "foreign"])).await;
+    let reports = platform.plugins();
+    let state = |id: &str| {
+        let report = reports.iter().find(|report| report.plugin == id).expect("it is reported");
+        (report.state, report.detail.clone().unwrap_or_default())
+    };
+    for id in ["noisy", "batch"] {
+        assert_eq!(state(id).0, PluginState::Ready);
+        assert_eq!(text(&platform, &format!("{id}__echo"), json!({ "text": "x" })).await, "x");
+    }
+    let registry = platform.registry();
+    for tool in ["pages__one", "pages__two", "pages__three"] {
+        assert!(registry.tool(tool).is_some(), "{tool}");
+    }
+    assert!(registry.tool("pages__no-schema").is_none());
+    for (id, expected) in [
+        ("dies", "exited with code 7; its last words:\ncannot find my configuration"),
+        ("silent", "did not answer the handshake within 2000 ms"),
+        ("foreign", "speaks the revision 2099-12-31"),
+    ] {
+        let (state, detail) = state(id);
+        assert_eq!(state, PluginState::Failed);
+        assert!(detail.contains(expected), "{id}: {detail}");
+    }
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_get_the_base_environment_and_their_own_entries() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?}, env = {{ MINE = \"${{SECRET_TOKEN}}\" }} }}]"
+    ));
+    let mut surroundings = crate::support::surroundings();
+    surroundings.environment =
+        [("PATH", "/usr/bin"), ("HOME", "/"), ("SECRET_TOKEN", "x"), ("LD_DEBUG", "")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into();
+    let platform = project.builder().surroundings(surroundings).build().await.unwrap();
+    assert_eq!(text(&platform, "s__environment", json!({})).await, "HOME MINE PATH");
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_process_is_left_after_a_shutdown() {
+    let project = Project::new("");
+    let mark = format!("TENON_TEST_{}", project.path("").display());
+    let entries = ["child", "stubborn", "noisy"].map(|habit| {
+        format!("{{ name = {habit:?}, command = {RUDE_SERVER:?}, args = [{habit:?}], env = {{ MARK = {mark:?} }} }}")
+    });
+    project.write("tenon.toml", format!("plugins.mcp = [{}]", entries.join(", ")));
+    let platform = project.platform().await;
+    assert!(platform.plugins().iter().all(|report| report.state == PluginState::Ready));
+    // Each server, and the sleeping child of one.
+    assert_eq!(processes_with(&mark).len(), 4);
+    platform.clone().shutdown().await;
+    eventually("no process is left", || processes_with(&mark).is_empty()).await;
+}
+
+#[test]
+fn the_bridge_can_reach_nothing_but_its_child() {
+    let allowed = ["stdio-child", "log", "config", "notify", "types"];
+    let imports = imports_of(tenon_host::load::BRIDGE);
+    for import in &imports {
+        let name = import.trim_start_matches("tenon:plugin/").split('@').next().unwrap();
+        assert!(allowed.contains(&name), "{import}");
+    }
+    assert_eq!(imports.len(), allowed.len(), "{imports:?}");
+    assert!(
+        capability::Capability::of_import("tenon:plugin/stdio-child@0.1.0")
+            .is_some_and(|capability| capability.lent == capability::Lent::ToBridge)
+    );
+}
+
+/// The names of a component's imports, as its bytes say them.
+fn imports_of(component: &[u8]) -> Vec<String> {
+    let wit_component::DecodedWasm::Component(resolve, world) =
+        wit_component::decode(component).expect("the bridge is a component")
+    else {
+        panic!("the bridge is a component");
+    };
+    resolve.worlds[world].imports.keys().map(|key| resolve.name_world_key(key)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_asks_for_a_child_of_its_own_is_refused() {
+    let project = Project::new("plugins.wasm = [\"bridge.wasm\"]");
+    project.write("bridge.wasm", tenon_host::load::BRIDGE);
+    let platform = project.platform().await;
+    let detail = platform.plugins()[0].detail.clone().unwrap();
+    assert!(
+        detail.contains(
+            "tenon:plugin/stdio-child@0.1.0, and the capability `stdio-child` is not granted"
+        ),
+        "{detail}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manifest_can_name_a_server_next_to_it() {
+    let project = Project::new("plugins.folders = [\"plugins\"]");
+    let program = std::path::Path::new(DEMO_SERVER);
+    project.write(
+        "plugins/server/plugin.toml",
+        "[plugin]\nid = \"server\"\n[runtime]\nkind = \"mcp-bridge\"\n[runtime.subprocess]\nbinary_path = \"./run\"",
+    );
+    std::os::unix::fs::symlink(program, project.path("plugins/server/run")).unwrap();
+    let platform = project.platform().await;
+    assert_eq!(text(&platform, "server__echo", json!({ "text": "x" })).await, "x");
+    let result: Value = tenon_host::wire::tool_result(
+        &call(&platform, "server__echo", json!({ "text": "x" })).await.unwrap(),
+    );
+    assert_eq!(result["content"], json!([{ "type": "text", "text": "x" }]));
+    platform.clone().shutdown().await;
+}

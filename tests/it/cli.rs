@@ -1,0 +1,246 @@
+//! The `tenon` command: what it prints, and how it ends.
+
+use serde_json::{Value, json};
+use std::process::Output;
+
+use crate::guests;
+use crate::support::{DEMO_SERVER, Project, RUDE_SERVER, eventually, processes_with};
+
+fn project() -> Project {
+    let project = Project::new(&format!(
+        "[plugins]\nmcp = [{{ name = \"demo\", command = {DEMO_SERVER:?} }}]\n\
+         wasm = [{:?}, {:?}, {:?}, {:?}, {:?}]\nscripts = [\"hooks.rhai\"]\n",
+        guests::TEXT_TOOLS,
+        guests::REDACT,
+        guests::CHECKS,
+        guests::ECHO_PROVIDER,
+        guests::MISBEHAVE
+    ));
+    project.write(
+        "hooks.rhai",
+        "fn BeforePlan(context) { if context.goal == \"\" { return veto(\"no goal\"); } context.goal += \"!\"; }",
+    );
+    project
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("it prints text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("it prints text")
+}
+
+fn parsed(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(output), stderr(output)))
+}
+
+#[test]
+fn help_shows_verbs_examples_and_exit_codes() {
+    let project = Project::new("");
+    insta::assert_snapshot!(stdout(&project.tenon(&["--help"])));
+    insta::assert_snapshot!(stdout(&project.tenon(&["call", "--help"])));
+}
+
+#[test]
+fn tools_are_listed_as_mcp_tools_with_plugin_and_kind() {
+    let tools = parsed(&project().tenon(&["--json", "tools"]));
+    let tool = |name: &str| {
+        let tools = tools.as_array().expect("it is an array");
+        tools.iter().find(|tool| tool["name"] == name).expect("the tool is listed").clone()
+    };
+    insta::assert_json_snapshot!(tool("text_tools__count"));
+    assert_eq!(tool("demo__echo")["kind"], "mcp");
+    assert_eq!(tool("demo__echo")["plugin"], "demo");
+}
+
+#[test]
+fn a_call_prints_the_text_or_an_mcp_result() {
+    let project = project();
+    let arguments = r#"{"text": "one two"}"#;
+    let output = project.tenon(&["call", "text_tools__count", arguments]);
+    assert_eq!(stdout(&output), "{\"characters\":7,\"words\":2,\"lines\":1,\"bytes\":7}\n");
+    assert_eq!(output.status.code(), Some(0));
+    let result = parsed(&project.tenon(&["call", "text_tools__count", arguments, "--json"]));
+    assert_eq!(result["structuredContent"]["words"], 2);
+    assert_eq!(result["isError"], false);
+    project.write("arguments.json", arguments);
+    let output = project.tenon(&["call", "text_tools__count", "@arguments.json"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stdout(&project.tenon(&["call", "demo__echo", r#"{"text": "hi"}"#])), "hi\n");
+}
+
+#[test]
+fn arguments_come_from_standard_input_too() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let project = project();
+    let mut child = project
+        .command(&["call", "text_tools__slug", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tenon starts");
+    child.stdin.take().unwrap().write_all(br#"{"text": "A b"}"#).unwrap();
+    assert_eq!(stdout(&child.wait_with_output().unwrap()), "a-b\n");
+}
+
+#[test]
+fn a_call_starts_only_the_plugins_it_needs() {
+    let project = Project::new(&format!(
+        "[plugins]\nwasm = [{:?}]\nmcp = [{{ name = \"s\", command = \"/bin/sh\", args = [\"-c\", \"touch started\"] }}]",
+        guests::TEXT_TOOLS
+    ));
+    let output = project.tenon(&["call", "text_tools__slug", r#"{"text": "A"}"#]);
+    assert_eq!(stdout(&output), "a\n");
+    assert!(!project.path("started").exists());
+}
+
+#[test]
+fn exit_codes_say_who_is_to_blame() {
+    let project = project();
+    let check = |arguments: &[&str], code: i32, said: &str| {
+        let output = project.tenon(arguments);
+        let all = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {all}");
+        assert!(all.contains(said), "{arguments:?}: {all}");
+    };
+    check(&["call", "misbehave__fail", r#"{"text": "sorry"}"#], 1, "sorry");
+    check(&["call", "misbehave__denied"], 1, "denied");
+    check(&["call", "text_tools__cuont"], 2, "did you mean \"text_tools__count\"?");
+    check(
+        &["call", "text_tools__count", r#"{"text": 3}"#],
+        2,
+        "at /text: 3 is not of type \"string\"",
+    );
+    check(&["call", "text_tools__count", "{"], 2, "the arguments are no JSON");
+    check(&["call", "text_tools__count", "@nowhere"], 2, "nowhere cannot be read");
+    check(&["call"], 2, "Usage");
+    check(&["call", "misbehave__trap"], 4, "trapped");
+    check(&["call", "misbehave__hang", "--timeout", "100ms"], 4, "no answer within 100ms");
+    check(&["hook", "before-lunch"], 2, "there is no hook point \"before-lunch\"");
+    check(&["eval", "checks/none", "--subject", "{}"], 2, "there is no strategy");
+    check(&["complete", "none", "--prompt", "x"], 2, "there is no model \"none\"");
+    check(&["--config", "nowhere.toml", "tools"], 2, "nowhere.toml cannot be read");
+    check(&["inspect", "hooks.rhai"], 2, "it is not a component");
+    project.write("bad.toml", "[plugins]\nwsam = []");
+    check(&["--config", "bad.toml", "tools"], 2, "bad.toml:2: unknown field `wsam`");
+}
+
+#[test]
+fn a_refused_plugin_is_a_refusal() {
+    let project = Project::new("plugins.folders = [\"p\"]");
+    project.write(
+        "p/a/plugin.toml",
+        "[plugin]\nid = \"a\"\n[runtime]\nkind = \"wasm\"\npath = \"a.wasm\"\n[capabilities]\nnetwork = [\"https://x/*\"]",
+    );
+    let output = project.tenon(&["call", "a__b"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("which is not granted"), "{}", stderr(&output));
+    assert_eq!(parsed(&project.tenon(&["plugins", "--json"]))[0]["state"], "refused");
+}
+
+#[test]
+fn hooks_print_the_outcome_the_context_and_who_was_asked() {
+    let project = project();
+    let context = r#"{"goal": "go", "key": "sk-abcdefghijklmnop"}"#;
+    let mut report =
+        parsed(&project.tenon(&["--json", "hook", "before-plan", "--context", context]));
+    for handler in report["handlers"].as_array_mut().unwrap() {
+        assert!(handler["micros"].take().is_u64());
+    }
+    insta::assert_json_snapshot!(report);
+    let vetoed =
+        parsed(&project.tenon(&["--json", "hook", "BeforePlan", "--context", r#"{"goal": ""}"#]));
+    assert_eq!(vetoed["outcome"], "veto");
+    assert_eq!(vetoed["reason"], "no goal");
+}
+
+#[test]
+fn evaluations_and_completions_are_printed_as_json() {
+    let project = project();
+    let evaluation = parsed(&project.tenon(&[
+        "--json",
+        "eval",
+        "checks/length",
+        "--subject",
+        r#"{"output": "12345"}"#,
+        "--options",
+        r#"{"max": 4}"#,
+    ]));
+    insta::assert_json_snapshot!(evaluation);
+    let completion =
+        parsed(&project.tenon(&["--json", "complete", "echo_provider/echo", "--prompt", "a b"]));
+    insta::assert_json_snapshot!(completion);
+    let stream =
+        project.tenon(&["--json", "complete", "echo_provider/echo", "--prompt", "a b", "--stream"]);
+    insta::assert_snapshot!(stdout(&stream));
+}
+
+#[test]
+fn inspect_reads_a_component_without_running_it() {
+    let project = Project::new("");
+    let mut inspected = parsed(&project.tenon(&["--json", "inspect", guests::REDACT]));
+    assert!(inspected["metadata"]["size"].take().is_u64());
+    insta::assert_json_snapshot!(inspected);
+}
+
+#[test]
+fn doctor_says_how_everything_fares() {
+    let project = Project::new(&format!(
+        "[plugins]\nwasm = [{:?}, \"core.wasm\"]\nscripts = [\"hooks.rhai\"]\nmcp = [\
+         {{ name = \"demo\", command = {DEMO_SERVER:?} }}, {{ name = \"gone\", command = {RUDE_SERVER:?}, args = [\"dies\"] }}]",
+        guests::TEXT_TOOLS
+    ));
+    project.write("core.wasm", b"\0asm\x01\0\0\0");
+    project.write("hooks.rhai", "fn BeforePlan(context) {}");
+    let output = project.tenon(&["doctor"]);
+    assert_eq!(output.status.code(), Some(1));
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(&regex_of(&project.path("").display().to_string()), "");
+    settings.bind(|| insta::assert_snapshot!(stdout(&output)));
+    let rows = parsed(&project.tenon(&["doctor", "--json"]));
+    let keys: Vec<_> = rows[0].as_object().unwrap().keys().cloned().collect();
+    let mut expected =
+        ["plugin", "kind", "state", "tools", "hooks", "detail"].map(String::from).to_vec();
+    let mut keys = keys;
+    keys.sort();
+    expected.sort();
+    assert_eq!(keys, expected);
+}
+
+fn regex_of(text: &str) -> String {
+    text.replace('.', "\\.")
+}
+
+#[tokio::test]
+async fn no_child_is_left_when_tenon_is_killed() {
+    let project = Project::new("");
+    let mark = format!("TENON_TEST_{}", project.path("").display());
+    let server = |name: &str, program: &str, habit: &str| {
+        format!(
+            "{{ name = {name:?}, command = {program:?}, args = [{habit:?}], env = {{ MARK = {mark:?} }} }}"
+        )
+    };
+    project.write(
+        "tenon.toml",
+        format!(
+            "plugins.mcp = [{}, {}]",
+            server("demo", DEMO_SERVER, ""),
+            server("stubborn", RUDE_SERVER, "stubborn")
+        ),
+    );
+    for (tool, expected) in [("demo__hang", 1), ("stubborn__echo", 1)] {
+        let mut tenon = project.command(&["call", tool]).spawn().expect("tenon starts");
+        eventually("the server runs", || processes_with(&mark).len() == expected).await;
+        if tool == "stubborn__echo" {
+            // It has answered, and does not end: tenon waits for it, and is killed meanwhile.
+            eventually("the server is asked to end", || !processes_with(&mark).is_empty()).await;
+        }
+        tenon.kill().expect("SIGKILL is sent");
+        tenon.wait().expect("tenon ends");
+        eventually("no child is left", || processes_with(&mark).is_empty()).await;
+    }
+    assert_eq!(json!(processes_with(&mark)), json!([]));
+}

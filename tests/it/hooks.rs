@@ -1,0 +1,114 @@
+//! Chains of hooks over components and scripts.
+
+use serde_json::json;
+use tenon_host::invoke::HookOutcome;
+use tenon_host::types::HookPoint;
+use tenon_host::{CallError, Caller};
+
+use crate::guests;
+use crate::support::{Project, Running, call, failure, text};
+
+async fn platform(script: &str) -> Running {
+    let project = Project::new(&format!(
+        "[plugins]\nwasm = [{:?}, {:?}, {:?}]\nscripts = [\"script.rhai\"]",
+        guests::REDACT,
+        guests::MISBEHAVE,
+        guests::TEXT_TOOLS
+    ));
+    project.write("script.rhai", script);
+    project.platform().await
+}
+
+#[tokio::test]
+async fn each_handler_sees_what_the_one_before_left() {
+    let platform = platform(
+        "fn MessageSending(context) { context.message += \" (\" + context.message.len() + \")\"; }",
+    )
+    .await;
+    let context = json!({ "message": "use sk-abcdefghijklmnop" });
+    let report =
+        platform.fire(&HookPoint::MessageSending, context, &Caller::default()).await.unwrap();
+    assert_eq!(report.outcome, HookOutcome::Continue);
+    // The component has masked the key before the script counted.
+    assert_eq!(report.context, json!({ "message": "use [redacted] (14)" }));
+    let who: Vec<_> = report.handlers.iter().map(|h| (h.plugin.as_str(), h.outcome)).collect();
+    assert_eq!(who, [("redact", "replace"), ("script", "replace")]);
+}
+
+#[tokio::test]
+async fn a_veto_ends_the_chain_where_it_is_allowed() {
+    let platform = platform(
+        "fn BeforePlan(context) { veto(\"not on a Sunday\") } fn AfterPlan(context) { veto(\"too late\") }",
+    )
+    .await;
+    let fire = async |point: HookPoint| {
+        platform.fire(&point, json!({ "goal": "x" }), &Caller::default()).await.unwrap()
+    };
+    let report = fire(HookPoint::BeforePlan).await;
+    assert!(
+        matches!(report.outcome, HookOutcome::Veto { plugin, reason } if &*plugin == "script" && reason == "not on a Sunday")
+    );
+    let report = fire(HookPoint::AfterPlan).await;
+    assert_eq!(report.outcome, HookOutcome::Continue);
+    let errors: Vec<_> = report.handlers.iter().filter_map(|h| h.error.as_deref()).collect();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors.iter().all(|error| error.contains("after-plan cannot be vetoed")), "{errors:?}");
+}
+
+#[tokio::test]
+async fn a_handler_that_fails_is_recorded_and_skipped() {
+    let script = "for point in [\"array\", \"no-json\", \"error\", \"trap\"] { hook(\"custom:\" + point, |context| { context.seen = true; }); }";
+    let platform = platform(script).await;
+    for (point, expected) in [
+        ("array", "the new context is not a JSON object"),
+        ("no-json", "the new context is not JSON"),
+        ("error", "failed: no"),
+        ("trap", "in a hook"),
+    ] {
+        let point = HookPoint::Custom(point.into());
+        let report = platform.fire(&point, json!({ "a": 1 }), &Caller::default()).await.unwrap();
+        assert_eq!(report.context, json!({ "a": 1, "seen": true }), "{point}");
+        let error = report.handlers[0].error.as_deref().expect("the failure is recorded");
+        assert!(error.contains(expected), "{point}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn hooks_see_and_change_tool_calls() {
+    let platform = platform(
+        r#"
+        fn BeforeToolCall(context) {
+            if context.tool == "text_tools__slug" { context.arguments.text = "from the hook"; }
+            if context.tool == "text_tools__count" { return veto("no counting"); }
+        }
+        fn AfterToolCall(context) { context.result.content[0].text += "!"; }
+        "#,
+    )
+    .await;
+    assert_eq!(text(&platform, "text_tools__slug", json!({ "text": "x" })).await, "from-the-hook!");
+    let error = failure(&platform, "text_tools__count", json!({ "text": "x" })).await;
+    assert!(matches!(&error, CallError::Vetoed { plugin, .. } if &**plugin == "script"), "{error}");
+}
+
+#[tokio::test]
+async fn a_hook_cannot_smuggle_bad_arguments_past_the_schema() {
+    let platform =
+        platform("fn BeforeToolCall(context) { context.arguments = #{ text: 3 }; }").await;
+    let error = failure(&platform, "text_tools__slug", json!({ "text": "x" })).await;
+    assert!(matches!(error, CallError::InvalidInput { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn secrets_do_not_reach_tools() {
+    let platform = platform("").await;
+    let result =
+        call(&platform, "misbehave__echo", json!({ "text": "ghp_0123456789abcdef" })).await;
+    assert_eq!(result.unwrap().plain_text(), "[redacted]");
+}
+
+#[tokio::test]
+async fn a_context_must_be_an_object() {
+    let platform = platform("").await;
+    let error = platform.fire(&HookPoint::BeforePlan, json!([1]), &Caller::default()).await;
+    assert!(matches!(error, Err(CallError::InvalidInput { .. })));
+}

@@ -1,0 +1,116 @@
+//! Every way in which a guest goes wrong is contained: it is named, and the
+//! next call works, on a fresh instance and on a shared one.
+
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tenon_host::{CallError, Failure, Limit};
+
+use crate::guests;
+use crate::support::{Project, Running, call, text};
+
+/// A platform with the guest in both modes, and limits that are soon reached.
+async fn platform() -> Running {
+    let project = Project::new(&format!(
+        r#"
+        [plugins]
+        wasm = [
+            {{ path = {path:?}, id = "fresh" }},
+            {{ path = {path:?}, id = "shared", instance = "shared" }},
+            {{ path = {path:?}, id = "bystander", instance = "shared" }},
+        ]
+        [limits]
+        memory_mib = 64
+        cpu = "300ms"
+        wall = "2s"
+        transfer_mib = 8
+        "#,
+        path = guests::MISBEHAVE
+    ));
+    project.platform().await
+}
+
+/// Goes wrong in one way, in both modes, and looks whether anybody else noticed.
+async fn check(way: &str, arguments: Value, expected: impl Fn(&Failure) -> bool) {
+    let platform = platform().await;
+    for id in ["fresh", "shared"] {
+        let began = Instant::now();
+        let name = format!("{id}__{way}");
+        let error = call(&platform, &name, arguments.clone()).await.expect_err("it goes wrong");
+        let CallError::Failed { plugin, failure } = error else { panic!("{name}: {error}") };
+        assert_eq!(&*plugin, id);
+        assert!(expected(&failure), "{name}: {failure:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{name} took {:?}", began.elapsed());
+        for other in [id, "bystander"] {
+            let echo = format!("{other}__echo");
+            assert_eq!(text(&platform, &echo, json!({ "text": "fine" })).await, "fine");
+        }
+    }
+}
+
+macro_rules! ways {
+    ($($name:ident: $way:literal, $arguments:expr => $expected:pat),* $(,)?) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            check($way, $arguments, |failure| matches!(failure, $expected)).await;
+        }
+    )*};
+}
+
+ways! {
+    a_guest_that_waits_for_ever_is_given_up: "hang", json!({}) => Failure::Deadline(_),
+    a_guest_that_computes_for_ever_is_stopped: "spin", json!({}) => Failure::Limit(Limit::Cpu(_)),
+    a_guest_that_computes_politely_is_given_up: "spin_politely", json!({})
+        => Failure::Deadline(_) | Failure::Limit(Limit::Cpu(_)),
+    a_guest_that_hoards_memory_is_stopped: "hoard", json!({}) => Failure::Limit(Limit::Memory(_)),
+    a_guest_that_recurses_traps: "recurse", json!({})
+        => Failure::Trapped(_) | Failure::Limit(Limit::Depth),
+    a_guest_that_traps_is_named: "trap", json!({}) => Failure::Trapped(_),
+    a_guest_cannot_end_the_host: "exit", json!({}) => Failure::Trapped(_),
+    a_flood_of_output_is_cut_off: "flood_output", json!({}) => Failure::Limit(Limit::Transfer(_)),
+    a_flood_of_log_messages_is_stopped: "flood_log", json!({})
+        => Failure::Limit(Limit::Cpu(_)) | Failure::Deadline(_),
+    a_flood_on_the_console_is_stopped: "flood_console", json!({})
+        => Failure::Limit(Limit::Cpu(_)) | Failure::Deadline(_),
+    nonsense_for_an_answer_is_refused: "nonsense", json!({}) => Failure::Contract(_),
+    an_error_of_the_contract_is_passed_on: "denied", json!({ "text": "no" })
+        => Failure::Answered(tenon_host::types::Error::Denied(_)),
+    there_are_no_files: "read_file", json!({ "text": "/etc/passwd" })
+        => Failure::Answered(tenon_host::types::Error::Denied(_)),
+    there_are_no_files_above_either: "read_file", json!({ "text": "../../../etc/passwd" })
+        => Failure::Answered(tenon_host::types::Error::Denied(_)),
+    there_is_no_network: "connect", json!({ "text": "127.0.0.1:1" })
+        => Failure::Answered(tenon_host::types::Error::Denied(_)),
+}
+
+#[tokio::test]
+async fn the_last_words_of_a_guest_that_panics_are_told() {
+    let platform = platform().await;
+    let error = call(&platform, "fresh__panic", json!({ "text": "goodbye" })).await.unwrap_err();
+    assert!(error.to_string().contains("I was told to: goodbye"), "{error}");
+    assert_eq!(text(&platform, "fresh__echo", json!({ "text": "x" })).await, "x");
+}
+
+#[tokio::test]
+async fn the_environment_is_empty() {
+    let platform = platform().await;
+    assert_eq!(text(&platform, "fresh__environment", json!({})).await, "[]");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_that_fails_to_register_is_left_out_and_says_why() {
+    let check = async |way: &str, expected: &str| {
+        let project = Project::new(&format!(
+            "plugins.wasm = [{{ path = {0:?}, id = \"bad\" }}, {{ path = {0:?}, id = \"good\" }}]\n\
+             limits = {{ cpu = \"200ms\" }}\nsettings.bad.register = {way:?}",
+            guests::MISBEHAVE
+        ));
+        let platform = project.platform().await;
+        let detail = platform.plugins()[0].detail.clone().expect("it says why");
+        assert!(detail.contains(expected), "{way}: {detail}");
+        assert_eq!(text(&platform, "good__echo", json!({ "text": "x" })).await, "x");
+    };
+    check("error", "I would rather not").await;
+    check("trap", "I cannot register").await;
+    check("spin", "CPU limit").await;
+    check("nonsense", "\"echo\" is left out: its input schema is not JSON").await;
+}

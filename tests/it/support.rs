@@ -1,0 +1,176 @@
+//! What the tests share: platforms in temporary surroundings, and the `tenon` command.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tempfile::TempDir;
+use tenon_host::types::ToolResult;
+use tenon_host::{Builder, Call, CallError, Caller, Config, Platform, Surroundings};
+
+/// The MCP server that behaves.
+pub(crate) const DEMO_SERVER: &str = env!("CARGO_BIN_EXE_demo-server");
+
+/// The MCP server that does not.
+pub(crate) const RUDE_SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
+
+/// A folder of its own for each test, and a project in it.
+pub(crate) struct Project {
+    folder: TempDir,
+}
+
+impl Project {
+    /// A project with this `tenon.toml`.
+    pub(crate) fn new(configuration: &str) -> Self {
+        let project = Self { folder: TempDir::new().expect("there is room for a folder") };
+        project.write("tenon.toml", configuration);
+        project
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a file is in a folder"))
+            .expect("a folder is made");
+        fs::write(path, content).expect("a file is written");
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config::read(self.path("tenon.toml")).expect("the configuration is read")
+    }
+
+    /// A platform of the project, not built yet. Compiled guests are shared between the tests.
+    pub(crate) fn builder(&self) -> Builder {
+        Platform::builder().surroundings(surroundings()).config(self.config())
+    }
+
+    pub(crate) async fn platform(self) -> Running {
+        let platform = self.builder().build().await.expect("the platform is built");
+        Running { platform, project: self }
+    }
+
+    /// Runs the `tenon` command in the project.
+    pub(crate) fn tenon(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("tenon starts")
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(tenon());
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
+            .env("XDG_CACHE_HOME", cache())
+            .env("XDG_CONFIG_HOME", self.folder.path())
+            .env("NO_COLOR", "1")
+            .env_remove("TENON_LOG");
+        command
+    }
+}
+
+/// A platform, and the project that it needs as long as it runs.
+pub(crate) struct Running {
+    platform: Platform,
+    pub(crate) project: Project,
+}
+
+impl std::ops::Deref for Running {
+    type Target = Platform;
+
+    fn deref(&self) -> &Platform {
+        &self.platform
+    }
+}
+
+/// The surroundings of this process, with a cache that only tests use.
+pub(crate) fn surroundings() -> Surroundings {
+    Surroundings { cache: Some(cache().join("tenon")), ..Surroundings::of_process() }
+}
+
+/// Next to the test program, so that it goes with it.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+/// The command, built at most once.
+fn tenon() -> &'static Path {
+    static TENON: OnceLock<PathBuf> = OnceLock::new();
+    TENON.get_or_init(|| {
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "tenon-cli"])
+            .status()
+            .expect("cargo starts");
+        assert!(status.success(), "the command is built");
+        // The test is in target/PROFILE/deps.
+        let test = std::env::current_exe().expect("a program has a path");
+        let target = test.ancestors().nth(3).expect("it is three folders deep");
+        target.join("debug").join("tenon")
+    })
+}
+
+/// A platform of this configuration.
+pub(crate) async fn platform(configuration: &str) -> Running {
+    Project::new(configuration).platform().await
+}
+
+pub(crate) async fn call(
+    platform: &Platform,
+    name: &str,
+    arguments: Value,
+) -> Result<ToolResult, CallError> {
+    platform.call(Call::new(name, arguments)).await
+}
+
+/// A call that has less time than the plugin's own limit.
+pub(crate) async fn call_within(
+    platform: &Platform,
+    name: &str,
+    arguments: Value,
+    timeout: Duration,
+) -> Result<ToolResult, CallError> {
+    let caller = Caller { timeout: Some(timeout), ..Caller::default() };
+    platform.call(Call { name: name.into(), arguments, caller }).await
+}
+
+/// The text of a call that must succeed.
+pub(crate) async fn text(platform: &Platform, name: &str, arguments: Value) -> String {
+    let result = call(platform, name, arguments).await.expect("the call is answered");
+    assert!(!result.is_error, "{name} answers with an error: {}", result.plain_text());
+    result.plain_text()
+}
+
+/// The error of a call that must fail.
+pub(crate) async fn failure(platform: &Platform, name: &str, arguments: Value) -> CallError {
+    call(platform, name, arguments).await.expect_err("the call fails")
+}
+
+/// Waits until something holds. What is waited for is an event in another process, of which there is
+/// no notice; the time is the most that it may take and not what it takes.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..400 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("it never came to be that {what}");
+}
+
+/// The processes with this text in their environment or arguments.
+pub(crate) fn processes_with(mark: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|number: &u32| {
+            ["environ", "cmdline"].iter().any(|file| {
+                let content = fs::read(format!("/proc/{number}/{file}")).unwrap_or_default();
+                content.windows(mark.len()).any(|window| window == mark.as_bytes())
+            })
+        })
+        .collect()
+}
