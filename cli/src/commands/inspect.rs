@@ -25,14 +25,16 @@ struct Inspection {
     /// The worlds of the contract whose exports it has.
     worlds: Vec<&'static str>,
     exports: Vec<String>,
-    imports: Vec<Import>,
+    imports: Vec<String>,
+    /// What the imports need.
+    needs: Vec<Need>,
     metadata: Map<String, Value>,
 }
 
-/// Something that a component needs.
+/// What an import needs.
 #[derive(Serialize)]
-struct Import {
-    name: String,
+struct Need {
+    import: String,
     /// The capability that lends it; nothing for one that no capability has.
     capability: Option<&'static str>,
     /// Whether a plugin gets it without asking.
@@ -57,7 +59,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::json(&inspection)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Inspection { worlds, exports, imports, metadata } = inspection;
+    let Inspection { worlds, exports, needs, metadata, imports: _ } = inspection;
     for (key, value) in &metadata {
         output::line(format!(
             "{key}: {}",
@@ -73,13 +75,13 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::line(format!("  {export}"))?;
     }
     output::line("imports:")?;
-    for Import { name, capability, granted } in imports {
+    for Need { import, capability, granted } in needs {
         let lent = match (capability, granted) {
             (Some(_), true) => String::new(),
             (Some(capability), false) => format!("  (needs `{capability}`, which is not granted)"),
             (None, _) => "  (no host of this version has it)".into(),
         };
-        output::line(format!("  {name}{lent}"))?;
+        output::line(format!("  {import}{lent}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -95,18 +97,18 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
     };
     let world = &resolve.worlds[world];
     let exports: Vec<String> = world.exports.keys().map(|key| name(&resolve, key)).collect();
-    let imports = world
+    let needs: Vec<Need> = world
         .imports
         .iter()
         .filter(|(_, item)| has_functions(&resolve, item))
         .map(|(key, _)| {
-            let name = name(&resolve, key);
-            let capability = Capability::of_import(&name);
-            Import {
+            let import = name(&resolve, key);
+            let capability = Capability::of_import(&import);
+            Need {
                 granted: capability
                     .is_some_and(|c| matches!(c.lent, Lent::ToAll | Lent::ToPlugins)),
                 capability: capability.map(|capability| capability.name),
-                name,
+                import,
             }
         })
         .collect();
@@ -117,7 +119,8 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
         true => WORLDS.iter().filter(|(_, export)| has(export)).map(|(world, _)| *world).collect(),
         false => Vec::new(),
     };
-    Ok(Inspection { worlds, exports, imports, metadata: metadata(bytes)? })
+    let imports = needs.iter().map(|need| need.import.clone()).collect();
+    Ok(Inspection { worlds, exports, imports, needs, metadata: metadata(bytes)? })
 }
 
 /// Interfaces without functions are imported for their types, which need nothing.

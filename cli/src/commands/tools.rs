@@ -29,8 +29,8 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     } else {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
         for (_, tool) in registry.tools() {
-            let first = tool.definition.description.lines().next().unwrap_or_default();
-            output::line(format!("{:width$}  {first}", tool.name.as_str()).trim_end())?;
+            let about = first_sentence(&tool.definition.description);
+            output::line(format!("{:width$}  {about}", tool.name.as_str()).trim_end())?;
         }
     }
     for report in platform.plugins() {
@@ -40,4 +40,14 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     }
     platform.shutdown().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The beginning of a description, as far as a line of a list has room for it.
+fn first_sentence(description: &str) -> String {
+    let line = description.lines().next().unwrap_or_default();
+    let sentence = line.split_inclusive(". ").next().unwrap_or_default().trim_end();
+    match sentence.char_indices().nth(100) {
+        Some((cut, _)) => format!("{}…", sentence[..cut].trim_end()),
+        None => sentence.to_string(),
+    }
 }

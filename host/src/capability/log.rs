@@ -75,12 +75,15 @@ pub(crate) fn write(
         }
         shown.push_str(&format!("{key}={:?}", cut(value, LENGTH)));
     }
+    if !shown.is_empty() {
+        shown = format!(" ({shown})");
+    }
     match level {
-        Level::Trace => tracing::trace!(plugin, fields = shown, "{message}"),
-        Level::Debug => tracing::debug!(plugin, fields = shown, "{message}"),
-        Level::Info => tracing::info!(plugin, fields = shown, "{message}"),
-        Level::Warn => tracing::warn!(plugin, fields = shown, "{message}"),
-        Level::Error => tracing::error!(plugin, fields = shown, "{message}"),
+        Level::Trace => tracing::trace!(plugin, "{message}{shown}"),
+        Level::Debug => tracing::debug!(plugin, "{message}{shown}"),
+        Level::Info => tracing::info!(plugin, "{message}{shown}"),
+        Level::Warn => tracing::warn!(plugin, "{message}{shown}"),
+        Level::Error => tracing::error!(plugin, "{message}{shown}"),
     }
 }
 
