@@ -175,13 +175,29 @@ impl Loader {
         Ok(Self { wasm, plugins, bridge: OnceLock::new(), environment, news })
     }
 
+    /// A loader of plugins whose news nobody hears, for steps that are taken without a platform.
+    ///
+    /// # Errors
+    ///
+    /// Where the engine cannot be set up.
+    pub fn detached(
+        allocation: Allocation,
+        surroundings: &Surroundings,
+    ) -> Result<Self, EngineError> {
+        Self::new(allocation, surroundings, News::channel().0)
+    }
+
     /// How instances get their memory.
     pub fn allocation(&self) -> Allocation {
         self.wasm.allocation
     }
 
     /// Loads a plugin. It blocks: compiling a component takes its time.
-    pub(crate) fn load(&self, admitted: Admitted) -> Result<Loaded, LoadError> {
+    ///
+    /// # Errors
+    ///
+    /// Where its code cannot be read, compiled or linked; [`LoadError`] says why.
+    pub fn load(&self, admitted: Admitted) -> Result<Loaded, LoadError> {
         let candidate = admitted.into_candidate();
         let kind = candidate.kind();
         let id: Arc<str> = candidate.id.as_str().into();

@@ -74,7 +74,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                 options: &str,
                 context: ::tenon_sdk::Context,
             ) -> Result<::tenon_sdk::eval::Evaluation, ::tenon_sdk::Failure> {
-                let evaluation = self::#ident(#(#passed),*).await;
+                let evaluation = #ident(#(#passed),*).await;
                 ::tenon_sdk::__private::IntoResult::into_result(evaluation)
             }
         }

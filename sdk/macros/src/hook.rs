@@ -99,7 +99,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                 context: &str,
                 call: ::tenon_sdk::Context,
             ) -> Result<::tenon_sdk::__private::Outcome, ::tenon_sdk::Failure> {
-                let outcome = self::#ident(#(#passed),*).await;
+                let outcome = #ident(#(#passed),*).await;
                 ::tenon_sdk::hook::lower(::tenon_sdk::__private::IntoResult::into_result(outcome)?)
             }
         }

@@ -122,7 +122,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                     let arguments: #holder =
                         ::tenon_sdk::__private::parse_arguments("arguments", &arguments)?;
                     ::tenon_sdk::tool::IntoToolResult::into_tool_result(
-                        self::#ident(#(#passed),*).await,
+                        #ident(#(#passed),*).await,
                     )
                 }
             }

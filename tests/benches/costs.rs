@@ -1,0 +1,494 @@
+//! What Tenon costs, each time beside the same work done with the bare libraries on the same bytes, in the same run.
+//!
+//! The numbers are medians of rounds. Compare the ratios; the times are this machine's.
+
+use futures::future::join_all;
+use rmcp::ServiceExt;
+use rmcp::model::CallToolRequestParams;
+use rmcp::transport::TokioChildProcess;
+use serde_json::{Value, json};
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tenon_host::admit::{Approvals, admit};
+use tenon_host::bindings::tool_handler;
+use tenon_host::discover::discover;
+use tenon_host::load::Loader;
+use tenon_host::types::{CallContext, HookPoint};
+use tenon_host::{Allocation, Call, Caller, Config, Platform, Surroundings};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
+use wasmtime::{
+    Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store, UpdateDeadline,
+};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+mod guests {
+    #![allow(dead_code)]
+    include!(concat!(env!("OUT_DIR"), "/guests.rs"));
+}
+
+const DEMO_SERVER: &str = env!("CARGO_BIN_EXE_demo-server");
+
+/// The instances of the pool, here and there.
+const POOL: u32 = 256;
+
+/// The arguments of every call of a component: 119 bytes of JSON.
+fn arguments() -> Value {
+    json!({ "text": "The quick brown fox jumps over the lazy dog, and then it does so again and again until evening.", "max_length": 48 })
+}
+
+struct Row {
+    what: &'static str,
+    ours: Duration,
+    bare: Option<(&'static str, Duration)>,
+}
+
+fn print(rows: &[Row]) {
+    println!("{:<44} {:>11} {:>11}  {:>6}  beside", "work", "tenon", "bare", "ratio");
+    for Row { what, ours, bare } in rows {
+        let ours_shown = format!("{:.2} µs", ours.as_secs_f64() * 1e6);
+        match bare {
+            Some((beside, bare)) => {
+                let ratio = ours.as_secs_f64() / bare.as_secs_f64();
+                let bare = format!("{:.2} µs", bare.as_secs_f64() * 1e6);
+                println!("{what:<44} {ours_shown:>11} {bare:>11}  {ratio:>5.2}×  {beside}");
+            }
+            None => println!("{what:<44} {ours_shown:>11}"),
+        }
+    }
+}
+
+/// The median time of one of `each` turns, over `rounds` rounds.
+async fn measure<F: AsyncFnMut()>(rounds: usize, each: u32, mut turn: F) -> Duration {
+    for _ in 0..each.min(20) {
+        turn().await;
+    }
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let began = Instant::now();
+        for _ in 0..each {
+            turn().await;
+        }
+        times.push(began.elapsed() / each);
+    }
+    times.sort();
+    times[rounds / 2]
+}
+
+fn main() {
+    // `cargo test --benches` passes this; there is nothing to test here.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    // One thread: waking another core costs more than most of what is measured.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("the runtime starts");
+    print(&runtime.block_on(all()));
+    print_throughput(runtime.block_on(throughput()));
+}
+
+async fn all() -> Vec<Row> {
+    let mut rows = Vec::new();
+    compile_and_load(&mut rows).await;
+    calls(&mut rows).await;
+    bridged(&mut rows).await;
+    hooks(&mut rows).await;
+    command(&mut rows).await;
+    rows
+}
+
+// --- The bare side ---------------------------------------------------------
+
+struct State {
+    wasi: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+struct Bare {
+    engine: Engine,
+    pre: InstancePre<State>,
+    tools: tool_handler::GuestIndices,
+}
+
+fn bare_config(pool: bool) -> wasmtime::Config {
+    let mut config = wasmtime::Config::new();
+    config.epoch_interruption(true).generate_address_map(false);
+    if pool {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_core_instances(POOL)
+            .total_component_instances(POOL)
+            .total_memories(POOL)
+            .total_tables(POOL * 2)
+            .total_stacks(POOL)
+            .max_unused_warm_slots(POOL)
+            .max_memory_size(256 << 20)
+            .max_core_instances_per_component(64)
+            .max_memories_per_component(16)
+            .max_tables_per_component(64)
+            .max_core_instance_size(4 << 20)
+            .max_component_instance_size(4 << 20)
+            .table_elements(100_000)
+            .linear_memory_keep_resident(2 << 20)
+            .table_keep_resident(64 << 10)
+            .async_stack_keep_resident(64 << 10)
+            .pagemap_scan(Enabled::Auto);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    }
+    config
+}
+
+impl Bare {
+    fn new(pool: bool, wasm: &[u8]) -> Self {
+        let engine = Engine::new(&bare_config(pool)).expect("the engine is set up");
+        let component = Component::new(&engine, wasm).expect("the component compiles");
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI is linked");
+        let pre = linker.instantiate_pre(&component).expect("the component is linked");
+        let tools = tool_handler::GuestIndices::new(&pre).expect("it has tools");
+        Self { engine, pre, tools }
+    }
+
+    fn store(&self) -> Store<State> {
+        let state = State { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
+        let mut store = Store::new(&self.engine, state);
+        store.epoch_deadline_callback(|_| Ok(UpdateDeadline::Yield(1)));
+        store.set_epoch_deadline(1);
+        store
+    }
+
+    async fn instance(&self) -> (Store<State>, tool_handler::Guest) {
+        let mut store = self.store();
+        let instance = self.pre.instantiate_async(&mut store).await.expect("it is instantiated");
+        let tools = self.tools.load(&mut store, &instance).expect("it has tools");
+        (store, tools)
+    }
+}
+
+async fn bare_call(store: &mut Store<State>, tools: &tool_handler::Guest, arguments: &str) {
+    let result = store
+        .run_concurrent(async |accessor| {
+            tools.call_call(accessor, "slug".into(), arguments.into(), context()).await
+        })
+        .await;
+    black_box(result.expect("the loop runs").expect("no trap").expect("an answer"));
+}
+
+fn context() -> CallContext {
+    CallContext {
+        call_id: "1".into(),
+        agent_id: None,
+        session_id: None,
+        traceparent: None,
+        deadline: Some(30_000),
+    }
+}
+
+// --- The rows --------------------------------------------------------------
+
+async fn compile_and_load(rows: &mut Vec<Row>) {
+    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
+    let config =
+        Config::parse(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS), "/tenon.toml")
+            .unwrap();
+    let cache = TempDir::new().unwrap();
+    let surroundings = Surroundings { cache: Some(cache.path().into()), ..Surroundings::default() };
+    let loader =
+        |surroundings: &Surroundings| Loader::detached(Allocation::OnDemand, surroundings).unwrap();
+    let load = |loader: &Loader| {
+        let candidate =
+            discover(std::slice::from_ref(&config), &Surroundings::default()).candidates.remove(0);
+        black_box(loader.load(admit(candidate, &Approvals::default()).unwrap()).unwrap());
+    };
+
+    let without_cache = loader(&Surroundings::default());
+    let ours = measure(5, 1, async || load(&without_cache)).await;
+    let engine = Engine::new(&bare_config(false)).unwrap();
+    let bare =
+        measure(5, 1, async || drop(black_box(Component::new(&engine, &wasm).unwrap()))).await;
+    rows.push(Row {
+        what: "discover, admit, compile, link",
+        ours,
+        bare: Some(("Component::new", bare)),
+    });
+
+    let with_cache = loader(&surroundings);
+    load(&with_cache);
+    let ours = measure(20, 20, async || load(&with_cache)).await;
+    let file = cache.path().join("bare.cwasm");
+    std::fs::write(&file, Component::new(&engine, &wasm).unwrap().serialize().unwrap()).unwrap();
+    let bare = measure(20, 20, async || {
+        // SAFETY: the file was written a moment ago by this engine.
+        drop(black_box(unsafe { Component::deserialize_file(&engine, &file) }.unwrap()));
+    })
+    .await;
+    rows.push(Row {
+        what: "the same from the cache",
+        ours,
+        bare: Some(("deserialize_file", bare)),
+    });
+}
+
+async fn platform(configuration: &str, allocation: Allocation) -> Platform {
+    let config = Config::parse(configuration, "/tenon.toml").expect("the configuration is read");
+    let surroundings = Surroundings { cache: None, ..Surroundings::of_process() };
+    let builder =
+        Platform::builder().surroundings(surroundings).allocation(allocation).config(config);
+    builder.build().await.expect("the platform is built")
+}
+
+async fn calls(rows: &mut Vec<Row>) {
+    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
+    let text = arguments().to_string();
+    let entry = |id: &str, mode: &str| {
+        format!("{{ path = {:?}, id = {id:?}, instance = {mode:?} }}", guests::TEXT_TOOLS)
+    };
+    for pool in [true, false] {
+        let bare = Bare::new(pool, &wasm);
+        let allocation =
+            if pool { Allocation::Pool { instances: POOL } } else { Allocation::OnDemand };
+        let configuration =
+            format!("plugins.wasm = [{}, {}]", entry("shared", "shared"), entry("fresh", "fresh"));
+        let platform = platform(&configuration, allocation).await;
+
+        if pool {
+            let instantiate =
+                measure(30, 100, async || drop(black_box(bare.instance().await))).await;
+            rows.push(Row { what: "bare store and instance, pool", ours: instantiate, bare: None });
+            let (mut store, tools) = bare.instance().await;
+            let beside =
+                measure(50, 2_000, async || bare_call(&mut store, &tools, &text).await).await;
+            let ours = measure(50, 2_000, async || ours(&platform, "shared__slug").await).await;
+            rows.push(Row {
+                what: "call, shared instance",
+                ours,
+                bare: Some(("call_concurrent", beside)),
+            });
+        }
+        let beside = measure(30, 100, async || {
+            let (mut store, tools) = bare.instance().await;
+            bare_call(&mut store, &tools, &text).await;
+        })
+        .await;
+        let ours = measure(30, 100, async || ours(&platform, "fresh__slug").await).await;
+        let what =
+            if pool { "call, fresh instance, pool" } else { "call, fresh instance, on demand" };
+        rows.push(Row { what, ours, bare: Some(("the same, bare", beside)) });
+        platform.shutdown().await;
+    }
+}
+
+async fn ours(platform: &Platform, name: &str) {
+    black_box(platform.call(Call::new(name, arguments())).await.expect("an answer"));
+}
+
+async fn bridged(rows: &mut Vec<Row>) {
+    let platform = platform(
+        &format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"),
+        Allocation::OnDemand,
+    )
+    .await;
+    let ours = measure(30, 200, async || echo(&platform).await).await;
+    platform.shutdown().await;
+    let client = rmcp_client().await;
+    let rmcp = measure(30, 200, async || rmcp_echo(&client).await).await;
+    client.cancel().await.expect("the client ends");
+    rows.push(Row {
+        what: "bridged call of an MCP server",
+        ours,
+        bare: Some(("rmcp client", rmcp)),
+    });
+
+    let mut cat = tokio::process::Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("cat starts");
+    let mut input = cat.stdin.take().unwrap();
+    let mut output = BufReader::new(cat.stdout.take().unwrap());
+    let line = format!("{}\n", arguments());
+    let mut back = String::new();
+    let pipe = measure(30, 200, async || {
+        input.write_all(line.as_bytes()).await.unwrap();
+        back.clear();
+        output.read_line(&mut back).await.unwrap();
+    })
+    .await;
+    rows.push(Row { what: "the same", ours, bare: Some(("pipe round trip through cat", pipe)) });
+}
+
+async fn echo(platform: &Platform) {
+    let call = Call::new("s__echo", json!({ "text": "hello there" }));
+    black_box(platform.call(call).await.expect("an answer"));
+}
+
+type Client = rmcp::service::RunningService<rmcp::RoleClient, ()>;
+
+async fn rmcp_client() -> Client {
+    let command = tokio::process::Command::new(DEMO_SERVER);
+    ().serve(TokioChildProcess::new(command).expect("the server starts")).await.expect("it answers")
+}
+
+async fn rmcp_echo(client: &Client) {
+    let arguments = json!({ "text": "hello there" }).as_object().cloned();
+    let mut params = CallToolRequestParams::new("echo");
+    params.arguments = arguments;
+    black_box(client.call_tool(params).await.expect("an answer"));
+}
+
+async fn hooks(rows: &mut Vec<Row>) {
+    const SCRIPT: &str = "fn BeforePlan(context) { context.goal += \"!\"; context.steps = 3; }";
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("h.rhai"), SCRIPT).unwrap();
+    let config =
+        Config::parse("plugins.scripts = [\"h.rhai\"]", folder.path().join("tenon.toml")).unwrap();
+    let platform = Platform::builder()
+        .surroundings(Surroundings::default())
+        .config(config)
+        .build()
+        .await
+        .unwrap();
+    let context: Value = (0..9)
+        .map(|i| (format!("member{i}"), json!(i)))
+        .chain([("goal".into(), json!("tidy"))])
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let ours = measure(30, 200, async || {
+        let caller = Caller::default();
+        black_box(platform.fire(&HookPoint::BeforePlan, context.clone(), &caller).await.unwrap());
+    })
+    .await;
+    let engine = rhai::Engine::new();
+    let ast = engine.compile(SCRIPT).unwrap();
+    let text = context.to_string();
+    let bare = measure(30, 200, async || {
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let context = rhai::serde::to_dynamic(value).unwrap().into_shared();
+        let options = rhai::CallFnOptions::new().eval_ast(false);
+        let mut scope = rhai::Scope::new();
+        let _ = engine
+            .call_fn_with_options::<rhai::Dynamic>(
+                options,
+                &mut scope,
+                &ast,
+                "BeforePlan",
+                (context.clone(),),
+            )
+            .unwrap();
+        let back: Value = rhai::serde::from_dynamic(&context.flatten()).unwrap();
+        black_box(back.to_string());
+    })
+    .await;
+    rows.push(Row {
+        what: "hook in a Rhai script",
+        ours,
+        bare: Some(("rhai, from JSON and back", bare)),
+    });
+}
+
+/// The command from its start to its end, with a component that was compiled before.
+async fn command(rows: &mut Vec<Row>) {
+    let bench = std::env::current_exe().expect("a program has a path");
+    let tenon = bench.ancestors().nth(2).map(|folder| folder.join("tenon"));
+    let Some(tenon) = tenon.filter(|path| path.exists()) else { return };
+    let folder = TempDir::new().unwrap();
+    std::fs::write(
+        folder.path().join("tenon.toml"),
+        format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS),
+    )
+    .unwrap();
+    let run = |program: &Path, arguments: &[&str]| {
+        let output = std::process::Command::new(program)
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("XDG_CACHE_HOME", folder.path())
+            .env("XDG_CONFIG_HOME", folder.path())
+            .output()
+            .expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let text = arguments().to_string();
+    let ours = measure(20, 5, async || run(&tenon, &["call", "text_tools__slug", &text])).await;
+    let bare = measure(20, 5, async || run(&tenon, &["--version"])).await;
+    rows.push(Row {
+        what: "`tenon call`, start to end, cached",
+        ours,
+        bare: Some(("`tenon --version`", bare)),
+    });
+}
+
+// --- Throughput ------------------------------------------------------------
+
+/// Calls a second with 64 in flight, ours and the bare library's.
+struct Throughput {
+    what: &'static str,
+    ours: f64,
+    bare: (&'static str, f64),
+}
+
+fn print_throughput(rows: Vec<Throughput>) {
+    println!("\n{:<44} {:>11} {:>11}  {:>6}  beside", "64 in flight", "tenon", "bare", "ratio");
+    for Throughput { what, ours, bare: (beside, bare) } in rows {
+        println!("{what:<44} {ours:>9.0}/s {bare:>9.0}/s  {:>5.2}×  {beside}", ours / bare);
+    }
+}
+
+async fn throughput() -> Vec<Throughput> {
+    const EACH: usize = 64;
+    const ROUNDS: u32 = 100;
+    let platform = platform(
+        &format!(
+            "[plugins]\nmcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]\nwasm = [{{ path = {:?}, id = \"w\", instance = \"shared\" }}]",
+            guests::TEXT_TOOLS
+        ),
+        Allocation::OnDemand,
+    )
+    .await;
+    let per_second = |round: Duration| EACH as f64 / round.as_secs_f64();
+    let bridged =
+        measure(5, ROUNDS, async || drop(join_all((0..EACH).map(|_| echo(&platform))).await)).await;
+    let shared = measure(5, ROUNDS, async || {
+        drop(join_all((0..EACH).map(|_| ours(&platform, "w__slug"))).await)
+    })
+    .await;
+    platform.shutdown().await;
+    let client = rmcp_client().await;
+    let rmcp =
+        measure(5, ROUNDS, async || drop(join_all((0..EACH).map(|_| rmcp_echo(&client))).await))
+            .await;
+    client.cancel().await.expect("the client ends");
+
+    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
+    let bare = Bare::new(false, &wasm);
+    let (mut store, tools) = bare.instance().await;
+    let text = arguments().to_string();
+    let beside = measure(5, ROUNDS, async || {
+        let calls = store.run_concurrent(async |accessor| {
+            let call = || tools.call_call(accessor, "slug".into(), text.clone(), context());
+            join_all((0..EACH).map(|_| call())).await
+        });
+        drop(black_box(calls.await.expect("the loop runs")));
+    })
+    .await;
+    vec![
+        Throughput {
+            what: "calls of one shared instance",
+            ours: per_second(shared),
+            bare: ("call_concurrent", per_second(beside)),
+        },
+        Throughput {
+            what: "bridged calls of one MCP server",
+            ours: per_second(bridged),
+            bare: ("rmcp client", per_second(rmcp)),
+        },
+    ]
+}
