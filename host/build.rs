@@ -1,7 +1,7 @@
 //! Builds the bridge to MCP servers, which the crate embeds.
 //!
-//! The bridge is compiled for `wasm32-unknown-unknown` and made a component here, and not for `wasm32-wasip2`:
-//! that way it imports the interfaces of its world and no WASI at all.
+//! The bridge is compiled for `wasm32-unknown-unknown` and made a component here, and not for
+//! `wasm32-wasip2`: that way it imports the interfaces of its world and no WASI at all.
 
 use std::env;
 use std::error::Error;

@@ -1,7 +1,8 @@
 //! MCP servers that nobody here wrote, behind the bridge.
 //!
-//! `cargo xtask test` installs them, at the versions of the lock files in `real/`, and says where they are. Without
-//! them these tests are listed as ignored, which one line says, and none of them passes.
+//! `cargo xtask test` installs them, at the versions of the lock files in `real/`, and says where
+//! they are. Without them these tests are listed as ignored, which one line says, and none of them
+//! passes.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};

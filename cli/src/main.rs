@@ -52,8 +52,8 @@ enum Verb {
 fn main() -> ExitCode {
     let Arguments { common, verb } = Arguments::parse();
     log_to_stderr();
-    // One thread: a command has one thing to do, and the host itself uses
-    // others for what takes long.
+    // One thread: a command has one thing to do, and the host itself uses others for what takes
+    // long.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Error::Host(format!("the runtime cannot start: {error}")).report(),

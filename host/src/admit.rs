@@ -1,7 +1,7 @@
 //! Step two: whether a candidate may be loaded. A pure function.
 //!
-//! What the operator's configuration names is trusted to load. What it *requests* is another matter:
-//! a capability is lent only where somebody approved it.
+//! What the operator's configuration names is trusted to load. What it *requests* is another
+//! matter: a capability is lent only where somebody approved it.
 
 use crate::capability::{Capability, Lent};
 use crate::discover::Candidate;

@@ -1,9 +1,9 @@
-//! The package `tenon:plugin`, generated for the host, under the names that
-//! the rest of this crate and embedders use.
+//! The package `tenon:plugin`, generated for the host, under the names that the rest of this crate
+//! and embedders use.
 //!
-//! One world holds every interface, so that each type exists once, whichever
-//! kind of plugin it comes from. Which of the exports a component has is found out from its
-//! type; see `runtime::wasm`.
+//! One world holds every interface, so that each type exists once, whichever kind of plugin it
+//! comes from. Which of the exports a component has is found out from its type; see
+//! `runtime::wasm`.
 
 #![allow(missing_docs, unreachable_pub, unused_qualifications, unused_variables)]
 #![allow(clippy::all, rustdoc::all, unused_doc_comments)]

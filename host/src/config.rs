@@ -1,5 +1,5 @@
-//! The operator's configuration: `tenon.toml` in the project, and
-//! `config.toml` in the user's configuration folder.
+//! The operator's configuration: `tenon.toml` in the project, and `config.toml` in the user's
+//! configuration folder.
 //!
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 

@@ -1,8 +1,8 @@
 //! `~` and `${…}` in configuration, expanded once.
 //!
-//! `${VAR}` and `${env:VAR}` are a variable of the environment, `${VAR:-default}` is one with a default
-//! for when it is unset or empty, and `~` at the beginning of a path is the home folder. A bare `$VAR` is left as it is, and
-//! what comes out of an expansion is not expanded again.
+//! `${VAR}` and `${env:VAR}` are a variable of the environment, `${VAR:-default}` is one with a
+//! default for when it is unset or empty, and `~` at the beginning of a path is the home folder. A
+//! bare `$VAR` is left as it is, and what comes out of an expansion is not expanded again.
 
 use crate::surroundings::Surroundings;
 

@@ -1,5 +1,4 @@
-//! The points at which hooks run: one row for each, with its names and the
-//! outcomes that it allows.
+//! The points at which hooks run: one row for each, with its names and the outcomes that it allows.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Host plugins of every kind through one typed component ABI.
 //!
-//! A plugin is a WebAssembly component in any language, an MCP server behind a bridge that is itself
-//! such a component, a Rhai script, or Rust code of the host's own. Each goes through the same five steps, and
-//! after the fourth nothing knows any more which kind it was:
+//! A plugin is a WebAssembly component in any language, an MCP server behind a bridge that is
+//! itself such a component, a Rhai script, or Rust code of the host's own. Each goes through the
+//! same five steps, and after the fourth nothing knows any more which kind it was:
 //!
 //! | step | takes → gives |
 //! |---|---|
@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! This library never prints, never ends the process and never reads its arguments; what it takes from the environment is
-//! in [`Surroundings`] and can be replaced.
+//! This library never prints, never ends the process and never reads its arguments; what it takes
+//! from the environment is in [`Surroundings`] and can be replaced.
 
 pub mod admit;
 pub mod bindings;

@@ -16,8 +16,8 @@ pub struct Limits {
     pub cpu: Duration,
     /// The most time from handing over a call to its answer.
     pub wall: Duration,
-    /// The most bytes that a plugin may hand to the host at a time: an answer, or the arguments
-    /// of an import.
+    /// The most bytes that a plugin may hand to the host at a time: an answer, or the arguments of
+    /// an import.
     pub transfer: usize,
     /// The most host objects (streams, pollables, …) that an instance may hold.
     pub handles: usize,
@@ -38,8 +38,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The operations that a script may take in one call. A script does a few tens of
-    /// millions a second, so this is in the order of [`Limits::cpu`].
+    /// The operations that a script may take in one call. A script does a few tens of millions a
+    /// second, so this is in the order of [`Limits::cpu`].
     pub fn operations(&self) -> u64 {
         u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX).saturating_mul(20_000).max(1)
     }

@@ -11,8 +11,8 @@ const LONGEST: usize = 64;
 
 /// The rendered name of a plugin's tool: `plugin__tool`.
 ///
-/// What a name cannot hold becomes `_`. A name that was changed or cut for that ends in eight hexadecimal
-/// digits of its original's SHA-256, so that two originals have two names.
+/// What a name cannot hold becomes `_`. A name that was changed or cut for that ends in eight
+/// hexadecimal digits of its original's SHA-256, so that two originals have two names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolName(String);
 

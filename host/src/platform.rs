@@ -113,7 +113,8 @@ const SETTLE: Duration = Duration::from_millis(100);
 const EVENTS: usize = 1024;
 
 impl Builder {
-    /// Adds a configuration. Of two plugins with one id, the one of the first configuration is loaded.
+    /// Adds a configuration. Of two plugins with one id, the one of the first configuration is
+    /// loaded.
     pub fn config(mut self, config: Config) -> Self {
         self.configs.push(config);
         self
@@ -375,7 +376,8 @@ impl Platform {
         Ok(invoke::hooks::fire(&self.registry(), point, context, caller).await)
     }
 
-    /// Scores a subject with a strategy, which is named `plugin/strategy`. Both arguments are JSON objects.
+    /// Scores a subject with a strategy, which is named `plugin/strategy`. Both arguments are JSON
+    /// objects.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What the host takes from the process and the machine it runs in. Nothing
-//! else in this crate reads the environment or looks for a home folder.
+//! What the host takes from the process and the machine it runs in. Nothing else in this crate
+//! reads the environment or looks for a home folder.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,8 +19,8 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// The surroundings of this process, with folders after the XDG Base Directory Specification 0.8, or
-    /// the system's own customs on macOS and Windows.
+    /// The surroundings of this process, with folders after the XDG Base Directory Specification
+    /// 0.8, or the system's own customs on macOS and Windows.
     pub fn of_process() -> Self {
         Self::from_environment(std::env::vars_os().collect())
     }

@@ -1,8 +1,8 @@
-//! The JSON forms that the Model Context Protocol gives to the contract's
-//! types: for scripts, hooks, and everybody who reads `--json`.
+//! The JSON forms that the Model Context Protocol gives to the contract's types: for scripts,
+//! hooks, and everybody who reads `--json`.
 //!
-//! Source: the schema of MCP 2025-11-25. Members that the contract does not name travel in
-//! `extra` and come out where they were.
+//! Source: the schema of MCP 2025-11-25. Members that the contract does not name travel in `extra`
+//! and come out where they were.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -1,6 +1,5 @@
-//! The package `tenon:plugin`, generated: one module per interface that a
-//! plugin can export, so that a component exports what it has and nothing else.
-//! All of them share the types of [`base`].
+//! The package `tenon:plugin`, generated: one module per interface that a plugin can export, so
+//! that a component exports what it has and nothing else. All of them share the types of [`base`].
 
 #![allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
 

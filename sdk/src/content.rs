@@ -37,8 +37,8 @@ impl From<Content> for ContentBlock {
     }
 }
 
-/// A typed answer: structured content whose schema is `T`'s, and the same as
-/// JSON text for readers that know only text.
+/// A typed answer: structured content whose schema is `T`'s, and the same as JSON text for readers
+/// that know only text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Json<T>(pub T);
 

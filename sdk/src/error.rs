@@ -10,12 +10,12 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a plugin's function failed.
 ///
-/// `?` makes one of any error. A tool's failure is shown to the model, which may do better on
-/// the next try; [`Error`] is for what the model cannot mend, and `?` keeps its variant.
+/// `?` makes one of any error. A tool's failure is shown to the model, which may do better on the
+/// next try; [`Error`] is for what the model cannot mend, and `?` keeps its variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
-    /// A message for the caller. In a tool it becomes a result with `is-error`; elsewhere
-    /// it is [`Error::Failed`].
+    /// A message for the caller. In a tool it becomes a result with `is-error`; elsewhere it is
+    /// [`Error::Failed`].
     Message(String),
     /// One of the errors of the contract, as it is.
     Error(Error),
@@ -36,8 +36,7 @@ impl Failure {
     }
 }
 
-// `Failure` is no `std::error::Error` itself: this conversion would overlap with
-// the reflexive one.
+// `Failure` is no `std::error::Error` itself: this conversion would overlap with the reflexive one.
 impl<E: std::error::Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         if let Some(error) = (&error as &dyn Any).downcast_ref::<Error>() {

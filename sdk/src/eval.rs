@@ -45,8 +45,8 @@ pub fn finding(criterion: impl Into<String>, passed: bool, reason: impl Into<Str
     }
 }
 
-/// Sums findings up: the score is the share that passed, and the verdict is
-/// "pass" when all did. Without findings it is inconclusive.
+/// Sums findings up: the score is the share that passed, and the verdict is "pass" when all did.
+/// Without findings it is inconclusive.
 pub fn summarize(findings: Vec<Finding>) -> Evaluation {
     let passed = findings.iter().filter(|finding| finding.verdict == Verdict::Pass).count();
     let verdict = match findings.len() {

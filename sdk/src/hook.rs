@@ -48,8 +48,8 @@ pub fn lower<C: Serialize>(outcome: Outcome<C>) -> Result<wit::Outcome, Failure>
     })
 }
 
-/// Folds the decision of one handler into those before it, for a plugin with
-/// several handlers at a point. The first veto ends the chain.
+/// Folds the decision of one handler into those before it, for a plugin with several handlers at a
+/// point. The first veto ends the chain.
 #[doc(hidden)]
 pub fn fold(context: &mut String, so_far: wit::Outcome, next: wit::Outcome) -> wit::Outcome {
     match (so_far, next) {

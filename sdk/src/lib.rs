@@ -1,8 +1,7 @@
 //! Write Tenon plugins in Rust.
 //!
-//! A plugin is a handful of annotated functions and one [`plugin!`] that names
-//! them. Built with `cargo build --target wasm32-wasip2` it is a component that
-//! any Tenon host loads.
+//! A plugin is a handful of annotated functions and one [`plugin!`] that names them. Built with
+//! `cargo build --target wasm32-wasip2` it is a component that any Tenon host loads.
 //!
 //! ```
 //! use tenon_sdk::{Result, plugin, tool};
@@ -20,13 +19,13 @@
 //! # fn main() {}
 //! ```
 //!
-//! The function stays a plain function: tests call it natively. Its name, its
-//! doc comment and the types of its parameters become the tool's name, description and
-//! JSON Schema. [`hook`](macro@hook) and [`eval`](macro@eval) work alike; language-model
-//! providers implement [`provider::Provider`].
+//! The function stays a plain function: tests call it natively. Its name, its doc comment and the
+//! types of its parameters become the tool's name, description and JSON Schema.
+//! [`hook`](macro@hook) and [`eval`](macro@eval) work alike; language-model providers implement
+//! [`provider::Provider`].
 //!
-//! Instances of a plugin come and go, so what it must know it reads from
-//! [`config`](mod@config), and nothing it keeps in a `static` is sure to be there for the next call.
+//! Instances of a plugin come and go, so what it must know it reads from [`config`](mod@config),
+//! and nothing it keeps in a `static` is sure to be there for the next call.
 
 pub mod bindings;
 pub mod config;

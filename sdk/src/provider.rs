@@ -24,11 +24,11 @@ pub trait Provider {
     ) -> impl Future<Output = Result<Completion, Failure>>;
 }
 
-/// A provider that can also answer piece by piece. Name it in
-/// [`plugin!`](crate::plugin) as `streaming_provider: MyProvider`.
+/// A provider that can also answer piece by piece. Name it in [`plugin!`](crate::plugin) as
+/// `streaming_provider: MyProvider`.
 pub trait StreamingProvider: Provider + 'static {
-    /// Checks a request before anything is written, so that bad input is an
-    /// error of the call and not of the stream.
+    /// Checks a request before anything is written, so that bad input is an error of the call and
+    /// not of the stream.
     fn check(request: &CompletionRequest) -> Result<(), Failure>;
 
     /// Writes the answer to `deltas` and says how it ended.

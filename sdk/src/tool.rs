@@ -5,8 +5,8 @@ pub use crate::content::IntoToolResult;
 use crate::content::error_result;
 use crate::{Context, Failure};
 
-/// A tool. The attribute implements it; by hand it serves tools whose schema is
-/// only known at run time.
+/// A tool. The attribute implements it; by hand it serves tools whose schema is only known at run
+/// time.
 pub trait Tool {
     /// The name by which the host calls it.
     const NAME: &'static str;

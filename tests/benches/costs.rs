@@ -1,4 +1,5 @@
-//! What Tenon costs, each time beside the same work done with the bare libraries on the same bytes, in the same run.
+//! What Tenon costs, each time beside the same work done with the bare libraries on the same bytes,
+//! in the same run.
 //!
 //! The numbers are medians of rounds. Compare the ratios; the times are this machine's.
 

@@ -1,5 +1,5 @@
-//! Bad input of every kind: it is named, with its file and what to do, and
-//! the other plugins work on.
+//! Bad input of every kind: it is named, with its file and what to do, and the other plugins work
+//! on.
 
 use serde_json::json;
 use tenon_host::{PluginState, Surroundings};

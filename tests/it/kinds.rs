@@ -1,5 +1,5 @@
-//! One suite of expectations over every kind of plugin. That it needs no word about kinds is what "one
-//! ABI" means.
+//! One suite of expectations over every kind of plugin. That it needs no word about kinds is what
+//! "one ABI" means.
 
 use serde_json::json;
 use std::future::pending;

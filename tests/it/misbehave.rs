@@ -1,5 +1,5 @@
-//! Every way in which a guest goes wrong is contained: it is named, and the
-//! next call works, on a fresh instance and on a shared one.
+//! Every way in which a guest goes wrong is contained: it is named, and the next call works, on a
+//! fresh instance and on a shared one.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! Shared instances: many calls in flight in one, and what happens to them
-//! when one goes wrong.
+//! Shared instances: many calls in flight in one, and what happens to them when one goes wrong.
 
 use serde_json::json;
 use std::time::Duration;

@@ -149,8 +149,8 @@ pub(crate) async fn failure(platform: &Platform, name: &str, arguments: Value) -
     call(platform, name, arguments).await.expect_err("the call fails")
 }
 
-/// Waits until something holds. What is waited for is an event in another process, of which there is
-/// no notice; the time is the most that it may take and not what it takes.
+/// Waits until something holds. What is waited for is an event in another process, of which there
+/// is no notice; the time is the most that it may take and not what it takes.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..400 {
         if holds() {

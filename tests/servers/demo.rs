@@ -1,5 +1,5 @@
-//! A small MCP server as people write them, with `rmcp`. Its tools are those that every kind of plugin has in the
-//! tests, and two that only a server of its own process can have.
+//! A small MCP server as people write them, with `rmcp`. Its tools are those that every kind of
+//! plugin has in the tests, and two that only a server of its own process can have.
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, ContentBlock};

@@ -28,8 +28,8 @@ pub(crate) fn run_task(filters: Vec<String>) -> Result<()> {
     run_tests(&filters)
 }
 
-/// Installs the MCP servers that nobody here wrote, at the versions of the lock files. Without their package
-/// managers, or without a network, the tests with them are skipped and say so.
+/// Installs the MCP servers that nobody here wrote, at the versions of the lock files. Without
+/// their package managers, or without a network, the tests with them are skipped and say so.
 fn real_servers() -> Option<PathBuf> {
     let source = root().join("tests/real");
     let folder = root().join("target/real-servers");

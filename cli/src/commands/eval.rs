@@ -15,7 +15,8 @@ use crate::{Common, open, output};
 pub(crate) struct Args {
     /// The strategy, as PLUGIN/STRATEGY
     strategy: String,
-    /// What is judged: a JSON object with `output`, and `input` or `expected` where they are needed; @FILE, or -
+    /// What is judged: a JSON object with `output`, and `input` or `expected` where they are
+    /// needed; @FILE, or -
     #[arg(long, value_name = "JSON")]
     subject: String,
     /// The options of the strategy: a JSON object, @FILE, or -

@@ -1,5 +1,5 @@
-//! A language-model provider without a model: it answers with the last user
-//! message, word by word. What it says and what it counts depend on the request alone.
+//! A language-model provider without a model: it answers with the last user message, word by word.
+//! What it says and what it counts depend on the request alone.
 
 use tenon_sdk::provider::{
     Completion, CompletionRequest, CompletionSummary, Delta, Deltas, ModelFeatures, ModelInfo,

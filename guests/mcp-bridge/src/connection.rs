@@ -1,7 +1,8 @@
-//! The one connection of an instance: the client, who waits for which of its
-//! operations, and the task that reads what the child writes.
+//! The one connection of an instance: the client, who waits for which of its operations, and the
+//! task that reads what the child writes.
 //!
-//! A component has one thread, so the state lies in a thread-local; it is never borrowed across a point of waiting.
+//! A component has one thread, so the state lies in a thread-local; it is never borrowed across a
+//! point of waiting.
 
 use futures::channel::oneshot;
 use serde::Deserialize;
@@ -151,8 +152,8 @@ fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
     STATE.with_borrow_mut(act)
 }
 
-/// The server, connected. A server that was lost is started again; who comes while that is being done
-/// waits for it.
+/// The server, connected. A server that was lost is started again; who comes while that is being
+/// done waits for it.
 pub(crate) async fn connected() -> Result<Server, Error> {
     loop {
         let wait = with(|state| {
@@ -306,8 +307,8 @@ async fn write_out() {
     with(|state| state.writing = false);
 }
 
-/// Reads what happens to the child, for as long as the instance lives. It never waits for a write: a server that does not
-/// read must not keep us from reading.
+/// Reads what happens to the child, for as long as the instance lives. It never waits for a write:
+/// a server that does not read must not keep us from reading.
 async fn read() {
     loop {
         let events = stdio_child::next_events().await;

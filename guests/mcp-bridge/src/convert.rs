@@ -1,7 +1,7 @@
 //! JSON of MCP into the contract's types.
 //!
-//! Each object is read as members whose values stay text until they are known. What a type does not name goes into its
-//! `extra` as it came, so that nothing is lost.
+//! Each object is read as members whose values stay text until they are known. What a type does not
+//! name goes into its `extra` as it came, so that nothing is lost.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

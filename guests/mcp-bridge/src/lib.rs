@@ -1,8 +1,8 @@
 //! The bridge: a component that makes an MCP server a plugin.
 //!
-//! It reaches its one child through the host's `stdio-child` and nothing else; it has not even WASI.
-//! All of the protocol is in `mcp-client`; this is the shell around it, which carries lines and
-//! timers in one direction and actions in the other, and turns JSON into the contract's types.
+//! It reaches its one child through the host's `stdio-child` and nothing else; it has not even
+//! WASI. All of the protocol is in `mcp-client`; this is the shell around it, which carries lines
+//! and timers in one direction and actions in the other, and turns JSON into the contract's types.
 
 mod bindings;
 mod connection;

@@ -14,7 +14,8 @@ const PAGES: usize = 1_000;
 /// The most items of one listing.
 const ITEMS: usize = 100_000;
 
-/// Something that was asked of the server, from the asking to the outcome. It may take several requests.
+/// Something that was asked of the server, from the asking to the outcome. It may take several
+/// requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(u64);
 

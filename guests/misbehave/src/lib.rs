@@ -1,7 +1,8 @@
-//! A plugin that goes wrong in the way its caller asks for, for tests of the
-//! host. Each tool is one way; a few go right, so that there is something to compare with.
+//! A plugin that goes wrong in the way its caller asks for, for tests of the host. Each tool is one
+//! way; a few go right, so that there is something to compare with.
 //!
-//! The setting `register` makes the registration go wrong: `"error"`, `"trap"`, `"spin"` or `"nonsense"`.
+//! The setting `register` makes the registration go wrong: `"error"`, `"trap"`, `"spin"` or
+//! `"nonsense"`.
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};

@@ -1,5 +1,4 @@
-//! `log`: a plugin's words for the operator, through `tracing`, at a bounded
-//! rate and length.
+//! `log`: a plugin's words for the operator, through `tracing`, at a bounded rate and length.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -35,7 +34,8 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Takes a message's worth. Gives how many were dropped before it, or nothing when this one must be.
+    /// Takes a message's worth. Gives how many were dropped before it, or nothing when this one
+    /// must be.
     fn take(&self, now: Instant) -> Option<u64> {
         let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();

@@ -1,9 +1,8 @@
-//! What the host can lend to a plugin: one file for each capability, one row
-//! in [`CAPABILITIES`].
+//! What the host can lend to a plugin: one file for each capability, one row in [`CAPABILITIES`].
 //!
 //! A row says which imports the capability stands for, who gets it, and how it is linked. Linker
-//! set-up, refusals, `inspect` and `doctor` read the table and nothing else. What is not granted
-//! is not linked, and the default is nothing.
+//! set-up, refusals, `inspect` and `doctor` read the table and nothing else. What is not granted is
+//! not linked, and the default is nothing.
 
 pub(crate) mod config;
 pub(crate) mod log;
@@ -19,7 +18,8 @@ use crate::runtime::wasm::HostState;
 pub struct Capability {
     /// Its name; for one that is lent on request, the key of the manifest's `[capabilities]`.
     pub name: &'static str,
-    /// The imports it stands for: packages (`wasi:http`) and interfaces (`tenon:plugin/log`), without versions.
+    /// The imports it stands for: packages (`wasi:http`) and interfaces (`tenon:plugin/log`),
+    /// without versions.
     pub imports: &'static [&'static str],
     /// Who gets it.
     pub lent: Lent,

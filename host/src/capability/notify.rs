@@ -23,8 +23,8 @@ pub(crate) enum Item {
     },
 }
 
-/// Where a plugin's news goes. What a plugin sends faster than the host reads is dropped: news
-/// of progress is replaced by the next, and a change is remembered as long as one is waiting.
+/// Where a plugin's news goes. What a plugin sends faster than the host reads is dropped: news of
+/// progress is replaced by the next, and a change is remembered as long as one is waiting.
 #[derive(Clone)]
 pub(crate) struct News(mpsc::Sender<Item>);
 

@@ -1,8 +1,8 @@
-//! WASI 0.2 and 0.3 with nothing behind them: clocks and random numbers work,
-//! the standard streams go to the log, and there are no files, no environment and no network.
+//! WASI 0.2 and 0.3 with nothing behind them: clocks and random numbers work, the standard streams
+//! go to the log, and there are no files, no environment and no network.
 //!
-//! Every component gets them because the standard libraries of guest languages import
-//! them whether they are used or not.
+//! Every component gets them because the standard libraries of guest languages import them whether
+//! they are used or not.
 
 use wasmtime::component::Linker;
 

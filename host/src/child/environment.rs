@@ -36,8 +36,8 @@ const BASE: &[&str] = &[
     "OS",
 ];
 
-/// The part of an environment that a child gets without asking: where programs and folders are, who the
-/// user is, language and time zone.
+/// The part of an environment that a child gets without asking: where programs and folders are, who
+/// the user is, language and time zone.
 pub(crate) fn base_environment(
     environment: &BTreeMap<OsString, OsString>,
 ) -> BTreeMap<OsString, OsString> {

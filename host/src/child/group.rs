@@ -1,9 +1,9 @@
 //! A process group that does not outlive the host.
 //!
 //! On Unix the group's leader is a shell that waits for the end of its input, a pipe whose other
-//! end only the host holds. When the host ends, killed or not, the pipe closes and the shell kills its
-//! own group. It ignores the signals that ask for termination, so that it is there to the last, and
-//! as long as it is, the group's number cannot come to mean another group. A child that leaves
+//! end only the host holds. When the host ends, killed or not, the pipe closes and the shell kills
+//! its own group. It ignores the signals that ask for termination, so that it is there to the last,
+//! and as long as it is, the group's number cannot come to mean another group. A child that leaves
 //! the group by itself escapes; its pipes break all the same.
 //!
 //! Elsewhere a child is killed when it is dropped, and its own children are not.

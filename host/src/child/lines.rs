@@ -15,8 +15,8 @@ const PREFIX: usize = 4 << 10;
 /// The most events that are given at a time.
 const BATCH: usize = 256;
 
-/// Cuts a stream into lines. Waiting may be given up and begun again at any
-/// point without losing a byte.
+/// Cuts a stream into lines. Waiting may be given up and begun again at any point without losing a
+/// byte.
 pub(super) struct Lines<R = ChildStdout> {
     reader: R,
     cap: usize,
@@ -35,7 +35,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { reader, cap, buffer, searched: 0, oversized: None, closed: false, ended: false }
     }
 
-    /// The next lines: all that are there, or else the first that comes. Empty at the end of the stream.
+    /// The next lines: all that are there, or else the first that comes. Empty at the end of the
+    /// stream.
     pub(super) async fn next(&mut self) -> Vec<Event> {
         loop {
             let events = self.cut();

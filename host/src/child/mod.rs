@@ -1,9 +1,8 @@
-//! Child processes that speak in lines: what stands behind the `stdio-child`
-//! import.
+//! Child processes that speak in lines: what stands behind the `stdio-child` import.
 //!
 //! The host owns the process: command, environment and folder, framing and caps, draining and
-//! killing. It knows nothing of what the lines mean. A child lives in a process [`group`] that does not
-//! outlive the host, whatever ends it.
+//! killing. It knows nothing of what the lines mean. A child lives in a process [`group`] that does
+//! not outlive the host, whatever ends it.
 
 mod environment;
 mod group;
@@ -52,8 +51,8 @@ const STARTS: usize = 5;
 /// See [`STARTS`].
 const START_WINDOW: Duration = Duration::from_secs(60);
 
-/// How long a process whose output has ended may take to end itself, before it counts as one
-/// that lives on.
+/// How long a process whose output has ended may take to end itself, before it counts as one that
+/// lives on.
 const EXIT_DELAY: Duration = Duration::from_millis(250);
 
 /// Why a child was not started.
@@ -180,8 +179,7 @@ pub(crate) struct Child {
     group: Group,
 }
 
-/// The standard input, and what a cancelled write has left over: half a line would garble the
-/// next.
+/// The standard input, and what a cancelled write has left over: half a line would garble the next.
 struct Input {
     pipe: Option<ChildStdin>,
     rest: VecDeque<u8>,
@@ -261,8 +259,8 @@ impl Child {
         let events = tokio::select! {
             biased;
             events = lines.next() => events,
-            // A grandchild may hold the pipe open: what is left to read is
-            // read, but not waited for long.
+            // A grandchild may hold the pipe open: what is left to read is read, but not waited for
+            // long.
             status = self.exit.wait() => match timeout(EXIT_DELAY, lines.next()).await {
                 Ok(events) if !events.is_empty() => events,
                 Ok(_) | Err(_) => {

@@ -1,5 +1,4 @@
-//! The standard error of a child: always drained, shown in the log, and its
-//! last lines kept.
+//! The standard error of a child: always drained, shown in the log, and its last lines kept.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

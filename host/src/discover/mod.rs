@@ -1,7 +1,8 @@
 //! Step one: from configuration and folders to candidates.
 //!
-//! It reads manifests and nothing else: no component, no script and no program is touched. A candidate
-//! is a claim that there is a plugin; whether it may be one is for [`crate::admit`] to say.
+//! It reads manifests and nothing else: no component, no script and no program is touched. A
+//! candidate is a claim that there is a plugin; whether it may be one is for [`crate::admit`] to
+//! say.
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -90,8 +90,8 @@ fn check(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
     })
 }
 
-/// What a schema finds wrong with a value, each with its place. The value's own
-/// contents are not repeated at length.
+/// What a schema finds wrong with a value, each with its place. The value's own contents are not
+/// repeated at length.
 pub(super) fn problems(validator: &jsonschema::Validator, value: &Value) -> Vec<String> {
     let describe = |error: jsonschema::ValidationError<'_>| {
         let place = error.instance_path().to_string();

@@ -1,5 +1,5 @@
-//! The chain of hooks at a point: in load order, each handler sees the
-//! context as the one before it left it.
+//! The chain of hooks at a point: in load order, each handler sees the context as the one before it
+//! left it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -54,8 +54,8 @@ pub struct HandlerReport {
     pub micros: u64,
 }
 
-/// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the
-/// context as it was before it.
+/// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the context
+/// as it was before it.
 pub(crate) async fn fire(
     registry: &Registry,
     point: &HookPoint,

@@ -16,7 +16,8 @@ pub struct Model {
     pub info: ModelInfo,
 }
 
-/// Lists the models of all providers. A provider that cannot say is left out, and its reason logged.
+/// Lists the models of all providers. A provider that cannot say is left out, and its reason
+/// logged.
 pub(crate) async fn models(registry: &Registry) -> Vec<Model> {
     let providers = registry.plugins().iter().filter(|plugin| !plugin.providers().is_empty());
     let asked = providers.map(|plugin| async move { (plugin, models_of(plugin).await) });
@@ -52,7 +53,8 @@ pub(crate) async fn complete(
     within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
 }
 
-/// Begins to answer a request piece by piece. The timeout is for the beginning, and again for each piece.
+/// Begins to answer a request piece by piece. The timeout is for the beginning, and again for each
+/// piece.
 pub(crate) async fn stream(
     registry: &Registry,
     request: CompletionRequest,

@@ -45,7 +45,8 @@ impl Builtin {
         Self { identity, tools: Vec::new(), hooks: Vec::new() }
     }
 
-    /// Adds a tool. The handler gets the text of a JSON object that matches the definition's schema.
+    /// Adds a tool. The handler gets the text of a JSON object that matches the definition's
+    /// schema.
     pub fn tool<F, R>(mut self, definition: ToolDefinition, handler: F) -> Self
     where
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,

@@ -1,9 +1,9 @@
-//! What a plugin is once it is loaded: one trait over the generated types, and
-//! one file for each kind of plugin that implements it.
+//! What a plugin is once it is loaded: one trait over the generated types, and one file for each
+//! kind of plugin that implements it.
 //!
-//! Nothing here knows names, hooks or policy, and nothing outside knows which kind a
-//! plugin is. An implementation is finished with a call when the future it returned is dropped:
-//! that is how deadlines and cancellation reach it, whatever the kind.
+//! Nothing here knows names, hooks or policy, and nothing outside knows which kind a plugin is. An
+//! implementation is finished with a call when the future it returned is dropped: that is how
+//! deadlines and cancellation reach it, whatever the kind.
 
 mod builtin;
 mod failure;
@@ -30,8 +30,8 @@ use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
 /// A plugin of any kind.
 ///
 /// Embedders implement it for built-in plugins; [`Builtin`] does so for the common case. What a
-/// plugin does not contribute it need not implement: the host asks for nothing that
-/// `register` did not list.
+/// plugin does not contribute it need not implement: the host asks for nothing that `register` did
+/// not list.
 #[async_trait]
 pub trait Plugin: Send + Sync + 'static {
     /// Says who the plugin is and what it contributes.
@@ -69,8 +69,8 @@ pub trait Plugin: Send + Sync + 'static {
         Err(Failure::Unsupported("a provider"))
     }
 
-    /// Answers a request to a model piece by piece. A provider that cannot gives its whole
-    /// answer as one piece.
+    /// Answers a request to a model piece by piece. A provider that cannot gives its whole answer
+    /// as one piece.
     async fn stream(
         &self,
         request: CompletionRequest,

@@ -10,8 +10,9 @@
 //! fn MessageSending(context) { context.message += "!"; }
 //! ```
 //!
-//! Scripts do no input or output. They run on threads of their own, so that one that computes does not hold up the host,
-//! and each call is stopped by the engine's limits, or when its caller gives up.
+//! Scripts do no input or output. They run on threads of their own, so that one that computes does
+//! not hold up the host, and each call is stopped by the engine's limits, or when its caller gives
+//! up.
 
 use async_trait::async_trait;
 use rhai::module_resolvers::DummyModuleResolver;

@@ -16,8 +16,8 @@ pub(crate) enum Argument {
     Parameter(Parameter),
 }
 
-/// Checks that the function is async and plain, and takes its parameters apart. Their
-/// attributes are removed from the function, where the compiler would refuse them.
+/// Checks that the function is async and plain, and takes its parameters apart. Their attributes
+/// are removed from the function, where the compiler would refuse them.
 pub(crate) fn arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
     let signature = &mut function.sig;
     if signature.asyncness.is_none() {

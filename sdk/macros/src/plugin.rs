@@ -65,8 +65,8 @@ pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
             use ::tenon_sdk::__private::bindings;
             use ::tenon_sdk::__private::types;
 
-            // Elsewhere, in native tests, nothing is exported: the names of the
-            // exports are none that a linker takes.
+            // Elsewhere, in native tests, nothing is exported: the names of the exports are none
+            // that a linker takes.
             #[allow(dead_code)]
             struct Plugin;
             #lifecycle

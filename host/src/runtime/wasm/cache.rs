@@ -1,8 +1,8 @@
 //! Compiled components on disk.
 //!
-//! Loading compiled code runs it, so the files must be this host's own: they lie in a folder
-//! that nobody else can write to, and each is named after the component's content and the
-//! engine that compiled it. A file from anywhere else is never loaded.
+//! Loading compiled code runs it, so the files must be this host's own: they lie in a folder that
+//! nobody else can write to, and each is named after the component's content and the engine that
+//! compiled it. A file from anywhere else is never loaded.
 
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -47,8 +47,8 @@ impl Cache {
         if !path.exists() {
             return None;
         }
-        // SAFETY: the folder is private to this user, and only `put` writes
-        // files into it, whole ones.
+        // SAFETY: the folder is private to this user, and only `put` writes files into it, whole
+        // ones.
         match unsafe { Component::deserialize_file(engine, &path) } {
             Ok(component) => Some(component),
             Err(error) => {

@@ -1,8 +1,8 @@
-//! The standard output and error of a guest: lines for the log, and the last
-//! words of one that trapped.
+//! The standard output and error of a guest: lines for the log, and the last words of one that
+//! trapped.
 //!
-//! A guest that panics writes why to its standard error before it traps, so
-//! the writes are taken at once and not by a task that may come too late.
+//! A guest that panics writes why to its standard error before it traps, so the writes are taken at
+//! once and not by a task that may come too late.
 
 use bytes::Bytes;
 use std::io;

@@ -1,5 +1,5 @@
-//! The engine that all components of a host share: its configuration, its
-//! epoch ticker, its linkers and its compiler.
+//! The engine that all components of a host share: its configuration, its epoch ticker, its linkers
+//! and its compiler.
 
 use std::path::PathBuf;
 use std::thread;
@@ -12,11 +12,11 @@ use crate::limits::TICK;
 /// How instances get their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
-    /// From the operating system, as they come: no address space is reserved. Good for a
-    /// command that makes a few calls.
+    /// From the operating system, as they come: no address space is reserved. Good for a command
+    /// that makes a few calls.
     OnDemand,
-    /// From a pool made in advance, which halves the cost of a fresh call. It reserves address space
-    /// for this many core instances, of which a component may need several.
+    /// From a pool made in advance, which halves the cost of a fresh call. It reserves address
+    /// space for this many core instances, of which a component may need several.
     Pool {
         /// The core instances at a time, over all plugins.
         instances: u32,
@@ -52,7 +52,8 @@ pub(crate) struct WasmRuntime {
     cache: Option<Cache>,
 }
 
-/// The largest memory of a pooled instance; see [`crate::Limits::memory`] for the limit of a plugin.
+/// The largest memory of a pooled instance; see [`crate::Limits::memory`] for the limit of a
+/// plugin.
 const POOLED_MEMORY: usize = 256 << 20;
 
 impl WasmRuntime {

@@ -1,9 +1,8 @@
-//! Plugins that are WebAssembly components, the bridge to MCP servers among
-//! them.
+//! Plugins that are WebAssembly components, the bridge to MCP servers among them.
 //!
 //! A component is compiled and linked once. Its calls then run on *fresh* instances, one for each
-//! call, or on one *shared* instance; see [`Mode`]. Every instance has a store of its
-//! own, and a store that has trapped, timed out or lost its caller is thrown away.
+//! call, or on one *shared* instance; see [`Mode`]. Every instance has a store of its own, and a
+//! store that has trapped, timed out or lost its caller is thrown away.
 
 mod cache;
 mod console;
@@ -196,8 +195,8 @@ impl Plugin for WasmPlugin {
         if self.indices.stream.is_none() {
             return self.complete(request, context).await.map(CompletionStream::from);
         }
-        // An answer that comes in pieces outlives the call that began it, so
-        // that a fresh instance lives in a task of its own as well.
+        // An answer that comes in pieces outlives the call that began it, so that a fresh instance
+        // lives in a task of its own as well.
         let live = match &self.shared {
             Some(shared) => self.live(shared).await?,
             None => Live::start(self.instantiate().await?),

@@ -1,5 +1,5 @@
-//! The shared instance of a plugin: one task owns the store and drives its
-//! event loop, and callers send it their work.
+//! The shared instance of a plugin: one task owns the store and drives its event loop, and callers
+//! send it their work.
 //!
 //! wasmtime cannot cancel one call of a store. When a caller gives up, the guest is asked to end
 //! the call; if it does not within [`GRACE`], the instance is *retired*: it takes no more calls,
@@ -156,8 +156,8 @@ impl Live {
             })
         });
         self.fate.arrive();
-        // Work that is sent to an instance that has ended is dropped, which
-        // closes the reply: the caller then learns why.
+        // Work that is sent to an instance that has ended is dropped, which closes the reply: the
+        // caller then learns why.
         let _ = self.work.send(work);
         Pending {
             answer,
@@ -251,8 +251,8 @@ impl Live {
     }
 }
 
-/// The task that owns an instance: begins the work that is sent, drives it together with what
-/// the guest runs by itself, and says in the end why it ended.
+/// The task that owns an instance: begins the work that is sent, drives it together with what the
+/// guest runs by itself, and says in the end why it ended.
 async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate: Arc<Fate>) {
     let Instantiated { store, exports } = &mut instance;
     let result = {
