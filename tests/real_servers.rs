@@ -4,6 +4,8 @@
 //! they are. Without them these tests are listed as ignored, which one line says, and none of them
 //! passes.
 
+#![allow(clippy::print_stderr)]
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
 use std::fs;

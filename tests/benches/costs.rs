@@ -3,6 +3,8 @@
 //!
 //! The numbers are medians of rounds. Compare the ratios; the times are this machine's.
 
+#![allow(clippy::print_stdout)]
+
 use futures::future::join_all;
 use rmcp::ServiceExt;
 use rmcp::model::CallToolRequestParams;

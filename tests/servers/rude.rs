@@ -26,6 +26,7 @@ fn main() {
         }
         "stubborn" => ignore_sigterm(),
         "child" => {
+            #[expect(clippy::zombie_processes, reason = "being left alone is its part")]
             Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("sleep is there");
         }
         _ => {}

@@ -4,6 +4,8 @@
 //! The setting `register` makes the registration go wrong: `"error"`, `"trap"`, `"spin"` or
 //! `"nonsense"`.
 
+#![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
+
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::hint::black_box;

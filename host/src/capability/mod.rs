@@ -24,8 +24,11 @@ pub struct Capability {
     /// Who gets it.
     pub lent: Lent,
     /// Puts it into a linker; absent for one that this host does not lend yet.
-    link: Option<fn(&mut Linker<HostState>) -> wasmtime::Result<()>>,
+    link: Option<Link>,
 }
+
+/// Puts a capability into a linker.
+type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
 /// Who gets a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

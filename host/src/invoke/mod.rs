@@ -1,6 +1,6 @@
 //! Step five: calls of all kinds through one registry.
 //!
-//! [`call`] is the way of a tool call, from its name to its answer. Hooks, evaluations and models
+//! `call.rs` is the way of a tool call, from its name to its answer. Hooks, evaluations and models
 //! have shorter ways of their own beside it.
 
 pub(crate) mod call;

@@ -13,7 +13,7 @@ pub(crate) struct Parameter {
 /// How to pass one argument, in the order of the signature.
 pub(crate) enum Argument {
     Context,
-    Parameter(Parameter),
+    Parameter(Box<Parameter>),
 }
 
 /// Checks that the function is async and plain, and takes its parameters apart. Their attributes
@@ -21,7 +21,7 @@ pub(crate) enum Argument {
 pub(crate) fn arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
     let signature = &mut function.sig;
     if signature.asyncness.is_none() {
-        return Err(syn::Error::new_spanned(&signature.fn_token, "this function must be `async`"));
+        return Err(syn::Error::new_spanned(signature.fn_token, "this function must be `async`"));
     }
     if !signature.generics.params.is_empty() {
         return Err(syn::Error::new_spanned(
@@ -55,11 +55,8 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
             "a parameter is made from JSON and must own its value: write `String` for `&str`",
         ));
     }
-    Ok(Argument::Parameter(Parameter {
-        attributes,
-        name: name.ident.clone(),
-        kind: (**ty).clone(),
-    }))
+    let parameter = Parameter { attributes, name: name.ident.clone(), kind: (**ty).clone() };
+    Ok(Argument::Parameter(Box::new(parameter)))
 }
 
 fn is_context(kind: &Type) -> bool {
