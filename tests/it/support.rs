@@ -102,7 +102,7 @@ fn tenon() -> &'static Path {
     static TENON: OnceLock<PathBuf> = OnceLock::new();
     TENON.get_or_init(|| {
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "tenon-cli"])
+            .args(["build", "--quiet", "--workspace", "--bin", "tenon"])
             .status()
             .expect("cargo starts");
         assert!(status.success(), "the command is built");
