@@ -33,7 +33,8 @@ mod guests {
     include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 }
 
-const DEMO_SERVER: &str = env!("CARGO_BIN_EXE_demo-server");
+/// A server that answers as fast as it can, which the one written with `rmcp` does not.
+const SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
 
 /// The instances of the pool, here and there.
 const POOL: u32 = 256;
@@ -65,20 +66,40 @@ fn print(rows: &[Row]) {
 }
 
 /// The median time of one of `each` turns, over `rounds` rounds.
-async fn measure<F: AsyncFnMut()>(rounds: usize, each: u32, mut turn: F) -> Duration {
+async fn measure<F: AsyncFnMut()>(rounds: usize, each: u32, turn: F) -> Duration {
+    versus(rounds, each, turn, async || ()).await.0
+}
+
+/// The same for two kinds of work whose rounds take turns, so that a slow moment of the machine is
+/// one for both.
+async fn versus<A: AsyncFnMut(), B: AsyncFnMut()>(
+    rounds: usize,
+    each: u32,
+    mut ours: A,
+    mut bare: B,
+) -> (Duration, Duration) {
     for _ in 0..each.min(20) {
-        turn().await;
+        ours().await;
+        bare().await;
     }
-    let mut times = Vec::with_capacity(rounds);
+    let mut times = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
     for _ in 0..rounds {
         let began = Instant::now();
         for _ in 0..each {
-            turn().await;
+            ours().await;
         }
-        times.push(began.elapsed() / each);
+        times.0.push(began.elapsed() / each);
+        let began = Instant::now();
+        for _ in 0..each {
+            bare().await;
+        }
+        times.1.push(began.elapsed() / each);
     }
-    times.sort();
-    times[rounds / 2]
+    let median = |mut times: Vec<Duration>| {
+        times.sort();
+        times[rounds / 2]
+    };
+    (median(times.0), median(times.1))
 }
 
 fn main() {
@@ -89,17 +110,32 @@ fn main() {
     // One thread: waking another core costs more than most of what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("the runtime starts");
-    print(&runtime.block_on(all()));
-    print_throughput(runtime.block_on(throughput()));
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let wanted = |group: &str| only.as_deref().is_none_or(|only| group.contains(only));
+    print(&runtime.block_on(all(wanted)));
+    if wanted("throughput") {
+        print_throughput(runtime.block_on(throughput()));
+    }
 }
 
-async fn all() -> Vec<Row> {
+/// Runs the groups that are wanted: all, or those whose name contains an argument.
+async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     let mut rows = Vec::new();
-    compile_and_load(&mut rows).await;
-    calls(&mut rows).await;
-    bridged(&mut rows).await;
-    hooks(&mut rows).await;
-    command(&mut rows).await;
+    if wanted("load") {
+        compile_and_load(&mut rows).await;
+    }
+    if wanted("call") {
+        calls(&mut rows).await;
+    }
+    if wanted("bridge") {
+        bridged(&mut rows).await;
+    }
+    if wanted("hook") {
+        hooks(&mut rows).await;
+    }
+    if wanted("command") {
+        command(&mut rows).await;
+    }
     rows
 }
 
@@ -267,21 +303,29 @@ async fn calls(rows: &mut Vec<Row>) {
                 measure(30, 100, async || drop(black_box(bare.instance().await))).await;
             rows.push(Row { what: "bare store and instance, pool", ours: instantiate, bare: None });
             let (mut store, tools) = bare.instance().await;
-            let beside =
-                measure(50, 2_000, async || bare_call(&mut store, &tools, &text).await).await;
-            let ours = measure(50, 2_000, async || ours(&platform, "shared__slug").await).await;
+            let (ours, beside) = versus(
+                50,
+                1_000,
+                async || ours(&platform, "shared__slug").await,
+                async || bare_call(&mut store, &tools, &text).await,
+            )
+            .await;
             rows.push(Row {
                 what: "call, shared instance",
                 ours,
                 bare: Some(("call_concurrent", beside)),
             });
         }
-        let beside = measure(30, 100, async || {
-            let (mut store, tools) = bare.instance().await;
-            bare_call(&mut store, &tools, &text).await;
-        })
+        let (ours, beside) = versus(
+            50,
+            100,
+            async || ours(&platform, "fresh__slug").await,
+            async || {
+                let (mut store, tools) = bare.instance().await;
+                bare_call(&mut store, &tools, &text).await;
+            },
+        )
         .await;
-        let ours = measure(30, 100, async || ours(&platform, "fresh__slug").await).await;
         let what =
             if pool { "call, fresh instance, pool" } else { "call, fresh instance, on demand" };
         rows.push(Row { what, ours, bare: Some(("the same, bare", beside)) });
@@ -295,15 +339,15 @@ async fn ours(platform: &Platform, name: &str) {
 
 async fn bridged(rows: &mut Vec<Row>) {
     let platform = platform(
-        &format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"),
+        &format!("plugins.mcp = [{{ name = \"s\", command = {SERVER:?} }}]"),
         Allocation::OnDemand,
     )
     .await;
-    let ours = measure(30, 200, async || echo(&platform).await).await;
-    platform.shutdown().await;
     let client = rmcp_client().await;
-    let rmcp = measure(30, 200, async || rmcp_echo(&client).await).await;
+    let (ours, rmcp) =
+        versus(50, 200, async || echo(&platform).await, async || rmcp_echo(&client).await).await;
     client.cancel().await.expect("the client ends");
+    platform.shutdown().await;
     rows.push(Row {
         what: "bridged call of an MCP server",
         ours,
@@ -337,7 +381,7 @@ async fn echo(platform: &Platform) {
 type Client = rmcp::service::RunningService<rmcp::RoleClient, ()>;
 
 async fn rmcp_client() -> Client {
-    let command = tokio::process::Command::new(DEMO_SERVER);
+    let command = tokio::process::Command::new(SERVER);
     ().serve(TokioChildProcess::new(command).expect("the server starts")).await.expect("it answers")
 }
 
@@ -450,26 +494,27 @@ async fn throughput() -> Vec<Throughput> {
     const ROUNDS: u32 = 100;
     let platform = platform(
         &format!(
-            "[plugins]\nmcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]\nwasm = [{{ path = {:?}, id = \"w\", instance = \"shared\" }}]",
+            "[plugins]\nmcp = [{{ name = \"s\", command = {SERVER:?} }}]\nwasm = [{{ path = {:?}, id = \"w\", instance = \"shared\" }}]",
             guests::TEXT_TOOLS
         ),
         Allocation::OnDemand,
     )
     .await;
     let per_second = |round: Duration| EACH as f64 / round.as_secs_f64();
-    let bridged =
-        measure(5, ROUNDS, async || drop(join_all((0..EACH).map(|_| echo(&platform))).await)).await;
+    let client = rmcp_client().await;
+    let (bridged, rmcp) = versus(
+        9,
+        ROUNDS,
+        async || drop(join_all((0..EACH).map(|_| echo(&platform))).await),
+        async || drop(join_all((0..EACH).map(|_| rmcp_echo(&client))).await),
+    )
+    .await;
+    client.cancel().await.expect("the client ends");
     let shared = measure(5, ROUNDS, async || {
         drop(join_all((0..EACH).map(|_| ours(&platform, "w__slug"))).await)
     })
     .await;
     platform.shutdown().await;
-    let client = rmcp_client().await;
-    let rmcp =
-        measure(5, ROUNDS, async || drop(join_all((0..EACH).map(|_| rmcp_echo(&client))).await))
-            .await;
-    client.cancel().await.expect("the client ends");
-
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
     let bare = Bare::new(false, &wasm);
     let (mut store, tools) = bare.instance().await;

@@ -1,8 +1,8 @@
 //! Which of the contract's interfaces a component exports.
 
-use wasmtime::AsContextMut;
+use std::sync::{Arc, OnceLock};
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, Instance, InstancePre};
+use wasmtime::component::{Accessor, Component, Instance, InstancePre};
 
 use super::HostState;
 use crate::bindings::{
@@ -29,7 +29,7 @@ pub enum ExportError {
 /// Where a component's exports are, found once.
 #[derive(Clone)]
 pub(crate) struct ExportIndices {
-    pub(super) lifecycle: lifecycle::GuestIndices,
+    pub(super) lifecycle: Option<lifecycle::GuestIndices>,
     pub(super) tools: Option<tool_handler::GuestIndices>,
     pub(super) hooks: Option<hook_handler::GuestIndices>,
     pub(super) provider: Option<provider_handler::GuestIndices>,
@@ -39,16 +39,19 @@ pub(crate) struct ExportIndices {
     pub(super) prompts: Option<prompts::GuestIndices>,
 }
 
-/// The exports of one instance.
+/// The exports of one instance. Each interface is found, and the types of its functions checked,
+/// when it is first called: a fresh instance has one of them called and no other.
 pub(crate) struct Exports {
-    pub(super) lifecycle: lifecycle::Guest,
-    tools: Option<tool_handler::Guest>,
-    hooks: Option<hook_handler::Guest>,
-    provider: Option<provider_handler::Guest>,
-    stream: Option<provider_stream::Guest>,
-    evals: Option<eval_handler::Guest>,
-    resources: Option<resources::Guest>,
-    prompts: Option<prompts::Guest>,
+    indices: Arc<ExportIndices>,
+    instance: Instance,
+    lifecycle: OnceLock<lifecycle::Guest>,
+    tools: OnceLock<tool_handler::Guest>,
+    hooks: OnceLock<hook_handler::Guest>,
+    provider: OnceLock<provider_handler::Guest>,
+    stream: OnceLock<provider_stream::Guest>,
+    evals: OnceLock<eval_handler::Guest>,
+    resources: OnceLock<resources::Guest>,
+    prompts: OnceLock<prompts::Guest>,
 }
 
 /// Checks that a component exports the contract, in the version that this host speaks.
@@ -89,7 +92,7 @@ impl ExportIndices {
             };
         }
         Ok(Self {
-            lifecycle: lifecycle::GuestIndices::new(pre).map_err(shape)?,
+            lifecycle: optional!("plugin", lifecycle),
             tools: optional!("tool-handler", tool_handler),
             hooks: optional!("hook-handler", hook_handler),
             provider: optional!("provider-handler", provider_handler),
@@ -99,42 +102,22 @@ impl ExportIndices {
             prompts: optional!("prompts", prompts),
         })
     }
-
-    /// Finds the exports in an instance, checking the types of their functions.
-    pub(super) fn load(
-        &self,
-        mut store: impl AsContextMut<Data = HostState>,
-        instance: &Instance,
-    ) -> wasmtime::Result<Exports> {
-        macro_rules! optional {
-            ($field:ident) => {
-                match &self.$field {
-                    Some(indices) => Some(indices.load(&mut store, instance)?),
-                    None => None,
-                }
-            };
-        }
-        Ok(Exports {
-            lifecycle: self.lifecycle.load(&mut store, instance)?,
-            tools: optional!(tools),
-            hooks: optional!(hooks),
-            provider: optional!(provider),
-            stream: optional!(stream),
-            evals: optional!(evals),
-            resources: optional!(resources),
-            prompts: optional!(prompts),
-        })
-    }
 }
 
-macro_rules! accessors {
+/// The interface that a call needs, from the place of its index and its guest.
+macro_rules! interfaces {
     ($($field:ident: $module:ident = $interface:literal),* $(,)?) => {$(
         /// The interface, for a component that exports it.
-        pub(super) fn $field(&self) -> wasmtime::Result<&$module::Guest> {
-            match &self.$field {
-                Some(guest) => Ok(guest),
-                None => Err(NotExported($interface).into()),
+        pub(super) fn $field(
+            &self,
+            accessor: &Accessor<HostState>,
+        ) -> wasmtime::Result<&$module::Guest> {
+            if let Some(guest) = self.$field.get() {
+                return Ok(guest);
             }
+            let indices = self.indices.$field.as_ref().ok_or(NotExported($interface))?;
+            let guest = accessor.with(|access| indices.load(access, &self.instance))?;
+            Ok(self.$field.get_or_init(|| guest))
         }
     )*};
 }
@@ -145,7 +128,60 @@ macro_rules! accessors {
 pub(super) struct NotExported(pub(super) &'static str);
 
 impl Exports {
-    accessors! {
+    pub(super) fn new(indices: Arc<ExportIndices>, instance: Instance) -> Self {
+        Self {
+            indices,
+            instance,
+            lifecycle: OnceLock::new(),
+            tools: OnceLock::new(),
+            hooks: OnceLock::new(),
+            provider: OnceLock::new(),
+            stream: OnceLock::new(),
+            evals: OnceLock::new(),
+            resources: OnceLock::new(),
+            prompts: OnceLock::new(),
+        }
+    }
+
+    /// Checks the types of all functions, so that a plugin whose interfaces are of another shape is
+    /// found out before it is registered.
+    pub(super) fn check(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
+        let ExportIndices {
+            lifecycle: _,
+            tools,
+            hooks,
+            provider,
+            stream,
+            evals,
+            resources,
+            prompts,
+        } = &*self.indices;
+        if tools.is_some() {
+            self.tools(accessor)?;
+        }
+        if hooks.is_some() {
+            self.hooks(accessor)?;
+        }
+        if provider.is_some() {
+            self.provider(accessor)?;
+        }
+        if stream.is_some() {
+            self.stream(accessor)?;
+        }
+        if evals.is_some() {
+            self.evals(accessor)?;
+        }
+        if resources.is_some() {
+            self.resources(accessor)?;
+        }
+        if prompts.is_some() {
+            self.prompts(accessor)?;
+        }
+        Ok(())
+    }
+
+    interfaces! {
+        lifecycle: lifecycle = "plugin",
         tools: tool_handler = "tool-handler",
         hooks: hook_handler = "hook-handler",
         provider: provider_handler = "provider-handler",

@@ -19,16 +19,12 @@ impl Instantiated {
     /// Instantiates a component in a store of its own.
     pub(super) async fn new(
         pre: &InstancePre<HostState>,
-        indices: &ExportIndices,
+        indices: &Arc<ExportIndices>,
         setting: &Arc<Setting>,
     ) -> Result<Self, Failure> {
         let mut store = HostState::store(pre.engine(), setting);
-        let exports = match pre.instantiate_async(&mut store).await {
-            Ok(instance) => indices.load(&mut store, &instance),
-            Err(error) => Err(error),
-        };
-        match exports {
-            Ok(exports) => Ok(Self { store, exports }),
+        match pre.instantiate_async(&mut store).await {
+            Ok(instance) => Ok(Self { exports: Exports::new(indices.clone(), instance), store }),
             Err(error) => Err(failure(&error, store.data())),
         }
     }

@@ -49,7 +49,7 @@ pub enum Mode {
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {
     pre: InstancePre<HostState>,
-    indices: ExportIndices,
+    indices: Arc<ExportIndices>,
     setting: Arc<Setting>,
     /// The live instance, for a plugin that shares one.
     shared: Option<Shared>,
@@ -84,7 +84,7 @@ impl WasmPlugin {
         mode: Mode,
     ) -> Self {
         let shared = (mode == Mode::Shared).then(Shared::default);
-        Self { pre, indices, setting: Arc::new(setting), shared }
+        Self { pre, indices: Arc::new(indices), setting: Arc::new(setting), shared }
     }
 
     /// Runs a job on the instance that the mode asks for. `call_id` is the call that the instance
@@ -125,8 +125,16 @@ impl WasmPlugin {
 #[async_trait]
 impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
-        self.ask(None, job(|accessor, exports| Box::pin(exports.lifecycle.call_register(accessor))))
-            .await
+        self.ask(
+            None,
+            job(|accessor, exports| {
+                Box::pin(async move {
+                    exports.check(accessor)?;
+                    exports.lifecycle(accessor)?.call_register(accessor).await
+                })
+            }),
+        )
+        .await
     }
 
     async fn call_tool(
@@ -144,7 +152,7 @@ impl Plugin for WasmPlugin {
             Some(&call_id),
             job(move |accessor, exports| {
                 Box::pin(async move {
-                    exports.tools()?.call_call(accessor, name, arguments, context).await
+                    exports.tools(accessor)?.call_call(accessor, name, arguments, context).await
                 })
             }),
         )
@@ -155,7 +163,7 @@ impl Plugin for WasmPlugin {
         self.ask(
             None,
             job(move |accessor, exports| {
-                Box::pin(async move { exports.hooks()?.call_handle(accessor, event).await })
+                Box::pin(async move { exports.hooks(accessor)?.call_handle(accessor, event).await })
             }),
         )
         .await
@@ -165,7 +173,7 @@ impl Plugin for WasmPlugin {
         self.ask(
             None,
             job(|accessor, exports| {
-                Box::pin(async move { exports.provider()?.call_models(accessor).await })
+                Box::pin(async move { exports.provider(accessor)?.call_models(accessor).await })
             }),
         )
         .await
@@ -180,7 +188,7 @@ impl Plugin for WasmPlugin {
             None,
             job(move |accessor, exports| {
                 Box::pin(async move {
-                    exports.provider()?.call_complete(accessor, request, context).await
+                    exports.provider(accessor)?.call_complete(accessor, request, context).await
                 })
             }),
         )
@@ -217,7 +225,7 @@ impl Plugin for WasmPlugin {
             job(move |accessor, exports| {
                 Box::pin(async move {
                     exports
-                        .evals()?
+                        .evals(accessor)?
                         .call_evaluate(accessor, strategy, subject, options, context)
                         .await
                 })
@@ -235,7 +243,10 @@ impl Plugin for WasmPlugin {
             None,
             job(move |accessor, exports| {
                 Box::pin(async move {
-                    exports.resources()?.call_list_resources(accessor, cursor, context).await
+                    exports
+                        .resources(accessor)?
+                        .call_list_resources(accessor, cursor, context)
+                        .await
                 })
             }),
         )
@@ -251,7 +262,10 @@ impl Plugin for WasmPlugin {
             None,
             job(move |accessor, exports| {
                 Box::pin(async move {
-                    exports.resources()?.call_list_templates(accessor, cursor, context).await
+                    exports
+                        .resources(accessor)?
+                        .call_list_templates(accessor, cursor, context)
+                        .await
                 })
             }),
         )
@@ -267,9 +281,9 @@ impl Plugin for WasmPlugin {
         self.ask(
             None,
             job(move |accessor, exports| {
-                Box::pin(
-                    async move { exports.resources()?.call_read(accessor, uri, context).await },
-                )
+                Box::pin(async move {
+                    exports.resources(accessor)?.call_read(accessor, uri, context).await
+                })
             }),
         )
         .await
@@ -284,7 +298,7 @@ impl Plugin for WasmPlugin {
             None,
             job(move |accessor, exports| {
                 Box::pin(async move {
-                    exports.prompts()?.call_list_prompts(accessor, cursor, context).await
+                    exports.prompts(accessor)?.call_list_prompts(accessor, cursor, context).await
                 })
             }),
         )
@@ -302,7 +316,7 @@ impl Plugin for WasmPlugin {
             None,
             job(move |accessor, exports| {
                 Box::pin(async move {
-                    exports.prompts()?.call_get(accessor, name, arguments, context).await
+                    exports.prompts(accessor)?.call_get(accessor, name, arguments, context).await
                 })
             }),
         )
@@ -312,8 +326,9 @@ impl Plugin for WasmPlugin {
     async fn shutdown(&self) {
         if let Some(live) = self.shared.as_ref().and_then(Shared::take) {
             // Whether it says good-bye or traps, it ends here.
-            let goodbye =
-                job(|accessor, exports| Box::pin(exports.lifecycle.call_shutdown(accessor)));
+            let goodbye = job(|accessor, exports| {
+                Box::pin(async move { exports.lifecycle(accessor)?.call_shutdown(accessor).await })
+            });
             let _: Result<(), Failure> = live.run(None, goodbye).await;
             live.close().await;
         }

@@ -238,7 +238,7 @@ impl Live {
         let (done, ended) = oneshot::channel();
         let ask = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
             let cancelled: BoxFuture<'_, wasmtime::Result<()>> = Box::pin(async move {
-                if let Ok(tools) = exports.tools() {
+                if let Ok(tools) = exports.tools(accessor) {
                     tools.call_cancel(accessor, call_id.into()).await?;
                 }
                 let _ = done.send(());

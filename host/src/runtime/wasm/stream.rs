@@ -151,7 +151,8 @@ pub(super) async fn open(
         None,
         job(move |accessor, exports| {
             Box::pin(async move {
-                let answer = exports.stream()?.call_stream(accessor, request, context).await?;
+                let answer =
+                    exports.stream(accessor)?.call_stream(accessor, request, context).await?;
                 let (stream, future) = match answer {
                     Ok(answer) => answer,
                     Err(error) => {
