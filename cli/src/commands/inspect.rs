@@ -96,8 +96,10 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
         return Err("it is a WIT package, not a component".into());
     };
     let world = &resolve.worlds[world];
-    let exports: Vec<String> = world.exports.keys().map(|key| name(&resolve, key)).collect();
-    let needs: Vec<Need> = world
+    let mut exports: Vec<String> = world.exports.keys().map(|key| name(&resolve, key)).collect();
+    // The order in a component is that of its linker, which means nothing.
+    exports.sort_unstable();
+    let mut needs: Vec<Need> = world
         .imports
         .iter()
         .filter(|(_, item)| has_functions(&resolve, item))
@@ -112,6 +114,7 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
             }
         })
         .collect();
+    needs.sort_unstable_by(|a, b| a.import.cmp(&b.import));
     let has = |interface: &str| {
         exports.iter().any(|export| export.starts_with(&format!("tenon:plugin/{interface}@")))
     };
