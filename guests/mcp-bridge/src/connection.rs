@@ -284,7 +284,8 @@ impl State {
 }
 
 async fn finish(ended: oneshot::Receiver<Ended>) -> Ended {
-    write_out().await;
+    // Not here: a caller must not wait for what others write.
+    wit_bindgen::spawn_local(write_out());
     match ended.await {
         Ok(result) => result,
         Err(_) => Err(mcp_client::Error::Lost("the connection was given up".into())),
