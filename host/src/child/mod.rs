@@ -148,12 +148,8 @@ impl ChildSlot {
     }
 
     pub(crate) fn set_timer(&mut self, at: Duration) {
-        let at = self.began + at;
-        let sooner = self.timer.is_none_or(|timer| at < timer);
-        self.timer = Some(at);
-        if sooner {
-            self.changed.notify_waiters();
-        }
+        self.timer = Some(self.began + at);
+        self.changed.notify_waiters();
     }
 
     pub(crate) fn clear_timer(&mut self) {
@@ -264,8 +260,10 @@ impl Child {
             status = self.exit.wait() => match timeout(EXIT_DELAY, lines.next()).await {
                 Ok(events) if !events.is_empty() => events,
                 Ok(_) | Err(_) => {
+                    // Marked only now: waiting may be given up, and the end must not be lost.
+                    let event = self.exited(*status).await;
                     lines.end();
-                    return vec![self.exited(*status).await];
+                    return vec![event];
                 }
             },
         };
@@ -273,11 +271,12 @@ impl Child {
             return events;
         }
         let status = timeout(EXIT_DELAY, self.exit.wait()).await;
+        let event = match status {
+            Ok(status) => self.exited(*status).await,
+            Err(_) => Event::Closed,
+        };
         lines.end();
-        match status {
-            Ok(status) => vec![self.exited(*status).await],
-            Err(_) => vec![Event::Closed],
-        }
+        vec![event]
     }
 
     /// The last event of a child that has ended, once its last words were heard.
