@@ -142,11 +142,17 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
             }
         }
     }
+    let mut points: Vec<HookPoint> = Vec::new();
+    for point in hooks {
+        if !points.contains(&point) {
+            points.push(point);
+        }
+    }
     Registered {
         loaded,
         identity,
         tools: checked,
-        hooks,
+        hooks: points,
         providers,
         evals: strategies,
         resources,
