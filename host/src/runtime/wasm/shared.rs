@@ -149,6 +149,10 @@ impl Live {
         let work: Work = Box::new(move |accessor, exports| {
             Box::pin(async move {
                 let _token = token;
+                // Work whose caller gave up while it waited is not begun.
+                if reply.is_closed() {
+                    return Ok(());
+                }
                 let value = job(accessor, exports).await?;
                 // A caller that gave up meanwhile wants no answer.
                 let _ = reply.send(value);
@@ -254,12 +258,13 @@ impl Live {
 /// The task that owns an instance: begins the work that is sent, drives it together with what the
 /// guest runs by itself, and says in the end why it ended.
 async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate: Arc<Fate>) {
+    let fate = Ending(fate);
     let Instantiated { store, exports } = &mut instance;
     let result = {
         let serving = store.run_concurrent(async |accessor| serve(accessor, exports, inbox).await);
         tokio::select! {
             result = serving => Some(result.flatten()),
-            () = fate.kill.notified() => None,
+            () = fate.0.kill.notified() => None,
         }
     };
     let reason = match result {
@@ -274,7 +279,16 @@ async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, f
         );
     }
     drop(instance);
-    let _ = fate.ended.set(reason);
+    let _ = fate.0.ended.set(reason);
+}
+
+/// Sees to it that callers learn of the end, also when the owning task is dropped with its runtime.
+struct Ending(Arc<Fate>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.ended.set(Failure::Host("the instance's task was dropped".into()));
+    }
 }
 
 /// Takes in work until nobody can send any more, or an instance is done for.
