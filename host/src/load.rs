@@ -23,7 +23,7 @@ use crate::runtime::wasm::{
     CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting, WasmPlugin,
     WasmRuntime, check_exports,
 };
-use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError};
+use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, Threads};
 use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
@@ -152,6 +152,7 @@ pub struct Loader {
     bridge: OnceLock<Result<Linked, String>>,
     environment: BTreeMap<OsString, OsString>,
     news: News,
+    threads: Arc<Threads>,
 }
 
 /// A component that was linked, and where its exports are.
@@ -172,7 +173,14 @@ impl Loader {
         let plugins = capability::linker(&wasm.engine, Borrower::Plugin)
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         let environment = base_environment(&surroundings.environment);
-        Ok(Self { wasm, plugins, bridge: OnceLock::new(), environment, news })
+        Ok(Self {
+            wasm,
+            plugins,
+            bridge: OnceLock::new(),
+            environment,
+            news,
+            threads: Threads::new(),
+        })
     }
 
     /// A loader of plugins whose news nobody hears, for steps that are taken without a platform.
@@ -223,7 +231,8 @@ impl Loader {
             Source::Rhai { path } => {
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
-                Arc::new(RhaiPlugin::compile(id.clone(), &path, &text, limits.clone())?)
+                let (limits, threads) = (limits.clone(), self.threads.clone());
+                Arc::new(RhaiPlugin::compile(id.clone(), &path, text, limits, threads)?)
             }
             Source::Mcp(server) => {
                 let child = self.child(&id, server);

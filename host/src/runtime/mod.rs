@@ -14,8 +14,8 @@ use async_trait::async_trait;
 
 pub use builtin::Builtin;
 pub use failure::Failure;
-pub(crate) use rhai::RhaiPlugin;
 pub use rhai::ScriptError;
+pub(crate) use rhai::{RhaiPlugin, Threads};
 pub use wasm::stream::CompletionStream;
 pub use wasm::{Allocation, EngineError, ExportError, Mode};
 

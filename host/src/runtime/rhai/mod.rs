@@ -14,43 +14,31 @@
 //! not hold up the host, and each call is stopped by the engine's limits, or when its caller gives
 //! up.
 
+mod engine;
+mod threads;
+
 use async_trait::async_trait;
-use rhai::module_resolvers::DummyModuleResolver;
-use rhai::serde::{from_dynamic, to_dynamic};
+use rhai::serde::to_dynamic;
 use rhai::{AST, CallFnOptions, Dynamic, EvalAltResult, FnPtr, Map, Scope};
-use serde_json::{Value, json};
-use std::cell::RefCell;
+use serde_json::Value;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use threads::Threads;
 
 use super::{Failure, Plugin};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
-use crate::bindings::log::Level;
-use crate::bindings::types::{CallContext, Error, HookPoint, ToolDefinition, ToolResult};
-use crate::capability::log::{self, Allowance};
+use crate::bindings::types::{CallContext, Error, HookPoint, ToolResult};
 use crate::hook::POINTS;
 use crate::limits::{Limit, Limits};
-
-/// The deepest nesting of calls. Rhai's own default differs between debug and release builds.
-const CALL_DEPTH: usize = 64;
-/// The deepest nesting of expressions: at the top, and in functions.
-const EXPRESSION_DEPTH: (usize, usize) = (64, 32);
-/// The longest string, in bytes.
-const STRING: usize = 1 << 20;
-/// The most items of an array.
-const ARRAY: usize = 100_000;
-/// The most members of a map.
-const MAP: usize = 10_000;
-/// The most variables at a time, and functions in a script.
-const VARIABLES: usize = 1_000;
-/// How often, in operations, a script is asked whether anybody still waits for it.
-const CHECK_EVERY: u64 = 1_024;
+use engine::{Decision, Definitions, Ended, GiveUp, ScriptTool, engine, to_json};
 
 /// A script, compiled.
 pub(crate) struct RhaiPlugin {
     script: Arc<Script>,
+    threads: Arc<Threads>,
 }
 
 struct Script {
@@ -61,11 +49,6 @@ struct Script {
     tools: Vec<ScriptTool>,
     hooks: Vec<(HookPoint, Handler)>,
     limits: Limits,
-}
-
-struct ScriptTool {
-    definition: ToolDefinition,
-    function: FnPtr,
 }
 
 /// What runs at a point.
@@ -81,42 +64,49 @@ enum Handler {
 #[error("{0}")]
 pub struct ScriptError(String);
 
-/// What a script defines while it is loaded.
-#[derive(Default)]
-struct Definitions {
-    tools: Vec<ScriptTool>,
-    hooks: Vec<(HookPoint, FnPtr)>,
-    /// After loading there is nothing more to define.
-    closed: bool,
-}
-
-/// What a hook's function returned: the script's word for an [`Outcome`].
-#[derive(Clone)]
-enum Decision {
-    Veto(String),
-    Replace(Map),
-}
-
-thread_local! {
-    /// The call that runs on this thread: whether its caller has given up.
-    static GIVEN_UP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
-}
-
 impl RhaiPlugin {
-    /// Compiles a script and runs its top level once, which defines its tools.
+    /// Compiles a script and runs its top level once, which defines its tools. It blocks.
     pub(crate) fn compile(
         id: Arc<str>,
         path: &Path,
+        text: String,
+        limits: Limits,
+        threads: Arc<Threads>,
+    ) -> Result<Self, ScriptError> {
+        let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let compiled = threads.run_blocking(move || Script::compile(id, file, &text, limits));
+        let script = compiled.map_err(|failure| ScriptError(failure.to_string()))??;
+        Ok(Self { script: Arc::new(script), threads })
+    }
+
+    /// Runs something of the script on a thread that may compute. Dropping the future stops it.
+    async fn run<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Script) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<R, Failure> {
+        let given_up = Arc::new(AtomicBool::new(false));
+        let _guard = GiveUp(given_up.clone());
+        let script = self.script.clone();
+        self.threads
+            .run(move || engine::within(script.limits.cpu, given_up, || work(&script)))
+            .await?
+    }
+}
+
+impl Script {
+    fn compile(
+        id: Arc<str>,
+        file: String,
         text: &str,
         limits: Limits,
     ) -> Result<Self, ScriptError> {
-        let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let definitions = Arc::new(Mutex::new(Definitions::default()));
         let engine = engine(&id, &limits, &definitions);
         let ast = engine.compile(text).map_err(|error| {
             ScriptError(format!("{file}:{}: {}", place(error.position()), error.err_type()))
         })?;
-        engine.run_ast(&ast).map_err(|error| ScriptError(explain(&file, &error)))?;
+        engine::within(limits.cpu, Arc::default(), || engine.run_ast(&ast))
+            .map_err(|error| ScriptError(explain(&file, &error)))?;
 
         let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);
         defined.closed = true;
@@ -132,149 +122,9 @@ impl RhaiPlugin {
         let closures =
             closures.into_iter().map(|(point, function)| (point, Handler::Closure(function)));
         let hooks = functions.chain(closures).collect();
-        Ok(Self { script: Arc::new(Script { id, file, engine, ast, tools, hooks, limits }) })
+        Ok(Self { id, file, engine, ast, tools, hooks, limits })
     }
 
-    /// Runs something of the script on a thread that may compute. Dropping the future stops it.
-    async fn run<R: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Script) -> Result<R, Failure> + Send + 'static,
-    ) -> Result<R, Failure> {
-        let given_up = Arc::new(AtomicBool::new(false));
-        let guard = GiveUp(given_up.clone());
-        let script = self.script.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            GIVEN_UP.set(Some(given_up));
-            let result = work(&script);
-            GIVEN_UP.set(None);
-            result
-        });
-        let result = task.await.map_err(|error| Failure::Host(error.to_string()))?;
-        drop(guard);
-        result
-    }
-}
-
-/// Tells the script's thread, when it is dropped, that nobody waits any more.
-struct GiveUp(Arc<AtomicBool>);
-
-impl Drop for GiveUp {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// An engine with every limit set and nothing of the outside in it.
-fn engine(id: &Arc<str>, limits: &Limits, definitions: &Arc<Mutex<Definitions>>) -> rhai::Engine {
-    let mut engine = rhai::Engine::new();
-    engine
-        .set_max_operations(limits.operations())
-        .set_max_call_levels(CALL_DEPTH)
-        .set_max_expr_depths(EXPRESSION_DEPTH.0, EXPRESSION_DEPTH.1)
-        .set_max_string_size(STRING)
-        .set_max_array_size(ARRAY)
-        .set_max_map_size(MAP)
-        .set_max_variables(VARIABLES)
-        .set_max_functions(VARIABLES)
-        .set_max_modules(0)
-        .set_module_resolver(DummyModuleResolver::new())
-        .disable_symbol("eval")
-        .on_progress(|operations| {
-            if operations % CHECK_EVERY != 0 {
-                return None;
-            }
-            let given_up = |flag: &Option<Arc<AtomicBool>>| {
-                flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
-            };
-            GIVEN_UP.with_borrow(given_up).then_some(Dynamic::UNIT)
-        });
-
-    let allowance = Arc::new(Allowance::default());
-    let writer = |level: Option<Level>| {
-        let (id, allowance) = (id.clone(), allowance.clone());
-        move |message: &str| log::write(&id, &allowance, level.unwrap_or(Level::Info), message, &[])
-    };
-    let print = writer(None);
-    engine.on_print(move |message| print(message));
-    let debug = writer(Some(Level::Debug));
-    engine.on_debug(move |message, _, _| debug(message));
-    engine.register_fn("log", writer(None));
-    for (name, level) in [
-        ("log_debug", Level::Debug),
-        ("log_info", Level::Info),
-        ("log_warn", Level::Warn),
-        ("log_error", Level::Error),
-    ] {
-        engine.register_fn(name, writer(Some(level)));
-    }
-
-    engine.register_fn("veto", |reason: &str| Decision::Veto(reason.to_string()));
-    engine.register_fn("replace", |context: Map| Decision::Replace(context));
-    let defined = definitions.clone();
-    engine.register_fn("tool", move |about: Map, function: FnPtr| {
-        define(&defined, |definitions| {
-            let definition = definition(&about)?;
-            if definitions.tools.iter().any(|tool| tool.definition.name == definition.name) {
-                return Err(format!("the tool \"{}\" is defined twice", definition.name));
-            }
-            definitions.tools.push(ScriptTool { definition, function });
-            Ok(())
-        })
-    });
-    let defined = definitions.clone();
-    engine.register_fn("hook", move |point: &str, function: FnPtr| {
-        define(&defined, |definitions| {
-            let point = point.parse::<HookPoint>().map_err(|error| error.to_string())?;
-            definitions.hooks.push((point, function));
-            Ok(())
-        })
-    });
-    engine
-}
-
-/// Defines something, while the script is being loaded.
-fn define(
-    definitions: &Mutex<Definitions>,
-    add: impl FnOnce(&mut Definitions) -> Result<(), String>,
-) -> Result<(), Box<EvalAltResult>> {
-    let mut definitions = definitions.lock().unwrap_or_else(PoisonError::into_inner);
-    if definitions.closed {
-        return Err("tools and hooks are defined at the top of a script, not in calls".into());
-    }
-    add(&mut definitions).map_err(Into::into)
-}
-
-/// What a script says of a tool.
-fn definition(about: &Map) -> Result<ToolDefinition, String> {
-    let about: Value =
-        from_dynamic(&Dynamic::from(about.clone())).map_err(|error| error.to_string())?;
-    let text = |key: &str| about.get(key).and_then(Value::as_str);
-    let known = ["name", "title", "description", "schema", "output_schema", "annotations"];
-    if let Some(key) = about
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, _)| key)
-        .find(|key| !known.contains(&key.as_str()))
-    {
-        return Err(format!("a tool has no \"{key}\"; it has {}", known.join(", ")));
-    }
-    let name = text("name").ok_or("the tool has no name")?;
-    let description =
-        text("description").ok_or_else(|| format!("the tool \"{name}\" has no description"))?;
-    let schema = about.get("schema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
-    let mut definition = ToolDefinition::new(name, description, &schema);
-    definition.title = text("title").map(Into::into);
-    definition.output_schema = about.get("output_schema").map(Value::to_string);
-    let hint = |key: &str| about.get("annotations")?.get(key)?.as_bool();
-    definition.annotations.read_only = hint("read_only");
-    definition.annotations.destructive = hint("destructive");
-    definition.annotations.idempotent = hint("idempotent");
-    definition.annotations.open_world = hint("open_world");
-    Ok(definition)
-}
-
-impl Script {
     fn call_tool(&self, name: &str, arguments: &str) -> Result<ToolResult, Failure> {
         let tool =
             self.tools.iter().find(|tool| tool.definition.name == name).ok_or_else(|| {
@@ -298,7 +148,7 @@ impl Script {
         if answer.is_string() {
             return Ok(ToolResult::text(answer.into_string().unwrap_or_default()));
         }
-        let value: Value = from_dynamic(&answer).map_err(|error| self.failure(&error))?;
+        let value = to_json(&answer).map_err(|problem| self.broken(&problem))?;
         let text = value.to_string();
         let structured = value.is_object().then(|| text.clone());
         Ok(ToolResult { structured, ..ToolResult::text(text) })
@@ -313,16 +163,15 @@ impl Script {
             match self.run_handler(handler, &context).map_err(|error| self.failure(&error))? {
                 Some(Decision::Veto(reason)) => return Ok(Outcome::Veto(reason)),
                 Some(Decision::Replace(replaced)) => {
-                    let mut place = context.write_lock::<Map>().ok_or_else(|| {
-                        Failure::Trapped(format!("{}: the context is no map any more", self.file))
-                    })?;
+                    let mut place = context
+                        .write_lock::<Map>()
+                        .ok_or_else(|| self.broken("the context is no map any more"))?;
                     *place = replaced;
                 }
                 None => {}
             }
         }
-        let after: Value =
-            from_dynamic(&context.flatten()).map_err(|error| self.failure(&error))?;
+        let after = to_json(&context).map_err(|problem| self.broken(&problem))?;
         Ok(if after == before { Outcome::Continue } else { Outcome::Replace(after.to_string()) })
     }
 
@@ -351,6 +200,10 @@ impl Script {
         Ok(answer.try_cast::<Map>().map(Decision::Replace))
     }
 
+    fn broken(&self, problem: &str) -> Failure {
+        Failure::Trapped(format!("{}: {problem}", self.file))
+    }
+
     /// What an error of the engine means.
     fn failure(&self, error: &EvalAltResult) -> Failure {
         let mut root = error;
@@ -363,7 +216,11 @@ impl Script {
             EvalAltResult::ErrorTooManyOperations(_) => Failure::Limit(Limit::Cpu(self.limits.cpu)),
             EvalAltResult::ErrorStackOverflow(_) => Failure::Limit(Limit::Depth),
             EvalAltResult::ErrorDataTooLarge(..) => Failure::Limit(Limit::ValueSize),
-            EvalAltResult::ErrorTerminated(..) => Failure::Lost("its caller gave up".into()),
+            EvalAltResult::ErrorTerminated(why, _) => match why.clone().try_cast::<Ended>() {
+                Some(Ended::OutOfTime) => Failure::Limit(Limit::Cpu(self.limits.cpu)),
+                Some(Ended::TooManyCaptures) => Failure::Limit(Limit::ValueSize),
+                Some(Ended::GivenUp) | None => Failure::Lost("its caller gave up".into()),
+            },
             _ => match thrown(root) {
                 Some(message) => Failure::Answered(Error::Failed(message)),
                 None => Failure::Trapped(explain(&self.file, error)),
@@ -453,10 +310,12 @@ impl Plugin for RhaiPlugin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn compile(text: &str) -> Result<RhaiPlugin, ScriptError> {
         let limits = Limits { cpu: std::time::Duration::from_millis(50), ..Limits::default() };
-        RhaiPlugin::compile("test".into(), Path::new("dir/test.rhai"), text, limits)
+        let path = Path::new("dir/test.rhai");
+        RhaiPlugin::compile("test".into(), path, text.into(), limits, Threads::new())
     }
 
     fn context() -> CallContext {
@@ -524,16 +383,49 @@ mod tests {
                 "{body}: {failure}"
             );
         };
-        check("loop {}", Limit::Cpu(std::time::Duration::from_millis(50))).await;
+        let cpu = Limit::Cpu(std::time::Duration::from_millis(50));
+        check("loop {}", cpu).await;
         check("deep(0)", Limit::Depth).await;
         check("let s = \"x\"; loop { s += s; }", Limit::ValueSize).await;
         check("let l = []; l.pad(10000000, 0); l", Limit::ValueSize).await;
+        // Operations that take long each.
+        check("let l = []; l.pad(99999, 1); loop { l.sort(); }", cpu).await;
+    }
+
+    #[tokio::test]
+    async fn deep_values_do_not_exhaust_the_stack() {
+        // What is stopped, and by which limit first, depends on the machine.
+        for body in [
+            "let v = []; loop { v = [v]; }",
+            "let v = #{}; loop { v = #{ v: v }; }",
+            "let f = || 1; loop { let g = f; f = || g; }",
+            "let f = []; loop { let g = f; f = [|| g]; }",
+        ] {
+            let failure = call(body).await.expect_err("the script is stopped");
+            assert!(matches!(failure, Failure::Limit(_)), "{body}: {failure}");
+        }
+        let failure = call("let v = []; for i in 0..200 { v = [v]; } v").await.unwrap_err();
+        assert!(failure.to_string().contains("nested more than 128 deep"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn calls_share_nothing() {
+        let script = compile(
+            "let count = [0]; tool(#{ name: \"t\", description: \"d\" }, |a| { count[0] += 1; count[0] });",
+        )
+        .unwrap();
+        for _ in 0..2 {
+            let result = script.call_tool("t", "{}".into(), context()).await.unwrap();
+            assert_eq!(result.plain_text(), "1");
+        }
     }
 
     #[tokio::test]
     async fn there_is_no_way_out_of_a_script() {
         assert!(compile("import \"other\" as o;").is_err());
         assert!(compile("let x = eval(\"1\");").is_err());
+        assert!(compile("sleep(1000);").is_err());
+        assert!(compile("sleep(1000.0);").is_err());
     }
 
     #[test]

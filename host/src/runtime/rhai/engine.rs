@@ -1,0 +1,324 @@
+//! The engine of a script: every limit set, nothing of the outside in it, and the functions that a
+//! script defines itself with.
+
+use rhai::module_resolvers::DummyModuleResolver;
+use rhai::{Array, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, Map, Position};
+use serde_json::{Number, Value, json};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::bindings::log::Level;
+use crate::bindings::types::{HookPoint, ToolDefinition};
+use crate::capability::log::{self, Allowance};
+use crate::limits::Limits;
+
+/// The deepest nesting of calls. Rhai's own default differs between debug and release builds.
+const CALL_DEPTH: usize = 64;
+/// The deepest nesting of expressions: at the top, and in functions.
+const EXPRESSION_DEPTH: (usize, usize) = (64, 32);
+/// The longest string, in bytes.
+const STRING: usize = 1 << 20;
+/// The most items of an array, those of nested ones included.
+const ARRAY: usize = 100_000;
+/// The most members of a map, those of nested ones included.
+const MAP: usize = 10_000;
+/// The most variables at a time, and functions in a script.
+const VARIABLES: usize = 1_000;
+/// How often one call may use captured variables that hold more than a plain value. The engine does
+/// not see how deep closures that capture closures are nested; each level takes one such use, so
+/// this bounds the depth, and with it the stack that dropping them takes.
+const CAPTURED: u32 = 200_000;
+/// The deepest nesting of a value that leaves a script, or stays in it between calls.
+const VALUE_DEPTH: usize = 128;
+/// How often, in operations, a script is asked for its time and whether anybody still waits for it.
+const CHECK_EVERY: u64 = 64;
+
+/// What a script defines while it is loaded.
+#[derive(Default)]
+pub(super) struct Definitions {
+    pub(super) tools: Vec<ScriptTool>,
+    pub(super) hooks: Vec<(HookPoint, FnPtr)>,
+    /// After loading there is nothing more to define.
+    pub(super) closed: bool,
+}
+
+pub(super) struct ScriptTool {
+    pub(super) definition: ToolDefinition,
+    pub(super) function: FnPtr,
+}
+
+/// What a hook's function returned: the script's word for an [`Outcome`].
+///
+/// [`Outcome`]: crate::bindings::hook_handler::Outcome
+#[derive(Clone)]
+pub(super) enum Decision {
+    Veto(String),
+    Replace(Map),
+}
+
+/// Why a script was ended from outside: the token of `ErrorTerminated`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    GivenUp,
+    OutOfTime,
+    TooManyCaptures,
+}
+
+/// The call that runs on a thread.
+struct Running {
+    given_up: Arc<AtomicBool>,
+    until: Instant,
+    captured: u32,
+}
+
+thread_local! {
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
+
+/// Runs a part of a script within its time.
+pub(super) fn within<R>(cpu: Duration, given_up: Arc<AtomicBool>, script: impl FnOnce() -> R) -> R {
+    RUNNING.set(Some(Running { given_up, until: Instant::now() + cpu, captured: 0 }));
+    let result = script();
+    RUNNING.set(None);
+    result
+}
+
+/// Tells the script's thread, when it is dropped, that nobody waits any more.
+pub(super) struct GiveUp(pub(super) Arc<AtomicBool>);
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// An engine with every limit set and nothing of the outside in it.
+pub(super) fn engine(
+    id: &Arc<str>,
+    limits: &Limits,
+    definitions: &Arc<Mutex<Definitions>>,
+) -> rhai::Engine {
+    let mut engine = rhai::Engine::new();
+    set_limits(&mut engine, limits);
+    add_log(&mut engine, id);
+    engine.register_fn("veto", |reason: &str| Decision::Veto(reason.to_string()));
+    engine.register_fn("replace", |context: Map| Decision::Replace(context));
+    add_definitions(&mut engine, definitions);
+    engine
+}
+
+fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
+    engine
+        .set_max_operations(limits.operations())
+        .set_max_call_levels(CALL_DEPTH)
+        .set_max_expr_depths(EXPRESSION_DEPTH.0, EXPRESSION_DEPTH.1)
+        .set_max_string_size(STRING)
+        .set_max_array_size(ARRAY)
+        .set_max_map_size(MAP)
+        .set_max_variables(VARIABLES)
+        .set_max_functions(VARIABLES)
+        .set_max_modules(0)
+        .set_module_resolver(DummyModuleResolver::new())
+        .disable_symbol("eval")
+        // It would nest functions without capturing a variable, which is what is counted.
+        .disable_symbol("curry")
+        .on_progress(|operations| {
+            if operations % CHECK_EVERY != 0 {
+                return None;
+            }
+            let ended = RUNNING.with_borrow(|running| {
+                let running = running.as_ref()?;
+                if running.given_up.load(Ordering::Relaxed) {
+                    return Some(Ended::GivenUp);
+                }
+                (Instant::now() >= running.until).then_some(Ended::OutOfTime)
+            });
+            ended.map(Dynamic::from)
+        });
+    #[expect(deprecated, reason = "the callback is marked as one that may change")]
+    engine.on_var(|name, _, context| count_captured(name, &context));
+    // They would hold their thread, whatever the limits and the caller say.
+    engine.register_fn("sleep", |_: i64| no_sleep());
+    engine.register_fn("sleep", |_: f64| no_sleep());
+}
+
+/// Counts the use of a captured variable.
+fn count_captured(
+    name: &str,
+    context: &EvalContext<'_, '_, '_, '_, '_, '_>,
+) -> Result<Option<Dynamic>, Box<EvalAltResult>> {
+    let nests = |value: &Dynamic| {
+        value.is_shared() && !value.is_string() && !value.is_int() && !value.is_bool()
+    };
+    if !context.scope().get(name).is_some_and(nests) {
+        return Ok(None);
+    }
+    let captured = RUNNING.with_borrow_mut(|running| {
+        running.as_mut().map_or(0, |running| {
+            running.captured += 1;
+            running.captured
+        })
+    });
+    match captured > CAPTURED {
+        false => Ok(None),
+        true => {
+            let token = Dynamic::from(Ended::TooManyCaptures);
+            Err(EvalAltResult::ErrorTerminated(token, Position::NONE).into())
+        }
+    }
+}
+
+fn no_sleep() -> Result<(), Box<EvalAltResult>> {
+    Err("a script cannot sleep".into())
+}
+
+fn add_log(engine: &mut rhai::Engine, id: &Arc<str>) {
+    let allowance = Arc::new(Allowance::default());
+    let writer = |level: Level| {
+        let (id, allowance) = (id.clone(), allowance.clone());
+        move |message: &str| log::write(&id, &allowance, level, message, &[])
+    };
+    let print = writer(Level::Info);
+    engine.on_print(move |message| print(message));
+    let debug = writer(Level::Debug);
+    engine.on_debug(move |message, _, _| debug(message));
+    for (name, level) in [
+        ("log", Level::Info),
+        ("log_debug", Level::Debug),
+        ("log_info", Level::Info),
+        ("log_warn", Level::Warn),
+        ("log_error", Level::Error),
+    ] {
+        engine.register_fn(name, writer(level));
+    }
+}
+
+fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definitions>>) {
+    let defined = definitions.clone();
+    engine.register_fn("tool", move |about: Map, function: FnPtr| {
+        define(&defined, |definitions| {
+            let definition = definition(&about)?;
+            if definitions.tools.iter().any(|tool| tool.definition.name == definition.name) {
+                return Err(format!("the tool \"{}\" is defined twice", definition.name));
+            }
+            let function = detached(&function, VALUE_DEPTH)?;
+            definitions.tools.push(ScriptTool { definition, function });
+            Ok(())
+        })
+    });
+    let defined = definitions.clone();
+    engine.register_fn("hook", move |point: &str, function: FnPtr| {
+        define(&defined, |definitions| {
+            let point = point.parse::<HookPoint>().map_err(|error| error.to_string())?;
+            definitions.hooks.push((point, detached(&function, VALUE_DEPTH)?));
+            Ok(())
+        })
+    });
+}
+
+/// Defines something, while the script is being loaded.
+fn define(
+    definitions: &Mutex<Definitions>,
+    add: impl FnOnce(&mut Definitions) -> Result<(), String>,
+) -> Result<(), Box<EvalAltResult>> {
+    let mut definitions = definitions.lock().unwrap_or_else(PoisonError::into_inner);
+    if definitions.closed {
+        return Err("tools and hooks are defined at the top of a script, not in calls".into());
+    }
+    add(&mut definitions).map_err(Into::into)
+}
+
+/// What a script says of a tool.
+fn definition(about: &Map) -> Result<ToolDefinition, String> {
+    let about = to_json(&Dynamic::from(about.clone()))?;
+    let text = |key: &str| about.get(key).and_then(Value::as_str);
+    let known = ["name", "title", "description", "schema", "output_schema", "annotations"];
+    if let Some(key) = about
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key)
+        .find(|key| !known.contains(&key.as_str()))
+    {
+        return Err(format!("a tool has no \"{key}\"; it has {}", known.join(", ")));
+    }
+    let name = text("name").ok_or("the tool has no name")?;
+    let description =
+        text("description").ok_or_else(|| format!("the tool \"{name}\" has no description"))?;
+    let schema = about.get("schema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
+    let mut definition = ToolDefinition::new(name, description, &schema);
+    definition.title = text("title").map(Into::into);
+    definition.output_schema = about.get("output_schema").map(Value::to_string);
+    let hint = |key: &str| about.get("annotations")?.get(key)?.as_bool();
+    definition.annotations.read_only = hint("read_only");
+    definition.annotations.destructive = hint("destructive");
+    definition.annotations.idempotent = hint("idempotent");
+    definition.annotations.open_world = hint("open_world");
+    Ok(definition)
+}
+
+/// A function that shares nothing with any other: each of its calls gets what it captured as it was
+/// when the script was loaded.
+fn detached(function: &FnPtr, depth: usize) -> Result<FnPtr, String> {
+    let captured: Result<Vec<Dynamic>, String> =
+        function.iter_curry().map(|value| detach(value, depth)).collect();
+    let mut function = function.clone();
+    function.set_curry(captured?);
+    Ok(function)
+}
+
+/// A copy of a value with nothing shared in it.
+fn detach(value: &Dynamic, depth: usize) -> Result<Dynamic, String> {
+    let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
+    if let Some(array) = value.read_lock::<Array>() {
+        let items: Result<Array, String> = array.iter().map(|item| detach(item, depth)).collect();
+        return Ok(items?.into());
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        let members: Result<Map, String> =
+            map.iter().map(|(key, value)| Ok((key.clone(), detach(value, depth)?))).collect();
+        return Ok(members?.into());
+    }
+    if let Some(function) = value.read_lock::<FnPtr>() {
+        return Ok(detached(&function, depth)?.into());
+    }
+    Ok(value.flatten_clone())
+}
+
+/// A script's value as JSON.
+pub(super) fn to_json(value: &Dynamic) -> Result<Value, String> {
+    json_within(value, VALUE_DEPTH)
+}
+
+fn json_within(value: &Dynamic, depth: usize) -> Result<Value, String> {
+    let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
+    if let Some(array) = value.read_lock::<Array>() {
+        return array.iter().map(|item| json_within(item, depth)).collect();
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        let members =
+            map.iter().map(|(key, value)| Ok((key.to_string(), json_within(value, depth)?)));
+        return members.collect();
+    }
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        return Ok(text.as_str().into());
+    }
+    if let Ok(number) = value.as_float() {
+        return Number::from_f64(number)
+            .map(Value::Number)
+            .ok_or_else(|| format!("{number} is not a number that JSON has"));
+    }
+    match (value.as_int(), value.as_bool(), value.as_char()) {
+        (Ok(number), ..) => Ok(number.into()),
+        (_, Ok(truth), _) => Ok(truth.into()),
+        (.., Ok(character)) => Ok(character.to_string().into()),
+        _ if value.flatten_clone().is_unit() => Ok(Value::Null),
+        _ => Err(format!("a value of type {} cannot leave a script", value.type_name())),
+    }
+}
+
+fn too_deep() -> String {
+    format!("a value is nested more than {VALUE_DEPTH} deep")
+}

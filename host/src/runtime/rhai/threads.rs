@@ -1,0 +1,104 @@
+//! The threads that scripts run on.
+//!
+//! They are the host's own, and not those of the async runtime, for their stacks: dropping and
+//! copying a nested value recurses, and a script can nest values as deep as the engine's limits
+//! let it. The stack is address space; what no script reaches costs nothing.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::runtime::Failure;
+
+/// The stack of a thread, in bytes: enough for the deepest value (see [`super::engine`]) in a build
+/// without optimization.
+const STACK: usize = 256 << 20;
+
+/// How many scripts run at a time; more wait.
+const AT_A_TIME: usize = 64;
+
+/// How many threads are kept for the next call.
+const KEPT: usize = 4;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Threads that scripts run on. They end with the last handle, and when there are more than are
+/// worth keeping.
+pub(crate) struct Threads {
+    idle: Mutex<Vec<mpsc::Sender<Work>>>,
+    places: Arc<Semaphore>,
+}
+
+impl Threads {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { idle: Mutex::default(), places: Arc::new(Semaphore::new(AT_A_TIME)) })
+    }
+
+    /// Runs something and waits for it without blocking.
+    pub(super) async fn run<R: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Failure> {
+        let place = self.places.clone().acquire_owned().await;
+        let place = place.map_err(|error| Failure::Host(error.to_string()))?;
+        let (reply, result) = oneshot::channel();
+        self.begin(Box::new(move || {
+            let _place = place;
+            // Who gave up wants no result.
+            let _ = reply.send(work());
+        }))?;
+        result.await.map_err(|_| broken())
+    }
+
+    /// Runs something and blocks until it is done.
+    pub(super) fn run_blocking<R: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Failure> {
+        let (reply, result) = mpsc::sync_channel(1);
+        self.begin(Box::new(move || {
+            let _ = reply.send(work());
+        }))?;
+        result.recv().map_err(|_| broken())
+    }
+
+    fn begin(self: &Arc<Self>, mut work: Work) -> Result<(), Failure> {
+        while let Some(thread) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            match thread.send(work) {
+                Ok(()) => return Ok(()),
+                Err(mpsc::SendError(returned)) => work = returned,
+            }
+        }
+        let threads = Arc::downgrade(self);
+        std::thread::Builder::new()
+            .name("tenon-script".into())
+            .stack_size(STACK)
+            .spawn(move || serve(work, &threads))
+            .map_err(|error| Failure::Host(format!("no thread for a script: {error}")))?;
+        Ok(())
+    }
+}
+
+fn broken() -> Failure {
+    Failure::Host("the script's thread broke off".into())
+}
+
+/// The life of a thread.
+fn serve(first: Work, threads: &Weak<Threads>) {
+    let mut work = first;
+    loop {
+        work();
+        let (sender, inbox) = mpsc::channel();
+        {
+            let Some(threads) = threads.upgrade() else { return };
+            let mut idle = threads.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() >= KEPT {
+                return;
+            }
+            idle.push(sender);
+        }
+        match inbox.recv() {
+            Ok(next) => work = next,
+            Err(mpsc::RecvError) => return,
+        }
+    }
+}
