@@ -5,14 +5,15 @@ use std::time::Duration;
 /// The limits of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The most linear memory of one instance, in bytes.
+    /// The most linear memory of one instance, in bytes, over all of its memories.
     pub memory: usize,
-    /// The most elements in one table.
+    /// The most elements in the tables of one instance.
     pub table_elements: usize,
     /// The most core instances, tables and memories of one instance, each.
     pub instances: usize,
-    /// The most CPU time of one call without giving others a turn, rounded up to [`TICK`]. For a
-    /// script it bounds operations; see [`Limits::operations`].
+    /// The most CPU time of one call; on a shared instance, of what it does until it has to wait.
+    /// It is looked at every [`TICK`]. A script's operations are bounded as well; see
+    /// [`Limits::operations`].
     pub cpu: Duration,
     /// The most time from handing over a call to its answer.
     pub wall: Duration,
@@ -42,12 +43,6 @@ impl Limits {
     /// second, so this is in the order of [`Limits::cpu`].
     pub fn operations(&self) -> u64 {
         u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX).saturating_mul(20_000).max(1)
-    }
-
-    /// [`Limits::cpu`] in ticks of the epoch.
-    pub(crate) fn ticks(&self) -> u64 {
-        let ticks = self.cpu.as_millis().div_ceil(TICK.as_millis());
-        u64::try_from(ticks).unwrap_or(u64::MAX).max(1)
     }
 }
 

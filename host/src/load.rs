@@ -221,6 +221,7 @@ impl Loader {
         let setting = |child| Setting {
             id: id.clone(),
             limits: limits.clone(),
+            startup,
             config: Config::from(&settings),
             log: Allowance::default(),
             news: self.news.clone(),

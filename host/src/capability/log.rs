@@ -73,8 +73,9 @@ pub(crate) fn write(
         if !shown.is_empty() {
             shown.push(' ');
         }
-        shown.push_str(&format!("{key}={:?}", cut(value, LENGTH)));
+        shown.push_str(&format!("{}={:?}", cut(key, LENGTH), cut(value, LENGTH)));
     }
+    shown.truncate(shown.floor_char_boundary(LENGTH));
     if !shown.is_empty() {
         shown = format!(" ({shown})");
     }

@@ -34,6 +34,12 @@ pub enum Failure {
     Host(String),
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Answered(error)
+    }
+}
+
 /// An error of the contract as a sentence.
 fn message(error: &Error) -> String {
     match error {

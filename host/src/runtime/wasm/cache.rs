@@ -9,11 +9,12 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use wasmtime::component::Component;
 
 /// Why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum CacheError {
+pub(super) enum CacheError {
     /// The folder cannot be made or read.
     #[error("the cache folder {} cannot be used", .0.display())]
     Folder(PathBuf, #[source] io::Error),
@@ -21,6 +22,11 @@ pub enum CacheError {
     #[error("the cache folder {} is not private: make it yours with `chmod 700`, or remove it", .0.display())]
     Shared(PathBuf),
 }
+
+/// How long a file is kept that nobody uses.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+const EXTENSION: &str = "cwasm";
 
 /// A folder of compiled components.
 pub(super) struct Cache {
@@ -41,18 +47,23 @@ impl Cache {
         Ok(Self { folder, engine: hasher.finish() })
     }
 
-    /// The compiled form of a component, where there is one that loads.
+    /// The compiled form of a component, where there is one that is whole.
     pub(super) fn get(&self, engine: &wasmtime::Engine, wasm: &[u8]) -> Option<Component> {
         let path = self.path(wasm);
-        if !path.exists() {
-            return None;
-        }
-        // SAFETY: the folder is private to this user, and only `put` writes files into it, whole
-        // ones.
-        match unsafe { Component::deserialize_file(engine, &path) } {
-            Ok(component) => Some(component),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), "a compiled component is unusable: {error:#}");
+        let file = fs::read(&path).ok()?;
+        let loaded = unseal(&file).and_then(|compiled| {
+            // SAFETY: the folder is private to this user, only `put` writes files into it, and the
+            // file is as it was written.
+            unsafe { Component::deserialize(engine, compiled) }
+                .map_err(|error| format!("{error:#}"))
+        });
+        match loaded {
+            Ok(component) => {
+                keep(&path);
+                Some(component)
+            }
+            Err(problem) => {
+                tracing::warn!(path = %path.display(), "a compiled component is made anew: {problem}");
                 let _ = fs::remove_file(&path);
                 None
             }
@@ -70,22 +81,59 @@ impl Cache {
         if let Err(error) = written {
             tracing::warn!(path = %path.display(), "a compiled component was not kept: {error}");
         }
+        self.evict();
+    }
+
+    /// Removes what was not used for long.
+    fn evict(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let unused = age(&entry.path()).is_some_and(|age| age > UNUSED);
+            if unused && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     fn path(&self, wasm: &[u8]) -> PathBuf {
         let digest = Sha256::digest(wasm);
         let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.folder.join(format!("{name}-{:016x}.cwasm", self.engine))
+        self.folder.join(format!("{name}-{:016x}.{EXTENSION}", self.engine))
+    }
+}
+
+/// What is in a file of the cache, if the file is as it was written. The seal finds damage; it is no
+/// defence against somebody who can write to the folder.
+fn unseal(file: &[u8]) -> Result<&[u8], String> {
+    let (seal, compiled) = file.split_first_chunk::<4>().ok_or("the file is too short")?;
+    match crc32fast::hash(compiled) == u32::from_le_bytes(*seal) {
+        true => Ok(compiled),
+        false => Err("the file is damaged".into()),
     }
 }
 
 /// Writes a file so that nobody ever sees half of it.
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+fn write_whole(path: &Path, compiled: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     let mut partial = tempfile::NamedTempFile::new_in(folder)?;
-    partial.write_all(content)?;
+    partial.write_all(&crc32fast::hash(compiled).to_le_bytes())?;
+    partial.write_all(compiled)?;
+    partial.as_file().sync_all()?;
     partial.persist(path)?;
     Ok(())
+}
+
+/// Marks a file as used.
+fn keep(path: &Path) {
+    if age(path).is_some_and(|age| age > UNUSED / 10)
+        && let Ok(file) = fs::File::open(path)
+    {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+fn age(path: &Path) -> Option<Duration> {
+    fs::metadata(path).ok()?.modified().ok()?.elapsed().ok()
 }
 
 #[cfg(unix)]
@@ -111,4 +159,41 @@ fn make_private(folder: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn is_private(_: &Path) -> io::Result<bool> {
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = wasmtime::Engine::default();
+        let cache = Cache::open(folder.path().join("cache"), &engine).unwrap();
+        let wasm = b"(component)";
+        cache.put(wasm, &Component::new(&engine, wasm).unwrap());
+        assert!(cache.get(&engine, wasm).is_some());
+
+        let path = cache.path(wasm);
+        let mut file = fs::read(&path).unwrap();
+        let middle = file.len() / 2;
+        file[middle] ^= 1;
+        fs::write(&path, file).unwrap();
+        assert!(cache.get(&engine, wasm).is_none());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_nobody_used_for_long_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = wasmtime::Engine::default();
+        let cache = Cache::open(folder.path().join("cache"), &engine).unwrap();
+        let old = cache.folder.join("old.cwasm");
+        fs::write(&old, "").unwrap();
+        let file = fs::File::options().append(true).open(&old).unwrap();
+        file.set_modified(SystemTime::now() - UNUSED * 2).unwrap();
+        cache.put(b"(component)", &Component::new(&engine, "(component)").unwrap());
+        assert!(!old.exists());
+        assert!(cache.get(&engine, b"(component)").is_some());
+    }
 }

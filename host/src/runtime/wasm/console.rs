@@ -13,6 +13,10 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
+use super::Setting;
+use crate::bindings::log::Level;
+use crate::capability::log;
+
 /// How much of the standard error is kept.
 const KEPT: usize = 4096;
 
@@ -26,7 +30,7 @@ pub(super) struct Console {
 }
 
 struct Inner {
-    plugin: Arc<str>,
+    setting: Arc<Setting>,
     /// The unfinished line of each stream.
     lines: [Vec<u8>; 2],
     /// The last of what was written to standard error.
@@ -47,8 +51,8 @@ enum Stream {
 }
 
 impl Console {
-    pub(super) fn new(plugin: Arc<str>) -> Self {
-        let inner = Inner { plugin, lines: [Vec::new(), Vec::new()], tail: Vec::new() };
+    pub(super) fn new(setting: Arc<Setting>) -> Self {
+        let inner = Inner { setting, lines: [Vec::new(), Vec::new()], tail: Vec::new() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -80,11 +84,12 @@ impl Inner {
             line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
                 let line = String::from_utf8_lossy(line);
-                let line = line.trim_end();
-                match stream {
-                    Stream::Out => tracing::debug!(plugin = &*self.plugin, "stdout: {line}"),
-                    Stream::Err => tracing::info!(plugin = &*self.plugin, "stderr: {line}"),
-                }
+                let (level, name) = match stream {
+                    Stream::Out => (Level::Debug, "stdout"),
+                    Stream::Err => (Level::Info, "stderr"),
+                };
+                let Setting { id, log, .. } = &*self.setting;
+                log::write(id, log, level, &format!("{name}: {}", line.trim_end()), &[]);
                 self.lines[stream as usize].clear();
             }
         }

@@ -6,7 +6,8 @@ use std::thread;
 use wasmtime::component::Component;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use super::cache::{Cache, CacheError};
+use super::cache::Cache;
+use crate::diagnostic::chain;
 use crate::limits::TICK;
 
 /// How instances get their memory.
@@ -29,9 +30,6 @@ pub enum EngineError {
     /// The engine refused its configuration; a pool may be too large for the address space.
     #[error("the WebAssembly engine could not be set up: {0}")]
     Engine(String),
-    /// The cache of compiled components cannot be used.
-    #[error(transparent)]
-    Cache(#[from] CacheError),
 }
 
 /// Why there is no component.
@@ -61,7 +59,13 @@ impl WasmRuntime {
     pub(crate) fn new(allocation: Allocation, cache: Option<PathBuf>) -> Result<Self, EngineError> {
         let engine = wasmtime::Engine::new(&configuration(allocation))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
-        let cache = cache.map(|folder| Cache::open(folder, &engine)).transpose()?;
+        let cache = cache.and_then(|folder| {
+            Cache::open(folder, &engine)
+                .inspect_err(|error| {
+                    tracing::warn!("components are compiled each time: {}", chain(error));
+                })
+                .ok()
+        });
         tick(&engine);
         Ok(Self { engine, allocation, cache })
     }

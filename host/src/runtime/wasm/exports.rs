@@ -5,10 +5,12 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Accessor, Component, Instance, InstancePre};
 
 use super::HostState;
+use crate::bindings::lifecycle::Registration;
 use crate::bindings::{
     PACKAGE_VERSION, eval_handler, hook_handler, lifecycle, prompts, provider_handler,
     provider_stream, resources, tool_handler,
 };
+use crate::runtime::Failure;
 
 /// Why a component is no plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +103,31 @@ impl ExportIndices {
             resources: optional!("resources", resources),
             prompts: optional!("prompts", prompts),
         })
+    }
+}
+
+impl ExportIndices {
+    /// Checks that the component exports what its registration needs.
+    pub(super) fn serve(&self, registration: &Registration) -> Result<(), Failure> {
+        let needs = [
+            ("tools", "tool-handler", !registration.tools.is_empty(), self.tools.is_some()),
+            ("hooks", "hook-handler", !registration.hooks.is_empty(), self.hooks.is_some()),
+            (
+                "providers",
+                "provider-handler",
+                !registration.providers.is_empty(),
+                self.provider.is_some(),
+            ),
+            ("evals", "eval-handler", !registration.evals.is_empty(), self.evals.is_some()),
+            ("resources", "resources", registration.resources, self.resources.is_some()),
+            ("prompts", "prompts", registration.prompts, self.prompts.is_some()),
+        ];
+        match needs.into_iter().find(|(_, _, registered, exported)| *registered && !exported) {
+            None => Ok(()),
+            Some((what, interface, ..)) => Err(Failure::Contract(format!(
+                "it registers {what} and does not export {interface}"
+            ))),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use wasmtime::component::InstancePre;
-use wasmtime::{Store, Trap};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::exports::NotExported;
 use super::{ExportIndices, Exports, HostState, Job, Setting};
@@ -23,7 +23,8 @@ impl Instantiated {
         setting: &Arc<Setting>,
     ) -> Result<Self, Failure> {
         let mut store = HostState::store(pre.engine(), setting);
-        match pre.instantiate_async(&mut store).await {
+        let clock = store.data().clock();
+        match clock.count(pre.instantiate_async(&mut store)).await {
             Ok(instance) => Ok(Self { exports: Exports::new(indices.clone(), instance), store }),
             Err(error) => Err(failure(&error, store.data())),
         }
@@ -32,8 +33,9 @@ impl Instantiated {
     /// Runs one job. The instance does not survive it.
     pub(super) async fn run<R, J: Job<R>>(mut self, job: J) -> Result<R, Failure> {
         let Self { store, exports } = &mut self;
-        let result =
-            store.run_concurrent(async |accessor| job(accessor, exports).await).await.flatten();
+        let clock = store.data().clock();
+        let running = store.run_concurrent(async |accessor| job(accessor, exports).await);
+        let result = clock.count(running).await.flatten();
         result.map_err(|error| failure(&error, self.store.data()))
     }
 }
@@ -42,6 +44,9 @@ impl Instantiated {
 pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(NotExported(interface)) = error.downcast_ref::<NotExported>() {
         return Failure::Unsupported(interface);
+    }
+    if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
+        return Failure::Host(format!("the pool of instances is used up: {full}"));
     }
     let limits: &Limits = &state.setting.limits;
     match error.downcast_ref::<Trap>() {

@@ -32,8 +32,9 @@ use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
+use crate::invoke::within;
 use instance::Instantiated;
-use shared::{Live, Shared};
+use shared::{Live, Place, Shared};
 
 /// On which instance a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
@@ -48,11 +49,16 @@ pub enum Mode {
 
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {
+    component: Arc<Linked>,
+    /// The live instance, for a plugin that shares one.
+    shared: Option<Arc<Shared>>,
+}
+
+/// A component that was linked, where its exports are, and what its instances are made with.
+struct Linked {
     pre: InstancePre<HostState>,
     indices: Arc<ExportIndices>,
     setting: Arc<Setting>,
-    /// The live instance, for a plugin that shares one.
-    shared: Option<Shared>,
 }
 
 /// Something to do with the exports of an instance, inside its event loop.
@@ -83,8 +89,9 @@ impl WasmPlugin {
         setting: Setting,
         mode: Mode,
     ) -> Self {
-        let shared = (mode == Mode::Shared).then(Shared::default);
-        Self { pre, indices: Arc::new(indices), setting: Arc::new(setting), shared }
+        let shared = (mode == Mode::Shared).then(Arc::default);
+        let component = Linked { pre, indices: Arc::new(indices), setting: Arc::new(setting) };
+        Self { component: Arc::new(component), shared }
     }
 
     /// Runs a job on the instance that the mode asks for. `call_id` is the call that the instance
@@ -92,49 +99,82 @@ impl WasmPlugin {
     async fn run<R, J>(&self, call_id: Option<&str>, job: J) -> Result<R, Failure>
     where
         R: Send + 'static,
-        J: Job<R> + 'static,
-    {
-        match &self.shared {
-            None => self.instantiate().await?.run(job).await,
-            Some(shared) => {
-                let live = self.live(shared).await?;
-                live.run(call_id, job).await
-            }
-        }
-    }
-
-    /// Runs a job whose answer is an error of the contract or a value.
-    async fn ask<R, J>(&self, call_id: Option<&str>, job: J) -> Result<R, Failure>
-    where
-        R: Send + 'static,
         J: Job<Result<R, Error>> + 'static,
     {
-        self.run(call_id, job).await?.map_err(Failure::Answered)
+        let answer = match &self.shared {
+            None => self.instantiate().await?.run(job).await,
+            Some(shared) => self.place(shared).await?.run(call_id, job).await,
+        };
+        Ok(answer??)
     }
 
     async fn instantiate(&self) -> Result<Instantiated, Failure> {
-        Instantiated::new(&self.pre, &self.indices, &self.setting).await
+        self.component.instantiate().await
     }
 
-    /// The shared instance, started where there is none that takes calls.
-    async fn live(&self, shared: &Shared) -> Result<Arc<Live>, Failure> {
-        shared.get_or_start(|| self.instantiate()).await
+    /// A place at the shared instance. One that takes the place of another registers first, as the
+    /// contract has it; what it registers is known already.
+    async fn place(&self, shared: &Arc<Shared>) -> Result<Place, Failure> {
+        let start = || {
+            let component = self.component.clone();
+            async move {
+                let registered = async {
+                    let live = Live::start(component.instantiate().await?);
+                    Place::new(live.clone())?.run(None, job(register)).await??;
+                    Ok(live)
+                };
+                within(component.setting.startup, registered).await
+            }
+        };
+        shared.place(start).await
     }
+}
+
+impl Linked {
+    async fn instantiate(&self) -> Result<Instantiated, Failure> {
+        Instantiated::new(&self.pre, &self.indices, &self.setting).await
+    }
+}
+
+/// Asks an instance what it contributes.
+fn register<'a>(
+    accessor: &'a Accessor<HostState>,
+    exports: &'a Exports,
+) -> BoxFuture<'a, wasmtime::Result<Result<Registration, Error>>> {
+    Box::pin(async move {
+        exports.check(accessor)?;
+        exports.lifecycle(accessor)?.call_register(accessor).await
+    })
+}
+
+/// Calls a function of an interface, if the component exports it.
+macro_rules! call {
+    ($plugin:ident, $call_id:expr, $interface:ident.$function:ident($($argument:ident),*)) => {{
+        $plugin.component.indices.$interface.as_ref().ok_or(Failure::Unsupported(stringify!($interface)))?;
+        let call_id: Option<String> = $call_id;
+        let call = job(move |accessor, exports| {
+            Box::pin(async move {
+                exports.$interface(accessor)?.$function(accessor $(, $argument)*).await
+            })
+        });
+        $plugin.run(call_id.as_deref(), call).await
+    }};
 }
 
 #[async_trait]
 impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
-        self.ask(
-            None,
-            job(|accessor, exports| {
-                Box::pin(async move {
-                    exports.check(accessor)?;
-                    exports.lifecycle(accessor)?.call_register(accessor).await
-                })
-            }),
-        )
-        .await
+        let registration = match &self.shared {
+            None => self.run(None, job(register)).await?,
+            Some(shared) => {
+                let component = self.component.clone();
+                let start = || async move { Ok(Live::start(component.instantiate().await?)) };
+                let place = shared.place(start).await?;
+                place.run(None, job(register)).await??
+            }
+        };
+        self.component.indices.serve(&registration)?;
+        Ok(registration)
     }
 
     async fn call_tool(
@@ -143,40 +183,17 @@ impl Plugin for WasmPlugin {
         arguments: String,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        if self.indices.tools.is_none() {
-            return Err(Failure::Unsupported("tools"));
-        }
-        let name = name.to_string();
-        let call_id = context.call_id.clone();
-        self.ask(
-            Some(&call_id),
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports.tools(accessor)?.call_call(accessor, name, arguments, context).await
-                })
-            }),
-        )
-        .await
+        let (name, call_id) = (name.to_string(), context.call_id.clone());
+        call!(self, Some(call_id), tools.call_call(name, arguments, context))
     }
 
     async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move { exports.hooks(accessor)?.call_handle(accessor, event).await })
-            }),
-        )
-        .await
+        let call_id = event.call.call_id.clone();
+        call!(self, Some(call_id), hooks.call_handle(event))
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
-        self.ask(
-            None,
-            job(|accessor, exports| {
-                Box::pin(async move { exports.provider(accessor)?.call_models(accessor).await })
-            }),
-        )
-        .await
+        call!(self, None, provider.call_models())
     }
 
     async fn complete(
@@ -184,15 +201,8 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<Completion, Failure> {
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports.provider(accessor)?.call_complete(accessor, request, context).await
-                })
-            }),
-        )
-        .await
+        let call_id = context.call_id.clone();
+        call!(self, Some(call_id), provider.call_complete(request, context))
     }
 
     async fn stream(
@@ -200,16 +210,16 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<CompletionStream, Failure> {
-        if self.indices.stream.is_none() {
+        if self.component.indices.stream.is_none() {
             return self.complete(request, context).await.map(CompletionStream::from);
         }
         // An answer that comes in pieces outlives the call that began it, so that a fresh instance
         // lives in a task of its own as well.
-        let live = match &self.shared {
-            Some(shared) => self.live(shared).await?,
-            None => Live::start(self.instantiate().await?),
+        let place = match &self.shared {
+            Some(shared) => self.place(shared).await?,
+            None => Place::new(Live::start(self.instantiate().await?))?,
         };
-        stream::open(live, request, context).await
+        stream::open(place, request, context).await
     }
 
     async fn evaluate(
@@ -219,19 +229,8 @@ impl Plugin for WasmPlugin {
         options: String,
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
-        let strategy = strategy.to_string();
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports
-                        .evals(accessor)?
-                        .call_evaluate(accessor, strategy, subject, options, context)
-                        .await
-                })
-            }),
-        )
-        .await
+        let (strategy, call_id) = (strategy.to_string(), context.call_id.clone());
+        call!(self, Some(call_id), evals.call_evaluate(strategy, subject, options, context))
     }
 
     async fn list_resources(
@@ -239,18 +238,8 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports
-                        .resources(accessor)?
-                        .call_list_resources(accessor, cursor, context)
-                        .await
-                })
-            }),
-        )
-        .await
+        let call_id = context.call_id.clone();
+        call!(self, Some(call_id), resources.call_list_resources(cursor, context))
     }
 
     async fn list_templates(
@@ -258,18 +247,8 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports
-                        .resources(accessor)?
-                        .call_list_templates(accessor, cursor, context)
-                        .await
-                })
-            }),
-        )
-        .await
+        let call_id = context.call_id.clone();
+        call!(self, Some(call_id), resources.call_list_templates(cursor, context))
     }
 
     async fn read_resource(
@@ -277,16 +256,8 @@ impl Plugin for WasmPlugin {
         uri: &str,
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        let uri = uri.to_string();
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports.resources(accessor)?.call_read(accessor, uri, context).await
-                })
-            }),
-        )
-        .await
+        let (uri, call_id) = (uri.to_string(), context.call_id.clone());
+        call!(self, Some(call_id), resources.call_read(uri, context))
     }
 
     async fn list_prompts(
@@ -294,15 +265,8 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports.prompts(accessor)?.call_list_prompts(accessor, cursor, context).await
-                })
-            }),
-        )
-        .await
+        let call_id = context.call_id.clone();
+        call!(self, Some(call_id), prompts.call_list_prompts(cursor, context))
     }
 
     async fn get_prompt(
@@ -311,26 +275,16 @@ impl Plugin for WasmPlugin {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
-        let name = name.to_string();
-        self.ask(
-            None,
-            job(move |accessor, exports| {
-                Box::pin(async move {
-                    exports.prompts(accessor)?.call_get(accessor, name, arguments, context).await
-                })
-            }),
-        )
-        .await
+        let (name, call_id) = (name.to_string(), context.call_id.clone());
+        call!(self, Some(call_id), prompts.call_get(name, arguments, context))
     }
 
     async fn shutdown(&self) {
-        if let Some(live) = self.shared.as_ref().and_then(Shared::take) {
-            // Whether it says good-bye or traps, it ends here.
+        if let Some(live) = self.shared.as_ref().and_then(|shared| shared.close()) {
             let goodbye = job(|accessor, exports| {
                 Box::pin(async move { exports.lifecycle(accessor)?.call_shutdown(accessor).await })
             });
-            let _: Result<(), Failure> = live.run(None, goodbye).await;
-            live.close().await;
+            live.end(goodbye).await;
         }
     }
 }

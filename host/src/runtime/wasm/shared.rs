@@ -7,15 +7,15 @@
 //! instance, which is what sharing one means; other plugins have other stores.
 
 use arc_swap::ArcSwapOption;
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{Mutex, Notify, SetOnce, mpsc, oneshot};
+use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::Accessor;
 
 use super::instance::{Instantiated, failure};
@@ -29,8 +29,20 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Shared {
     live: ArcSwapOption<Live>,
-    starting: Mutex<()>,
+    starting: Mutex<Starting>,
 }
+
+#[derive(Default)]
+enum Starting {
+    #[default]
+    No,
+    /// Callers wait for it together. It goes on when they give up.
+    Now(Start),
+    /// The plugin was unloaded: no instance is started any more.
+    Never,
+}
+
+type Start = futures::future::Shared<BoxFuture<'static, Result<Arc<Live>, Failure>>>;
 
 /// A live instance, as its callers see it.
 pub(super) struct Live {
@@ -42,6 +54,8 @@ pub(super) struct Live {
 struct Fate {
     /// Why the instance has ended.
     ended: SetOnce<Failure>,
+    /// Why it is going to: callers wait no longer.
+    ending: SetOnce<Failure>,
     /// Takes no more calls.
     retired: AtomicBool,
     /// Callers that still wait.
@@ -57,56 +71,124 @@ type Work = Box<
 >;
 
 impl Shared {
-    /// The instance, or a new one where there is none that takes calls.
-    pub(super) async fn get_or_start<F, I>(&self, instantiate: F) -> Result<Arc<Live>, Failure>
+    /// A place at the instance, or at one that `start` makes where there is none that takes calls.
+    pub(super) async fn place<F>(
+        self: &Arc<Self>,
+        start: impl FnOnce() -> F,
+    ) -> Result<Place, Failure>
     where
-        F: FnOnce() -> I,
-        I: Future<Output = Result<Instantiated, Failure>>,
+        F: Future<Output = Result<Arc<Live>, Failure>> + Send + 'static,
     {
-        if let Some(live) = self.current() {
-            return Ok(live);
+        if let Some(place) = self.current() {
+            return Ok(place);
         }
-        let _starting = self.starting.lock().await;
-        if let Some(live) = self.current() {
-            return Ok(live);
-        }
-        let live = Live::start(instantiate().await?);
-        self.live.store(Some(live.clone()));
-        Ok(live)
+        let live = match self.begin(start)? {
+            Ok(place) => return Ok(place),
+            Err(started) => started.await?,
+        };
+        Place::at(live.clone()).ok_or_else(|| live.fate.reason())
     }
 
-    /// Empties the place.
-    pub(super) fn take(&self) -> Option<Arc<Live>> {
+    /// A place, where there is one by now, or the start that callers wait for.
+    fn begin<F>(
+        self: &Arc<Self>,
+        start: impl FnOnce() -> F,
+    ) -> Result<Result<Place, Start>, Failure>
+    where
+        F: Future<Output = Result<Arc<Live>, Failure>> + Send + 'static,
+    {
+        let mut starting = self.starting();
+        match &*starting {
+            Starting::Never => return Err(unloaded()),
+            Starting::Now(started) => return Ok(Err(started.clone())),
+            Starting::No => {}
+        }
+        if let Some(place) = self.current() {
+            return Ok(Ok(place));
+        }
+        let (shared, start) = (self.clone(), start());
+        let started = async move {
+            let result = start.await;
+            let mut starting = shared.starting();
+            if matches!(*starting, Starting::Never) {
+                return Err(unloaded());
+            }
+            *starting = Starting::No;
+            if let Ok(live) = &result {
+                shared.live.store(Some(live.clone()));
+            }
+            result
+        };
+        let started = started.boxed().shared();
+        tokio::spawn(started.clone());
+        *starting = Starting::Now(started.clone());
+        Ok(Err(started))
+    }
+
+    /// Empties the place, for good.
+    pub(super) fn close(&self) -> Option<Arc<Live>> {
+        *self.starting() = Starting::Never;
         self.live.swap(None)
     }
 
-    fn current(&self) -> Option<Arc<Live>> {
-        self.live.load_full().filter(|live| live.fate.takes_calls())
+    fn starting(&self) -> MutexGuard<'_, Starting> {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current(&self) -> Option<Place> {
+        self.live.load_full().and_then(Place::at)
+    }
+}
+
+fn unloaded() -> Failure {
+    Failure::Lost("it was unloaded".into())
+}
+
+/// A caller's place at an instance, which does not end while somebody has one and waits.
+pub(super) struct Place {
+    live: Arc<Live>,
+}
+
+impl Place {
+    /// Takes a place, where the instance takes calls. The order matters: who has arrived is seen
+    /// by whoever retires the instance, or sees that it is retired.
+    pub(super) fn at(live: Arc<Live>) -> Option<Self> {
+        live.fate.waiting.fetch_add(1, Ordering::SeqCst);
+        let place = Self { live };
+        let Live { work, fate } = &*place.live;
+        let takes_calls = !fate.retired.load(Ordering::SeqCst) && !work.is_closed();
+        takes_calls.then_some(place)
+    }
+}
+
+impl Place {
+    /// The first place at an instance.
+    pub(super) fn new(live: Arc<Live>) -> Result<Self, Failure> {
+        Self::at(live).ok_or_else(|| Failure::Host("a new instance ended at once".into()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let fate = &self.live.fate;
+        let left = fate.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
+        if left == 0 && fate.retired.load(Ordering::SeqCst) {
+            fate.kill.notify_one();
+        }
     }
 }
 
 impl Fate {
-    fn takes_calls(&self) -> bool {
-        !self.retired.load(Ordering::Acquire) && !self.ended.initialized()
-    }
-
     /// Lets those finish who still wait, and nobody else begin.
     fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
-        if self.waiting.load(Ordering::Acquire) == 0 {
+        self.retired.store(true, Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) == 0 {
             self.kill.notify_one();
         }
     }
 
-    fn arrive(&self) {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn leave(&self) {
-        let left = self.waiting.fetch_sub(1, Ordering::AcqRel) - 1;
-        if left == 0 && self.retired.load(Ordering::Acquire) {
-            self.kill.notify_one();
-        }
+    fn reason(&self) -> Failure {
+        self.ended.get().cloned().unwrap_or_else(unloaded)
     }
 }
 
@@ -116,6 +198,7 @@ impl Live {
         let (work, inbox) = mpsc::unbounded_channel();
         let fate = Arc::new(Fate {
             ended: SetOnce::new(),
+            ending: SetOnce::new(),
             retired: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             kill: Notify::new(),
@@ -124,28 +207,14 @@ impl Live {
         Arc::new(Self { work, fate })
     }
 
-    /// Runs a job and waits for its answer.
-    pub(super) async fn run<R, J>(
-        self: &Arc<Self>,
-        call_id: Option<&str>,
-        job: J,
-    ) -> Result<R, Failure>
-    where
-        R: Send + 'static,
-        J: Job<R> + 'static,
-    {
-        self.submit(call_id, job).wait().await
-    }
-
-    /// Hands over a job. Dropping what is returned gives it up.
-    pub(super) fn submit<R, J>(self: &Arc<Self>, call_id: Option<&str>, job: J) -> Pending<R>
+    /// Hands over a job; its answer, or the end of the instance, closes what is returned. The token
+    /// lives as long as the job does.
+    fn send<R, J>(&self, token: Arc<()>, job: J) -> oneshot::Receiver<R>
     where
         R: Send + 'static,
         J: Job<R> + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let token = Arc::new(());
-        let running = Arc::downgrade(&token);
         let work: Work = Box::new(move |accessor, exports| {
             Box::pin(async move {
                 let _token = token;
@@ -159,23 +228,19 @@ impl Live {
                 Ok(())
             })
         });
-        self.fate.arrive();
         // Work that is sent to an instance that has ended is dropped, which closes the reply: the
         // caller then learns why.
         let _ = self.work.send(work);
-        Pending {
-            answer,
-            seat: Seat {
-                live: self.clone(),
-                call_id: call_id.map(Into::into),
-                running,
-                given_up: true,
-            },
-        }
+        answer
     }
 
-    /// Drops the store and waits until it is gone.
-    pub(super) async fn close(&self) {
+    /// Runs a job that no caller waits for as the last one, and drops the store. Calls in flight
+    /// are given up before.
+    pub(super) async fn end<J: Job<()> + 'static>(&self, last: J) {
+        self.fate.retired.store(true, Ordering::SeqCst);
+        let _ = self.fate.ending.set(unloaded());
+        // Whether it says good-bye or traps, it ends here.
+        let _ = self.send(Arc::new(()), last).await;
         self.fate.kill.notify_one();
         self.fate.ended.wait().await;
     }
@@ -187,27 +252,57 @@ impl Drop for Live {
     }
 }
 
-/// A job that was handed over.
+/// A job that was handed over. Dropping it gives the job up.
 pub(super) struct Pending<R> {
     answer: oneshot::Receiver<R>,
     seat: Seat,
 }
 
-/// A caller's place at an instance. Leaving it early gives the call up.
+/// The place of a caller whose job runs. Leaving it early gives the call up.
 struct Seat {
-    live: Arc<Live>,
+    place: Place,
     call_id: Option<Box<str>>,
     /// Alive as long as the job is.
     running: Weak<()>,
     given_up: bool,
 }
 
+impl Place {
+    /// Runs a job and waits for its answer. `call_id` is the call that the guest is asked to cancel
+    /// when the caller gives up.
+    pub(super) async fn run<R, J>(self, call_id: Option<&str>, job: J) -> Result<R, Failure>
+    where
+        R: Send + 'static,
+        J: Job<R> + 'static,
+    {
+        self.submit(call_id, job).wait().await
+    }
+
+    /// Hands over a job.
+    pub(super) fn submit<R, J>(self, call_id: Option<&str>, job: J) -> Pending<R>
+    where
+        R: Send + 'static,
+        J: Job<R> + 'static,
+    {
+        let token = Arc::new(());
+        let running = Arc::downgrade(&token);
+        let answer = self.live.send(token, job);
+        let call_id = call_id.map(Into::into);
+        Pending { answer, seat: Seat { place: self, call_id, running, given_up: true } }
+    }
+}
+
 impl<R> Pending<R> {
     /// Waits for the answer.
     pub(super) async fn wait(mut self) -> Result<R, Failure> {
-        let result = match (&mut self.answer).await {
-            Ok(value) => Ok(value),
-            Err(_) => Err(self.seat.live.fate.ended.wait().await.clone()),
+        let fate = &self.seat.place.live.fate;
+        let result = tokio::select! {
+            biased;
+            answer = &mut self.answer => match answer {
+                Ok(value) => Ok(value),
+                Err(_) => Err(fate.ended.wait().await.clone()),
+            },
+            failure = fate.ending.wait() => Err(failure.clone()),
         };
         self.seat.given_up = false;
         result
@@ -216,15 +311,14 @@ impl<R> Pending<R> {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.live.fate.leave();
         if !self.given_up || self.running.strong_count() == 0 {
             return;
         }
+        let (live, running) = (self.place.live.clone(), self.running.clone());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            self.live.fate.retire();
+            live.fate.retire();
             return;
         };
-        let (live, running) = (self.live.clone(), self.running.clone());
         let cancel = self.call_id.take().map(|call_id| live.cancel(call_id));
         runtime.spawn(async move {
             tokio::time::sleep(GRACE).await;
@@ -238,20 +332,17 @@ impl Drop for Seat {
 
 impl Live {
     /// Asks the guest to end a call.
-    fn cancel(self: &Arc<Self>, call_id: Box<str>) -> oneshot::Receiver<()> {
-        let (done, ended) = oneshot::channel();
+    fn cancel(&self, call_id: Box<str>) -> oneshot::Receiver<()> {
         let ask = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
             let cancelled: BoxFuture<'_, wasmtime::Result<()>> = Box::pin(async move {
-                if let Ok(tools) = exports.tools(accessor) {
-                    tools.call_cancel(accessor, call_id.into()).await?;
+                match exports.tools(accessor) {
+                    Ok(tools) => tools.call_cancel(accessor, call_id.into()).await,
+                    Err(_) => Ok(()),
                 }
-                let _ = done.send(());
-                Ok(())
             });
             cancelled
         });
-        let _ = self.work.send(Box::new(ask));
-        ended
+        self.send(Arc::new(()), ask)
     }
 }
 
@@ -259,17 +350,18 @@ impl Live {
 /// guest runs by itself, and says in the end why it ended.
 async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate: Arc<Fate>) {
     let fate = Ending(fate);
+    let clock = instance.store.data().clock();
     let Instantiated { store, exports } = &mut instance;
     let result = {
         let serving = store.run_concurrent(async |accessor| serve(accessor, exports, inbox).await);
         tokio::select! {
-            result = serving => Some(result.flatten()),
+            result = clock.count(serving) => Some(result.flatten()),
             () = fate.0.kill.notified() => None,
         }
     };
     let reason = match result {
         Some(Err(error)) => failure(&error, instance.store.data()),
-        Some(Ok(())) => Failure::Lost("it was unloaded".into()),
+        Some(Ok(())) => unloaded(),
         None => Failure::Lost("it was discarded".into()),
     };
     if !matches!(reason, Failure::Lost(_)) {
@@ -309,7 +401,7 @@ async fn serve(
             }
         }
     });
-    // This is polled when the guest has come to rest: it has had its turn.
+    // This is polled when the guest can do no more for now: what it ran until then is one turn.
     poll_fn(|context| {
         accessor.with(|mut access| access.get().meter.rest());
         turns.as_mut().poll(context)

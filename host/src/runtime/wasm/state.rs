@@ -1,6 +1,10 @@
 //! What one instance has in its store.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use wasmtime::component::ResourceTable;
 use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -17,6 +21,8 @@ pub(crate) struct Setting {
     /// The plugin's identifier.
     pub(crate) id: Arc<str>,
     pub(crate) limits: Limits,
+    /// How long a new instance may take to register.
+    pub(crate) startup: Duration,
     /// The configuration, as the text of a JSON object.
     pub(crate) config: Config,
     /// How much the plugin may still log.
@@ -41,7 +47,7 @@ impl HostState {
     /// A store with every limit set.
     pub(super) fn store(engine: &wasmtime::Engine, setting: &Arc<Setting>) -> Store<Self> {
         let limits = &setting.limits;
-        let console = Console::new(setting.id.clone());
+        let console = Console::new(setting.clone());
         let wasi = WasiCtx::builder()
             .stdout(console.stdout())
             .stderr(console.stderr())
@@ -59,13 +65,24 @@ impl HostState {
             table,
             setting: setting.clone(),
         };
-        let transfer = limits.transfer;
+        let (transfer, handles) = (limits.transfer, limits.handles);
         let mut store = Store::new(engine, state);
+        store.set_max_component_handles(handles);
+        if let Some(table) = store.concurrent_resource_table() {
+            table.set_max_capacity(handles);
+        }
         store.limiter(|state| &mut state.meter);
         store.set_hostcall_fuel(transfer);
         store.epoch_deadline_callback(|mut context| context.data_mut().meter.tick());
         store.set_epoch_deadline(1);
         store
+    }
+}
+
+impl HostState {
+    /// The clock that the instance's turns are counted by.
+    pub(super) fn clock(&self) -> Arc<Clock> {
+        self.meter.clock.clone()
     }
 }
 
@@ -77,73 +94,106 @@ impl WasiView for HostState {
 
 /// Counts what an instance uses, and says no.
 pub(super) struct Meter {
-    memory: usize,
-    table_elements: usize,
+    limits: Used,
+    used: Used,
+    /// What was allowed last, and may still fail for other reasons.
+    growing: Used,
     instances: usize,
-    cpu: std::time::Duration,
-    most_ticks: u64,
-    /// Ticks that came while the guest was running, since [`Meter::rest`].
-    ticks: u64,
+    cpu: Duration,
+    clock: Arc<Clock>,
+    /// The clock when the instance last came to rest.
+    rested: Duration,
     /// The limit that was reached, for the trap that follows from it.
     pub(super) reached: Option<Limit>,
+}
+
+/// What all memories, in bytes, and all tables, in elements, of an instance come to.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    memory: usize,
+    table_elements: usize,
 }
 
 impl Meter {
     fn new(limits: &Limits) -> Self {
         Self {
-            memory: limits.memory,
-            table_elements: limits.table_elements,
+            limits: Used { memory: limits.memory, table_elements: limits.table_elements },
+            used: Used::default(),
+            growing: Used::default(),
             instances: limits.instances,
             cpu: limits.cpu,
-            most_ticks: limits.ticks(),
-            ticks: 0,
+            clock: Arc::default(),
+            rested: Duration::ZERO,
             reached: None,
         }
     }
 
-    /// Begins to count CPU time anew. A shared instance rests whenever its event loop has nothing
-    /// to run.
+    /// Begins to count CPU time anew, for a shared instance that has done all it can do for now.
     pub(super) fn rest(&mut self) {
-        self.ticks = 0;
+        self.rested = self.clock.spent();
+        self.reached = None;
     }
 
     /// The epoch has moved on under a running guest: let others have a turn, or stop it.
     fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
-        self.ticks += 1;
-        if self.ticks > self.most_ticks {
+        if self.clock.spent() - self.rested > self.cpu {
             let limit = Limit::Cpu(self.cpu);
             self.reached = Some(limit);
             return Err(limit.into());
         }
         Ok(UpdateDeadline::Yield(1))
     }
+
+    fn grow(&mut self, by: Used) -> bool {
+        let memory = self.used.memory.saturating_add(by.memory);
+        let table_elements = self.used.table_elements.saturating_add(by.table_elements);
+        if memory > self.limits.memory {
+            self.reached = Some(Limit::Memory(self.limits.memory));
+            return false;
+        }
+        if table_elements > self.limits.table_elements {
+            self.reached = Some(Limit::Table(self.limits.table_elements));
+            return false;
+        }
+        self.used = Used { memory, table_elements };
+        self.growing = by;
+        true
+    }
+
+    fn shrink_back(&mut self) {
+        let Used { memory, table_elements } = std::mem::take(&mut self.growing);
+        self.used.memory -= memory;
+        self.used.table_elements -= table_elements;
+    }
 }
 
 impl ResourceLimiter for Meter {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let allowed = desired <= self.memory;
-        if !allowed {
-            self.reached = Some(Limit::Memory(self.memory));
-        }
-        Ok(allowed)
+        Ok(self.grow(Used { memory: desired.saturating_sub(current), ..Used::default() }))
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.shrink_back();
+        Ok(())
     }
 
     fn table_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let allowed = desired <= self.table_elements;
-        if !allowed {
-            self.reached = Some(Limit::Table(self.table_elements));
-        }
-        Ok(allowed)
+        Ok(self.grow(Used { table_elements: desired.saturating_sub(current), ..Used::default() }))
+    }
+
+    fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.shrink_back();
+        Ok(())
     }
 
     fn instances(&self) -> usize {
@@ -156,5 +206,81 @@ impl ResourceLimiter for Meter {
 
     fn memories(&self) -> usize {
         self.instances
+    }
+}
+
+/// How long an instance has been running: the time that its future was being polled. What it waits
+/// for costs nothing.
+pub(super) struct Clock {
+    start: Instant,
+    /// In nanoseconds: what was spent in turns that are over.
+    spent: AtomicU64,
+    /// In nanoseconds since `start`: when the turn that goes on began, or [`Clock::IDLE`].
+    turn: AtomicU64,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        let (spent, turn) = (AtomicU64::new(0), AtomicU64::new(Self::IDLE));
+        Self { start: Instant::now(), spent, turn }
+    }
+}
+
+impl Clock {
+    const IDLE: u64 = u64::MAX;
+
+    /// Counts the turns of a future.
+    pub(super) async fn count<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let began = self.now();
+            self.turn.store(began, Ordering::Relaxed);
+            let polled = future.as_mut().poll(context);
+            self.turn.store(Self::IDLE, Ordering::Relaxed);
+            self.spent.fetch_add(self.now() - began, Ordering::Relaxed);
+            polled
+        })
+        .await
+    }
+
+    fn spent(&self) -> Duration {
+        let turn = self.turn.load(Ordering::Relaxed);
+        let turn = if turn == Self::IDLE { 0 } else { self.now() - turn };
+        Duration::from_nanos(self.spent.load(Ordering::Relaxed) + turn)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(Self::IDLE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_count_together() {
+        let mut meter =
+            Meter::new(&Limits { memory: 100, table_elements: 10, ..Limits::default() });
+        assert!(meter.memory_growing(0, 60, None).unwrap());
+        assert!(!meter.memory_growing(0, 60, None).unwrap());
+        assert_eq!(meter.reached, Some(Limit::Memory(100)));
+        assert!(meter.memory_growing(60, 100, None).unwrap());
+        meter.memory_grow_failed(Limit::Depth.into()).unwrap();
+        assert!(meter.memory_growing(0, 40, None).unwrap());
+        assert!(!meter.table_growing(0, 11, None).unwrap());
+    }
+
+    #[test]
+    fn waiting_costs_no_time() {
+        let clock = Clock::default();
+        let mut waiting = pin!(clock.count(std::future::pending::<()>()));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        let spent = clock.spent();
+        std::thread::sleep(Duration::from_millis(1));
+        assert_eq!(clock.spent(), spent);
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        assert!(clock.spent() > spent);
     }
 }

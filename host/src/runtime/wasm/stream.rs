@@ -3,7 +3,6 @@
 use futures::channel::mpsc;
 use futures::{Stream, StreamExt};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -13,7 +12,7 @@ use wasmtime::component::{FutureConsumer, Source, StreamConsumer, StreamResult};
 
 use super::HostState;
 use super::job;
-use super::shared::{Live, Pending};
+use super::shared::{Pending, Place};
 use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
@@ -140,15 +139,16 @@ impl From<Completion> for CompletionStream {
 
 /// Asks an instance for an answer, and connects its stream to a reader.
 pub(super) async fn open(
-    live: Arc<Live>,
+    place: Place,
     request: CompletionRequest,
     context: CallContext,
 ) -> Result<CompletionStream, Failure> {
     let (pieces, deltas) = mpsc::channel(BUFFER);
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
-    let call = live.submit(
-        None,
+    let call_id = context.call_id.clone();
+    let call = place.submit(
+        Some(&call_id),
         job(move |accessor, exports| {
             Box::pin(async move {
                 let answer =
