@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
-use tenon_host::{BuildError, CallError, Failure};
+use tenon_host::{BuildError, CallError, Failure, chain};
 
 /// The exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
@@ -85,18 +85,4 @@ fn code_of(failure: &Failure) -> u8 {
         Failure::Trapped(_) | Failure::Limit(_) | Failure::Deadline(_) | Failure::Lost(_) => 4,
         Failure::Host(_) => 5,
     }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(&format!(": {cause_text}"));
-        }
-        source = cause.source();
-    }
-    text
 }

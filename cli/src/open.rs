@@ -1,6 +1,7 @@
-//! From the command line to a platform.
+//! From the command line to a platform, and back.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use tenon_host::discover::{Candidate, Discovery, discover};
 use tenon_host::name::ToolName;
 use tenon_host::{Config, Platform, PluginKind, PluginState, Surroundings};
@@ -14,6 +15,10 @@ pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Ve
     if let Some(path) = &common.config {
         return Ok(vec![Config::read(path)?]);
     }
+    if !common.project.is_dir() {
+        let problem = format!("--project {} is not a folder", common.project.display());
+        return Err(Error::Input(problem));
+    }
     let project = common.project.join("tenon.toml");
     let user = surroundings.configuration.as_ref().map(|folder| folder.join("config.toml"));
     let there: Vec<PathBuf> =
@@ -22,56 +27,56 @@ pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Ve
 }
 
 /// What the configuration names. Nothing of it is loaded.
-pub(crate) fn found(common: &Common) -> Result<(Discovery, Surroundings), Error> {
-    let surroundings = Surroundings::of_process();
-    let configs = configs(common, &surroundings)?;
-    Ok((discover(&configs, &surroundings), surroundings))
+pub(crate) struct Found {
+    pub(crate) discovery: Discovery,
+    surroundings: Surroundings,
 }
 
-/// A platform with the plugins that are wanted. The others are not started.
-pub(crate) async fn platform(
-    common: &Common,
-    wanted: impl Fn(&Candidate) -> bool,
-) -> Result<Platform, Error> {
-    let (mut discovery, surroundings) = found(common)?;
+pub(crate) fn found(common: &Common) -> Result<Found, Error> {
+    let surroundings = Surroundings::of_process();
+    let configs = configs(common, &surroundings)?;
+    let discovery = discover(&configs, &surroundings);
     for diagnostic in &discovery.diagnostics {
         tracing::warn!("{diagnostic}");
     }
-    discovery.candidates.retain(wanted);
-    let platform =
-        Platform::builder().surroundings(surroundings).discovery(discovery).build().await?;
-    Ok(platform)
+    Ok(Found { discovery, surroundings })
 }
 
-/// A platform with the plugin of an id, or, where there is none of it, with all.
-pub(crate) async fn platform_with(common: &Common, id: &str) -> Result<Platform, Error> {
-    let (discovery, _) = found(common)?;
-    let known = discovery.candidates.iter().any(|candidate| candidate.id() == id);
-    let platform = platform(common, |candidate| !known || candidate.id() == id).await?;
-    require(&platform, known.then_some(id))?;
-    Ok(platform)
-}
+impl Found {
+    /// A platform with the plugins that are wanted. The others are not started.
+    pub(crate) async fn platform(
+        mut self,
+        wanted: impl Fn(&Candidate) -> bool,
+    ) -> Result<Platform, Error> {
+        self.discovery.candidates.retain(wanted);
+        let builder = Platform::builder().surroundings(self.surroundings);
+        Ok(builder.discovery(self.discovery).build().await?)
+    }
 
-/// A platform with the plugins that may have a tool of this name, and with those that may have
-/// hooks for its call.
-pub(crate) async fn platform_for_tool(common: &Common, name: &str) -> Result<Platform, Error> {
-    let (discovery, _) = found(common)?;
-    let owner = |candidate: &Candidate| {
-        let prefix = ToolName::new(candidate.id(), "");
-        name.starts_with(prefix.as_str())
-    };
-    let id = discovery
-        .candidates
-        .iter()
-        .filter(|c| owner(c))
-        .map(|c| c.id().to_string())
-        .max_by_key(String::len);
-    let wanted = |candidate: &Candidate| {
-        id.as_ref().is_none_or(|id| candidate.id() == id) || candidate.kind() != PluginKind::Mcp
-    };
-    let platform = platform(common, wanted).await?;
-    require(&platform, id.as_deref())?;
-    Ok(platform)
+    /// A platform with the plugin of an id, or, where there is none of it, with all.
+    pub(crate) async fn platform_with(self, id: &str) -> Result<Platform, Error> {
+        let known = self.discovery.candidates.iter().any(|candidate| candidate.id() == id);
+        let platform = self.platform(|candidate| !known || candidate.id() == id).await?;
+        require(&platform, known.then_some(id))?;
+        Ok(platform)
+    }
+
+    /// A platform with the plugins that may have a tool of this name, and with those that may have
+    /// hooks for its call.
+    pub(crate) async fn platform_for_tool(self, name: &str) -> Result<Platform, Error> {
+        let owner = |candidate: &&Candidate| {
+            let prefix = ToolName::new(candidate.id(), "");
+            name.starts_with(prefix.as_str())
+        };
+        let owners = self.discovery.candidates.iter().filter(owner);
+        let id = owners.map(|c| c.id().to_string()).max_by_key(String::len);
+        let wanted = |candidate: &Candidate| {
+            id.as_ref().is_none_or(|id| candidate.id() == id) || candidate.kind() != PluginKind::Mcp
+        };
+        let platform = self.platform(wanted).await?;
+        require(&platform, id.as_deref())?;
+        Ok(platform)
+    }
 }
 
 /// Says why a plugin that something is asked of is not there.
@@ -86,4 +91,14 @@ fn require(platform: &Platform, id: Option<&str>) -> Result<(), Error> {
         }),
         _ => Ok(()),
     }
+}
+
+/// Ends a platform. What came of the command is said first: ending may take its time.
+pub(crate) async fn end(
+    platform: Platform,
+    result: Result<ExitCode, Error>,
+) -> Result<ExitCode, Error> {
+    let code = result.unwrap_or_else(|error| error.report());
+    platform.shutdown().await;
+    Ok(code)
 }

@@ -6,11 +6,11 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::files::{self, CONFIGURATION};
 use crate::limits::Limits;
 use crate::runtime::wasm::Mode;
 
@@ -154,8 +154,8 @@ impl Config {
     /// line, and what is wrong.
     pub fn read(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let path = path.into();
-        let text =
-            fs::read_to_string(&path).map_err(|error| ConfigError::Read(path.clone(), error))?;
+        let text = files::read_text(&path, CONFIGURATION)
+            .map_err(|error| ConfigError::Read(path.clone(), error))?;
         Self::parse(&text, path)
     }
 
@@ -177,7 +177,8 @@ impl Config {
 
     /// The folder in which relative paths begin.
     pub(crate) fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new(""))
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
     }
 }
 

@@ -54,7 +54,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// An error with all of its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -16,8 +16,9 @@ use crate::capability::config::Config;
 use crate::capability::log::Allowance;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, ImportError};
-use crate::child::{Spec, base_environment};
+use crate::child::{Spec, Starts, base_environment};
 use crate::discover::{PluginKind, Server, Source};
+use crate::files::{self, read_text};
 use crate::limits::Limits;
 use crate::runtime::wasm::{
     CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting, WasmPlugin,
@@ -28,6 +29,12 @@ use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
+
+/// The largest component, in bytes.
+pub const COMPONENT: u64 = 256 << 20;
+
+/// The largest script, in bytes.
+const SCRIPT: u64 = 4 << 20;
 
 /// The longest line of an MCP server that is passed on, in bytes.
 const LINE_CAP: usize = 16 << 20;
@@ -103,7 +110,7 @@ pub enum LoadError {
         problem: String,
     },
     /// It is no plugin, or one for another host.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     Export {
         /// The file.
         path: PathBuf,
@@ -111,7 +118,7 @@ pub enum LoadError {
         source: ExportError,
     },
     /// It needs what it does not get.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     Import {
         /// The file.
         path: PathBuf,
@@ -192,7 +199,7 @@ impl Loader {
         allocation: Allocation,
         surroundings: &Surroundings,
     ) -> Result<Self, EngineError> {
-        Self::new(allocation, surroundings, News::channel().0)
+        Self::new(allocation, surroundings, News::new())
     }
 
     /// How instances get their memory.
@@ -230,7 +237,7 @@ impl Loader {
         let plugin: Arc<dyn Plugin> = match candidate.source {
             Source::Wasm { path, mode } => self.component(&path, mode, setting(None))?,
             Source::Rhai { path } => {
-                let text = std::fs::read_to_string(&path)
+                let text = read_text(&path, SCRIPT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let (limits, threads) = (limits.clone(), self.threads.clone());
                 Arc::new(RhaiPlugin::compile(id.clone(), &path, text, limits, threads)?)
@@ -249,7 +256,8 @@ impl Loader {
         mode: Mode,
         setting: Setting,
     ) -> Result<Arc<dyn Plugin>, LoadError> {
-        let wasm = std::fs::read(path).map_err(|error| LoadError::Read(path.into(), error))?;
+        let wasm =
+            files::read(path, COMPONENT).map_err(|error| LoadError::Read(path.into(), error))?;
         let component = self.wasm.compile(&wasm).map_err(|error: CompileError| {
             LoadError::NotComponent { path: path.into(), problem: error.to_string() }
         })?;
@@ -293,6 +301,7 @@ impl Loader {
             folder: server.folder,
             line_cap: LINE_CAP,
             grace: SHUTDOWN_GRACE,
+            starts: Starts::default(),
         }
     }
 }

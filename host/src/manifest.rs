@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::config::{LimitsTable, parse};
+use crate::files::{self, CONFIGURATION};
 use crate::runtime::wasm::Mode;
 
 /// The name of the file.
@@ -90,7 +90,7 @@ pub(crate) enum ManifestError {
 impl Manifest {
     pub(crate) fn read(folder: &Path) -> Result<(Self, PathBuf), ManifestError> {
         let path = folder.join(FILE_NAME);
-        let text = fs::read_to_string(&path).map_err(ManifestError::Read)?;
+        let text = files::read_text(&path, CONFIGURATION).map_err(ManifestError::Read)?;
         let manifest = Self::parse(&text)?;
         Ok((manifest, path))
     }

@@ -4,15 +4,17 @@ use arc_swap::ArcSwap;
 use futures::FutureExt;
 use serde::Serialize;
 use serde_json::Value;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{Mutex, broadcast, mpsc};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
 
 use crate::admit::{Approvals, admit};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{HookPoint, ToolResult};
-use crate::capability::notify::{Item, News};
+use crate::capability::notify::News;
 use crate::config::Config;
 use crate::diagnostic::{Diagnostic, chain};
 use crate::discover::{Candidate, Discovery, PluginKind, discover};
@@ -34,12 +36,28 @@ pub struct Platform {
 
 struct Inner {
     registry: ArcSwap<Registry>,
-    /// Held by whoever makes a new registry.
-    registering: Mutex<()>,
     reports: Vec<PluginReport>,
     diagnostics: Vec<Diagnostic>,
     allocation: Allocation,
-    events: broadcast::Sender<Event>,
+    news: News,
+    /// The task that registers plugins again which say that they have changed: the only one that
+    /// makes a new registry while the platform is there.
+    attending: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Inner {
+    /// Ends the task that makes new registries; it ends where it waits.
+    fn stop_attending(&self) -> Option<JoinHandle<()>> {
+        let attending = self.attending.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        attending.abort();
+        Some(attending)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop_attending();
+    }
 }
 
 /// How a plugin fared.
@@ -109,8 +127,8 @@ const GOODBYE: Duration = Duration::from_secs(15);
 /// How long a plugin's changes are gathered before it registers again.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// The events that wait for a slow reader.
-const EVENTS: usize = 1024;
+/// How long the next registration of plugins that have changed is put off after one.
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Builder {
     /// Adds a configuration. Of two plugins with one id, the one of the first configuration is
@@ -153,8 +171,8 @@ impl Builder {
     pub async fn build(self) -> Result<Platform, BuildError> {
         let Self { configs, discovery, surroundings, allocation, builtins, approvals } = self;
         let discovery = discovery.unwrap_or_else(|| discover(&configs, &surroundings));
-        let (news, inbox) = News::channel();
-        let loader = Arc::new(Loader::new(allocation, &surroundings, news)?);
+        let news = News::new();
+        let loader = Arc::new(Loader::new(allocation, &surroundings, news.clone())?);
 
         let limits = configs.first().map_or_else(Limits::default, |config| config.limits.clone());
         let builtins = builtins.into_iter().map(|(id, plugin)| {
@@ -179,18 +197,18 @@ impl Builder {
                 Err(report) => reports.push(report),
             }
         }
-        let (events, _) = broadcast::channel(EVENTS);
         let platform = Platform {
             inner: Arc::new(Inner {
                 registry: ArcSwap::from_pointee(Registry::new(plugins)),
-                registering: Mutex::default(),
                 reports,
                 diagnostics: discovery.diagnostics,
                 allocation: loader.allocation(),
-                events,
+                news: news.clone(),
+                attending: Mutex::default(),
             }),
         };
-        tokio::spawn(attend(Arc::downgrade(&platform.inner), inbox));
+        let attending = tokio::spawn(attend(Arc::downgrade(&platform.inner), news));
+        *platform.inner.attending.lock().unwrap_or_else(PoisonError::into_inner) = Some(attending);
         Ok(platform)
     }
 }
@@ -255,53 +273,46 @@ fn report(registered: &Registered) -> PluginReport {
     }
 }
 
-/// Acts on the news of plugins, for as long as the platform is there.
-async fn attend(platform: std::sync::Weak<Inner>, mut inbox: mpsc::Receiver<Item>) {
-    while let Some(item) = inbox.recv().await {
+/// Registers plugins again that say they have changed, for as long as the platform is there.
+async fn attend(platform: Weak<Inner>, news: News) {
+    loop {
+        news.changed().await;
+        // Several changes in a row are one.
+        tokio::time::sleep(SETTLE).await;
+        let changed = news.take_changed();
         let Some(inner) = platform.upgrade() else { return };
-        match item {
-            Item::Progress { plugin, call_id, progress, total, message } => {
-                let _ = inner.events.send(Event::Progress {
-                    plugin,
-                    call_id,
-                    progress,
-                    total,
-                    message,
-                });
-            }
-            Item::Changed(plugin) => {
-                tokio::spawn(async move { inner.register_again(plugin).await });
-            }
-        }
+        inner.register_again(&changed).await;
+        drop(inner);
+        // A plugin that never stops changing must not keep the host busy.
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
 impl Inner {
-    /// Asks a plugin again what it contributes. Several changes in a row are one.
-    async fn register_again(&self, plugin: Arc<str>) {
-        let Ok(_registering) = tokio::time::timeout(GOODBYE, self.registering.lock()).await else {
-            return;
-        };
-        tokio::time::sleep(SETTLE).await;
+    /// Asks plugins again what they contribute.
+    async fn register_again(&self, changed: &BTreeSet<Arc<str>>) {
         let registry = self.registry.load_full();
-        let Some(former) = registry.plugin(&plugin) else { return };
-        let event = match register_again(former).await {
-            Ok(registered) => {
-                let registered = Arc::new(registered);
-                let replace = |other: &Arc<Registered>| match Arc::ptr_eq(other, former) {
-                    true => registered.clone(),
-                    false => other.clone(),
-                };
-                let plugins = registry.plugins().iter().map(replace).collect();
-                self.registry.store(Arc::new(Registry::new(plugins)));
-                Event::Registered { plugin }
+        let asked = registry.plugins().iter().map(async |former| {
+            let id = former.loaded().id();
+            if !changed.contains(id) {
+                return (former.clone(), None);
             }
-            Err(failure) => {
-                tracing::warn!(plugin = &*plugin, "the plugin did not register again: {failure}");
-                Event::NotRegistered { plugin, problem: failure.to_string() }
+            let plugin = id.clone();
+            match register_again(former).await {
+                Ok(registered) => (Arc::new(registered), Some(Event::Registered { plugin })),
+                Err(failure) => {
+                    tracing::warn!(plugin = &**id, "the plugin did not register again: {failure}");
+                    let problem = failure.to_string();
+                    (former.clone(), Some(Event::NotRegistered { plugin, problem }))
+                }
             }
-        };
-        let _ = self.events.send(event);
+        });
+        let asked = futures::future::join_all(asked).await;
+        let (plugins, events): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+        self.registry.store(Arc::new(Registry::new(plugins)));
+        for event in events.into_iter().flatten() {
+            let _ = self.news.events().send(event);
+        }
     }
 }
 
@@ -341,7 +352,7 @@ impl Platform {
 
     /// What happens from now on.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.inner.events.subscribe()
+        self.inner.news.events().subscribe()
     }
 
     /// Calls a tool.
@@ -425,6 +436,9 @@ impl Platform {
 
     /// Ends all plugins, each of which may say good-bye first. Calls in flight are given up.
     pub async fn shutdown(self) {
+        if let Some(attending) = self.inner.stop_attending() {
+            let _ = attending.await;
+        }
         let registry = self.inner.registry.swap(Arc::new(Registry::default()));
         let goodbyes = registry.plugins().iter().map(|plugin| plugin.loaded().plugin().shutdown());
         if tokio::time::timeout(GOODBYE, futures::future::join_all(goodbyes)).await.is_err() {

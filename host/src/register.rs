@@ -4,16 +4,20 @@
 //! others stay. A registry does not change; when a plugin does, there is a new one.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
+use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
+use crate::capability::log::cut;
 use crate::diagnostic::Diagnostic;
 use crate::invoke::within;
 use crate::load::Loaded;
 use crate::name::ToolName;
 use crate::runtime::Failure;
+use crate::schema::compile;
 
 /// A plugin together with what it contributes.
 pub struct Registered {
@@ -22,6 +26,8 @@ pub struct Registered {
     tools: Vec<Tool>,
     hooks: Vec<HookPoint>,
     providers: Vec<ProviderDefinition>,
+    /// What its providers serve, once they were asked.
+    models: OnceCell<Vec<ModelInfo>>,
     evals: Vec<Eval>,
     resources: bool,
     prompts: bool,
@@ -70,6 +76,10 @@ impl Registered {
         &self.providers
     }
 
+    pub(crate) fn models(&self) -> &OnceCell<Vec<ModelInfo>> {
+        &self.models
+    }
+
     /// Its strategies.
     pub fn evals(&self) -> &[Eval] {
         &self.evals
@@ -107,6 +117,9 @@ async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
     within(loaded.startup(), loaded.plugin().register()).await
 }
 
+/// The most tools of one plugin; and the most strategies, hook points and providers.
+const MOST: usize = 2_000;
+
 /// Checks each definition that a plugin gave.
 fn check(loaded: Loaded, registration: Registration) -> Registered {
     let Registration { identity, tools, hooks, providers, evals, resources, prompts } =
@@ -114,38 +127,60 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
     let id = loaded.id().clone();
     let mut diagnostics = Vec::new();
     let mut drop = |what: &str, name: &str, problem: String| {
+        let name = cut(name, 128);
         let problem = format!("the {what} \"{name}\" is left out: {problem}");
         diagnostics.push(Diagnostic::of(&id, problem));
     };
 
     let mut checked: Vec<Tool> = Vec::new();
+    let mut names = HashSet::new();
     for definition in tools {
+        if checked.len() == MOST {
+            drop("tool", &definition.name, format!("a plugin has at most {MOST}"));
+            break;
+        }
         let name = ToolName::new(&id, &definition.name);
-        let twice = checked.iter().any(|tool| tool.definition.name == definition.name);
         match check_tool(&definition) {
-            _ if twice => drop("tool", &definition.name, "there is another of this name".into()),
-            Ok(arguments) => checked.push(Tool { name, definition, arguments }),
+            _ if names.contains(&definition.name) => {
+                drop("tool", &definition.name, "there is another of this name".into());
+            }
+            Ok(arguments) => {
+                names.insert(definition.name.clone());
+                checked.push(Tool { name, definition, arguments });
+            }
             Err(problem) => drop("tool", &definition.name, problem),
         }
     }
     let mut strategies: Vec<Eval> = Vec::new();
-    for definition in evals {
-        let twice = strategies.iter().any(|eval| eval.definition.name == definition.name);
-        let options = definition.options_schema.as_deref().map(validator).transpose();
+    let mut names = HashSet::new();
+    for definition in evals.into_iter().take(MOST) {
+        let twice = !names.insert(definition.name.clone());
+        let options = definition.options_schema.as_deref().map(compile).transpose();
         match options {
             _ if twice => {
                 drop("strategy", &definition.name, "there is another of this name".into())
             }
-            Ok(options) => strategies.push(Eval { definition, options }),
+            Ok(options) => {
+                let options = options.map(|(_, validator)| validator);
+                strategies.push(Eval { definition, options });
+            }
             Err(problem) => {
                 drop("strategy", &definition.name, format!("its options schema: {problem}"));
             }
         }
     }
     let mut points: Vec<HookPoint> = Vec::new();
-    for point in hooks {
+    for point in hooks.into_iter().take(MOST) {
         if !points.contains(&point) {
             points.push(point);
+        }
+    }
+    let mut names = HashSet::new();
+    let mut distinct: Vec<ProviderDefinition> = Vec::new();
+    for definition in providers.into_iter().take(MOST) {
+        match names.insert(definition.name.clone()) {
+            true => distinct.push(definition),
+            false => drop("provider", &definition.name, "there is another of this name".into()),
         }
     }
     Registered {
@@ -153,7 +188,8 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
         identity,
         tools: checked,
         hooks: points,
-        providers,
+        providers: distinct,
+        models: OnceCell::new(),
         evals: strategies,
         resources,
         prompts,
@@ -176,20 +212,14 @@ fn check_tool(definition: &ToolDefinition) -> Result<jsonschema::Validator, Stri
         }
     }
     if let Some(schema) = &definition.output_schema {
-        validator(schema).map_err(|problem| format!("its output schema: {problem}"))?;
+        compile(schema).map_err(|problem| format!("its output schema: {problem}"))?;
     }
-    let schema: Value = serde_json::from_str(&definition.input_schema)
-        .map_err(|error| format!("its input schema is not JSON: {error}"))?;
-    if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err("its input schema is not of `\"type\": \"object\"`".into());
+    let (schema, arguments) = compile(&definition.input_schema)
+        .map_err(|problem| format!("its input schema: {problem}"))?;
+    match schema.get("type").and_then(Value::as_str) {
+        Some("object") => Ok(arguments),
+        _ => Err("its input schema is not of `\"type\": \"object\"`".into()),
     }
-    validator(&definition.input_schema).map_err(|problem| format!("its input schema: {problem}"))
-}
-
-/// Compiles a schema. References to anything outside of it are errors: nothing is fetched.
-fn validator(schema: &str) -> Result<jsonschema::Validator, String> {
-    let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
-    jsonschema::validator_for(&schema).map_err(|error| error.to_string())
 }
 
 /// All that the plugins of a host contribute.

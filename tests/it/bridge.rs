@@ -6,7 +6,8 @@ use tenon_host::{PluginState, capability};
 
 use crate::guests;
 use crate::support::{
-    DEMO_SERVER, Project, RUDE_SERVER, call, eventually, failure, platform, processes_with, text,
+    DEMO_SERVER, Project, RUDE_SERVER, call, call_within, eventually, failure, platform,
+    processes_with, text,
 };
 
 fn rude(habits: &[&str]) -> String {
@@ -79,6 +80,31 @@ async fn a_server_that_keeps_dying_is_not_started_for_ever() {
         last = failure(&platform, "s__crash", json!({ "code": 1 })).await.to_string();
     }
     assert!(last.contains("was started 5 times"), "{last}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_being_started_survives_the_caller_who_gives_up() {
+    let project = Project::new("");
+    let (gate, starts) = (project.path("gate"), project.path("starts"));
+    project.write(
+        "tenon.toml",
+        format!("plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"gated\", {gate:?}] }}]"),
+    );
+    let platform = project.platform().await;
+    let starts = || std::fs::read(&starts).unwrap().len();
+    let echo = json!({ "text": "x" });
+    assert_eq!(text(&platform, "s__echo", echo.clone()).await, "x");
+    // It has ended after the call, so that one of the next starts it again.
+    while starts() < 2 {
+        let timeout = Duration::from_millis(50);
+        assert!(call_within(&platform, "s__echo", echo.clone(), timeout).await.is_err());
+    }
+    let timeout = Duration::from_millis(1500);
+    assert!(call_within(&platform, "s__echo", echo.clone(), timeout).await.is_err());
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(text(&platform, "s__echo", echo).await, "x");
+    assert_eq!(starts(), 2);
+    platform.clone().shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -179,6 +179,38 @@ fn evaluations_and_completions_are_printed_as_json() {
 }
 
 #[test]
+fn what_is_no_file_or_folder_is_wrong_input() {
+    let project = Project::new("plugins.wasm = [\"/dev/zero\"]\nplugins.scripts = [\"pipe.rhai\"]");
+    let made = std::process::Command::new("mkfifo").arg(project.path("pipe.rhai")).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let doctor = project.tenon(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    assert_eq!(stdout(&doctor).matches("it is not a regular file").count(), 2);
+    let output = project.tenon(&["--project", "nowhere", "tools"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--project nowhere is not a folder"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_bare_name_of_a_configuration_means_this_folder() {
+    let project = Project::new("");
+    project.write(
+        "other.toml",
+        format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"),
+    );
+    let output = project.tenon(&["--config", "other.toml", "call", "s__echo", "{\"text\": \"x\"}"]);
+    assert_eq!(stdout(&output), "x\n", "{}", stderr(&output));
+}
+
+#[test]
+fn doctor_finds_what_never_became_a_plugin() {
+    let project = Project::new("plugins.wasm = [\"${NOT_SET}/a.wasm\"]");
+    let output = project.tenon(&["doctor"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("NOT_SET"), "{}", stdout(&output));
+}
+
+#[test]
 fn inspect_reads_a_component_without_running_it() {
     let project = Project::new("");
     let mut inspected = parsed(&project.tenon(&["--json", "inspect", guests::REDACT]));

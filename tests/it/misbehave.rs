@@ -112,5 +112,5 @@ async fn a_plugin_that_fails_to_register_is_left_out_and_says_why() {
     check("error", "I would rather not").await;
     check("trap", "I cannot register").await;
     check("spin", "CPU limit").await;
-    check("nonsense", "\"echo\" is left out: its input schema is not JSON").await;
+    check("nonsense", "\"echo\" is left out: its input schema: it is not JSON").await;
 }

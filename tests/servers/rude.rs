@@ -7,12 +7,16 @@
 //! * `stubborn`: ignores the end of its input and SIGTERM
 //! * `pages`: lists its tools a page at a time, some of them broken
 //! * `batch`: answers in batches of one
+//! * `gated`: ends after each call; started again, it waits for the file that its next argument
+//!   names, and counts its starts in `starts` beside it
 //! * `child`: leaves a child of its own running, which holds the pipes open
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{BufRead, Write, stdin, stdout};
+use std::path::PathBuf;
 use std::process::{Command, Stdio, exit};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +29,7 @@ fn main() {
             exit(7);
         }
         "stubborn" => ignore_sigterm(),
+        "gated" => wait_at_the_gate(),
         "child" => {
             #[expect(clippy::zombie_processes, reason = "being left alone is its part")]
             Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("sleep is there");
@@ -52,11 +57,24 @@ fn main() {
         }
         println!("{response}");
         stdout().flush().expect("standard output is open");
+        if habit == "gated" && message["method"] == "tools/call" {
+            return;
+        }
     }
     if habit == "stubborn" {
         loop {
             thread::sleep(Duration::from_secs(1));
         }
+    }
+}
+
+fn wait_at_the_gate() {
+    let gate = PathBuf::from(std::env::args().nth(2).expect("it is told which file to wait for"));
+    let counter = gate.with_file_name("starts");
+    let starts = fs::read(&counter).map_or(0, |starts| starts.len()) + 1;
+    fs::write(&counter, vec![b'x'; starts]).expect("it can be counted");
+    while starts > 1 && !gate.exists() {
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

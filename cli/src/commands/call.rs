@@ -11,8 +11,8 @@ use crate::{Common, open, output};
 /// Call a tool
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  tenon call text-tools__count '{\"text\": \"one two\"}'
-  tenon call text-tools__count @arguments.json --timeout 2s
+  tenon call text_tools__count '{\"text\": \"one two\"}'
+  tenon call text_tools__count @arguments.json --timeout 2s
   echo '{}' | tenon --json call server__status -")]
 pub(crate) struct Args {
     /// The tool, as `tenon tools` lists it
@@ -28,15 +28,18 @@ pub(crate) struct Args {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { name, arguments, timeout } = args;
     let arguments = output::read_json("arguments", &arguments)?;
-    let platform = open::platform_for_tool(common, &name).await?;
+    let platform = open::found(common)?.platform_for_tool(&name).await?;
     let caller = Caller { timeout, ..Caller::default() };
     let result = platform.call(Call { name, arguments, caller }).await;
-    platform.shutdown().await;
-    let result = result?;
+    let shown = result.map_err(Error::from).and_then(|result| show(common, &result));
+    open::end(platform, shown).await
+}
+
+fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&wire::tool_result(&result))?;
+        output::json(&wire::tool_result(result))?;
     } else {
-        print(&result)?;
+        print(result)?;
     }
     Ok(if result.is_error { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
@@ -45,23 +48,23 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 fn print(result: &ToolResult) -> Result<(), Error> {
     for block in &result.content {
         match &block.body {
-            Content::Text(text) => output::line(text)?,
+            Content::Text(text) => output::text(text)?,
             Content::Image(media) => {
-                output::line(format!("[image: {}, {} bytes]", media.mime_type, media.data.len()))?;
+                output::text(&format!("[image: {}, {} bytes]", media.mime_type, media.data.len()))?;
             }
             Content::Audio(media) => {
-                output::line(format!("[audio: {}, {} bytes]", media.mime_type, media.data.len()))?;
+                output::text(&format!("[audio: {}, {} bytes]", media.mime_type, media.data.len()))?;
             }
             Content::ResourceLink(link) => {
-                output::line(format!("[resource: {}, {}]", link.name, link.uri))?;
+                output::text(&format!("[resource: {}, {}]", link.name, link.uri))?;
             }
             Content::Resource(contents) => match &contents.body {
-                ResourceBody::Text(text) => output::line(text)?,
+                ResourceBody::Text(text) => output::text(text)?,
                 ResourceBody::Blob(bytes) => {
-                    output::line(format!("[resource: {}, {} bytes]", contents.uri, bytes.len()))?;
+                    output::text(&format!("[resource: {}, {} bytes]", contents.uri, bytes.len()))?;
                 }
             },
-            Content::Other(json) => output::line(json)?,
+            Content::Other(json) => output::text(json)?,
         }
     }
     Ok(())

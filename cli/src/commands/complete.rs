@@ -16,7 +16,7 @@ use crate::{Common, open, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon complete echo --prompt 'Hello there'
-  tenon complete echo-provider/echo --prompt 'Hello there' --stream")]
+  tenon complete echo_provider/echo --prompt 'Hello there' --stream")]
 pub(crate) struct Args {
     /// The model, by its id or as PLUGIN/ID
     model: String,
@@ -33,13 +33,13 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     // An MCP server has no models.
-    let platform = open::platform(common, |candidate| candidate.kind() != PluginKind::Mcp).await?;
+    let found = open::found(common)?;
+    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
     let result = match args.stream {
         true => stream(common, &platform, request(args)).await,
         false => complete(common, &platform, request(args)).await,
     };
-    platform.shutdown().await;
-    result.map(|()| ExitCode::SUCCESS)
+    open::end(platform, result.map(|()| ExitCode::SUCCESS)).await
 }
 
 fn request(args: Args) -> CompletionRequest {

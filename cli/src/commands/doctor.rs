@@ -1,8 +1,8 @@
 //! `tenon doctor`
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::{PluginKind, PluginReport, PluginState};
+use tenon_host::{Platform, PluginKind, PluginReport, PluginState};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -12,45 +12,48 @@ use crate::{Common, open, output};
 pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let platform = open::platform(common, |_| true).await?;
+    let platform = open::found(common)?.platform(|_| true).await?;
+    let shown = show(common, &platform);
+    open::end(platform, shown).await
+}
+
+fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     let reports = platform.plugins();
     let diagnostics = platform.diagnostics();
-    let sick = reports.iter().any(|report| report.state != PluginState::Ready);
+    let ready = reports.iter().filter(|report| report.state == PluginState::Ready).count();
     if common.json {
-        let rows: Vec<_> = reports
-            .iter()
-            .map(|report| {
-                json!({
-                    "plugin": report.plugin,
-                    "kind": report.kind,
-                    "state": report.state,
-                    "tools": report.tools,
-                    "hooks": report.hooks,
-                    "detail": report.detail,
-                })
-            })
-            .collect();
+        let rows: Vec<_> = reports.iter().map(row).collect();
         output::json(&rows)?;
     } else {
         for report in reports {
             output::line(line(report))?;
-            for text in [report.detail.as_deref(), report.remedy.as_deref()].into_iter().flatten() {
-                for text in text.lines() {
+            for text in [&report.detail, &report.remedy].into_iter().flatten() {
+                for text in output::visible(text).lines() {
                     output::line(format!("  {text}"))?;
                 }
             }
         }
         for diagnostic in &diagnostics {
-            output::line(format!("note: {diagnostic}"))?;
+            output::line(format!("note: {}", output::visible(&diagnostic.to_string())))?;
             if let Some(remedy) = &diagnostic.remedy {
                 output::line(format!("  {remedy}"))?;
             }
         }
-        let ready = reports.iter().filter(|report| report.state == PluginState::Ready).count();
         output::line(format!("{ready} of {} plugins are ready", reports.len()))?;
     }
-    platform.shutdown().await;
-    Ok(if sick { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    let well = ready == reports.len() && diagnostics.is_empty();
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn row(report: &PluginReport) -> Value {
+    json!({
+        "plugin": report.plugin,
+        "kind": report.kind,
+        "state": report.state,
+        "tools": report.tools,
+        "hooks": report.hooks,
+        "detail": report.detail,
+    })
 }
 
 /// One line for one plugin: `MCP: github (ok, 12 tools)`.

@@ -28,17 +28,20 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let subject = output::read_json("subject", &args.subject)?;
     let options = output::read_json("options", &args.options)?;
     let plugin = args.strategy.split('/').next().unwrap_or_default();
-    let platform = open::platform_with(common, plugin).await?;
+    let platform = open::found(common)?.platform_with(plugin).await?;
     let evaluation = platform.evaluate(&args.strategy, subject, options, &Caller::default()).await;
-    platform.shutdown().await;
-    let evaluation = evaluation?;
+    let shown = evaluation.map_err(Error::from).and_then(|evaluation| show(common, &evaluation));
+    open::end(platform, shown).await
+}
+
+fn show(common: &Common, evaluation: &Evaluation) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&form(&evaluation))?;
+        output::json(&form(evaluation))?;
     } else {
         output::line(format!("{} ({:.2})", verdict(evaluation.verdict), evaluation.score))?;
         for finding in &evaluation.findings {
             let verdict = verdict(finding.verdict);
-            output::line(format!("  {verdict}: {}: {}", finding.criterion, finding.reason))?;
+            output::text(&format!("  {verdict}: {}: {}", finding.criterion, finding.reason))?;
         }
     }
     Ok(ExitCode::SUCCESS)

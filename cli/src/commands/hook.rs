@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::process::ExitCode;
-use tenon_host::invoke::HookOutcome;
+use tenon_host::invoke::{HookOutcome, HookReport};
 use tenon_host::types::HookPoint;
 use tenon_host::{Caller, PluginKind};
 
@@ -25,10 +25,14 @@ pub(crate) struct Args {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let context = output::read_json("context", &args.context)?;
     // An MCP server has no hooks.
-    let platform = open::platform(common, |candidate| candidate.kind() != PluginKind::Mcp).await?;
+    let found = open::found(common)?;
+    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
     let report = platform.fire(&args.point, context, &Caller::default()).await;
-    platform.shutdown().await;
-    let report = report?;
+    let shown = report.map_err(Error::from).and_then(|report| show(common, report));
+    open::end(platform, shown).await
+}
+
+fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
     if common.json {
         let mut form = match &report.outcome {
             HookOutcome::Continue => json!({ "outcome": "continue" }),
@@ -46,7 +50,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     match &report.outcome {
         HookOutcome::Continue => output::json(&report.context)?,
         HookOutcome::Veto { plugin, reason } => {
-            output::line(format!("vetoed by {plugin}: {reason}"))?
+            output::text(&format!("vetoed by {plugin}: {reason}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tenon_host::capability::{Capability, Lent};
+use tenon_host::files;
+use tenon_host::load::COMPONENT;
 use wit_component::DecodedWasm;
 use wit_parser::{Resolve, WorldItem, WorldKey};
 
@@ -52,7 +54,7 @@ const WORLDS: [(&str, &str); 5] = [
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let path = &args.file;
-    let bytes = std::fs::read(path).map_err(|error| Error::Read(path.clone(), error))?;
+    let bytes = files::read(path, COMPONENT).map_err(|error| Error::Read(path.clone(), error))?;
     let no = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
     let inspection = inspect(&bytes).map_err(no)?;
     if common.json {

@@ -24,8 +24,9 @@ struct Row {
 }
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let (discovery, _) = open::found(common)?;
-    let rows: Vec<Row> = discovery
+    let found = open::found(common)?;
+    let rows: Vec<Row> = found
+        .discovery
         .candidates
         .into_iter()
         .map(|candidate| {
@@ -41,9 +42,6 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
             }
         })
         .collect();
-    for diagnostic in &discovery.diagnostics {
-        tracing::warn!("{diagnostic}");
-    }
     if common.json {
         output::json(&rows)?;
     } else {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::wire;
+use tenon_host::{Platform, wire};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -13,7 +13,17 @@ use crate::{Common, open, output};
 pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let platform = open::platform(common, |_| true).await?;
+    let platform = open::found(common)?.platform(|_| true).await?;
+    let shown = show(common, &platform);
+    for report in platform.plugins() {
+        if let Some(detail) = &report.detail {
+            tracing::warn!("plugin \"{}\": {detail}", report.plugin);
+        }
+    }
+    open::end(platform, shown).await
+}
+
+fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     let registry = platform.registry();
     if common.json {
         let tools: Vec<Value> = registry
@@ -30,15 +40,10 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
         for (_, tool) in registry.tools() {
             let about = first_sentence(&tool.definition.description);
+            let about = output::visible(&about);
             output::line(format!("{:width$}  {about}", tool.name.as_str()).trim_end())?;
         }
     }
-    for report in platform.plugins() {
-        if let Some(detail) = &report.detail {
-            tracing::warn!("plugin \"{}\": {detail}", report.plugin);
-        }
-    }
-    platform.shutdown().await;
     Ok(ExitCode::SUCCESS)
 }
 

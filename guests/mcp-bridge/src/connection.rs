@@ -28,15 +28,19 @@ struct State {
     /// The operations of the host's calls, for their cancellation and progress.
     calls: BTreeMap<String, OperationId>,
     /// Who waits for the connection that is being made.
-    connecting: Option<Vec<oneshot::Sender<()>>>,
-    /// Why the last connection could not be made.
-    failure: Option<Error>,
+    connecting: Option<Vec<Waiting>>,
     outbox: VecDeque<Vec<u8>>,
     /// Somebody is writing the outbox out.
     writing: bool,
     reading: bool,
     /// The instant that the host was asked to wake us at.
     timer: Option<u64>,
+}
+
+/// Somebody who waits for the connection, on behalf of a call if there is one.
+struct Waiting {
+    call_id: Option<String>,
+    connected: oneshot::Sender<Result<Server, Error>>,
 }
 
 /// What the host tells a bridge.
@@ -71,7 +75,6 @@ impl State {
             waiting: BTreeMap::new(),
             calls: BTreeMap::new(),
             connecting: None,
-            failure: None,
             outbox: VecDeque::new(),
             writing: false,
             reading: false,
@@ -153,55 +156,33 @@ fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
 }
 
 /// The server, connected. A server that was lost is started again; who comes while that is being
-/// done waits for it.
-pub(crate) async fn connected() -> Result<Server, Error> {
-    loop {
-        let wait = with(|state| {
-            if let Some(server) = state.client.server() {
-                return Wait::No(server.clone());
-            }
-            match &mut state.connecting {
-                Some(others) => {
-                    let (done, made) = oneshot::channel();
-                    others.push(done);
-                    Wait::For(made)
-                }
-                None => {
-                    state.connecting = Some(Vec::new());
-                    Wait::Begin
-                }
-            }
-        });
-        match wait {
-            Wait::No(server) => return Ok(server),
-            Wait::For(made) => {
-                let _ = made.await;
-                if let Some(failure) = with(|state| match state.client.server() {
-                    Some(_) => None,
-                    None => state.failure.clone(),
-                }) {
-                    return Err(failure);
-                }
-            }
-            Wait::Begin => {
-                let result = connect().await;
-                with(|state| {
-                    state.failure = result.as_ref().err().cloned();
-                    for other in state.connecting.take().into_iter().flatten() {
-                        let _ = other.send(());
-                    }
-                });
-                return result;
-            }
+/// done waits for it. It goes on when they give up.
+pub(crate) async fn connected(call_id: Option<&str>) -> Result<Server, Error> {
+    let waiting = with(|state| {
+        if let Some(server) = state.client.server() {
+            return Err(server.clone());
         }
+        if state.connecting.is_none() {
+            wit_bindgen::spawn_local(async {
+                let result = connect().await;
+                for waiting in with(|state| state.connecting.take()).into_iter().flatten() {
+                    let _ = waiting.connected.send(result.clone());
+                }
+            });
+        }
+        let (connected, made) = oneshot::channel();
+        let waiting = Waiting { call_id: call_id.map(Into::into), connected };
+        state.connecting.get_or_insert_default().push(waiting);
+        Ok(made)
+    });
+    match waiting {
+        Err(server) => Ok(server),
+        Ok(made) => made.await.unwrap_or_else(|_| Err(Error::Cancelled(CANCELLED.into()))),
     }
 }
 
-enum Wait {
-    No(Server),
-    For(oneshot::Receiver<()>),
-    Begin,
-}
+/// What a call is told that was given up.
+const CANCELLED: &str = "the call was cancelled while the server was being started";
 
 async fn connect() -> Result<Server, Error> {
     stdio_child::start().await?;
@@ -262,6 +243,10 @@ pub(crate) async fn run_call(call_id: &str, request: Request<'_>) -> Ended {
 /// Cancels what serves a call, if it is still going on.
 pub(crate) fn cancel(call_id: &str) {
     let write = with(|state| {
+        if let Some(waiting) = &mut state.connecting {
+            // Dropping it answers.
+            waiting.retain(|waiting| waiting.call_id.as_deref() != Some(call_id));
+        }
         if let Some(operation) = state.calls.get(call_id).copied() {
             state.client.cancel(operation);
             state.act();

@@ -26,7 +26,7 @@ bindings::export!(Bridge with_types_in bindings);
 
 impl plugin::Guest for Bridge {
     async fn register() -> Result<Registration, Error> {
-        let server = connection::connected().await?;
+        let server = connection::connected(None).await?;
         let listed = connection::run(|client, now| client.list_tools(now)).await;
         let Outcome::Items(items) = listed.map_err(convert::error)? else {
             return Err(Error::Failed("the list of tools is no list".into()));
@@ -66,7 +66,7 @@ impl tool_handler::Guest for Bridge {
         arguments: String,
         context: CallContext,
     ) -> Result<ToolResult, Error> {
-        connection::connected().await?;
+        connection::connected(Some(&context.call_id)).await?;
         let params = format!("\"name\":{},\"arguments\":{arguments}", Value::String(name));
         let result = request("tools/call", &params, &context, true).await?;
         convert::tool_result(result.get())
@@ -126,7 +126,7 @@ impl prompts::Guest for Bridge {
 
 /// A request about resources, to a server that has them.
 async fn of_resources(method: &str, params: &str, context: &CallContext) -> Result<Payload, Error> {
-    match connection::connected().await?.capabilities.resources {
+    match connection::connected(Some(&context.call_id)).await?.capabilities.resources {
         true => request(method, params, context, false).await,
         false => Err(Error::NotFound("the server has no resources".into())),
     }
@@ -134,7 +134,7 @@ async fn of_resources(method: &str, params: &str, context: &CallContext) -> Resu
 
 /// A request about prompts, to a server that has them.
 async fn of_prompts(method: &str, params: &str, context: &CallContext) -> Result<Payload, Error> {
-    match connection::connected().await?.capabilities.prompts {
+    match connection::connected(Some(&context.call_id)).await?.capabilities.prompts {
         true => request(method, params, context, false).await,
         false => Err(Error::NotFound("the server has no prompts".into())),
     }

@@ -89,7 +89,7 @@ pub(crate) fn write(
 }
 
 /// The beginning of a text, cut between characters.
-fn cut(text: &str, most: usize) -> &str {
+pub(crate) fn cut(text: &str, most: usize) -> &str {
     match text.len() <= most {
         true => text,
         false => &text[..text.floor_char_boundary(most)],

@@ -1,46 +1,60 @@
 //! `notify`: news from a plugin, for the host to act on after the call.
 
-use std::sync::Arc;
-use tokio::sync::mpsc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, broadcast};
 use wasmtime::component::Linker;
 
 use super::Host;
+use super::log::cut;
 use crate::bindings::notify;
+use crate::event::Event;
 use crate::runtime::wasm::HostState;
 
-/// One piece of news.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Item {
-    /// The plugin's registration has changed.
-    Changed(Arc<str>),
-    /// A call has come so far.
-    Progress {
-        plugin: Arc<str>,
-        call_id: String,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<String>,
-    },
+/// The longest message of progress, and the longest id, in bytes.
+const LENGTH: usize = 1 << 10;
+
+/// The events that wait for a slow reader.
+const EVENTS: usize = 1024;
+
+/// Where the news of all plugins goes. A plugin that says over and over that it has changed says it
+/// once, until the host has acted on it.
+#[derive(Clone)]
+pub(crate) struct News {
+    changed: Arc<Changed>,
+    events: broadcast::Sender<Event>,
 }
 
-/// Where a plugin's news goes. What a plugin sends faster than the host reads is dropped: news of
-/// progress is replaced by the next, and a change is remembered as long as one is waiting.
-#[derive(Clone)]
-pub(crate) struct News(mpsc::Sender<Item>);
-
-/// How much news waits for the host.
-const WAITING: usize = 1024;
+#[derive(Default)]
+struct Changed {
+    plugins: Mutex<BTreeSet<Arc<str>>>,
+    some: Notify,
+}
 
 impl News {
-    pub(crate) fn channel() -> (Self, mpsc::Receiver<Item>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), receiver)
+    pub(crate) fn new() -> Self {
+        Self { changed: Arc::default(), events: broadcast::channel(EVENTS).0 }
     }
 
-    fn send(&self, item: Item) {
-        if self.0.try_send(item).is_err() {
-            tracing::debug!("news from a plugin was dropped");
-        }
+    /// What the host tells those who watch it.
+    pub(crate) fn events(&self) -> &broadcast::Sender<Event> {
+        &self.events
+    }
+
+    /// Waits until a plugin has changed. It may be told so without one.
+    pub(crate) async fn changed(&self) {
+        self.changed.some.notified().await;
+    }
+
+    /// The plugins that have changed since this was last asked.
+    pub(crate) fn take_changed(&self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut *self.changed.plugins.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note_change(&self, plugin: &Arc<str>) {
+        let mut plugins = self.changed.plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        plugins.insert(plugin.clone());
+        self.changed.some.notify_one();
     }
 }
 
@@ -50,7 +64,7 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 
 impl notify::Host for HostState {
     fn changed(&mut self) -> wasmtime::Result<()> {
-        self.setting.news.send(Item::Changed(self.setting.id.clone()));
+        self.setting.news.note_change(&self.setting.id);
         Ok(())
     }
 
@@ -62,7 +76,11 @@ impl notify::Host for HostState {
         message: Option<String>,
     ) -> wasmtime::Result<()> {
         let plugin = self.setting.id.clone();
-        self.setting.news.send(Item::Progress { plugin, call_id, progress, total, message });
+        let call_id = cut(&call_id, LENGTH).to_string();
+        let message = message.map(|message| cut(&message, LENGTH).to_string());
+        let event = Event::Progress { plugin, call_id, progress, total, message };
+        // Where nobody watches there is nobody to tell.
+        let _ = self.setting.news.events.send(event);
         Ok(())
     }
 }

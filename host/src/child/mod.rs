@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
@@ -30,7 +30,7 @@ use crate::bindings::stdio_child::{Event, ExitStatus};
 use crate::bindings::types::{Error, Unavailability};
 
 /// How to run a child. The bridge can neither choose nor see any of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Spec {
     /// Who it belongs to, for the log.
     pub(crate) plugin: Arc<str>,
@@ -43,6 +43,27 @@ pub(crate) struct Spec {
     pub(crate) line_cap: usize,
     /// How long each step of [`Child::stop`] may take.
     pub(crate) grace: Duration,
+    /// What is left of the right to start it, over all instances of the plugin.
+    pub(crate) starts: Starts,
+}
+
+/// When a child was started of late.
+#[derive(Debug, Default)]
+pub(crate) struct Starts(std::sync::Mutex<VecDeque<Instant>>);
+
+impl Starts {
+    /// Takes one start, unless there were too many of late.
+    fn take(&self, now: Instant) -> bool {
+        let mut starts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while starts.front().is_some_and(|start| now - *start > START_WINDOW) {
+            starts.pop_front();
+        }
+        let allowed = starts.len() < STARTS;
+        if allowed {
+            starts.push_back(now);
+        }
+        allowed
+    }
 }
 
 /// The most starts of one child in [`START_WINDOW`].
@@ -91,7 +112,6 @@ pub(crate) struct ChildSlot {
     child: Option<Arc<Child>>,
     /// What the child before this one, or this one, wrote to its standard error.
     stderr: Arc<Tail>,
-    starts: VecDeque<Instant>,
     began: Instant,
     timer: Option<Instant>,
     /// Wakes whoever waits for events when there is something else to wait for.
@@ -104,7 +124,6 @@ impl ChildSlot {
             stderr: Arc::new(Tail::new(spec.plugin.clone())),
             spec,
             child: None,
-            starts: VecDeque::new(),
             began: Instant::now(),
             timer: None,
             changed: Arc::default(),
@@ -113,14 +132,9 @@ impl ChildSlot {
 
     /// Starts the child, unless it was started too often of late.
     pub(crate) fn start(&mut self) -> Result<(), StartError> {
-        let now = Instant::now();
-        while self.starts.front().is_some_and(|start| now - *start > START_WINDOW) {
-            self.starts.pop_front();
-        }
-        if self.starts.len() >= STARTS {
+        if !self.spec.starts.take(Instant::now()) {
             return Err(StartError::TooOften);
         }
-        self.starts.push_back(now);
         self.stderr = Arc::new(Tail::new(self.spec.plugin.clone()));
         let program = self.spec.program.display().to_string();
         if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {

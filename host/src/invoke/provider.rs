@@ -1,11 +1,14 @@
 //! Language models.
 
+use futures::stream::{FuturesOrdered, Stream, StreamExt};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{CallError, Caller, within};
 use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::register::{Registered, Registry};
-use crate::runtime::CompletionStream;
+use crate::runtime::{CompletionStream, Failure};
 
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]
@@ -19,25 +22,37 @@ pub struct Model {
 /// Lists the models of all providers. A provider that cannot say is left out, and its reason
 /// logged.
 pub(crate) async fn models(registry: &Registry) -> Vec<Model> {
-    let providers = registry.plugins().iter().filter(|plugin| !plugin.providers().is_empty());
-    let asked = providers.map(|plugin| async move { (plugin, models_of(plugin).await) });
-    let mut models = Vec::new();
-    for (plugin, listed) in futures::future::join_all(asked).await {
-        match listed {
-            Ok(listed) => models.extend(listed),
-            Err(error) => {
-                tracing::warn!(plugin = &**plugin.loaded().id(), "no models: {error}");
-            }
-        }
-    }
-    models
+    ask_all(registry, None).concat().await
 }
 
-async fn models_of(plugin: &Arc<Registered>) -> Result<Vec<Model>, CallError> {
+/// The models of each provider, in load order. All are asked at once.
+fn ask_all(registry: &Registry, timeout: Option<Duration>) -> impl Stream<Item = Vec<Model>> {
+    let providers = registry.plugins().iter().filter(|plugin| !plugin.providers().is_empty());
+    let asked = providers.map(move |plugin| async move {
+        let id = plugin.loaded().id();
+        match models_of(plugin, timeout).await {
+            Ok(models) => {
+                models.iter().map(|info| Model { plugin: id.clone(), info: info.clone() }).collect()
+            }
+            Err(failure) => {
+                tracing::warn!(plugin = &**id, "no models: {failure}");
+                Vec::new()
+            }
+        }
+    });
+    asked.collect::<FuturesOrdered<_>>()
+}
+
+/// The models of a provider, which is asked once for each time that it registers.
+async fn models_of(
+    plugin: &Registered,
+    timeout: Option<Duration>,
+) -> Result<&[ModelInfo], Failure> {
     let loaded = plugin.loaded();
-    let listed = within(loaded.limits().wall, loaded.plugin().models()).await;
-    let listed = listed.map_err(CallError::failed(loaded.id()))?;
-    Ok(listed.into_iter().map(|info| Model { plugin: loaded.id().clone(), info }).collect())
+    let wall = loaded.limits().wall;
+    let timeout = timeout.map_or(wall, |timeout| timeout.min(wall));
+    let models = plugin.models().get_or_try_init(|| within(timeout, loaded.plugin().models()));
+    Ok(models.await?)
 }
 
 /// Answers a request in one piece. The model is named by its id, or `plugin/id`.
@@ -46,7 +61,7 @@ pub(crate) async fn complete(
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<Completion, CallError> {
-    let (plugin, request) = provider(registry, request).await?;
+    let (plugin, request) = provider(registry, request, caller).await?;
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
     let answer = loaded.plugin().complete(request, context);
@@ -60,7 +75,7 @@ pub(crate) async fn stream(
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<CompletionStream, CallError> {
-    let (plugin, request) = provider(registry, request).await?;
+    let (plugin, request) = provider(registry, request, caller).await?;
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
     let answer = loaded.plugin().stream(request, context);
@@ -72,6 +87,7 @@ pub(crate) async fn stream(
 async fn provider(
     registry: &Registry,
     mut request: CompletionRequest,
+    caller: &Caller,
 ) -> Result<(Arc<Registered>, CompletionRequest), CallError> {
     if let Some((plugin, model)) = request.model.split_once('/')
         && let Some(plugin) = registry.plugin(plugin)
@@ -81,13 +97,16 @@ async fn provider(
         request.model = model;
         return Ok((plugin, request));
     }
-    let models = models(registry).await;
-    let found = models.iter().find(|model| model.info.id == request.model);
-    match found.and_then(|model| registry.plugin(&model.plugin)) {
-        Some(plugin) => Ok((plugin.clone(), request)),
-        None => {
-            let names = models.iter().map(|model| model.info.id.as_str());
-            Err(CallError::not_found("model", &request.model, names))
+    let mut names = Vec::new();
+    {
+        let mut asked = pin!(ask_all(registry, caller.timeout));
+        while let Some(models) = asked.next().await {
+            let found = models.iter().find(|model| model.info.id == request.model);
+            if let Some(plugin) = found.and_then(|model| registry.plugin(&model.plugin)) {
+                return Ok((plugin.clone(), request));
+            }
+            names.extend(models.into_iter().map(|model| model.info.id));
         }
     }
+    Err(CallError::not_found("model", &request.model, names.iter().map(String::as_str)))
 }

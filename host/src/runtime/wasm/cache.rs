@@ -165,12 +165,15 @@ fn is_private(_: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
+    /// A component with nothing in it.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
     #[test]
     fn a_damaged_file_is_not_run() {
         let folder = tempfile::tempdir().unwrap();
         let engine = wasmtime::Engine::default();
         let cache = Cache::open(folder.path().join("cache"), &engine).unwrap();
-        let wasm = b"(component)";
+        let wasm = EMPTY;
         cache.put(wasm, &Component::new(&engine, wasm).unwrap());
         assert!(cache.get(&engine, wasm).is_some());
 
@@ -192,8 +195,8 @@ mod tests {
         fs::write(&old, "").unwrap();
         let file = fs::File::options().append(true).open(&old).unwrap();
         file.set_modified(SystemTime::now() - UNUSED * 2).unwrap();
-        cache.put(b"(component)", &Component::new(&engine, "(component)").unwrap());
+        cache.put(EMPTY, &Component::new(&engine, EMPTY).unwrap());
         assert!(!old.exists());
-        assert!(cache.get(&engine, b"(component)").is_some());
+        assert!(cache.get(&engine, EMPTY).is_some());
     }
 }

@@ -1,0 +1,52 @@
+//! Reading files that people and packages name: ordinary ones, of bounded size.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The largest file of configuration, in bytes.
+pub(crate) const CONFIGURATION: u64 = 4 << 20;
+
+/// Reads a file of up to `most` bytes.
+///
+/// # Errors
+///
+/// Where the file cannot be read, is larger, or is no ordinary one: a device or a pipe may have no
+/// end.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // Before it is opened: opening a pipe waits for its writer.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!("it has more than {} MiB", most >> 20))),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads a file of UTF-8 text.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read(path, most)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ordinary_files_within_bounds_are_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "four").unwrap();
+        assert_eq!(read_text(file.path(), 4).unwrap(), "four");
+        assert!(read(file.path(), 3).is_err());
+        assert!(read(file.path().parent().unwrap(), 4).is_err());
+        #[cfg(unix)]
+        assert_eq!(
+            read(Path::new("/dev/zero"), 4).unwrap_err().to_string(),
+            "it is not a regular file"
+        );
+    }
+}
