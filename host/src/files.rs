@@ -15,10 +15,11 @@ pub(crate) const CONFIGURATION: u64 = 4 << 20;
 /// end.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // Before it is opened: opening a pipe waits for its writer.
-    if !std::fs::metadata(path)?.is_file() {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(0) + 1);
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
         true => Err(io::Error::other(format!("it has more than {} MiB", most >> 20))),

@@ -24,6 +24,7 @@ use crate::limits::Limits;
 use crate::load::{Loaded, Loader};
 use crate::register::{Registered, Registry, register, register_again};
 use crate::runtime::{Allocation, CompletionStream, EngineError, Plugin};
+use crate::schema;
 use crate::surroundings::Surroundings;
 
 /// A host for plugins. It is cheap to clone, and all clones are the same one.
@@ -171,6 +172,8 @@ impl Builder {
     pub async fn build(self) -> Result<Platform, BuildError> {
         let Self { configs, discovery, surroundings, allocation, builtins, approvals } = self;
         let discovery = discovery.unwrap_or_else(|| discover(&configs, &surroundings));
+        // While components are loaded.
+        tokio::task::spawn_blocking(schema::prepare);
         let news = News::new();
         let loader = Arc::new(Loader::new(allocation, &surroundings, news.clone())?);
 

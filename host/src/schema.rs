@@ -45,6 +45,12 @@ pub(crate) fn compile(text: &str) -> Result<(Value, Validator), String> {
     Ok((schema, validator))
 }
 
+/// Gets ready what the first schema would wait for: the meta-schema that all are checked against
+/// takes longer to compile than most schemas. It blocks for a few milliseconds.
+pub(crate) fn prepare() {
+    let _ = jsonschema::meta::is_valid(&Value::Bool(true));
+}
+
 /// How many subschemas there are with references followed.
 struct Extent<'a> {
     root: &'a Value,

@@ -50,11 +50,11 @@ impl Cache {
     /// The compiled form of a component, where there is one that is whole.
     pub(super) fn get(&self, engine: &wasmtime::Engine, wasm: &[u8]) -> Option<Component> {
         let path = self.path(wasm);
-        let file = fs::read(&path).ok()?;
-        let loaded = unseal(&file).and_then(|compiled| {
-            // SAFETY: the folder is private to this user, only `put` writes files into it, and the
-            // file is as it was written.
-            unsafe { Component::deserialize(engine, compiled) }
+        let file = fs::File::open(&path).ok()?;
+        let loaded = check_seal(&file).and_then(|()| {
+            // SAFETY: the folder is private to this user, only `put` writes files into it, whole
+            // ones, and this one is as it was written.
+            unsafe { Component::deserialize_file(engine, &path) }
                 .map_err(|error| format!("{error:#}"))
         });
         match loaded {
@@ -102,12 +102,14 @@ impl Cache {
     }
 }
 
-/// What is in a file of the cache, if the file is as it was written. The seal finds damage; it is no
-/// defence against somebody who can write to the folder.
-fn unseal(file: &[u8]) -> Result<&[u8], String> {
-    let (seal, compiled) = file.split_first_chunk::<4>().ok_or("the file is too short")?;
+/// Checks that a file is as it was written: it ends in a checksum of what comes before. That finds
+/// damage; it is no defence against somebody who can write to the folder.
+fn check_seal(file: &fs::File) -> Result<(), String> {
+    // SAFETY: nobody writes to a file of the cache once it has its name, and the folder is private.
+    let content = unsafe { memmap2::Mmap::map(file) }.map_err(|error| error.to_string())?;
+    let (compiled, seal) = content.split_last_chunk::<4>().ok_or("the file is too short")?;
     match crc32fast::hash(compiled) == u32::from_le_bytes(*seal) {
-        true => Ok(compiled),
+        true => Ok(()),
         false => Err("the file is damaged".into()),
     }
 }
@@ -116,8 +118,8 @@ fn unseal(file: &[u8]) -> Result<&[u8], String> {
 fn write_whole(path: &Path, compiled: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     let mut partial = tempfile::NamedTempFile::new_in(folder)?;
-    partial.write_all(&crc32fast::hash(compiled).to_le_bytes())?;
     partial.write_all(compiled)?;
+    partial.write_all(&crc32fast::hash(compiled).to_le_bytes())?;
     partial.as_file().sync_all()?;
     partial.persist(path)?;
     Ok(())
