@@ -56,6 +56,41 @@ pub fn tool_result(result: &ToolResult) -> Value {
     Value::Object(form)
 }
 
+/// Checks what a plugin passes as JSON in a result: that it is JSON, and of the right kind.
+///
+/// # Errors
+///
+/// Names the first member that is not what it should be.
+pub(crate) fn check_tool_result(result: &ToolResult) -> Result<(), WireError> {
+    if let Some(json) = &result.structured {
+        parse(json, "/structuredContent")?;
+    }
+    check_extra(result.extra.as_deref(), "")?;
+    for (i, block) in result.content.iter().enumerate() {
+        let place = format!("/content/{i}");
+        check_extra(block.extra.as_deref(), &place)?;
+        match &block.body {
+            Content::Other(json) => drop(object(parse(json, &place)?, &place)?),
+            Content::Resource(contents) => check_extra(contents.extra.as_deref(), &place)?,
+            Content::Text(_) | Content::Image(_) | Content::Audio(_) | Content::ResourceLink(_) => {
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Further members must be those of an object.
+fn check_extra(extra: Option<&str>, place: &str) -> Result<(), WireError> {
+    match extra {
+        Some(json) => object(parse(json, place)?, place).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn parse(json: &str, place: &str) -> Result<Value, WireError> {
+    serde_json::from_str(json).map_err(|error| problem(place, &format!("not JSON: {error}")))
+}
+
 /// Reads a result back.
 ///
 /// # Errors
@@ -280,5 +315,27 @@ mod tests {
         assert_eq!(error.place, "/content/0/mimeType");
         let error = read_tool_result(json!({"content": 3})).unwrap_err();
         assert_eq!(error.to_string(), "/content: not an array");
+    }
+
+    #[test]
+    fn json_of_plugins_is_checked() {
+        let check = |structured: Option<&str>, extra: Option<&str>, other: &str, expected: &str| {
+            let block = ContentBlock { body: Content::Other(other.into()), extra: None };
+            let result = ToolResult {
+                content: vec![block],
+                structured: structured.map(Into::into),
+                is_error: false,
+                extra: extra.map(Into::into),
+            };
+            let said = check_tool_result(&result).map_or_else(|error| error.place, |()| "".into());
+            assert_eq!(said, expected);
+        };
+        check(Some("[1]"), Some("{}"), "{}", "");
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for bad in ["{", "1e400", "\"\\ud800\"", deep.as_str()] {
+            check(Some(bad), None, "{}", "/structuredContent");
+        }
+        check(None, None, "3", "/content/0");
+        check(None, None, "no", "/content/0");
     }
 }
