@@ -1,10 +1,9 @@
 //! From the command line to a platform, and back.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use tenon_host::discover::{Candidate, Discovery, discover};
+use tenon_host::discover::{Candidate, Discovery, LeftOut, Places, discover};
 use tenon_host::name::ToolName;
-use tenon_host::{Config, Platform, PluginKind, PluginState, Surroundings};
+use tenon_host::{Builder, Config, Platform, PluginKind, PluginState, Surroundings};
 
 use crate::Common;
 use crate::error::Error;
@@ -19,27 +18,39 @@ pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Ve
         let problem = format!("--project {} is not a folder", common.project.display());
         return Err(Error::Input(problem));
     }
+    let mut configs = Vec::new();
     let project = common.project.join("tenon.toml");
+    if project.exists() {
+        configs.push(Config::read(project)?);
+    }
     let user = surroundings.configuration.as_ref().map(|folder| folder.join("config.toml"));
-    let there: Vec<PathBuf> =
-        [Some(project), user].into_iter().flatten().filter(|path| path.exists()).collect();
-    there.into_iter().map(|path| Config::read(path).map_err(Error::from)).collect()
+    if let Some(user) = user.filter(|path| path.exists()) {
+        configs.push(Config::read(user)?.of_user());
+    }
+    Ok(configs)
 }
 
 /// What the configuration names. Nothing of it is loaded.
 pub(crate) struct Found {
     pub(crate) discovery: Discovery,
+    pub(crate) configs: Vec<Config>,
     surroundings: Surroundings,
 }
 
 pub(crate) fn found(common: &Common) -> Result<Found, Error> {
     let surroundings = Surroundings::of_process();
     let configs = configs(common, &surroundings)?;
-    let discovery = discover(&configs, &surroundings);
+    let workspace = common.config.is_none().then(|| common.project.clone());
+    let places = Places { workspace, ..Places::default() };
+    let discovery = discover(&configs, &places, &surroundings);
     for diagnostic in &discovery.diagnostics {
         tracing::warn!("{diagnostic}");
     }
-    Ok(Found { discovery, surroundings })
+    for left_out in &discovery.left_out {
+        let LeftOut { id, reason, named_in, .. } = left_out;
+        tracing::info!("plugin \"{id}\" of {} is left out: {reason}", named_in.display());
+    }
+    Ok(Found { discovery, configs, surroundings })
 }
 
 impl Found {
@@ -50,6 +61,7 @@ impl Found {
     ) -> Result<Platform, Error> {
         self.discovery.candidates.retain(wanted);
         let builder = Platform::builder().surroundings(self.surroundings);
+        let builder = self.configs.into_iter().fold(builder, Builder::config);
         Ok(builder.discovery(self.discovery).build().await?)
     }
 
@@ -65,7 +77,7 @@ impl Found {
     /// hooks for its call.
     pub(crate) async fn platform_for_tool(self, name: &str) -> Result<Platform, Error> {
         let owner = |candidate: &&Candidate| {
-            let prefix = ToolName::new(candidate.id(), "");
+            let prefix = ToolName::new(candidate.namespace(), "");
             name.starts_with(prefix.as_str())
         };
         let owners = self.discovery.candidates.iter().filter(owner);

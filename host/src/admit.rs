@@ -1,14 +1,49 @@
-//! Step two: whether a candidate may be loaded. A pure function.
+//! Step two: whether a candidate may be loaded. A pure function: what it needs to know of the
+//! machine, discovery has looked up.
 //!
-//! What the operator's configuration names is trusted to load. What it *requests* is another
-//! matter: a capability is lent only where somebody approved it.
+//! Three layers, in order: the operator's policy, the safety of the plugin's files, and what the
+//! plugin depends on. Then what the plugin says of itself: the contract it was made for, and the
+//! capabilities it requests. What it *requests* it is not lent for being admitted: a capability is
+//! lent only where somebody approved it.
 
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::bindings::PACKAGE_VERSION;
 use crate::capability::{Capability, Lent};
-use crate::discover::Candidate;
+use crate::config::Config;
+use crate::diagnostic::Diagnostic;
+use crate::discover::{Candidate, Discovery, Facts, LeftOut, Origin, PluginKind};
+use crate::policy::{Objection, Policy};
 
 /// Who approved what. Nobody has approved anything: this host does not ask yet.
 #[derive(Debug, Clone, Default)]
 pub struct Approvals {}
+
+/// What candidates are held against.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    policies: Vec<(PathBuf, Policy)>,
+    reserved: BTreeSet<String>,
+    approvals: Approvals,
+}
+
+impl Rules {
+    /// The policies of these configurations; a plugin must pass all of them.
+    pub fn new(configs: &[Config], approvals: Approvals) -> Self {
+        let policies =
+            configs.iter().map(|config| (config.path.clone(), config.policy.clone())).collect();
+        Self { policies, reserved: BTreeSet::new(), approvals }
+    }
+
+    /// Keeps ids for plugins that are part of the host: no other is admitted under one of them.
+    pub fn reserve(mut self, ids: impl IntoIterator<Item = String>) -> Self {
+        self.reserved.extend(ids);
+        self
+    }
+}
 
 /// A candidate that may be loaded.
 #[derive(Debug)]
@@ -26,6 +61,38 @@ impl Admitted {
 /// Why a candidate is not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// The id belongs to a plugin of the host.
+    #[error("its id is reserved for a plugin that is part of the host")]
+    Reserved,
+    /// A policy speaks against it.
+    #[error("{objection}")]
+    Policy {
+        /// The configuration with the policy.
+        by: PathBuf,
+        /// What it says.
+        objection: Objection,
+    },
+    /// A file lies elsewhere than it seems to.
+    #[error("{} leads out of the folder that plugins are in", .0.display())]
+    Outside(PathBuf),
+    /// Anybody could change what would be loaded.
+    #[error("everybody can write to {}", .0.display())]
+    WorldWritable(PathBuf),
+    /// What it requires is not there.
+    #[error("it requires {}", .0)]
+    Missing(Missing),
+    /// It was made for another version of the contract.
+    #[error("it is made for tenon:plugin@{wanted}, and this host speaks {PACKAGE_VERSION}")]
+    ApiVersion {
+        /// The versions it is made for.
+        wanted: semver::VersionReq,
+    },
+    /// Its manifest has permissions, and a server is not among them.
+    #[error("its [permissions] do not let it have an MCP server")]
+    ServerNotPermitted,
+    /// The tools of a bridge are to have a namespace of their own.
+    #[error("its [permissions] let it register tools and give no `tool_namespace`")]
+    NoNamespace,
     /// It requests something that no host has.
     #[error("it requests the capability `{name}`, which does not exist; there are {}", known())]
     Unknown {
@@ -42,15 +109,61 @@ pub enum Refusal {
     },
 }
 
+/// What a plugin requires and does not find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Variables of the environment, all of them.
+    pub env: Vec<String>,
+    /// Groups of variables, one of each.
+    pub env_any: Vec<Vec<String>>,
+    /// Programs in `PATH`.
+    pub bins: Vec<String>,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables = self.env.iter().map(|name| format!("the variable {name}"));
+        let groups = self.env_any.iter().map(|group| format!("one of {}", group.join(", ")));
+        let programs = self.bins.iter().map(|name| format!("the program `{name}`"));
+        let all: Vec<String> = variables.chain(groups).chain(programs).collect();
+        f.write_str(&all.join(", and "))
+    }
+}
+
 impl Refusal {
     /// What to do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> String {
         match self {
-            Self::Unknown { .. } => "correct the name under [capabilities] in its plugin.toml",
-            Self::NotApproved { .. } => {
-                "this version of Tenon grants no capabilities: remove the line from [capabilities] in \
-                 its plugin.toml if the plugin can do without"
+            Self::Reserved => "give it another id".into(),
+            Self::Policy { by, objection } => {
+                let by = by.display();
+                match objection {
+                    Objection::Denied => format!("take it from `deny` under [policy] in {by}"),
+                    Objection::Disabled => {
+                        format!("its `enabled` under [policy.plugins] in {by} says so")
+                    }
+                    Objection::Profile { .. } => {
+                        format!("add its id to `allow` under [policy] in {by}")
+                    }
+                }
             }
+            Self::Outside(_) => "put the file itself there, or name it in a configuration".into(),
+            Self::WorldWritable(path) => format!("chmod o-w {}", path.display()),
+            Self::Missing(missing) if missing.bins.is_empty() => "set what is missing".into(),
+            Self::Missing(_) => "install or set what is missing".into(),
+            Self::ApiVersion { .. } => "get a version of it that is made for this host".into(),
+            Self::ServerNotPermitted => {
+                "its manifest would need `register_mcp_server = true` under [permissions]".into()
+            }
+            Self::NoNamespace => {
+                "its manifest would need `tool_namespace = \"…\"` under [permissions]".into()
+            }
+            Self::Unknown { .. } => {
+                "correct the name under [capabilities] in its plugin.toml".into()
+            }
+            Self::NotApproved { .. } => "this version of Tenon grants no capabilities: remove the \
+                 line from [capabilities] in its plugin.toml if the plugin can do without"
+                .into(),
         }
     }
 }
@@ -60,18 +173,80 @@ impl Refusal {
 /// # Errors
 ///
 /// The first reason that speaks against it.
-pub fn admit(candidate: Candidate, approvals: &Approvals) -> Result<Admitted, Refusal> {
-    let Approvals {} = approvals;
-    for (name, values) in &candidate.requests {
-        let known = Capability::named(name).is_some_and(is_requestable);
-        if !known {
-            return Err(Refusal::Unknown { name: name.clone() });
-        }
-        if !values.is_empty() {
-            return Err(Refusal::NotApproved { name: name.clone(), values: values.clone() });
-        }
+pub fn admit(candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusal> {
+    match refusal(&candidate, rules) {
+        None => Ok(Admitted { candidate }),
+        Some(refusal) => Err(refusal),
     }
-    Ok(Admitted { candidate })
+}
+
+fn refusal(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
+    policy(candidate, rules)
+        .or_else(|| paths(&candidate.facts))
+        .or_else(|| dependencies(&candidate.facts))
+        .or_else(|| contract(candidate))
+        .or_else(|| capabilities(candidate, &rules.approvals))
+}
+
+fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
+    if rules.reserved.contains(&candidate.id) {
+        return Some(Refusal::Reserved);
+    }
+    let process = (candidate.kind() == PluginKind::Mcp).then_some("process");
+    let requests = candidate.requests.iter().filter(|(_, values)| !values.is_empty());
+    let effects: Vec<&str> =
+        process.into_iter().chain(requests.map(|(name, _)| name.as_str())).collect();
+    let bundled = candidate.origin == Origin::Bundled;
+    rules.policies.iter().find_map(|(by, policy)| {
+        let objection = policy.objection(&candidate.id, &effects, bundled)?;
+        Some(Refusal::Policy { by: by.clone(), objection })
+    })
+}
+
+fn paths(facts: &Facts) -> Option<Refusal> {
+    let outside = facts.outside.first().cloned().map(Refusal::Outside);
+    outside.or_else(|| facts.world_writable.first().cloned().map(Refusal::WorldWritable))
+}
+
+fn dependencies(facts: &Facts) -> Option<Refusal> {
+    let Facts { missing_env, missing_env_any, missing_bins, .. } = facts;
+    if missing_env.is_empty() && missing_env_any.is_empty() && missing_bins.is_empty() {
+        return None;
+    }
+    Some(Refusal::Missing(Missing {
+        env: missing_env.clone(),
+        env_any: missing_env_any.clone(),
+        bins: missing_bins.clone(),
+    }))
+}
+
+fn contract(candidate: &Candidate) -> Option<Refusal> {
+    let ours = semver::Version::parse(PACKAGE_VERSION).ok()?;
+    if let Some(wanted) = candidate.api_version.as_ref().filter(|wanted| !wanted.matches(&ours)) {
+        return Some(Refusal::ApiVersion { wanted: wanted.clone() });
+    }
+    let permissions = candidate.permissions.as_ref()?;
+    if candidate.kind() != PluginKind::Mcp {
+        return None;
+    }
+    match permissions.register_mcp_server {
+        false => Some(Refusal::ServerNotPermitted),
+        true if permissions.register_tools && permissions.tool_namespace.is_none() => {
+            Some(Refusal::NoNamespace)
+        }
+        true => None,
+    }
+}
+
+fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal> {
+    let Approvals {} = approvals;
+    candidate.requests.iter().find_map(|(name, values)| {
+        let name = name.clone();
+        if !Capability::named(&name).is_some_and(is_requestable) {
+            return Some(Refusal::Unknown { name });
+        }
+        (!values.is_empty()).then(|| Refusal::NotApproved { name, values: values.clone() })
+    })
 }
 
 fn is_requestable(capability: &Capability) -> bool {
@@ -84,47 +259,94 @@ fn known() -> String {
     names.map(|capability| capability.name).collect::<Vec<_>>().join(", ")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use crate::discover::discover;
-    use crate::surroundings::Surroundings;
+/// Which plugins are enabled and which are not, and why. It is made without running any, and holds
+/// nothing but words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Snapshot {
+    /// The plugins: those that may be loaded in their order, then the others.
+    pub plugins: Vec<Standing>,
+    /// What could not be read or understood.
+    pub diagnostics: Vec<Diagnostic>,
+}
 
-    fn check(requests: &[(&str, &[&str])], expected: Result<(), &str>) {
-        let config = Config::parse("plugins.wasm = [\"a.wasm\"]", "tenon.toml").unwrap();
-        let mut candidate = discover(&[config], &Surroundings::default()).candidates.remove(0);
-        candidate.requests = { requests.iter() }
-            .map(|(name, values)| {
-                (name.to_string(), values.iter().map(|v| v.to_string()).collect())
-            })
-            .collect();
-        let admitted = admit(candidate, &Approvals::default());
-        assert_eq!(
-            admitted.map(drop).map_err(|refusal| refusal.to_string()),
-            expected.map_err(Into::into)
-        );
+/// How one plugin stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// The plugin's id.
+    pub plugin: String,
+    /// Its kind.
+    pub kind: PluginKind,
+    /// The kind of place that it was found in.
+    pub origin: Origin,
+    /// `enabled`, `refused`, `shadowed`, `nested`, `disabled` or `not-allowed`.
+    pub state: &'static str,
+    /// The version that its manifest gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Where its code is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The configuration file or manifest that names it.
+    pub named_in: PathBuf,
+    /// Why it is not enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Snapshot {
+    /// How everything that was found stands under these rules.
+    pub fn new(discovery: &Discovery, rules: &Rules) -> Self {
+        let candidates = discovery.candidates.iter().map(|candidate| {
+            let refusal = refusal(candidate, rules);
+            Standing {
+                plugin: candidate.id.clone(),
+                kind: candidate.kind(),
+                origin: candidate.origin,
+                state: if refusal.is_some() { "refused" } else { "enabled" },
+                version: candidate.version.as_ref().map(ToString::to_string),
+                source: Some(candidate.source()),
+                named_in: candidate.named_in.clone(),
+                detail: refusal.as_ref().map(ToString::to_string),
+                remedy: refusal.as_ref().map(Refusal::remedy),
+            }
+        });
+        let left_out = discovery.left_out.iter().map(|left_out| {
+            let LeftOut { id, kind, origin, named_in, reason } = left_out;
+            Standing {
+                plugin: id.clone(),
+                kind: *kind,
+                origin: *origin,
+                state: reason.state(),
+                version: None,
+                source: None,
+                named_in: named_in.clone(),
+                detail: Some(reason.to_string()),
+                remedy: None,
+            }
+        });
+        Self {
+            plugins: candidates.chain(left_out).collect(),
+            diagnostics: discovery.diagnostics.clone(),
+        }
     }
+}
 
-    #[test]
-    fn rows() {
-        check(&[], Ok(()));
-        check(&[("network", &[])], Ok(()));
-        check(
-            &[("network", &["https://x/*"])],
-            Err("it requests `network = [\"https://x/*\"]`, which is not granted"),
-        );
-        check(
-            &[("netwrok", &["x"])],
-            Err(
-                "it requests the capability `netwrok`, which does not exist; there are filesystem, \
-                 network, environment, secrets, services, providers, tools",
-            ),
-        );
-        check(
-            &[("stdio-child", &["x"])],
-            Err("it requests the capability `stdio-child`, which does \
-                 not exist; there are filesystem, network, environment, secrets, services, providers, tools"),
-        );
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.plugins.iter().map(|plugin| plugin.plugin.len()).max().unwrap_or(0);
+        for standing in &self.plugins {
+            let Standing { plugin, kind, origin, state, source, detail, .. } = standing;
+            let (kind, origin) = (kind.to_string(), origin.to_string());
+            write!(f, "{plugin:width$}  {kind:<5} {state:<11} {origin:<11}")?;
+            match (detail, source) {
+                (Some(detail), _) => writeln!(f, " {detail}")?,
+                (None, Some(source)) => writeln!(f, " {source}")?,
+                (None, None) => writeln!(f)?,
+            }
+        }
+        Ok(())
     }
 }

@@ -10,12 +10,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::discover::Origin;
 use crate::files::{self, CONFIGURATION};
 use crate::limits::Limits;
+use crate::name::nearest;
+use crate::policy::Policy;
 use crate::runtime::wasm::Mode;
 
 /// One configuration file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
     /// Where it was read from; relative paths in it begin in its folder.
     pub path: PathBuf,
@@ -25,12 +28,47 @@ pub struct Config {
     pub scripts: Vec<FileEntry>,
     /// MCP servers.
     pub mcp: Vec<McpEntry>,
-    /// Folders that hold a `plugin.toml`, or folders with one.
+    /// Folders in which a `plugin.toml` is looked for.
     pub folders: Vec<String>,
+    /// How folders are looked through, and what of them is wanted.
+    pub discovery: DiscoverySettings,
+    /// Which plugins may be loaded.
+    pub policy: Policy,
+    /// Where what it names stands in the order of precedence: [`Origin::Config`], or
+    /// [`Origin::User`] for the user's own.
+    pub origin: Origin,
     /// The settings of plugins, by their ids.
     pub settings: BTreeMap<String, Map<String, Value>>,
     /// The limits of every plugin.
     pub limits: Limits,
+}
+
+/// `[discovery]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiscoverySettings {
+    /// How many folders deep a manifest is looked for.
+    pub max_depth: usize,
+    /// The names of folders that are not looked into.
+    pub ignore_dirs: Vec<String>,
+    /// Whether symbolic links are followed; never out of the folder that is looked through.
+    pub follow_links: bool,
+    /// The ids of plugins that are left out.
+    pub disabled: Vec<String>,
+    /// The ids of the only plugins that are not left out; without any, all.
+    pub allowlist: Vec<String>,
+}
+
+impl Default for DiscoverySettings {
+    fn default() -> Self {
+        Self {
+            max_depth: 4,
+            ignore_dirs: ["node_modules", ".git", "target"].map(Into::into).into(),
+            follow_links: false,
+            disabled: Vec::new(),
+            allowlist: Vec::new(),
+        }
+    }
 }
 
 /// A component or a script.
@@ -108,6 +146,10 @@ struct File {
     settings: BTreeMap<String, Map<String, Value>>,
     #[serde(default)]
     limits: LimitsTable,
+    #[serde(default)]
+    discovery: DiscoverySettings,
+    #[serde(default)]
+    policy: Policy,
 }
 
 #[derive(Default, Deserialize)]
@@ -166,13 +208,19 @@ impl Config {
     /// Where the text says something that it should not.
     pub fn parse(text: &str, path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let path = path.into();
-        let File { plugins, settings, limits } = match parse(text) {
+        let File { plugins, settings, limits, discovery, policy } = match parse(text) {
             Ok(file) => file,
             Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
         };
         let Plugins { wasm, scripts, mcp, folders } = plugins;
         let limits = limits.over(&Limits::default());
-        Ok(Self { path, wasm, scripts, mcp, folders, settings, limits })
+        let origin = Origin::Config;
+        Ok(Self { path, wasm, scripts, mcp, folders, discovery, policy, origin, settings, limits })
+    }
+
+    /// The same as the user's own configuration, which comes after a project's.
+    pub fn of_user(self) -> Self {
+        Self { origin: Origin::User, ..self }
     }
 
     /// The folder in which relative paths begin.
@@ -187,8 +235,18 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, (us
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let line = text[..start.min(text.len())].matches('\n').count() + 1;
-        (line, error.message().to_string())
+        (line, with_nearest(error.message()))
     })
+}
+
+/// Says of an unknown key which one may have been meant.
+fn with_nearest(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten();
+    match unknown.and_then(|unknown| nearest(unknown, quoted)) {
+        Some(meant) => format!("{message}; did you mean `{meant}`?"),
+        None => message.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -230,7 +288,7 @@ mod tests {
     fn errors_name_the_line_and_what_is_known_there() {
         check(
             "\n[plugins]\nwsam = []\n",
-            "tenon.toml:3: unknown field `wsam`, expected one of `wasm`, `scripts`, `mcp`, `folders`",
+            "tenon.toml:3: unknown field `wsam`, expected one of `wasm`, `scripts`, `mcp`, `folders`; did you mean `wasm`?",
         );
         check(
             "[plugins]\nmcp = [{ name = 3 }]",

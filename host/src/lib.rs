@@ -48,6 +48,7 @@ pub mod load;
 mod manifest;
 pub mod name;
 mod platform;
+pub mod policy;
 pub mod register;
 pub mod runtime;
 mod schema;

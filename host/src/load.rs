@@ -20,6 +20,7 @@ use crate::child::{Spec, Starts, base_environment};
 use crate::discover::{PluginKind, Server, Source};
 use crate::files::{self, read_text};
 use crate::limits::Limits;
+use crate::manifest::Permissions;
 use crate::runtime::wasm::{
     CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting, WasmPlugin,
     WasmRuntime, check_exports,
@@ -60,6 +61,7 @@ pub struct Loaded {
     plugin: Arc<dyn Plugin>,
     limits: Limits,
     startup: Duration,
+    permissions: Option<Permissions>,
 }
 
 impl Loaded {
@@ -88,10 +90,22 @@ impl Loaded {
         self.startup
     }
 
+    /// What it may register; all, where nothing is said.
+    pub(crate) fn permissions(&self) -> Option<&Permissions> {
+        self.permissions.as_ref()
+    }
+
+    /// What the names of its tools begin with.
+    pub(crate) fn namespace(&self) -> &str {
+        let namespace = self.permissions.as_ref().and_then(|p| p.tool_namespace.as_deref());
+        namespace.unwrap_or(&self.id)
+    }
+
     /// A plugin that is part of the host.
     pub(crate) fn builtin(id: &str, plugin: Arc<dyn Plugin>, limits: &Limits) -> Self {
         let kind = PluginKind::Builtin;
-        Self { id: id.into(), kind, plugin, limits: limits.clone(), startup: STARTUP }
+        let (id, limits) = (id.into(), limits.clone());
+        Self { id, kind, plugin, limits, startup: STARTUP, permissions: None }
     }
 }
 
@@ -247,7 +261,8 @@ impl Loader {
                 self.bridge(setting(Some(Arc::new(child))))?
             }
         };
-        Ok(Loaded { id, kind, plugin, limits, startup })
+        let permissions = candidate.permissions;
+        Ok(Loaded { id, kind, plugin, limits, startup, permissions })
     }
 
     fn component(

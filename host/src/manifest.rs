@@ -23,6 +23,10 @@ pub(crate) struct Manifest {
     #[serde(default)]
     pub(crate) capabilities: BTreeMap<String, Vec<String>>,
     #[serde(default)]
+    pub(crate) requires: Requires,
+    /// What it may register; all, where nothing is said.
+    pub(crate) permissions: Option<Permissions>,
+    #[serde(default)]
     pub(crate) limits: LimitsTable,
     /// Settings, where the operator says nothing else.
     #[serde(default)]
@@ -36,23 +40,96 @@ pub(crate) struct About {
     pub(crate) id: String,
     pub(crate) version: Option<semver::Version>,
     pub(crate) description: Option<String>,
+    /// The versions of the contract that it is made for, as Cargo would write them: `0.1` is any
+    /// 0.1.x.
+    pub(crate) plugin_api_version: Option<semver::VersionReq>,
+}
+
+/// What must be there for it to work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Requires {
+    /// Variables of the environment, all of them.
+    pub(crate) env: Vec<String>,
+    /// Variables of the environment, one of each group.
+    pub(crate) env_any: Vec<Vec<String>>,
+    /// Programs in `PATH`.
+    pub(crate) bins: Vec<String>,
+}
+
+/// What a plugin may register: what is permitted here, and nothing else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Permissions {
+    pub(crate) register_tools: bool,
+    pub(crate) register_hooks: bool,
+    pub(crate) register_providers: bool,
+    pub(crate) register_evals: bool,
+    pub(crate) register_resources: bool,
+    pub(crate) register_prompts: bool,
+    /// Whether it may have an MCP server.
+    pub(crate) register_mcp_server: bool,
+    /// What the names of its tools begin with, in place of its id.
+    pub(crate) tool_namespace: Option<String>,
 }
 
 /// What runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(try_from = "RuntimeTable")]
 pub(crate) enum Runtime {
     /// A component.
-    Wasm {
-        path: String,
-        #[serde(default)]
-        instance: Mode,
-    },
+    Wasm { path: String, instance: Mode },
     /// A script.
     Rhai { path: String },
     /// An MCP server behind the bridge.
-    McpBridge { subprocess: Subprocess },
+    McpBridge {
+        /// Without it, `.mcp.json` beside the manifest says.
+        subprocess: Option<Subprocess>,
+    },
 }
+
+/// `[runtime]` as it is written. An enum with its tag inside would lose the lines of errors.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuntimeTable {
+    kind: RuntimeKind,
+    path: Option<String>,
+    instance: Option<Mode>,
+    subprocess: Option<Subprocess>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RuntimeKind {
+    Wasm,
+    Rhai,
+    McpBridge,
+}
+
+impl TryFrom<RuntimeTable> for Runtime {
+    type Error = &'static str;
+
+    fn try_from(table: RuntimeTable) -> Result<Self, Self::Error> {
+        let RuntimeTable { kind, path, instance, subprocess } = table;
+        match kind {
+            RuntimeKind::Wasm if subprocess.is_some() => Err("a component has no `subprocess`"),
+            RuntimeKind::Wasm => Ok(Self::Wasm {
+                path: path.ok_or(NO_PATH)?,
+                instance: instance.unwrap_or_default(),
+            }),
+            RuntimeKind::Rhai if instance.is_some() => Err("a script has no `instance`"),
+            RuntimeKind::Rhai if subprocess.is_some() => Err("a script has no `subprocess`"),
+            RuntimeKind::Rhai => Ok(Self::Rhai { path: path.ok_or(NO_PATH)? }),
+            RuntimeKind::McpBridge if instance.is_some() => Err("a bridge has no `instance`"),
+            RuntimeKind::McpBridge if path.is_some() => {
+                Err("a bridge has no `path`; its server is under [runtime.subprocess]")
+            }
+            RuntimeKind::McpBridge => Ok(Self::McpBridge { subprocess }),
+        }
+    }
+}
+
+const NO_PATH: &str = "missing field `path`";
 
 /// How to start an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

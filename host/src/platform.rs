@@ -5,19 +5,21 @@ use futures::FutureExt;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::admit::{Approvals, admit};
+use crate::admit::{Approvals, Rules, admit};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{HookPoint, ToolResult};
 use crate::capability::notify::News;
 use crate::config::Config;
 use crate::diagnostic::{Diagnostic, chain};
-use crate::discover::{Candidate, Discovery, PluginKind, discover};
+use crate::discover::{Candidate, Discovery, LeftOut, Places, PluginKind, Reason, discover};
 use crate::event::Event;
 use crate::invoke::{self, Call, CallError, Caller, HookReport, Model};
 use crate::limits::Limits;
@@ -94,7 +96,7 @@ pub struct PluginReport {
 
 /// Whether a plugin is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum PluginState {
     /// It is registered.
     Ready,
@@ -102,6 +104,46 @@ pub enum PluginState {
     Refused,
     /// It could not be loaded, or did not register.
     Failed,
+    /// Discovery left it out: [`Reason::Nested`].
+    Nested,
+    /// Discovery left it out: [`Reason::Shadowed`].
+    Shadowed,
+    /// Discovery left it out: [`Reason::Disabled`].
+    Disabled,
+    /// Discovery left it out: [`Reason::NotAllowed`].
+    NotAllowed,
+}
+
+impl PluginState {
+    /// Whether something is wrong: the plugin was wanted and is not there.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Refused | Self::Failed)
+    }
+}
+
+impl fmt::Display for PluginState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ready => "ok",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Nested => "nested",
+            Self::Shadowed => "shadowed",
+            Self::Disabled => "disabled",
+            Self::NotAllowed => "not allowed",
+        })
+    }
+}
+
+impl From<&Reason> for PluginState {
+    fn from(reason: &Reason) -> Self {
+        match reason {
+            Reason::Nested { .. } => Self::Nested,
+            Reason::Shadowed { .. } => Self::Shadowed,
+            Reason::Disabled { .. } => Self::Disabled,
+            Reason::NotAllowed { .. } => Self::NotAllowed,
+        }
+    }
 }
 
 /// Why there is no platform. One bad plugin is never a reason.
@@ -115,6 +157,7 @@ pub enum BuildError {
 /// Puts a platform together.
 pub struct Builder {
     configs: Vec<Config>,
+    places: Places,
     discovery: Option<Discovery>,
     surroundings: Surroundings,
     allocation: Allocation,
@@ -139,7 +182,20 @@ impl Builder {
         self
     }
 
-    /// Loads what was discovered before, in place of what the configurations name.
+    /// Looks for plugins in the `.tenon/plugins` of this folder, too.
+    pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.places.workspace = Some(folder.into());
+        self
+    }
+
+    /// Looks in this folder for plugins that come with the host.
+    pub fn bundled(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.places.bundled.push(folder.into());
+        self
+    }
+
+    /// Loads what was discovered before, in place of what would be found. The policies of the
+    /// configurations hold for it all the same.
     pub fn discovery(mut self, discovery: Discovery) -> Self {
         self.discovery = Some(discovery);
         self
@@ -170,8 +226,11 @@ impl Builder {
     ///
     /// Only where the engine itself cannot be set up.
     pub async fn build(self) -> Result<Platform, BuildError> {
-        let Self { configs, discovery, surroundings, allocation, builtins, approvals } = self;
-        let discovery = discovery.unwrap_or_else(|| discover(&configs, &surroundings));
+        let Self { configs, places, discovery, surroundings, allocation, builtins, approvals } =
+            self;
+        let discovery = discovery.unwrap_or_else(|| discover(&configs, &places, &surroundings));
+        let reserved = builtins.iter().map(|(id, _)| id.clone());
+        let rules = Arc::new(Rules::new(&configs, approvals).reserve(reserved));
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
         let news = News::new();
@@ -184,7 +243,7 @@ impl Builder {
         });
         let candidates = discovery.candidates.into_iter().map(|candidate| {
             let (id, kind) = (candidate.id().to_string(), candidate.kind());
-            bring(id, kind, prepare(loader.clone(), candidate, approvals.clone())).right_future()
+            bring(id, kind, prepare(loader.clone(), candidate, rules.clone())).right_future()
         });
         // All start at once; what they bring is put together in order.
         let brought = futures::future::join_all(builtins.chain(candidates)).await;
@@ -200,6 +259,10 @@ impl Builder {
                 Err(report) => reports.push(report),
             }
         }
+        reports.extend(discovery.left_out.iter().map(|left_out| {
+            let LeftOut { id, kind, reason, .. } = left_out;
+            gone(id, *kind, reason.into(), reason.to_string(), None)
+        }));
         let platform = Platform {
             inner: Arc::new(Inner {
                 registry: ArcSwap::from_pointee(Registry::new(plugins)),
@@ -222,8 +285,37 @@ async fn bring(
     kind: PluginKind,
     loaded: impl Future<Output = Result<Loaded, (PluginState, String, Option<String>)>>,
 ) -> Result<Registered, PluginReport> {
-    let gone = |(state, detail, remedy)| PluginReport {
-        plugin: id.clone(),
+    let gone = |(state, detail, remedy)| gone(&id, kind, state, detail, remedy);
+    let loaded = loaded.await.map_err(&gone)?;
+    register(loaded).await.map_err(|failure| gone((PluginState::Failed, failure.to_string(), None)))
+}
+
+/// Admits and loads a candidate.
+async fn prepare(
+    loader: Arc<Loader>,
+    candidate: Candidate,
+    rules: Arc<Rules>,
+) -> Result<Loaded, (PluginState, String, Option<String>)> {
+    let admitted = admit(candidate, &rules)
+        .map_err(|refusal| (PluginState::Refused, refusal.to_string(), Some(refusal.remedy())))?;
+    let failed = |problem: String, remedy| (PluginState::Failed, problem, remedy);
+    // Compiling blocks.
+    tokio::task::spawn_blocking(move || loader.load(admitted))
+        .await
+        .map_err(|error| failed(error.to_string(), None))?
+        .map_err(|error| failed(chain(&error), error.remedy()))
+}
+
+/// The report of a plugin that is not there.
+fn gone(
+    id: &str,
+    kind: PluginKind,
+    state: PluginState,
+    detail: String,
+    remedy: Option<String>,
+) -> PluginReport {
+    PluginReport {
+        plugin: id.to_string(),
         kind,
         state,
         version: None,
@@ -234,26 +326,7 @@ async fn bring(
         providers: 0,
         detail: Some(detail),
         remedy,
-    };
-    let loaded = loaded.await.map_err(&gone)?;
-    register(loaded).await.map_err(|failure| gone((PluginState::Failed, failure.to_string(), None)))
-}
-
-/// Admits and loads a candidate.
-async fn prepare(
-    loader: Arc<Loader>,
-    candidate: Candidate,
-    approvals: Approvals,
-) -> Result<Loaded, (PluginState, String, Option<String>)> {
-    let admitted = admit(candidate, &approvals).map_err(|refusal| {
-        (PluginState::Refused, refusal.to_string(), Some(refusal.remedy().to_string()))
-    })?;
-    let failed = |problem: String, remedy| (PluginState::Failed, problem, remedy);
-    // Compiling blocks.
-    tokio::task::spawn_blocking(move || loader.load(admitted))
-        .await
-        .map_err(|error| failed(error.to_string(), None))?
-        .map_err(|error| failed(chain(&error), error.remedy()))
+    }
 }
 
 fn report(registered: &Registered) -> PluginReport {
@@ -324,6 +397,7 @@ impl Platform {
     pub fn builder() -> Builder {
         Builder {
             configs: Vec::new(),
+            places: Places::default(),
             discovery: None,
             surroundings: Surroundings::of_process(),
             allocation: Allocation::OnDemand,
@@ -337,7 +411,8 @@ impl Platform {
         self.inner.registry.load_full()
     }
 
-    /// How each plugin fared when the platform was built, in load order.
+    /// How each plugin fared when the platform was built, in load order; those that discovery left
+    /// out come last.
     pub fn plugins(&self) -> &[PluginReport] {
         &self.inner.reports
     }

@@ -15,6 +15,7 @@ use crate::capability::log::cut;
 use crate::diagnostic::Diagnostic;
 use crate::invoke::within;
 use crate::load::Loaded;
+use crate::manifest::Permissions;
 use crate::name::ToolName;
 use crate::runtime::Failure;
 use crate::schema::compile;
@@ -122,10 +123,18 @@ const MOST: usize = 2_000;
 
 /// Checks each definition that a plugin gave.
 fn check(loaded: Loaded, registration: Registration) -> Registered {
-    let Registration { identity, tools, hooks, providers, evals, resources, prompts } =
-        registration;
     let id = loaded.id().clone();
     let mut diagnostics = Vec::new();
+    let registration = match loaded.permissions() {
+        Some(permissions) => permitted(registration, permissions, |what| {
+            let problem =
+                format!("its {what} are left out: [permissions] do not let it register any");
+            diagnostics.push(Diagnostic::of(&id, problem));
+        }),
+        None => registration,
+    };
+    let Registration { identity, tools, hooks, providers, evals, resources, prompts } =
+        registration;
     let mut drop = |what: &str, name: &str, problem: String| {
         let name = cut(name, 128);
         let problem = format!("the {what} \"{name}\" is left out: {problem}");
@@ -139,7 +148,7 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
             drop("tool", &definition.name, format!("a plugin has at most {MOST}"));
             break;
         }
-        let name = ToolName::new(&id, &definition.name);
+        let name = ToolName::new(loaded.namespace(), &definition.name);
         match check_tool(&definition) {
             _ if names.contains(&definition.name) => {
                 drop("tool", &definition.name, "there is another of this name".into());
@@ -194,6 +203,40 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
         resources,
         prompts,
         diagnostics,
+    }
+}
+
+/// What a plugin's permissions leave of what it wants to register.
+fn permitted(
+    registration: Registration,
+    permissions: &Permissions,
+    mut refuse: impl FnMut(&str),
+) -> Registration {
+    fn keep<T>(list: Vec<T>, permitted: bool, refuse: impl FnOnce()) -> Vec<T> {
+        if permitted || list.is_empty() {
+            return list;
+        }
+        refuse();
+        Vec::new()
+    }
+    let Registration { identity, tools, hooks, providers, evals, resources, prompts } =
+        registration;
+    let mut flag = |flag: bool, permitted: bool, what: &str| {
+        if flag && !permitted {
+            refuse(what);
+        }
+        flag && permitted
+    };
+    let resources = flag(resources, permissions.register_resources, "resources");
+    let prompts = flag(prompts, permissions.register_prompts, "prompts");
+    Registration {
+        identity,
+        tools: keep(tools, permissions.register_tools, || refuse("tools")),
+        hooks: keep(hooks, permissions.register_hooks, || refuse("hooks")),
+        providers: keep(providers, permissions.register_providers, || refuse("providers")),
+        evals: keep(evals, permissions.register_evals, || refuse("evals")),
+        resources,
+        prompts,
     }
 }
 

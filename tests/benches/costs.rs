@@ -15,9 +15,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tenon_host::admit::{Approvals, admit};
+use tenon_host::admit::{Rules, admit};
 use tenon_host::bindings::tool_handler;
-use tenon_host::discover::discover;
+use tenon_host::discover::{Places, discover};
 use tenon_host::load::Loader;
 use tenon_host::types::{CallContext, HookPoint};
 use tenon_host::{Allocation, Call, Caller, Config, Platform, Surroundings};
@@ -244,8 +244,10 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
         |surroundings: &Surroundings| Loader::detached(Allocation::OnDemand, surroundings).unwrap();
     let load = |loader: &Loader| {
         let candidate =
-            discover(std::slice::from_ref(&config), &Surroundings::default()).candidates.remove(0);
-        black_box(loader.load(admit(candidate, &Approvals::default()).unwrap()).unwrap());
+            discover(std::slice::from_ref(&config), &Places::default(), &Surroundings::default())
+                .candidates
+                .remove(0);
+        black_box(loader.load(admit(candidate, &Rules::default()).unwrap()).unwrap());
     };
 
     let without_cache = loader(&Surroundings::default());

@@ -209,12 +209,13 @@ async fn a_component_that_asks_for_a_child_of_its_own_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_manifest_can_name_a_server_next_to_it() {
     let project = Project::new("plugins.folders = [\"plugins\"]");
-    let program = std::path::Path::new(DEMO_SERVER);
     project.write(
         "plugins/server/plugin.toml",
         "[plugin]\nid = \"server\"\n[runtime]\nkind = \"mcp-bridge\"\n[runtime.subprocess]\nbinary_path = \"./run\"",
     );
-    std::os::unix::fs::symlink(program, project.path("plugins/server/run")).unwrap();
+    project.write("plugins/server/run", format!("#!/bin/sh\nexec {DEMO_SERVER}\n"));
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(project.path("plugins/server/run"), executable).unwrap();
     let platform = project.platform().await;
     assert_eq!(text(&platform, "server__echo", json!({ "text": "x" })).await, "x");
     let result: Value = tenon_host::wire::tool_result(

@@ -180,8 +180,9 @@ fn evaluations_and_completions_are_printed_as_json() {
 
 #[test]
 fn what_is_no_file_or_folder_is_wrong_input() {
-    let project = Project::new("plugins.wasm = [\"/dev/zero\"]\nplugins.scripts = [\"pipe.rhai\"]");
-    let made = std::process::Command::new("mkfifo").arg(project.path("pipe.rhai")).status();
+    let project = Project::new("plugins = { wasm = [\"a.wasm\"], scripts = [\"b.rhai\"] }");
+    let pipes = ["a.wasm", "b.rhai"].map(|name| project.path(name));
+    let made = std::process::Command::new("mkfifo").args(pipes).status();
     assert!(made.is_ok_and(|status| status.success()));
     let doctor = project.tenon(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));

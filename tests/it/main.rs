@@ -14,6 +14,7 @@ mod eval;
 mod hooks;
 mod kinds;
 mod layers;
+mod manifests;
 mod misbehave;
 mod provider;
 mod shared;

@@ -21,6 +21,7 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     let reports = platform.plugins();
     let diagnostics = platform.diagnostics();
     let ready = reports.iter().filter(|report| report.state == PluginState::Ready).count();
+    let failed = reports.iter().filter(|report| report.state.is_failure()).count();
     if common.json {
         let rows: Vec<_> = reports.iter().map(row).collect();
         output::json(&rows)?;
@@ -39,9 +40,9 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
                 output::line(format!("  {remedy}"))?;
             }
         }
-        output::line(format!("{ready} of {} plugins are ready", reports.len()))?;
+        output::line(format!("{ready} of {} plugins are ready", ready + failed))?;
     }
-    let well = ready == reports.len() && diagnostics.is_empty();
+    let well = failed == 0 && diagnostics.is_empty();
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -64,11 +65,6 @@ fn line(report: &PluginReport) -> String {
         PluginKind::Rhai => "Rhai",
         PluginKind::Builtin => "Built-in",
     };
-    let state = match report.state {
-        PluginState::Ready => "ok",
-        PluginState::Refused => "refused",
-        PluginState::Failed => "failed",
-    };
     let counts = [
         (report.tools, "tool"),
         (report.hooks, "hook"),
@@ -79,5 +75,5 @@ fn line(report: &PluginReport) -> String {
         let plural = if *count == 1 { "" } else { "s" };
         format!(", {count} {what}{plural}")
     });
-    format!("{tier}: {} ({state}{})", report.plugin, counts.collect::<String>())
+    format!("{tier}: {} ({}{})", report.plugin, report.state, counts.collect::<String>())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::{Platform, wire};
+use tenon_host::{Platform, PluginState, wire};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -16,7 +16,8 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     let platform = open::found(common)?.platform(|_| true).await?;
     let shown = show(common, &platform);
     for report in platform.plugins() {
-        if let Some(detail) = &report.detail {
+        let concerns = report.state == PluginState::Ready || report.state.is_failure();
+        if let (Some(detail), true) = (&report.detail, concerns) {
             tracing::warn!("plugin \"{}\": {detail}", report.plugin);
         }
     }

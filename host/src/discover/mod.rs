@@ -1,24 +1,37 @@
 //! Step one: from configuration and folders to candidates.
 //!
-//! It reads manifests and nothing else: no component, no script and no program is touched. A
+//! It reads manifests and looks at files, and opens no component, no script and no program. A
 //! candidate is a claim that there is a plugin; whether it may be one is for [`crate::admit`] to
 //! say.
+//!
+//! Plugins come from five kinds of places ([`Origin`]). What is found goes through filters in this
+//! order: manifests are read, candidates inside of other candidates are left out, then those whose
+//! id a place of higher precedence has, those that are disabled, and those that an allowlist does
+//! not name. What is left is in order of place and id.
+
+mod candidate;
+mod facts;
+mod roots;
+mod sidecar;
+mod walk;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::config::{Config, FileEntry, McpEntry};
-use crate::diagnostic::{Diagnostic, chain};
-use crate::expand::{self, ExpandError};
+pub(crate) use facts::Facts;
+pub use roots::Origin;
+
+use crate::config::Config;
+use crate::diagnostic::Diagnostic;
 use crate::limits::Limits;
-use crate::manifest::{self, Manifest, Runtime, Subprocess};
+use crate::manifest::Permissions;
 use crate::runtime::wasm::Mode;
 use crate::surroundings::Surroundings;
+use candidate::Reader;
 
 /// The kinds of plugin. After registration nothing asks for it but reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -45,26 +58,119 @@ impl fmt::Display for PluginKind {
     }
 }
 
+/// Where to look besides what configurations and the environment name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The project: plugins in its `.tenon/plugins` are found.
+    pub workspace: Option<PathBuf>,
+    /// Folders with plugins that come with the host.
+    pub bundled: Vec<PathBuf>,
+}
+
 /// What was found, and what went wrong meanwhile.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
     /// The candidates, in the order in which they will be loaded.
     pub candidates: Vec<Candidate>,
-    /// What was left out, and why.
+    /// What was found and is none.
+    pub left_out: Vec<LeftOut>,
+    /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Something that was found and is no candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// The plugin's id.
+    pub id: String,
+    /// Its kind.
+    pub kind: PluginKind,
+    /// The kind of place that it was found in.
+    pub origin: Origin,
+    /// The configuration file or manifest that names it.
+    pub named_in: PathBuf,
+    /// Why it is none.
+    pub reason: Reason,
+}
+
+/// Why something that was found is no candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Reason {
+    /// Its manifest lies inside of another plugin's folder.
+    Nested {
+        /// The other plugin.
+        within: String,
+    },
+    /// A place of higher precedence has a plugin of this id.
+    Shadowed {
+        /// The kind of that place.
+        by: Origin,
+        /// What names the other plugin.
+        named_in: PathBuf,
+    },
+    /// A configuration disables it.
+    Disabled {
+        /// The configuration.
+        by: PathBuf,
+    },
+    /// A configuration has an allowlist, and it is not on it.
+    NotAllowed {
+        /// The configuration.
+        by: PathBuf,
+    },
+}
+
+impl Reason {
+    /// The word for it: `nested`, `shadowed`, `disabled` or `not-allowed`.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Nested { .. } => "nested",
+            Self::Shadowed { .. } => "shadowed",
+            Self::Disabled { .. } => "disabled",
+            Self::NotAllowed { .. } => "not-allowed",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nested { within } => write!(f, "nested in the folder of \"{within}\""),
+            Self::Shadowed { by, named_in } => {
+                write!(f, "shadowed by the one that {} names ({by})", named_in.display())
+            }
+            Self::Disabled { by } => write!(f, "disabled in {}", by.display()),
+            Self::NotAllowed { by } => {
+                write!(f, "not on the allowlist in {}", by.display())
+            }
+        }
+    }
 }
 
 /// A plugin that may be loaded, if it is admitted.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub(crate) id: String,
+    pub(crate) origin: Origin,
+    /// The rank of its place among all places.
+    rank: usize,
     /// The configuration file or manifest that names it.
     pub(crate) named_in: PathBuf,
+    /// The folder of its manifest, where it has one.
+    folder: Option<PathBuf>,
+    pub(crate) version: Option<semver::Version>,
+    pub(crate) description: Option<String>,
+    /// The versions of the contract that it is made for.
+    pub(crate) api_version: Option<semver::VersionReq>,
     pub(crate) source: Source,
     /// Requested capabilities: the values of each, by its name.
     pub(crate) requests: BTreeMap<String, Vec<String>>,
+    /// What it may register; all, where nothing is said.
+    pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,
     pub(crate) settings: Map<String, Value>,
+    pub(crate) facts: Facts,
 }
 
 /// Where a candidate's code is.
@@ -86,10 +192,45 @@ pub(crate) struct Server {
     pub(crate) startup_timeout: Option<Duration>,
 }
 
+impl Source {
+    fn kind(&self) -> PluginKind {
+        match self {
+            Self::Wasm { .. } => PluginKind::Wasm,
+            Self::Rhai { .. } => PluginKind::Rhai,
+            Self::Mcp(_) => PluginKind::Mcp,
+        }
+    }
+}
+
 impl Candidate {
     /// The plugin's id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The plugin's kind.
+    pub fn kind(&self) -> PluginKind {
+        self.source.kind()
+    }
+
+    /// The kind of place that it was found in.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The configuration file or manifest that names it.
+    pub fn named_in(&self) -> &Path {
+        &self.named_in
+    }
+
+    /// The version that its manifest gives it.
+    pub fn version(&self) -> Option<&semver::Version> {
+        self.version.as_ref()
+    }
+
+    /// What its manifest says it is.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
     }
 
     /// Where its code is: a file, or the program of a server.
@@ -100,241 +241,116 @@ impl Candidate {
         }
     }
 
-    /// The plugin's kind.
-    pub fn kind(&self) -> PluginKind {
-        match self.source {
-            Source::Wasm { .. } => PluginKind::Wasm,
-            Source::Rhai { .. } => PluginKind::Rhai,
-            Source::Mcp(_) => PluginKind::Mcp,
-        }
+    /// What the names of its tools begin with.
+    pub fn namespace(&self) -> &str {
+        let namespace = self.permissions.as_ref().and_then(|p| p.tool_namespace.as_deref());
+        namespace.unwrap_or(&self.id)
     }
 }
 
-/// Finds what the configuration names. Files that come first win; the others are reported.
-pub fn discover(configs: &[Config], surroundings: &Surroundings) -> Discovery {
-    let mut discovery = Discovery::default();
-    for config in configs {
-        Search { config, surroundings, discovery: &mut discovery }.run();
+/// Finds what there is. Configurations come in the order of their precedence.
+pub fn discover(configs: &[Config], places: &Places, surroundings: &Surroundings) -> Discovery {
+    let nothing = Config::default();
+    let mut candidates = Vec::new();
+    let mut diagnostics = Vec::new();
+    for (rank, root) in roots::all(configs, &nothing, places, surroundings).iter().enumerate() {
+        let (candidates, diagnostics) = (&mut candidates, &mut diagnostics);
+        Reader { root, rank, surroundings, configs, candidates, diagnostics }.read();
     }
-    let mut seen = BTreeMap::new();
-    discovery.candidates.retain(|candidate| {
-        if let Some(first) = seen.get(&candidate.id) {
-            let problem = format!("it is shadowed by the one that {first} names");
-            discovery.diagnostics.push(
-                Diagnostic::of(&candidate.id, problem)
-                    .file(candidate.named_in.display())
-                    .remedy("give it another id, or remove one of the two"),
-            );
-            return false;
-        }
-        seen.insert(candidate.id.clone(), candidate.named_in.display().to_string());
-        true
-    });
-    let ids: BTreeSet<_> = discovery.candidates.iter().map(|c| c.id.clone()).collect();
-    for config in configs {
-        for id in config.settings.keys().filter(|id| !ids.contains(*id)) {
-            discovery.diagnostics.push(
-                Diagnostic::in_file(
-                    config.path.display(),
-                    format!("[settings.{id}] is for no plugin"),
-                )
-                .remedy(format!("the plugins are: {}", join(&ids))),
-            );
-        }
-    }
+    let mut discovery = Discovery { candidates, left_out: Vec::new(), diagnostics };
+    discovery.leave_out(nested);
+    discovery.leave_out(shadowed);
+    discovery.leave_out(|candidates| not_wanted(candidates, configs));
+    discovery.candidates.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
+    discovery.report_settings_for_nobody(configs);
     discovery
 }
 
-fn join(ids: &BTreeSet<String>) -> String {
-    ids.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// The search through one configuration file.
-struct Search<'a> {
-    config: &'a Config,
-    surroundings: &'a Surroundings,
-    discovery: &'a mut Discovery,
-}
-
-impl Search<'_> {
-    fn run(&mut self) {
-        for entry in &self.config.mcp {
-            self.add(&entry.name, |search| search.server(entry));
-        }
-        for entry in &self.config.wasm {
-            self.add_file(entry, |path, mode| Source::Wasm { path, mode });
-        }
-        for entry in &self.config.scripts {
-            self.add_file(entry, |path, _| Source::Rhai { path });
-        }
-        for folder in &self.config.folders {
-            match self.path(folder) {
-                Ok(folder) => self.add_folder(&folder),
-                Err(error) => self.report(Diagnostic::in_file(self.config.path.display(), error)),
+impl Discovery {
+    /// Leaves out the candidates that a filter gives a reason for.
+    fn leave_out(&mut self, filter: impl FnOnce(&[Candidate]) -> Vec<Option<Reason>>) {
+        let reasons = filter(&self.candidates);
+        let found = std::mem::take(&mut self.candidates);
+        for (candidate, reason) in found.into_iter().zip(reasons) {
+            match reason {
+                None => self.candidates.push(candidate),
+                Some(reason) => self.left_out.push(LeftOut {
+                    kind: candidate.kind(),
+                    id: candidate.id,
+                    origin: candidate.origin,
+                    named_in: candidate.named_in,
+                    reason,
+                }),
             }
         }
     }
 
-    fn report(&mut self, diagnostic: Diagnostic) {
-        self.discovery.diagnostics.push(diagnostic);
-    }
-
-    /// A path of the configuration, which begins in its folder.
-    fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
-        Ok(self.config.folder().join(expand::path(text, self.surroundings)?))
-    }
-
-    fn add_file(&mut self, entry: &FileEntry, source: impl FnOnce(PathBuf, Mode) -> Source) {
-        let (text, id, mode) = match entry {
-            FileEntry::Path(path) => (path, None, Mode::default()),
-            FileEntry::Table(table) => (&table.path, table.id.as_deref(), table.instance),
-        };
-        let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str());
-        let id = id.or(stem).unwrap_or_default().to_string();
-        self.add(&id, |search| Ok(source(search.path(text)?, mode)));
-    }
-
-    /// Adds what an entry of the configuration means, under an id made of its name.
-    fn add(&mut self, name: &str, source: impl FnOnce(&Self) -> Result<Source, ExpandError>) {
-        let file = self.config.path.display().to_string();
-        let id = id_of(name);
-        if !manifest::is_id(&id) {
-            let problem = format!("no plugin id can be made of \"{name}\"");
-            return self.report(Diagnostic::in_file(file, problem).remedy("set `id`"));
-        }
-        match source(self) {
-            Ok(source) => {
-                let settings = self.config.settings.get(&id).cloned().unwrap_or_default();
-                self.discovery.candidates.push(Candidate {
-                    id,
-                    named_in: self.config.path.clone(),
-                    source,
-                    requests: BTreeMap::new(),
-                    limits: self.config.limits.clone(),
-                    settings,
-                });
+    fn report_settings_for_nobody(&mut self, configs: &[Config]) {
+        let found = self.candidates.iter().map(|candidate| candidate.id.clone());
+        let ids: BTreeSet<String> =
+            found.chain(self.left_out.iter().map(|l| l.id.clone())).collect();
+        for config in configs {
+            for id in config.settings.keys().filter(|id| !ids.contains(*id)) {
+                let problem = format!("[settings.{id}] is for no plugin");
+                let known = ids.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                self.diagnostics.push(
+                    Diagnostic::in_file(config.path.display(), problem)
+                        .remedy(format!("the plugins are: {known}")),
+                );
             }
-            Err(error) => self.report(Diagnostic::of(&id, error).file(file)),
         }
-        let entry = self.config.mcp.iter().find(|entry| entry.name == name);
-        if let (Some(timeout), Some(candidate)) =
-            (entry.and_then(|entry| entry.timeout), self.discovery.candidates.last_mut())
-            && candidate.kind() == PluginKind::Mcp
-        {
-            candidate.limits.wall = timeout;
-        }
-    }
-
-    fn server(&self, entry: &McpEntry) -> Result<Source, ExpandError> {
-        let variables = |text: &String| expand::variables(text, self.surroundings);
-        let environment = { entry.env.iter() }
-            .map(|(name, value)| Ok((name.clone(), variables(value)?)))
-            .collect::<Result<_, ExpandError>>()?;
-        let folder = entry.cwd.as_ref().map(|folder| self.path(folder)).transpose()?;
-        Ok(Source::Mcp(Server {
-            program: self.program(&entry.command, self.config.folder())?,
-            arguments: entry.args.iter().map(variables).collect::<Result<_, _>>()?,
-            environment,
-            folder: Some(folder.unwrap_or_else(|| self.config.folder().to_path_buf())),
-            startup_timeout: entry.startup_timeout,
-        }))
-    }
-
-    /// A program: a bare name is for `PATH`, a path begins in `folder`.
-    fn program(&self, text: &str, folder: &Path) -> Result<PathBuf, ExpandError> {
-        let expanded = expand::path(text, self.surroundings)?;
-        let is_path = expanded.contains(['/', '\\']);
-        Ok(if is_path { folder.join(expanded) } else { expanded.into() })
-    }
-
-    /// A folder with a manifest, or with folders that have one.
-    fn add_folder(&mut self, folder: &Path) {
-        if folder.join(manifest::FILE_NAME).is_file() {
-            return self.add_manifest(folder);
-        }
-        let mut folders: Vec<PathBuf> = match fs::read_dir(folder) {
-            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-            Err(error) => {
-                let problem = format!("the folder cannot be read: {error}");
-                return self.report(Diagnostic::in_file(folder.display(), problem));
-            }
-        };
-        folders.sort();
-        for folder in folders.iter().filter(|folder| folder.join(manifest::FILE_NAME).is_file()) {
-            self.add_manifest(folder);
-        }
-    }
-
-    fn add_manifest(&mut self, folder: &Path) {
-        let (manifest, path) = match Manifest::read(folder) {
-            Ok(read) => read,
-            Err(error) => {
-                let file = folder.join(manifest::FILE_NAME);
-                return self.report(Diagnostic::in_file(file.display(), chain(&error)));
-            }
-        };
-        let source = match manifest.runtime {
-            Runtime::Wasm { path, instance } => {
-                Ok(Source::Wasm { path: folder.join(path), mode: instance })
-            }
-            Runtime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
-            Runtime::McpBridge { subprocess } => self.subprocess(&subprocess, folder),
-        };
-        let id = manifest.plugin.id;
-        match source {
-            Ok(source) => {
-                let mut settings = manifest.settings;
-                settings.extend(self.config.settings.get(&id).cloned().unwrap_or_default());
-                self.discovery.candidates.push(Candidate {
-                    id,
-                    named_in: path,
-                    source,
-                    requests: manifest.capabilities,
-                    limits: manifest.limits.over(&self.config.limits),
-                    settings,
-                });
-            }
-            Err(error) => self.report(Diagnostic::of(&id, error).file(path.display())),
-        }
-    }
-
-    fn subprocess(&self, subprocess: &Subprocess, folder: &Path) -> Result<Source, ExpandError> {
-        let variables = |text: &String| expand::variables(text, self.surroundings);
-        let environment = { subprocess.env.iter() }
-            .map(|(name, value)| Ok((name.clone(), variables(value)?)))
-            .collect::<Result<_, ExpandError>>()?;
-        let cwd = match &subprocess.cwd {
-            Some(cwd) => folder.join(expand::path(cwd, self.surroundings)?),
-            None => folder.to_path_buf(),
-        };
-        Ok(Source::Mcp(Server {
-            program: self.program(&subprocess.binary_path, folder)?,
-            arguments: subprocess.args.iter().map(variables).collect::<Result<_, _>>()?,
-            environment,
-            folder: Some(cwd),
-            startup_timeout: None,
-        }))
     }
 }
 
-/// An id made of a name: lower case, and `-` for what an id cannot hold.
-fn id_of(name: &str) -> String {
-    let id: String = name
-        .chars()
-        .map(|c| c.to_ascii_lowercase())
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
-        .take(64)
+/// A plugin may bring others along, in a folder of samples for instance; they are not meant.
+fn nested(candidates: &[Candidate]) -> Vec<Option<Reason>> {
+    let folders: HashMap<&Path, &str> = candidates
+        .iter()
+        .filter_map(|candidate| Some((candidate.folder.as_deref()?, candidate.id.as_str())))
         .collect();
-    id.trim_start_matches(['-', '_']).to_string()
+    let outer = |candidate: &Candidate| {
+        let mut above = candidate.folder.as_deref()?.ancestors().skip(1);
+        let within = above.find_map(|folder| folders.get(folder))?;
+        Some(Reason::Nested { within: within.to_string() })
+    };
+    candidates.iter().map(outer).collect()
+}
+
+/// Of several with one id, the first counts; candidates are in the order of precedence.
+fn shadowed(candidates: &[Candidate]) -> Vec<Option<Reason>> {
+    let mut reasons = Vec::new();
+    let mut first: HashMap<&str, &Candidate> = HashMap::new();
+    for candidate in candidates {
+        let known = *first.entry(&candidate.id).or_insert(candidate);
+        let reason = Reason::Shadowed { by: known.origin, named_in: known.named_in.clone() };
+        reasons.push((!std::ptr::eq(known, candidate)).then_some(reason));
+    }
+    reasons
+}
+
+fn not_wanted(candidates: &[Candidate], configs: &[Config]) -> Vec<Option<Reason>> {
+    let reason = |candidate: &Candidate| {
+        let disabled = configs.iter().find(|c| c.discovery.disabled.contains(&candidate.id));
+        if let Some(config) = disabled {
+            return Some(Reason::Disabled { by: config.path.clone() });
+        }
+        let not_allowed = configs.iter().find(|config| {
+            let allowlist = &config.discovery.allowlist;
+            !allowlist.is_empty() && !allowlist.contains(&candidate.id)
+        });
+        not_allowed.map(|config| Reason::NotAllowed { by: config.path.clone() })
+    };
+    candidates.iter().map(reason).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn find(text: &str) -> Discovery {
         let config = Config::parse(text, "/project/tenon.toml").expect("the configuration is read");
-        discover(&[config], &Surroundings::default())
+        discover(&[config], &Places::default(), &Surroundings::default())
     }
 
     #[test]
@@ -360,15 +376,119 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_an_id_wins_and_the_other_is_reported() {
-        let discovery = find(r#"plugins.wasm = ["a.wasm", "b/a.wasm"]"#);
-        assert_eq!(discovery.candidates.len(), 1);
-        assert!(discovery.diagnostics[0].problem.contains("shadowed"));
-    }
-
-    #[test]
     fn settings_for_nobody_are_reported() {
         let discovery = find("plugins.wasm = [\"a.wasm\"]\n[settings.b]\nx = 1");
         assert_eq!(discovery.diagnostics[0].remedy.as_deref(), Some("the plugins are: a"));
+    }
+
+    /// A machine with folders at every place, and what is found on it: a line for each candidate
+    /// and each that is none.
+    struct Machine {
+        folder: tempfile::TempDir,
+        configs: Vec<Config>,
+    }
+
+    impl Machine {
+        fn new(project: &str, user: &str, plugins: &[&str]) -> Self {
+            let folder = tempfile::tempdir().expect("there is room for a folder");
+            let path = |name: &str| folder.path().join(name);
+            let project = Config::parse(project, path("project/tenon.toml")).unwrap();
+            let user = Config::parse(user, path("config/config.toml")).unwrap().of_user();
+            for plugin in plugins {
+                let id = plugin.rsplit('/').next().unwrap();
+                fs::create_dir_all(path(plugin)).unwrap();
+                let manifest = format!(
+                    "plugin.id = {id:?}\nruntime = {{ kind = \"rhai\", path = \"x.rhai\" }}"
+                );
+                fs::write(path(plugin).join("plugin.toml"), manifest).unwrap();
+            }
+            Self { folder, configs: vec![project, user] }
+        }
+
+        fn found(&self) -> Vec<String> {
+            let path = |name: &str| self.folder.path().join(name);
+            let surroundings = Surroundings {
+                environment: [("TENON_PLUGINS".into(), path("env").into())].into(),
+                configuration: Some(path("config")),
+                ..Surroundings::default()
+            };
+            let places =
+                Places { workspace: Some(path("project")), bundled: vec![path("bundled")] };
+            let discovery = discover(&self.configs, &places, &surroundings);
+            assert_eq!(discovery.diagnostics, []);
+            let found = discovery.candidates.iter().map(|c| format!("{} {}", c.origin, c.id));
+            let left_out = discovery.left_out.iter().map(|left_out| {
+                let reason = left_out.reason.to_string();
+                let reason = reason.replace(&*self.folder.path().to_string_lossy(), "");
+                format!("{} {}: {reason}", left_out.origin, left_out.id)
+            });
+            found.chain(left_out).collect()
+        }
+    }
+
+    #[test]
+    fn places_have_an_order_and_the_first_of_an_id_wins() {
+        let machine = Machine::new(
+            "plugins = { folders = [\"own\"], scripts = [\"z.rhai\", \"b.rhai\"] }",
+            "plugins.scripts = [\"u.rhai\", \"z.rhai\"]",
+            &[
+                "project/own/d",
+                "project/own/c",
+                "env/c",
+                "env/e",
+                "project/.tenon/plugins/w",
+                "config/plugins/w",
+                "bundled/k",
+                "bundled/e",
+            ],
+        );
+        assert_eq!(
+            machine.found(),
+            [
+                "config z",
+                "config b",
+                "config c",
+                "config d",
+                "environment e",
+                "workspace w",
+                "user u",
+                "bundled k",
+                "environment c: shadowed by the one that /project/own/c/plugin.toml names (config)",
+                "user z: shadowed by the one that /project/tenon.toml names (config)",
+                "user w: shadowed by the one that /project/.tenon/plugins/w/plugin.toml names (workspace)",
+                "bundled e: shadowed by the one that /env/e/plugin.toml names (environment)",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_nested_disabled_or_not_allowed_is_left_out() {
+        let machine = Machine::new(
+            "discovery = { disabled = [\"a\"] }",
+            "discovery = { allowlist = [\"a\", \"b\"] }",
+            &["env/a", "env/b", "env/b/samples/inner", "env/c"],
+        );
+        assert_eq!(
+            machine.found(),
+            [
+                "environment b",
+                "environment inner: nested in the folder of \"b\"",
+                "environment a: disabled in /project/tenon.toml",
+                "environment c: not on the allowlist in /config/config.toml",
+            ]
+        );
+    }
+
+    #[test]
+    fn ten_thousand_folders_are_no_burden() {
+        let folder = tempfile::tempdir().unwrap();
+        for i in 0..100 {
+            for k in 0..100 {
+                fs::create_dir_all(folder.path().join(format!("{i}/{k}"))).unwrap();
+            }
+        }
+        let places = Places { bundled: vec![folder.path().into()], ..Places::default() };
+        let discovery = discover(&[], &places, &Surroundings::default());
+        assert!(discovery.candidates.is_empty() && discovery.diagnostics.is_empty());
     }
 }

@@ -17,6 +17,7 @@ pub use hooks::{HandlerReport, HookOutcome, HookReport};
 pub use provider::Model;
 
 use crate::bindings::types::CallContext;
+use crate::name::nearest;
 use crate::runtime::Failure;
 
 /// Why a call has no answer. It says whose doing that is.
@@ -71,28 +72,9 @@ impl CallError {
         name: &str,
         names: impl Iterator<Item = &'a str>,
     ) -> Self {
-        let nearest = names
-            .map(|known| (distance(name, known), known))
-            .min()
-            .filter(|(distance, _)| *distance <= name.len().div_ceil(3))
-            .map(|(_, known)| known.to_string());
+        let nearest = nearest(name, names).map(Into::into);
         Self::NotFound { what, name: name.to_string(), nearest }
     }
-}
-
-/// The Levenshtein distance of two texts, in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// On whose behalf something is called, and how long it may take.

@@ -1,0 +1,235 @@
+//! From a place where a plugin may be to the candidate that it is.
+
+use std::path::{Path, PathBuf};
+
+use super::facts::{Facts, file_of};
+use super::roots::{Place, Root};
+use super::walk;
+use super::{Candidate, PluginKind, Server, Source, sidecar};
+use crate::config::{Config, FileEntry, McpEntry};
+use crate::diagnostic::{Diagnostic, chain};
+use crate::expand::{self, ExpandError};
+use crate::manifest::{self, Manifest, Runtime, Subprocess};
+use crate::surroundings::Surroundings;
+
+/// Reads what is in one place.
+pub(super) struct Reader<'a> {
+    pub(super) root: &'a Root<'a>,
+    /// The place's rank among all.
+    pub(super) rank: usize,
+    pub(super) surroundings: &'a Surroundings,
+    /// The configurations that settings may stand in.
+    pub(super) configs: &'a [Config],
+    pub(super) candidates: &'a mut Vec<Candidate>,
+    pub(super) diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    pub(super) fn read(&mut self) {
+        match &self.root.place {
+            Place::Server(entry) => self.add_entry(&entry.name, |reader| reader.server(entry)),
+            Place::File(entry, kind) => self.add_file(entry, *kind),
+            Place::Named(folder) => match self.path(folder) {
+                Ok(folder) => self.add_folder(&folder),
+                Err(error) => {
+                    self.report(Diagnostic::in_file(self.config().path.display(), error));
+                }
+            },
+            Place::Folder(folder) => {
+                // These need not exist.
+                if folder.exists() {
+                    self.add_folder(&folder.clone());
+                }
+            }
+        }
+    }
+
+    fn config(&self) -> &Config {
+        self.root.config
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// A path of the configuration, which begins in its folder.
+    fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
+        Ok(self.config().folder().join(expand::path(text, self.surroundings)?))
+    }
+
+    fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {
+        let (text, id, mode) = match entry {
+            FileEntry::Path(path) => (path, None, Default::default()),
+            FileEntry::Table(table) => (&table.path, table.id.as_deref(), table.instance),
+        };
+        let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str());
+        let id = id.or(stem).unwrap_or_default().to_string();
+        self.add_entry(&id, |reader| {
+            let path = reader.path(text)?;
+            Ok(match kind {
+                PluginKind::Rhai => Source::Rhai { path },
+                _ => Source::Wasm { path, mode },
+            })
+        });
+    }
+
+    /// Adds what an entry of the configuration means, under an id made of its name.
+    fn add_entry(&mut self, name: &str, source: impl FnOnce(&Self) -> Result<Source, ExpandError>) {
+        let file = self.config().path.clone();
+        let id = id_of(name);
+        if !manifest::is_id(&id) {
+            let problem = format!("no plugin id can be made of \"{name}\"");
+            return self.report(Diagnostic::in_file(file.display(), problem).remedy("set `id`"));
+        }
+        let source = match source(self) {
+            Ok(source) => source,
+            Err(error) => {
+                return self.report(Diagnostic::of(&id, error).file(file.display()));
+            }
+        };
+        let mut limits = self.config().limits.clone();
+        if let Place::Server(McpEntry { timeout: Some(timeout), .. }) = &self.root.place {
+            limits.wall = *timeout;
+        }
+        let files: Vec<&Path> = file_of(&source).into_iter().collect();
+        let facts = Facts::of_files(&files, None);
+        let settings = self.settings(&id);
+        self.candidates.push(Candidate {
+            id,
+            origin: self.root.origin,
+            rank: self.rank,
+            named_in: file,
+            folder: None,
+            version: None,
+            description: None,
+            api_version: None,
+            source,
+            requests: Default::default(),
+            permissions: None,
+            limits,
+            settings,
+            facts,
+        });
+    }
+
+    /// What the operator set for a plugin.
+    fn settings(&self, id: &str) -> serde_json::Map<String, serde_json::Value> {
+        let mut settings = serde_json::Map::new();
+        // What comes first goes over what comes later.
+        for config in self.configs.iter().rev() {
+            settings.extend(config.settings.get(id).cloned().unwrap_or_default());
+        }
+        settings
+    }
+
+    fn server(&self, entry: &McpEntry) -> Result<Source, ExpandError> {
+        let McpEntry { command, args, env, cwd, startup_timeout, .. } = entry;
+        let subprocess = Subprocess {
+            binary_path: command.clone(),
+            args: args.clone(),
+            env: env.clone(),
+            cwd: cwd.clone(),
+        };
+        let mut server = self.subprocess(&subprocess, self.config().folder())?;
+        server.startup_timeout = *startup_timeout;
+        Ok(Source::Mcp(server))
+    }
+
+    /// A server whose paths begin in `folder`.
+    fn subprocess(&self, subprocess: &Subprocess, folder: &Path) -> Result<Server, ExpandError> {
+        let Subprocess { binary_path, args, env, cwd } = subprocess;
+        let variables = |text: &String| expand::variables(text, self.surroundings);
+        // A bare name is for `PATH`.
+        let program = expand::path(binary_path, self.surroundings)?;
+        let is_path = program.contains(['/', '\\']);
+        let cwd = match cwd {
+            Some(cwd) => folder.join(expand::path(cwd, self.surroundings)?),
+            None => folder.to_path_buf(),
+        };
+        Ok(Server {
+            program: if is_path { folder.join(program) } else { program.into() },
+            arguments: args.iter().map(variables).collect::<Result<_, _>>()?,
+            environment: { env.iter() }
+                .map(|(name, value)| Ok((name.clone(), variables(value)?)))
+                .collect::<Result<_, ExpandError>>()?,
+            folder: Some(cwd),
+            startup_timeout: None,
+        })
+    }
+
+    fn add_folder(&mut self, folder: &Path) {
+        let settings = &self.root.config.discovery;
+        let found = walk::manifests(folder, settings, &mut |diagnostic| {
+            self.diagnostics.push(diagnostic);
+        });
+        for plugin in found {
+            self.add_manifest(&plugin, folder);
+        }
+    }
+
+    fn add_manifest(&mut self, folder: &Path, root: &Path) {
+        let (manifest, path) = match Manifest::read(folder) {
+            Ok(read) => read,
+            Err(error) => {
+                let file = folder.join(manifest::FILE_NAME);
+                return self.report(Diagnostic::in_file(file.display(), chain(&error)));
+            }
+        };
+        let Manifest { plugin, runtime, capabilities, requires, permissions, limits, settings } =
+            manifest;
+        let id = plugin.id;
+        let source = match runtime {
+            Runtime::Wasm { path, instance } => {
+                Ok(Source::Wasm { path: folder.join(path), mode: instance })
+            }
+            Runtime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
+            Runtime::McpBridge { subprocess } => subprocess
+                .map_or_else(|| sidecar::read(folder, &id), Ok)
+                .and_then(|subprocess| {
+                    self.subprocess(&subprocess, folder).map_err(|error| error.to_string())
+                })
+                .map(Source::Mcp),
+        };
+        let source = match source {
+            Ok(source) => source,
+            Err(problem) => {
+                return self.report(Diagnostic::of(&id, problem).file(path.display()));
+            }
+        };
+        // A program elsewhere is named by its absolute path.
+        let file = file_of(&source)
+            .filter(|file| source.kind() != PluginKind::Mcp || file.starts_with(folder));
+        let files: Vec<&Path> = [Some(&*path), file].into_iter().flatten().collect();
+        let mut facts = Facts::of_files(&files, Some(root));
+        facts.look_for(&requires, self.surroundings);
+        let mut merged = settings;
+        merged.extend(self.settings(&id));
+        self.candidates.push(Candidate {
+            id,
+            origin: self.root.origin,
+            rank: self.rank,
+            named_in: path,
+            folder: Some(folder.to_path_buf()),
+            version: plugin.version,
+            description: plugin.description,
+            api_version: plugin.plugin_api_version,
+            source,
+            requests: capabilities,
+            permissions,
+            limits: limits.over(&self.config().limits),
+            settings: merged,
+            facts,
+        });
+    }
+}
+
+/// An id made of a name: lower case, and `-` for what an id cannot hold.
+fn id_of(name: &str) -> String {
+    let id: String = name
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
+        .take(64)
+        .collect();
+    id.trim_start_matches(['-', '_']).to_string()
+}

@@ -1,0 +1,105 @@
+//! What admission wants to know of the machine, looked up here so that it can decide without
+//! touching anything.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Source;
+use crate::manifest::Requires;
+use crate::surroundings::Surroundings;
+
+/// What was found out about a candidate's files and its dependencies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Files that lie outside of the folder they should be in, once links are followed.
+    pub(crate) outside: Vec<PathBuf>,
+    /// Files and folders that everybody can write to.
+    pub(crate) world_writable: Vec<PathBuf>,
+    /// Variables that must be set and are not.
+    pub(crate) missing_env: Vec<String>,
+    /// Groups of variables of which one must be set and none is.
+    pub(crate) missing_env_any: Vec<Vec<String>>,
+    /// Programs that must be in `PATH` and are not.
+    pub(crate) missing_bins: Vec<String>,
+}
+
+/// The file that runs, where the candidate names one by its path.
+pub(super) fn file_of(source: &Source) -> Option<&Path> {
+    match source {
+        Source::Wasm { path, .. } | Source::Rhai { path } => Some(path),
+        Source::Mcp(server) => {
+            let is_path = server.program.components().nth(1).is_some();
+            is_path.then_some(&server.program)
+        }
+    }
+}
+
+impl Facts {
+    /// Looks at the files of a plugin: its manifest, where it has one, and the one that runs. Both
+    /// must lie below `root`, where there is one.
+    pub(super) fn of_files(files: &[&Path], root: Option<&Path>) -> Self {
+        let mut facts = Self::default();
+        let real_root = root.and_then(|root| root.canonicalize().ok());
+        for file in files {
+            // What is not there is for loading to tell.
+            let Ok(real) = file.canonicalize() else { continue };
+            if real_root.as_ref().is_some_and(|root| !real.starts_with(root)) {
+                facts.outside.push(file.to_path_buf());
+            }
+            let folder = real.parent().unwrap_or(&real);
+            for path in [&*real, folder] {
+                if is_world_writable(path) && !facts.world_writable.iter().any(|p| p == path) {
+                    facts.world_writable.push(path.to_path_buf());
+                }
+            }
+        }
+        facts
+    }
+
+    /// Looks for what a manifest requires.
+    pub(super) fn look_for(&mut self, requires: &Requires, surroundings: &Surroundings) {
+        let is_set = |name: &String| surroundings.variable(name).is_some_and(|v| !v.is_empty());
+        let is_missing = |name: &&String| !is_set(name);
+        self.missing_env = requires.env.iter().filter(is_missing).cloned().collect();
+        let groups = requires.env_any.iter().filter(|group| !group.iter().any(is_set));
+        self.missing_env_any = groups.cloned().collect();
+        let is_missing = |name: &&String| !is_in_path(name, surroundings);
+        self.missing_bins = requires.bins.iter().filter(is_missing).cloned().collect();
+    }
+}
+
+fn is_in_path(program: &str, surroundings: &Surroundings) -> bool {
+    let Some(path) = surroundings.environment.get(OsStr::new("PATH")) else { return false };
+    std::env::split_paths(path).any(|folder| {
+        let file = folder.join(program);
+        is_executable(&file) || cfg!(windows) && is_executable(&file.with_extension("exe"))
+    })
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(file).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Path) -> bool {
+    file.is_file()
+}
+
+/// A folder in which everybody may write but not replace what others wrote (`/tmp`, mode 1777) does
+/// not count.
+#[cfg(unix)]
+fn is_world_writable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|data| {
+        let mode = data.permissions().mode();
+        mode & 0o002 != 0 && !(data.is_dir() && mode & 0o1000 != 0)
+    })
+}
+
+#[cfg(not(unix))]
+fn is_world_writable(_: &Path) -> bool {
+    false
+}

@@ -1,0 +1,105 @@
+//! Where plugins are looked for, in order of precedence.
+
+use serde::Serialize;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::Places;
+use crate::config::{Config, FileEntry, McpEntry};
+use crate::discover::PluginKind;
+use crate::surroundings::Surroundings;
+
+/// The variable that names folders to look in, separated as in `PATH`.
+pub(super) const VARIABLE: &str = "TENON_PLUGINS";
+
+/// The kinds of places that plugins come from, the first that has an id wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    #[default]
+    /// Named by a configuration file: an entry, or a folder under `plugins.folders`.
+    Config,
+    /// In a folder that the environment names, in `TENON_PLUGINS`.
+    Environment,
+    /// In the project's `.tenon/plugins`.
+    Workspace,
+    /// Named by the user's own configuration, or in `plugins` beside it.
+    User,
+    /// Part of the host.
+    Bundled,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Config => "config",
+            Self::Environment => "environment",
+            Self::Workspace => "workspace",
+            Self::User => "user",
+            Self::Bundled => "bundled",
+        })
+    }
+}
+
+/// One place.
+pub(super) struct Root<'a> {
+    pub(super) origin: Origin,
+    /// The configuration whose settings hold for what is found here.
+    pub(super) config: &'a Config,
+    pub(super) place: Place<'a>,
+}
+
+pub(super) enum Place<'a> {
+    /// An MCP server of the configuration.
+    Server(&'a McpEntry),
+    /// A component or a script of the configuration.
+    File(&'a FileEntry, PluginKind),
+    /// A folder of the configuration, as it is written there.
+    Named(&'a str),
+    /// A folder that is looked in where it is there.
+    Folder(PathBuf),
+}
+
+/// All places in order of precedence.
+pub(super) fn all<'a>(
+    configs: &'a [Config],
+    nothing: &'a Config,
+    places: &Places,
+    surroundings: &Surroundings,
+) -> Vec<Root<'a>> {
+    let default = configs.first().unwrap_or(nothing);
+    let folder =
+        |origin, path: PathBuf| Root { origin, config: default, place: Place::Folder(path) };
+    let variable = surroundings.environment.get(OsStr::new(VARIABLE));
+    let environment = variable.into_iter().flat_map(|value| {
+        std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>()
+    });
+    let workspace = places.workspace.iter().map(|path| path.join(".tenon/plugins"));
+    let user = surroundings.configuration.iter().map(|path: &PathBuf| path.join("plugins"));
+    let mut roots = Vec::new();
+    roots.extend(named(configs, Origin::Config));
+    roots.extend(environment.map(|path| folder(Origin::Environment, path)));
+    roots.extend(workspace.map(|path| folder(Origin::Workspace, path)));
+    roots.extend(named(configs, Origin::User));
+    roots.extend(user.map(|path| folder(Origin::User, path)));
+    roots.extend(
+        places
+            .bundled
+            .iter()
+            .map(|path: &PathBuf| folder(Origin::Bundled, Path::new(path).to_path_buf())),
+    );
+    roots
+}
+
+/// What configurations name: each entry is a place of its own, so that entries keep their order.
+fn named(configs: &[Config], origin: Origin) -> impl Iterator<Item = Root<'_>> {
+    configs.iter().filter(move |config| config.origin == origin).flat_map(move |config| {
+        let servers = config.mcp.iter().map(Place::Server);
+        let components = config.wasm.iter().map(|entry| Place::File(entry, PluginKind::Wasm));
+        let scripts = config.scripts.iter().map(|entry| Place::File(entry, PluginKind::Rhai));
+        let folders = config.folders.iter().map(|folder| Place::Named(folder));
+        let places = servers.chain(components).chain(scripts).chain(folders);
+        places.map(move |place| Root { origin, config, place })
+    })
+}

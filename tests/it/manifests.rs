@@ -1,0 +1,92 @@
+//! Manifests, and what each means: `x.toml` in `tests/manifests` sits by the `x.json` of its
+//! standing, or the `x.err` that it earns. `TENON_BLESS=1` writes what is there now.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tenon_host::admit::{Approvals, Rules, Snapshot};
+use tenon_host::discover::{Places, discover};
+use tenon_host::{Config, Surroundings};
+
+/// What the manifests are held against.
+const CONFIGURATION: &str = "
+    [policy]
+    profile = \"messaging\"
+    allow = [\"server\", \"server_beside\", \"bridge_without_permission\",
+        \"bridge_without_namespace\", \"bridge_with_permission\"]
+    deny = [\"denied\"]
+    plugins.switched_off.enabled = false
+";
+
+#[test]
+fn manifests_mean_what_is_written_beside_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+    let mut manifests: Vec<PathBuf> = fs::read_dir(&folder)
+        .expect("the folder is there")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    manifests.sort();
+    let wrong: Vec<String> =
+        manifests.iter().filter_map(|manifest| check(manifest).err()).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+fn check(manifest: &Path) -> Result<(), String> {
+    let (extension, meaning) = meaning(manifest);
+    let path = manifest.with_extension(extension);
+    if std::env::var_os("TENON_BLESS").is_some() {
+        fs::write(&path, &meaning).expect("it can be written");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    let other = if extension == "json" { "err" } else { "json" };
+    if expected != meaning || manifest.with_extension(other).exists() {
+        let path = path.display();
+        return Err(format!("{path} says:\n{expected}\nand the manifest means:\n{meaning}"));
+    }
+    Ok(())
+}
+
+/// What a manifest means on a machine made for it.
+fn meaning(manifest: &Path) -> (&'static str, String) {
+    let machine = tempfile::tempdir().expect("there is room for a folder");
+    let root = machine.path().canonicalize().expect("the folder is there");
+    let plugin = root.join("plugins/it");
+    fs::create_dir_all(&plugin).expect("a folder is made");
+    fs::copy(manifest, plugin.join("plugin.toml")).expect("the manifest is copied");
+    let sidecar = manifest.with_extension("mcp.json");
+    if sidecar.exists() {
+        fs::copy(sidecar, plugin.join(".mcp.json")).expect("the file is copied");
+    }
+    fs::write(root.join("outside.wasm"), "").expect("a file is written");
+    let program = root.join("a-program");
+    fs::write(&program, "").expect("a file is written");
+    make_executable(&program);
+
+    let variables = [("SET", "x"), ("EMPTY", ""), ("PATH", root.to_str().expect("it is text"))];
+    let surroundings = Surroundings {
+        environment: variables.map(|(name, value)| (name.into(), value.into())).into(),
+        configuration: Some(root.clone()),
+        ..Surroundings::default()
+    };
+    let config = Config::parse(CONFIGURATION, "tenon.toml").expect("the configuration is read");
+    let discovery = discover(std::slice::from_ref(&config), &Places::default(), &surroundings);
+    let rules = Rules::new(&[config], Approvals::default()).reserve(["reserved".to_string()]);
+    let snapshot = Snapshot::new(&discovery, &rules);
+    let (extension, meaning) = match &snapshot.plugins[..] {
+        [standing] => {
+            ("json", serde_json::to_string_pretty(standing).expect("it can be serialized"))
+        }
+        _ => ("err", snapshot.diagnostics.iter().map(ToString::to_string).collect()),
+    };
+    (extension, meaning.replace(root.to_str().expect("it is text"), "ROOT") + "\n")
+}
+
+#[cfg(unix)]
+fn make_executable(file: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it can be set");
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) {}
