@@ -34,6 +34,8 @@ pub struct Config {
     pub discovery: DiscoverySettings,
     /// Which plugins may be loaded.
     pub policy: Policy,
+    /// How hooks are run; the first configuration that is given says it.
+    pub hooks: HookSettings,
     /// Where what it names stands in the order of precedence: [`Origin::Config`], or
     /// [`Origin::User`] for the user's own.
     pub origin: Origin,
@@ -69,6 +71,34 @@ impl Default for DiscoverySettings {
             allowlist: Vec::new(),
         }
     }
+}
+
+/// `[hooks]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HookSettings {
+    /// How long one handler may take.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Duration,
+    /// What a handler that fails, or takes longer, means for the chain.
+    pub on_failure: OnFailure,
+}
+
+impl Default for HookSettings {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(5), on_failure: OnFailure::Skip }
+    }
+}
+
+/// What a handler that fails means for the chain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It is recorded, and the chain goes on as if there were no such handler.
+    #[default]
+    Skip,
+    /// The chain stops, and what was about to happen does not.
+    Stop,
 }
 
 /// A component or a script.
@@ -150,6 +180,8 @@ struct File {
     discovery: DiscoverySettings,
     #[serde(default)]
     policy: Policy,
+    #[serde(default)]
+    hooks: HookSettings,
 }
 
 #[derive(Default, Deserialize)]
@@ -208,14 +240,26 @@ impl Config {
     /// Where the text says something that it should not.
     pub fn parse(text: &str, path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let path = path.into();
-        let File { plugins, settings, limits, discovery, policy } = match parse(text) {
+        let File { plugins, settings, limits, discovery, policy, hooks } = match parse(text) {
             Ok(file) => file,
             Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
         };
         let Plugins { wasm, scripts, mcp, folders } = plugins;
         let limits = limits.over(&Limits::default());
         let origin = Origin::Config;
-        Ok(Self { path, wasm, scripts, mcp, folders, discovery, policy, origin, settings, limits })
+        Ok(Self {
+            path,
+            wasm,
+            scripts,
+            mcp,
+            folders,
+            discovery,
+            policy,
+            hooks,
+            origin,
+            settings,
+            limits,
+        })
     }
 
     /// The same as the user's own configuration, which comes after a project's.

@@ -1,9 +1,20 @@
 //! The points at which hooks run: one row for each, with its names and the outcomes that it allows.
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
+use tenon_contexts::{
+    AfterEvaluate, AfterExecute, AfterPlan, AfterToolCall, BeforeEvaluate, BeforeExecute,
+    BeforePlan, BeforeToolCall, MessageReceived, MessageSending, OnLearning, OnPattern,
+};
 
 pub use crate::bindings::types::HookPoint;
+use crate::wire;
+
+/// The contexts of the well-known points, as types.
+pub use tenon_contexts as context;
 
 /// A well-known point.
 pub struct PointInfo {
@@ -11,52 +22,52 @@ pub struct PointInfo {
     pub point: HookPoint,
     /// Its name in commands and in the contract.
     pub name: &'static str,
-    /// The name of a script's function for it.
+    /// The name of a script's function for it, and of the type of its context.
     pub function: &'static str,
     /// Whether a handler may stop what is about to happen.
     pub veto: bool,
-    /// What the context holds; hosts may add members.
-    pub context: &'static str,
+    /// The only member of the context that handlers can change, where there is one.
+    pub(crate) subject: Option<&'static str>,
+    /// Checks a context against its type.
+    check: Check,
 }
+
+type Check = fn(&Map<String, Value>) -> Result<(), String>;
 
 /// The twelve well-known points. At each of them a handler may replace the context.
 pub static POINTS: [PointInfo; 12] = [
-    row(HookPoint::BeforePlan, "before-plan", "BeforePlan", true, "`goal`: what is to be planned"),
-    row(HookPoint::AfterPlan, "after-plan", "AfterPlan", false, "`goal`, `plan`: the steps"),
+    row(HookPoint::BeforePlan, "before-plan", "BeforePlan", true, is::<BeforePlan>),
+    row(HookPoint::AfterPlan, "after-plan", "AfterPlan", false, is::<AfterPlan>),
+    row(HookPoint::BeforeExecute, "before-execute", "BeforeExecute", true, is::<BeforeExecute>),
+    row(HookPoint::AfterExecute, "after-execute", "AfterExecute", false, is::<AfterExecute>),
+    row(HookPoint::BeforeEvaluate, "before-evaluate", "BeforeEvaluate", true, is::<BeforeEvaluate>),
+    row(HookPoint::AfterEvaluate, "after-evaluate", "AfterEvaluate", false, is::<AfterEvaluate>),
+    row(HookPoint::OnLearning, "on-learning", "OnLearning", false, is::<OnLearning>),
+    row(HookPoint::OnPattern, "on-pattern", "OnPattern", false, is::<OnPattern>),
     row(
-        HookPoint::BeforeExecute,
-        "before-execute",
-        "BeforeExecute",
+        HookPoint::MessageReceived,
+        "message-received",
+        "MessageReceived",
         true,
-        "`step`: what is to run",
+        is::<MessageReceived>,
     ),
-    row(HookPoint::AfterExecute, "after-execute", "AfterExecute", false, "`step`, `result`"),
-    row(HookPoint::BeforeEvaluate, "before-evaluate", "BeforeEvaluate", true, "`subject`"),
-    row(
-        HookPoint::AfterEvaluate,
-        "after-evaluate",
-        "AfterEvaluate",
-        false,
-        "`subject`, `evaluation`",
-    ),
-    row(HookPoint::OnLearning, "on-learning", "OnLearning", false, "`learning`: what is kept"),
-    row(HookPoint::OnPattern, "on-pattern", "OnPattern", false, "`pattern`: what was noticed"),
-    row(HookPoint::MessageReceived, "message-received", "MessageReceived", true, "`message`"),
-    row(HookPoint::MessageSending, "message-sending", "MessageSending", true, "`message`"),
-    row(
-        HookPoint::BeforeToolCall,
-        "before-tool-call",
-        "BeforeToolCall",
-        true,
-        "`tool`, `plugin`, `arguments`; only `arguments` can be changed",
-    ),
-    row(
-        HookPoint::AfterToolCall,
-        "after-tool-call",
-        "AfterToolCall",
-        false,
-        "`tool`, `plugin`, `arguments`, `result`; only `result`, an MCP tool result, can be changed",
-    ),
+    row(HookPoint::MessageSending, "message-sending", "MessageSending", true, is::<MessageSending>),
+    PointInfo {
+        point: HookPoint::BeforeToolCall,
+        name: "before-tool-call",
+        function: "BeforeToolCall",
+        veto: true,
+        subject: Some("arguments"),
+        check: is_tool_call,
+    },
+    PointInfo {
+        point: HookPoint::AfterToolCall,
+        name: "after-tool-call",
+        function: "AfterToolCall",
+        veto: false,
+        subject: Some("result"),
+        check: is_tool_result,
+    },
 ];
 
 const fn row(
@@ -64,9 +75,31 @@ const fn row(
     name: &'static str,
     function: &'static str,
     veto: bool,
-    context: &'static str,
+    check: Check,
 ) -> PointInfo {
-    PointInfo { point, name, function, veto, context }
+    PointInfo { point, name, function, veto, subject: None, check }
+}
+
+/// Whether a context can be read as the type of its point.
+fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<(), String> {
+    C::deserialize(context).map(drop).map_err(|error| error.to_string())
+}
+
+/// A call cannot go on without arguments.
+fn is_tool_call(context: &Map<String, Value>) -> Result<(), String> {
+    let BeforeToolCall { arguments, .. } =
+        BeforeToolCall::deserialize(context).map_err(|error| error.to_string())?;
+    arguments.map(drop).ok_or_else(|| "missing field `arguments`".into())
+}
+
+/// A result must be one when all handlers are done with it.
+fn is_tool_result(context: &Map<String, Value>) -> Result<(), String> {
+    let AfterToolCall { result, .. } =
+        AfterToolCall::deserialize(context).map_err(|error| error.to_string())?;
+    let result = result.ok_or("missing field `result`")?;
+    wire::read_tool_result(Value::Object(result))
+        .map(drop)
+        .map_err(|error| format!("the result is none: {error}"))
 }
 
 /// A text that names no point.
@@ -78,6 +111,16 @@ impl HookPoint {
     /// The point's row, for a well-known one.
     pub fn info(&self) -> Option<&'static PointInfo> {
         POINTS.iter().find(|info| info.point == *self)
+    }
+
+    /// Checks a context: the members that are well known must be of their types. A custom point has
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// A sentence on the first that is not.
+    pub fn check(&self, context: &Map<String, Value>) -> Result<(), String> {
+        self.info().map_or(Ok(()), |info| (info.check)(context))
     }
 
     /// Whether a handler may stop what is about to happen.
@@ -101,7 +144,7 @@ impl FromStr for HookPoint {
 
     /// Reads `before-plan`, `BeforePlan` and the like, or `custom:NAME`.
     fn from_str(text: &str) -> Result<Self, UnknownPoint> {
-        if let Some(name) = text.strip_prefix("custom:") {
+        if let Some(name) = text.strip_prefix("custom:").filter(|name| !name.is_empty()) {
             return Ok(Self::Custom(name.to_string()));
         }
         let found = POINTS.iter().find(|info| info.name == text || info.function == text);
@@ -123,6 +166,7 @@ impl Eq for HookPoint {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn each_point_is_read_by_both_of_its_names() {
@@ -138,6 +182,29 @@ mod tests {
         assert_eq!("custom:deploy".parse(), Ok(HookPoint::Custom("deploy".into())));
         assert!("before-lunch".parse::<HookPoint>().is_err());
         assert!(HookPoint::Custom("deploy".into()).allows_veto());
+    }
+
+    #[test]
+    fn contexts_are_checked_by_their_points() {
+        let check = |point: &str, context: Value, expected: Option<&str>| {
+            let point: HookPoint = point.parse().unwrap();
+            let Value::Object(context) = context else { panic!("a context is an object") };
+            let problem = point.check(&context).err();
+            assert_eq!(problem.as_deref(), expected, "{point}");
+        };
+        check("before-plan", json!({ "goal": "g", "more": 1 }), None);
+        check("before-plan", json!({}), None);
+        check(
+            "after-plan",
+            json!({ "plan": 3 }),
+            Some("invalid type: integer `3`, expected a sequence"),
+        );
+        check("before-tool-call", json!({ "arguments": {} }), None);
+        check("before-tool-call", json!({}), Some("missing field `arguments`"));
+        check("after-tool-call", json!({ "result": { "content": [] } }), None);
+        let broken = json!({ "result": { "content": 1 } });
+        check("after-tool-call", broken, Some("the result is none: /content: not an array"));
+        check("custom:deploy", json!({ "goal": 3 }), None);
     }
 
     #[test]

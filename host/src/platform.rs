@@ -17,7 +17,7 @@ use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{HookPoint, ToolResult};
 use crate::capability::notify::News;
-use crate::config::Config;
+use crate::config::{Config, HookSettings};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::discover::{Candidate, Discovery, LeftOut, Places, PluginKind, Reason, discover};
 use crate::event::Event;
@@ -229,6 +229,8 @@ impl Builder {
         let Self { configs, places, discovery, surroundings, allocation, builtins, approvals } =
             self;
         let discovery = discovery.unwrap_or_else(|| discover(&configs, &places, &surroundings));
+        let hook_settings =
+            configs.first().map_or_else(HookSettings::default, |config| config.hooks.clone());
         let reserved = builtins.iter().map(|(id, _)| id.clone());
         let rules = Arc::new(Rules::new(&configs, approvals).reserve(reserved));
         // While components are loaded.
@@ -265,7 +267,7 @@ impl Builder {
         }));
         let platform = Platform {
             inner: Arc::new(Inner {
-                registry: ArcSwap::from_pointee(Registry::new(plugins)),
+                registry: ArcSwap::from_pointee(Registry::new(plugins, hook_settings)),
                 reports,
                 diagnostics: discovery.diagnostics,
                 allocation: loader.allocation(),
@@ -385,7 +387,8 @@ impl Inner {
         });
         let asked = futures::future::join_all(asked).await;
         let (plugins, events): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
-        self.registry.store(Arc::new(Registry::new(plugins)));
+        let registry = Registry::new(plugins, registry.hook_settings().clone());
+        self.registry.store(Arc::new(registry));
         for event in events.into_iter().flatten() {
             let _ = self.news.events().send(event);
         }
@@ -447,21 +450,23 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// Where the context is no object. A handler that fails is in the report.
+    /// Where the context is no object, or a member of it is not of the type that the point gives it
+    /// (see [`crate::hook::context`]). A handler that fails is in the report.
     pub async fn fire(
         &self,
         point: &HookPoint,
         context: Value,
         caller: &Caller,
     ) -> Result<HookReport, CallError> {
-        if !context.is_object() {
-            let problems = vec!["it is not a JSON object".into()];
-            return Err(CallError::InvalidInput {
-                what: "context",
-                name: point.to_string(),
-                problems,
-            });
-        }
+        let context = match context {
+            Value::Object(context) => point.check(&context).map(|()| context),
+            _ => Err("it is not a JSON object".into()),
+        };
+        let context = context.map_err(|problem| CallError::InvalidInput {
+            what: "context",
+            name: point.to_string(),
+            problems: vec![problem],
+        })?;
         Ok(invoke::hooks::fire(&self.registry(), point, context, caller).await)
     }
 

@@ -12,6 +12,7 @@ use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, R
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
 use crate::capability::log::cut;
+use crate::config::HookSettings;
 use crate::diagnostic::Diagnostic;
 use crate::invoke::within;
 use crate::load::Loaded;
@@ -273,13 +274,14 @@ pub struct Registry {
     tools: BTreeMap<ToolName, (Arc<Registered>, usize)>,
     /// Who handles each point, in load order.
     hooks: Vec<(HookPoint, Vec<Arc<Registered>>)>,
+    hook_settings: HookSettings,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Registry {
     /// Puts plugins together, in load order. Of two tools with one name, the first stays.
-    pub(crate) fn new(plugins: Vec<Arc<Registered>>) -> Self {
-        let mut registry = Self::default();
+    pub(crate) fn new(plugins: Vec<Arc<Registered>>, hook_settings: HookSettings) -> Self {
+        let mut registry = Self { hook_settings, ..Self::default() };
         for plugin in &plugins {
             registry.diagnostics.extend(plugin.diagnostics.iter().cloned());
             for (i, tool) in plugin.tools.iter().enumerate() {
@@ -330,6 +332,11 @@ impl Registry {
     pub fn handlers(&self, point: &HookPoint) -> &[Arc<Registered>] {
         let found = self.hooks.iter().find(|(other, _)| other == point);
         found.map_or(&[], |(_, handlers)| handlers)
+    }
+
+    /// How hooks are run.
+    pub(crate) fn hook_settings(&self) -> &HookSettings {
+        &self.hook_settings
     }
 
     /// What was left out of what the plugins contribute, and why.
@@ -390,7 +397,7 @@ mod tests {
     async fn a_name_is_given_once_and_the_second_learns_by_whom() {
         let first = registered("a", vec![tool("b__c", json!({"type": "object"}))]).await;
         let second = registered("a__b", vec![tool("c", json!({"type": "object"}))]).await;
-        let registry = Registry::new(vec![first, second]);
+        let registry = Registry::new(vec![first, second], HookSettings::default());
         assert_eq!(registry.tool("a__b__c").unwrap().0.loaded().id().as_ref(), "a");
         assert_eq!(
             registry.diagnostics()[0].to_string(),

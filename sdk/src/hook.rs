@@ -8,6 +8,23 @@ pub use crate::bindings::base::tenon::plugin::types::HookPoint;
 use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler as wit;
 use crate::{Context, Failure};
 
+/// The contexts of the well-known points, as types: a handler takes the one of its point.
+///
+/// ```
+/// use tenon_sdk::hook::Outcome;
+/// use tenon_sdk::hook::context::MessageSending;
+/// use tenon_sdk::hook;
+///
+/// #[hook(message_sending)]
+/// async fn sign(mut context: MessageSending) -> Outcome<MessageSending> {
+///     let Some(message) = &mut context.message else { return Outcome::Continue };
+///     message.push_str("\nSent with Tenon");
+///     Outcome::Replace(context)
+/// }
+/// # fn main() {}
+/// ```
+pub use tenon_contexts as context;
+
 /// What a handler decides about a context of type `C`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome<C = serde_json::Value> {

@@ -9,8 +9,13 @@ use crate::guests;
 use crate::support::{Project, Running, call, failure, text};
 
 async fn platform(script: &str) -> Running {
+    platform_with("", script).await
+}
+
+/// The same with further configuration.
+async fn platform_with(configuration: &str, script: &str) -> Running {
     let project = Project::new(&format!(
-        "[plugins]\nwasm = [{:?}, {:?}, {:?}]\nscripts = [\"script.rhai\"]",
+        "{configuration}\n[plugins]\nwasm = [{:?}, {:?}, {:?}]\nscripts = [\"script.rhai\"]",
         guests::REDACT,
         guests::MISBEHAVE,
         guests::TEXT_TOOLS
@@ -28,7 +33,7 @@ async fn each_handler_sees_what_the_one_before_left() {
     let context = json!({ "message": "use sk-abcdefghijklmnop" });
     let report =
         platform.fire(&HookPoint::MessageSending, context, &Caller::default()).await.unwrap();
-    assert_eq!(report.outcome, HookOutcome::Continue);
+    assert!(matches!(report.outcome, HookOutcome::Continue));
     // The component has masked the key before the script counted.
     assert_eq!(report.context, json!({ "message": "use [redacted] (14)" }));
     let who: Vec<_> = report.handlers.iter().map(|h| (h.plugin.as_str(), h.outcome)).collect();
@@ -49,7 +54,7 @@ async fn a_veto_ends_the_chain_where_it_is_allowed() {
         matches!(report.outcome, HookOutcome::Veto { plugin, reason } if &*plugin == "script" && reason == "not on a Sunday")
     );
     let report = fire(HookPoint::AfterPlan).await;
-    assert_eq!(report.outcome, HookOutcome::Continue);
+    assert!(matches!(report.outcome, HookOutcome::Continue));
     let errors: Vec<_> = report.handlers.iter().filter_map(|h| h.error.as_deref()).collect();
     assert_eq!(errors.len(), 2, "{errors:?}");
     assert!(errors.iter().all(|error| error.contains("after-plan cannot be vetoed")), "{errors:?}");
@@ -88,6 +93,87 @@ async fn hooks_see_and_change_tool_calls() {
     assert_eq!(text(&platform, "text_tools__slug", json!({ "text": "x" })).await, "from-the-hook!");
     let error = failure(&platform, "text_tools__count", json!({ "text": "x" })).await;
     assert!(matches!(&error, CallError::Vetoed { plugin, .. } if &**plugin == "script"), "{error}");
+}
+
+#[tokio::test]
+async fn a_handler_that_fails_stops_the_chain_where_that_is_configured() {
+    let platform = platform_with(
+        "hooks.on_failure = \"stop\"",
+        "hook(\"custom:error\", |context| { context.seen = true; }); fn BeforeToolCall(context) { throw \"no\"; }",
+    )
+    .await;
+    let point = HookPoint::Custom("error".into());
+    let report = platform.fire(&point, json!({ "a": 1 }), &Caller::default()).await.unwrap();
+    assert!(
+        matches!(&report.outcome, HookOutcome::Stopped { plugin, .. } if &**plugin == "misbehave"),
+        "{report:?}"
+    );
+    assert_eq!(report.context, json!({ "a": 1 }));
+    assert_eq!(report.handlers.len(), 1);
+    let error = failure(&platform, "text_tools__slug", json!({ "text": "x" })).await;
+    assert!(matches!(&error, CallError::Failed { plugin, .. } if &**plugin == "script"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_takes_too_long_is_given_up() {
+    let platform = platform_with(
+        "hooks.timeout = \"100ms\"",
+        "fn BeforePlan(context) { loop {} } fn AfterPlan(context) { context.seen = true; }",
+    )
+    .await;
+    let context = json!({ "goal": "x" });
+    let report =
+        platform.fire(&HookPoint::BeforePlan, context.clone(), &Caller::default()).await.unwrap();
+    let error = report.handlers.last().and_then(|handler| handler.error.as_deref());
+    assert_eq!(error, Some("it gave no answer within 100ms"));
+    assert_eq!(report.context, context);
+    let report = platform.fire(&HookPoint::AfterPlan, context, &Caller::default()).await.unwrap();
+    assert_eq!(report.context["seen"], true);
+}
+
+#[tokio::test]
+async fn a_handler_that_breaks_a_context_is_recorded_and_the_context_stays() {
+    let platform = platform(
+        r#"
+        fn BeforePlan(context) { context.goal = 3; }
+        fn BeforeToolCall(context) { context.remove("arguments"); context.tool = "another"; }
+        fn AfterToolCall(context) { context.result = "done"; }
+        "#,
+    )
+    .await;
+    let context = json!({ "goal": "x" });
+    let report =
+        platform.fire(&HookPoint::BeforePlan, context.clone(), &Caller::default()).await.unwrap();
+    assert_eq!(report.context, context);
+    let error = report.handlers.last().and_then(|handler| handler.error.as_deref());
+    assert!(
+        error.is_some_and(|error| error.contains("integer `3`, expected a string")),
+        "{error:?}"
+    );
+    assert_eq!(text(&platform, "text_tools__slug", json!({ "text": "A b" })).await, "a-b");
+}
+
+#[tokio::test]
+async fn a_host_cannot_fire_a_context_of_another_type() {
+    let platform = platform("").await;
+    let context = json!({ "goal": 3 });
+    let error =
+        platform.fire(&HookPoint::BeforePlan, context, &Caller::default()).await.unwrap_err();
+    assert!(matches!(error, CallError::InvalidInput { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn which_call_it_is_cannot_be_changed() {
+    let project = Project::new(&format!(
+        "plugins = {{ wasm = [{:?}], scripts = [\"first.rhai\", \"second.rhai\"] }}",
+        guests::TEXT_TOOLS
+    ));
+    project.write("first.rhai", "fn BeforeToolCall(context) { context.tool = \"another\"; }");
+    let second = "fn BeforeToolCall(context) { context.arguments.text += context.tool; }";
+    project.write("second.rhai", second);
+    let platform = project.platform().await;
+    let slug = text(&platform, "text_tools__slug", json!({ "text": "of " })).await;
+    assert_eq!(slug, "of-text-tools-slug");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use tenon_host::invoke::{HookOutcome, HookReport};
 use tenon_host::types::HookPoint;
-use tenon_host::{Caller, PluginKind};
+use tenon_host::{CallError, Caller, PluginKind};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -33,10 +33,13 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 }
 
 fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
+    if let HookOutcome::Stopped { plugin, failure } = report.outcome {
+        return Err(CallError::Failed { plugin, failure }.into());
+    }
     if common.json {
         let mut form = match &report.outcome {
-            HookOutcome::Continue => json!({ "outcome": "continue" }),
             HookOutcome::Veto { reason, .. } => json!({ "outcome": "veto", "reason": reason }),
+            _ => json!({ "outcome": "continue" }),
         };
         form["context"] = report.context;
         form["handlers"] = json!(report.handlers);
@@ -48,10 +51,10 @@ fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
         tracing::info!("{} {}{error}", handler.plugin, handler.outcome);
     }
     match &report.outcome {
-        HookOutcome::Continue => output::json(&report.context)?,
         HookOutcome::Veto { plugin, reason } => {
             output::text(&format!("vetoed by {plugin}: {reason}"))?;
         }
+        _ => output::json(&report.context)?,
     }
     Ok(ExitCode::SUCCESS)
 }

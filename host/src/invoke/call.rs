@@ -3,7 +3,7 @@
 //!
 //! Every tool of every kind goes this way, and [`call_tool`] lists its steps.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 use super::hooks::{HookOutcome, fire};
@@ -63,18 +63,28 @@ async fn before(
     if registry.handlers(&HookPoint::BeforeToolCall).is_empty() {
         return Ok(arguments);
     }
-    let context = json!({
-        "tool": tool.name.as_str(),
-        "plugin": &**plugin.loaded().id(),
-        "arguments": arguments,
-    });
+    if !arguments.is_object() {
+        // The schema says so better than any handler.
+        return Ok(arguments);
+    }
+    let context = context(plugin, tool, [("arguments", arguments)]);
     let mut report = fire(registry, &HookPoint::BeforeToolCall, context, caller).await;
     match report.outcome {
         HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
-        HookOutcome::Continue => {
-            Ok(report.context.get_mut("arguments").map(Value::take).unwrap_or_default())
-        }
+        HookOutcome::Stopped { plugin, failure } => Err(CallError::Failed { plugin, failure }),
+        HookOutcome::Continue => Ok(report.context["arguments"].take()),
     }
+}
+
+/// The context of a hook at a call.
+fn context<const N: usize>(
+    plugin: &Registered,
+    tool: &Tool,
+    members: [(&str, Value); N],
+) -> Map<String, Value> {
+    let which = [("tool", tool.name.as_str()), ("plugin", plugin.loaded().id())];
+    let which = which.into_iter().map(|(name, value)| (name.to_string(), value.into()));
+    which.chain(members.map(|(name, value)| (name.to_string(), value))).collect()
 }
 
 /// Checks the arguments against the tool's schema.
@@ -132,20 +142,16 @@ async fn after(
         return Ok(result);
     }
     let form = wire::tool_result(&result);
-    let context = json!({
-        "tool": tool.name.as_str(),
-        "plugin": &**plugin.loaded().id(),
-        "arguments": arguments,
-        "result": form,
-    });
+    let context =
+        context(plugin, tool, [("arguments", arguments.clone()), ("result", form.clone())]);
     let mut report = fire(registry, &HookPoint::AfterToolCall, context, caller).await;
-    let changed = report.context.get_mut("result").map(Value::take).unwrap_or_default();
+    if let HookOutcome::Stopped { plugin, failure } = report.outcome {
+        return Err(CallError::Failed { plugin, failure });
+    }
+    let changed = report.context["result"].take();
     if changed == form {
         return Ok(result);
     }
-    Ok(wire::read_tool_result(changed).unwrap_or_else(|error| {
-        // The tool has done its work; what a hook broke must not cost its result.
-        tracing::warn!(tool = %tool.name, "an after-tool-call hook left no tool result: {error}");
-        result
-    }))
+    // Each handler's result was read once already, to see whether it can be.
+    Ok(wire::read_tool_result(changed).unwrap_or(result))
 }

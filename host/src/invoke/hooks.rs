@@ -9,14 +9,12 @@ use std::time::{Duration, Instant};
 use super::{Caller, within};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::types::HookPoint;
+use crate::config::{HookSettings, OnFailure};
 use crate::register::{Registered, Registry};
 use crate::runtime::Failure;
 
-/// How long one handler may take.
-const HANDLER: Duration = Duration::from_secs(5);
-
 /// What came of a point.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct HookReport {
     /// Whether to go on.
     pub outcome: HookOutcome,
@@ -27,7 +25,7 @@ pub struct HookReport {
 }
 
 /// Whether to go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum HookOutcome {
     /// With the context of the report.
     Continue,
@@ -37,6 +35,13 @@ pub enum HookOutcome {
         plugin: Arc<str>,
         /// Why.
         reason: String,
+    },
+    /// A handler has failed, and the configuration has that stop the chain.
+    Stopped {
+        /// Whose.
+        plugin: Arc<str>,
+        /// Why.
+        failure: Failure,
     },
 }
 
@@ -55,40 +60,47 @@ pub struct HandlerReport {
 }
 
 /// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the context
-/// as it was before it.
+/// as it was before it, or stops there, as the configuration has it.
 pub(crate) async fn fire(
     registry: &Registry,
     point: &HookPoint,
-    context: Value,
+    context: Map<String, Value>,
     caller: &Caller,
 ) -> HookReport {
-    let mut report = HookReport { outcome: HookOutcome::Continue, context, handlers: Vec::new() };
+    let HookSettings { timeout, on_failure } = registry.hook_settings();
+    let mut context = context;
+    let mut outcome = HookOutcome::Continue;
+    let mut handlers = Vec::new();
     for plugin in registry.handlers(point) {
-        let began = Instant::now();
-        let answer = ask(plugin, point, &report.context, caller).await;
-        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let id = plugin.loaded().id();
-        let (outcome, error) = match answer {
+        let began = Instant::now();
+        let answer = ask(plugin, point, &context, caller, *timeout).await;
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let (word, error) = match answer {
             Ok(Decision::Continue) => ("continue", None),
-            Ok(Decision::Replace(context)) => {
-                report.context = Value::Object(context);
+            Ok(Decision::Replace(replaced)) => {
+                context = replaced;
                 ("replace", None)
             }
             Ok(Decision::Veto(reason)) => {
-                report.outcome = HookOutcome::Veto { plugin: id.clone(), reason };
+                outcome = HookOutcome::Veto { plugin: id.clone(), reason };
                 ("veto", None)
             }
             Err(failure) => {
                 tracing::warn!(plugin = &**id, %point, "a hook handler failed: {failure}");
-                ("error", Some(failure.to_string()))
+                let error = failure.to_string();
+                if *on_failure == OnFailure::Stop {
+                    outcome = HookOutcome::Stopped { plugin: id.clone(), failure };
+                }
+                ("error", Some(error))
             }
         };
-        report.handlers.push(HandlerReport { plugin: id.to_string(), outcome, error, micros });
-        if matches!(report.outcome, HookOutcome::Veto { .. }) {
+        handlers.push(HandlerReport { plugin: id.to_string(), outcome: word, error, micros });
+        if !matches!(outcome, HookOutcome::Continue) {
             break;
         }
     }
-    report
+    HookReport { outcome, context: Value::Object(context), handlers }
 }
 
 /// An outcome that was checked.
@@ -101,16 +113,18 @@ enum Decision {
 async fn ask(
     plugin: &Arc<Registered>,
     point: &HookPoint,
-    context: &Value,
+    context: &Map<String, Value>,
     caller: &Caller,
+    timeout: Duration,
 ) -> Result<Decision, Failure> {
     let loaded = plugin.loaded();
-    let (timeout, call) = caller.context(HANDLER.min(loaded.limits().wall));
-    let event = Event { point: point.clone(), context: context.to_string(), call };
+    let json = serde_json::to_string(context).map_err(|error| Failure::Host(error.to_string()))?;
+    let (timeout, call) = caller.context(timeout.min(loaded.limits().wall));
+    let event = Event { point: point.clone(), context: json, call };
     match within(timeout, loaded.plugin().handle(event)).await? {
         Outcome::Continue => Ok(Decision::Continue),
         Outcome::Replace(json) => match serde_json::from_str(&json) {
-            Ok(Value::Object(context)) => Ok(Decision::Replace(context)),
+            Ok(Value::Object(replaced)) => replace(point, context, replaced),
             Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
             Err(error) => Err(Failure::Contract(format!("the new context is not JSON: {error}"))),
         },
@@ -119,4 +133,21 @@ async fn ask(
         }
         Outcome::Veto(reason) => Ok(Decision::Veto(reason)),
     }
+}
+
+/// The context that a handler puts in place of another, as far as the point lets it.
+fn replace(
+    point: &HookPoint,
+    context: &Map<String, Value>,
+    mut replaced: Map<String, Value>,
+) -> Result<Decision, Failure> {
+    point
+        .check(&replaced)
+        .map_err(|problem| Failure::Contract(format!("the new context: {problem}")))?;
+    if let Some(subject) = point.info().and_then(|info| info.subject) {
+        let changed = replaced.remove(subject);
+        replaced.clone_from(context);
+        replaced.extend(changed.map(|value| (subject.to_string(), value)));
+    }
+    Ok(Decision::Replace(replaced))
 }
