@@ -254,7 +254,7 @@ impl Loader {
                 let text = read_text(&path, SCRIPT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let (limits, threads) = (limits.clone(), self.threads.clone());
-                Arc::new(RhaiPlugin::compile(id.clone(), &path, text, limits, threads)?)
+                Arc::new(RhaiPlugin::compile(id.clone(), &path, text, limits, settings, threads)?)
             }
             Source::Mcp(server) => {
                 let child = self.child(&id, server);

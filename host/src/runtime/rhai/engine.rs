@@ -2,6 +2,7 @@
 //! script defines itself with.
 
 use rhai::module_resolvers::DummyModuleResolver;
+use rhai::serde::to_dynamic;
 use rhai::{Array, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, Map, Position};
 use serde_json::{Number, Value, json};
 use std::cell::RefCell;
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::bindings::lifecycle::EvalDefinition;
 use crate::bindings::log::Level;
 use crate::bindings::types::{HookPoint, ToolDefinition};
 use crate::capability::log::{self, Allowance};
@@ -35,10 +37,14 @@ const VALUE_DEPTH: usize = 128;
 /// How often, in operations, a script is asked for its time and whether anybody still waits for it.
 const CHECK_EVERY: u64 = 64;
 
+/// What the operator set for a script.
+pub(super) type Settings = serde_json::Map<String, Value>;
+
 /// What a script defines while it is loaded.
 #[derive(Default)]
 pub(super) struct Definitions {
     pub(super) tools: Vec<ScriptTool>,
+    pub(super) evals: Vec<ScriptEval>,
     pub(super) hooks: Vec<(HookPoint, FnPtr)>,
     /// After loading there is nothing more to define.
     pub(super) closed: bool,
@@ -46,6 +52,11 @@ pub(super) struct Definitions {
 
 pub(super) struct ScriptTool {
     pub(super) definition: ToolDefinition,
+    pub(super) function: FnPtr,
+}
+
+pub(super) struct ScriptEval {
+    pub(super) definition: EvalDefinition,
     pub(super) function: FnPtr,
 }
 
@@ -98,11 +109,13 @@ impl Drop for GiveUp {
 pub(super) fn engine(
     id: &Arc<str>,
     limits: &Limits,
+    settings: &Settings,
     definitions: &Arc<Mutex<Definitions>>,
 ) -> rhai::Engine {
     let mut engine = rhai::Engine::new();
     set_limits(&mut engine, limits);
     add_log(&mut engine, id);
+    add_config(&mut engine, settings);
     engine.register_fn("veto", |reason: &str| Decision::Veto(reason.to_string()));
     engine.register_fn("replace", |context: Map| Decision::Replace(context));
     add_definitions(&mut engine, definitions);
@@ -195,6 +208,14 @@ fn add_log(engine: &mut rhai::Engine, id: &Arc<str>) {
     }
 }
 
+/// The plugin's settings: all of them, or one, which is `()` where it is not set.
+fn add_config(engine: &mut rhai::Engine, settings: &Settings) {
+    let all = to_dynamic(settings).unwrap_or_default();
+    let map = all.clone().try_cast::<Map>().unwrap_or_default();
+    engine.register_fn("config", move || all.clone());
+    engine.register_fn("config", move |key: &str| map.get(key).cloned().unwrap_or_default());
+}
+
 fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definitions>>) {
     let defined = definitions.clone();
     engine.register_fn("tool", move |about: Map, function: FnPtr| {
@@ -205,6 +226,18 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
             }
             let function = detached(&function, VALUE_DEPTH)?;
             definitions.tools.push(ScriptTool { definition, function });
+            Ok(())
+        })
+    });
+    let defined = definitions.clone();
+    engine.register_fn("strategy", move |about: Map, function: FnPtr| {
+        define(&defined, |definitions| {
+            let definition = eval_definition(&about)?;
+            if definitions.evals.iter().any(|eval| eval.definition.name == definition.name) {
+                return Err(format!("the strategy \"{}\" is defined twice", definition.name));
+            }
+            let function = detached(&function, VALUE_DEPTH)?;
+            definitions.evals.push(ScriptEval { definition, function });
             Ok(())
         })
     });
@@ -230,33 +263,78 @@ fn define(
     add(&mut definitions).map_err(Into::into)
 }
 
-/// What a script says of a tool.
-fn definition(about: &Map) -> Result<ToolDefinition, String> {
-    let about = to_json(&Dynamic::from(about.clone()))?;
-    let text = |key: &str| about.get(key).and_then(Value::as_str);
-    let known = ["name", "title", "description", "schema", "output_schema", "annotations"];
-    if let Some(key) = about
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, _)| key)
-        .find(|key| !known.contains(&key.as_str()))
-    {
-        return Err(format!("a tool has no \"{key}\"; it has {}", known.join(", ")));
+/// What a script says of something that it defines.
+struct About {
+    what: &'static str,
+    members: Map,
+}
+
+impl About {
+    fn new(what: &'static str, members: Map, known: &[&str]) -> Result<Self, String> {
+        if let Some(key) = members.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(format!("a {what} has no \"{key}\"; it has {}", known.join(", ")));
+        }
+        Ok(Self { what, members })
     }
-    let name = text("name").ok_or("the tool has no name")?;
-    let description =
-        text("description").ok_or_else(|| format!("the tool \"{name}\" has no description"))?;
-    let schema = about.get("schema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
+
+    fn json(&self, key: &str) -> Result<Option<Value>, String> {
+        self.members.get(key).map(to_json).transpose()
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, String> {
+        match self.json(key)? {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("the `{key}` of a {} is a text", self.what)),
+        }
+    }
+
+    fn truth(&self, key: &str) -> Result<Option<bool>, String> {
+        match self.json(key)? {
+            None => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(_) => Err(format!("the `{key}` of a {} is true or false", self.what)),
+        }
+    }
+
+    fn name(&self) -> Result<String, String> {
+        self.text("name")?.ok_or_else(|| format!("the {} has no name", self.what))
+    }
+
+    fn description(&self, name: &str) -> Result<String, String> {
+        let description = self.text("description")?;
+        description.ok_or_else(|| format!("the {} \"{name}\" has no description", self.what))
+    }
+}
+
+fn definition(about: &Map) -> Result<ToolDefinition, String> {
+    let known = ["name", "title", "description", "schema", "output_schema", "annotations"];
+    let about = About::new("tool", about.clone(), &known)?;
+    let name = about.name()?;
+    let description = about.description(&name)?;
+    let schema = about.json("schema")?.unwrap_or_else(|| json!({ "type": "object" }));
     let mut definition = ToolDefinition::new(name, description, &schema);
-    definition.title = text("title").map(Into::into);
-    definition.output_schema = about.get("output_schema").map(Value::to_string);
-    let hint = |key: &str| about.get("annotations")?.get(key)?.as_bool();
-    definition.annotations.read_only = hint("read_only");
-    definition.annotations.destructive = hint("destructive");
-    definition.annotations.idempotent = hint("idempotent");
-    definition.annotations.open_world = hint("open_world");
+    definition.title = about.text("title")?;
+    definition.output_schema = about.json("output_schema")?.map(|schema| schema.to_string());
+    if let Some(annotations) = about.members.get("annotations") {
+        let annotations = annotations.clone().try_cast::<Map>();
+        let annotations = annotations.ok_or("the `annotations` of a tool are a map")?;
+        let known = ["read_only", "destructive", "idempotent", "open_world"];
+        let about = About::new("tool's annotations", annotations, &known)?;
+        definition.annotations.read_only = about.truth("read_only")?;
+        definition.annotations.destructive = about.truth("destructive")?;
+        definition.annotations.idempotent = about.truth("idempotent")?;
+        definition.annotations.open_world = about.truth("open_world")?;
+    }
     Ok(definition)
+}
+
+fn eval_definition(about: &Map) -> Result<EvalDefinition, String> {
+    let about = About::new("strategy", about.clone(), &["name", "description", "schema"])?;
+    let name = about.name()?;
+    let description = about.description(&name)?;
+    let options_schema = about.json("schema")?.map(|schema| schema.to_string());
+    Ok(EvalDefinition { name, description, options_schema })
 }
 
 /// A function that shares nothing with any other: each of its calls gets what it captured as it was
@@ -315,6 +393,7 @@ fn json_within(value: &Dynamic, depth: usize) -> Result<Value, String> {
         (_, Ok(truth), _) => Ok(truth.into()),
         (.., Ok(character)) => Ok(character.to_string().into()),
         _ if value.flatten_clone().is_unit() => Ok(Value::Null),
+        _ if value.is::<Decision>() => Err("`veto` and `replace` are for hooks".into()),
         _ => Err(format!("a value of type {} cannot leave a script", value.type_name())),
     }
 }

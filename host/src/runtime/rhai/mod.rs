@@ -1,11 +1,15 @@
 //! Plugins that are Rhai scripts.
 //!
 //! A script defines hooks as functions named after the points, which change `context` in place or
-//! return what `veto` and `replace` make; and tools, by calling `tool` when it is loaded:
+//! return what `veto` and `replace` make; and tools and strategies, by calling `tool` and `strategy`
+//! when it is loaded:
 //!
 //! ```rhai
 //! tool(#{ name: "shout", description: "Says it louder", schema: #{ type: "object" } },
 //!      |arguments| arguments.text.to_upper());
+//!
+//! strategy(#{ name: "short", description: "Is it short?" },
+//!          |subject, options| subject.output.len() < config("longest"));
 //!
 //! fn MessageSending(context) { context.message += "!"; }
 //! ```
@@ -15,6 +19,8 @@
 //! up.
 
 mod engine;
+mod error;
+mod evaluation;
 mod threads;
 
 use async_trait::async_trait;
@@ -25,15 +31,19 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use error::ScriptError;
 pub(crate) use threads::Threads;
 
 use super::{Failure, Plugin};
+use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{CallContext, Error, HookPoint, ToolResult};
 use crate::hook::POINTS;
-use crate::limits::{Limit, Limits};
-use engine::{Decision, Definitions, Ended, GiveUp, ScriptTool, engine, to_json};
+use crate::limits::Limits;
+use crate::name::distance;
+use engine::{Decision, Definitions, GiveUp, ScriptEval, ScriptTool, Settings, engine, to_json};
+use error::{Text, thrown};
 
 /// A script, compiled.
 pub(crate) struct RhaiPlugin {
@@ -43,10 +53,11 @@ pub(crate) struct RhaiPlugin {
 
 struct Script {
     id: Arc<str>,
-    file: String,
+    text: Text,
     engine: rhai::Engine,
     ast: AST,
     tools: Vec<ScriptTool>,
+    evals: Vec<ScriptEval>,
     hooks: Vec<(HookPoint, Handler)>,
     limits: Limits,
 }
@@ -59,11 +70,6 @@ enum Handler {
     Closure(FnPtr),
 }
 
-/// Why a script is no plugin. The place is that of the script's text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ScriptError(String);
-
 impl RhaiPlugin {
     /// Compiles a script and runs its top level once, which defines its tools. It blocks.
     pub(crate) fn compile(
@@ -71,10 +77,12 @@ impl RhaiPlugin {
         path: &Path,
         text: String,
         limits: Limits,
+        settings: Settings,
         threads: Arc<Threads>,
     ) -> Result<Self, ScriptError> {
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let compiled = threads.run_blocking(move || Script::compile(id, file, &text, limits));
+        let text = Text { file, lines: text };
+        let compiled = threads.run_blocking(move || Script::compile(id, text, limits, &settings));
         let script = compiled.map_err(|failure| ScriptError(failure.to_string()))??;
         Ok(Self { script: Arc::new(script), threads })
     }
@@ -96,33 +104,65 @@ impl RhaiPlugin {
 impl Script {
     fn compile(
         id: Arc<str>,
-        file: String,
-        text: &str,
+        text: Text,
         limits: Limits,
+        settings: &Settings,
     ) -> Result<Self, ScriptError> {
         let definitions = Arc::new(Mutex::new(Definitions::default()));
-        let engine = engine(&id, &limits, &definitions);
-        let ast = engine.compile(text).map_err(|error| {
-            ScriptError(format!("{file}:{}: {}", place(error.position()), error.err_type()))
-        })?;
+        let engine = engine(&id, &limits, settings, &definitions);
+        let ast = engine.compile(&text.lines).map_err(|error| text.parse_error(&error))?;
         engine::within(limits.cpu, Arc::default(), || engine.run_ast(&ast))
-            .map_err(|error| ScriptError(explain(&file, &error)))?;
+            .map_err(|error| ScriptError(text.explain(&error)))?;
 
+        let closed = Definitions { closed: true, ..Definitions::default() };
         let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);
-        defined.closed = true;
-        let tools = std::mem::take(&mut defined.tools);
-        let closures = std::mem::take(&mut defined.hooks);
+        let Definitions { tools, evals, hooks: closures, .. } =
+            std::mem::replace(&mut *defined, closed);
         drop(defined);
-        let functions = POINTS.iter().filter_map(|info| {
-            let defined = ast
-                .iter_functions()
-                .any(|function| function.name == info.function && function.params.len() == 1);
-            defined.then(|| (info.point.clone(), Handler::Function(info.function)))
-        });
+        let mut hooks = named_hooks(&ast).map_err(|problem| text.refusal(&problem))?;
         let closures =
             closures.into_iter().map(|(point, function)| (point, Handler::Closure(function)));
-        let hooks = functions.chain(closures).collect();
-        Ok(Self { id, file, engine, ast, tools, hooks, limits })
+        hooks.extend(closures);
+        let script = Self { id, text, engine, ast, tools, evals, hooks, limits };
+        script.check_parameters().map_err(|problem| script.text.refusal(&problem))?;
+        Ok(script)
+    }
+
+    /// Checks that what was defined can be called with what it will be called with.
+    fn check_parameters(&self) -> Result<(), String> {
+        for tool in &self.tools {
+            let what = || format!("the function of the tool \"{}\"", tool.definition.name);
+            self.check_function(&tool.function, 1, what)?;
+        }
+        for eval in &self.evals {
+            let what = || format!("the function of the strategy \"{}\"", eval.definition.name);
+            self.check_function(&eval.function, 2, what)?;
+        }
+        for (point, handler) in &self.hooks {
+            if let Handler::Closure(function) = handler {
+                self.check_function(function, 1, || format!("the function of the hook {point}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_function(
+        &self,
+        function: &FnPtr,
+        expected: usize,
+        what: impl Fn() -> String,
+    ) -> Result<(), String> {
+        let captured = function.curry().len();
+        let mut named = self.ast.iter_functions().filter(|f| f.name == function.fn_name());
+        let Some(found) = named.next() else {
+            return Err(format!("{} is not in the script", what()));
+        };
+        let fits = |parameters: usize| parameters == captured + expected;
+        if fits(found.params.len()) || named.any(|f| fits(f.params.len())) {
+            return Ok(());
+        }
+        let takes = found.params.len().saturating_sub(captured);
+        Err(format!("{} takes {takes} parameters and should take {expected}", what()))
     }
 
     fn call_tool(&self, name: &str, arguments: &str) -> Result<ToolResult, Failure> {
@@ -200,64 +240,61 @@ impl Script {
         Ok(answer.try_cast::<Map>().map(Decision::Replace))
     }
 
+    fn evaluate(
+        &self,
+        strategy: &str,
+        subject: &str,
+        options: &str,
+    ) -> Result<Evaluation, Failure> {
+        let eval = self.evals.iter().find(|eval| eval.definition.name == strategy);
+        let eval = eval.ok_or_else(|| {
+            Error::NotFound(format!("this script has no strategy \"{strategy}\""))
+        })?;
+        let arguments = (parse(subject)?, parse(options)?);
+        let answer = eval
+            .function
+            .call::<Dynamic>(&self.engine, &self.ast, arguments)
+            .map_err(|error| self.failure(&error))?;
+        let answer = to_json(&answer).map_err(|problem| self.broken(&problem))?;
+        evaluation::read(answer).map_err(Failure::Contract)
+    }
+
     fn broken(&self, problem: &str) -> Failure {
-        Failure::Trapped(format!("{}: {problem}", self.file))
+        Failure::Trapped(format!("{}: {problem}", self.text.file))
     }
 
-    /// What an error of the engine means.
     fn failure(&self, error: &EvalAltResult) -> Failure {
-        let mut root = error;
-        while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
-        | EvalAltResult::ErrorInModule(_, inner, _) = root
-        {
-            root = inner;
+        self.text.failure(error, &self.limits)
+    }
+}
+
+/// The functions of a script that are named after hook points. A name that nearly is one is an
+/// error: a guard that never runs would look like one that never objects.
+fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, Handler)>, String> {
+    let mut hooks = Vec::new();
+    for function in ast.iter_functions() {
+        let (name, parameters) = (function.name, function.params.len());
+        let same = |known: &str| known.eq_ignore_ascii_case(&name.replace('_', ""));
+        let point = POINTS
+            .iter()
+            .find(|info| same(info.function))
+            .or_else(|| POINTS.iter().find(|info| distance(info.function, name) == 1));
+        match point {
+            None => {}
+            Some(info) if info.function != name => {
+                return Err(format!("a hook point is named `{}`, not `{name}`", info.function));
+            }
+            Some(_) if parameters != 1 => {
+                return Err(format!(
+                    "`{name}` takes {parameters} parameters; a hook takes one, the context"
+                ));
+            }
+            Some(info) => hooks.push((info.point.clone(), Handler::Function(info.function))),
         }
-        match root {
-            EvalAltResult::ErrorTooManyOperations(_) => Failure::Limit(Limit::Cpu(self.limits.cpu)),
-            EvalAltResult::ErrorStackOverflow(_) => Failure::Limit(Limit::Depth),
-            EvalAltResult::ErrorDataTooLarge(..) => Failure::Limit(Limit::ValueSize),
-            EvalAltResult::ErrorTerminated(why, _) => match why.clone().try_cast::<Ended>() {
-                Some(Ended::OutOfTime) => Failure::Limit(Limit::Cpu(self.limits.cpu)),
-                Some(Ended::TooManyCaptures) => Failure::Limit(Limit::ValueSize),
-                Some(Ended::GivenUp) | None => Failure::Lost("its caller gave up".into()),
-            },
-            _ => match thrown(root) {
-                Some(message) => Failure::Answered(Error::Failed(message)),
-                None => Failure::Trapped(explain(&self.file, error)),
-            },
-        }
     }
-}
-
-/// The message of a `throw`.
-fn thrown(error: &EvalAltResult) -> Option<String> {
-    match error {
-        EvalAltResult::ErrorRuntime(value, _) => Some(value.to_string()),
-        EvalAltResult::ErrorInFunctionCall(_, _, inner, _) => thrown(inner),
-        _ => None,
-    }
-}
-
-/// An error with the place of the innermost call.
-fn explain(file: &str, error: &EvalAltResult) -> String {
-    let mut root = error;
-    while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _) = root {
-        root = inner;
-    }
-    let mut bare = root.to_string();
-    // The message ends in its place, which goes in front.
-    if let Some(end) = bare.rfind(" (line ") {
-        bare.truncate(end);
-    }
-    format!("{file}:{}: {bare}", place(root.position()))
-}
-
-fn place(position: rhai::Position) -> String {
-    match (position.line(), position.position()) {
-        (Some(line), Some(column)) => format!("{line}:{column}"),
-        (Some(line), None) => line.to_string(),
-        _ => "0".into(),
-    }
+    // In the order of the points, whatever the order in the script.
+    hooks.sort_by_key(|(point, _)| POINTS.iter().position(|info| info.point == *point));
+    Ok(hooks)
 }
 
 fn parse(json: &str) -> Result<Dynamic, Failure> {
@@ -281,12 +318,12 @@ impl Plugin for RhaiPlugin {
             identity: Identity {
                 name: script.id.to_string(),
                 version: "0.0.0".into(),
-                description: format!("The script {}", script.file),
+                description: format!("The script {}", script.text.file),
             },
             tools: script.tools.iter().map(|tool| tool.definition.clone()).collect(),
             hooks,
             providers: Vec::new(),
-            evals: Vec::new(),
+            evals: script.evals.iter().map(|eval| eval.definition.clone()).collect(),
             resources: false,
             prompts: false,
         })
@@ -305,17 +342,31 @@ impl Plugin for RhaiPlugin {
     async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
         self.run(move |script| script.handle(&event)).await
     }
+
+    async fn evaluate(
+        &self,
+        strategy: &str,
+        subject: String,
+        options: String,
+        _: CallContext,
+    ) -> Result<Evaluation, Failure> {
+        let strategy = strategy.to_string();
+        self.run(move |script| script.evaluate(&strategy, &subject, &options)).await
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limit;
     use serde_json::json;
 
     fn compile(text: &str) -> Result<RhaiPlugin, ScriptError> {
         let limits = Limits { cpu: std::time::Duration::from_millis(50), ..Limits::default() };
         let path = Path::new("dir/test.rhai");
-        RhaiPlugin::compile("test".into(), path, text.into(), limits, Threads::new())
+        let settings = json!({ "least": 3 });
+        let settings = settings.as_object().cloned().unwrap_or_default();
+        RhaiPlugin::compile("test".into(), path, text.into(), limits, settings, Threads::new())
     }
 
     fn context() -> CallContext {
@@ -434,11 +485,77 @@ mod tests {
             let error = compile(text).map(drop).expect_err("the script is refused");
             assert_eq!(error.to_string(), expected);
         };
-        check("let x = ;", "test.rhai:1:9: Unexpected ';'");
-        check("\nlet x = y;", "test.rhai:2:9: Variable not found: y");
+        check("let x = ;", "test.rhai:1:9: Unexpected ';'\n  1 | let x = ;");
+        check("\nlet x = y;", "test.rhai:2:9: Variable not found: y\n  2 | let x = y;");
         check(
             "tool(#{ name: \"t\" }, |a| a);",
-            "test.rhai:1:1: Runtime error: the tool \"t\" has no description",
+            "test.rhai:1:1: Runtime error: the tool \"t\" has no description\n  1 | tool(#{ name: \"t\" }, |a| a);",
         );
+    }
+
+    #[test]
+    fn what_could_never_be_called_is_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = compile(text).map(drop).expect_err("the script is refused").to_string();
+            assert_eq!(error, format!("test.rhai: {expected}"), "{text}");
+        };
+        check(
+            "tool(#{ name: \"t\", description: \"d\" }, || 1);",
+            "the function of the tool \"t\" takes 0 parameters and should take 1",
+        );
+        check(
+            "let by = 2; strategy(#{ name: \"s\", description: \"d\" }, |a| by);",
+            "the function of the strategy \"s\" takes 1 parameters and should take 2",
+        );
+        check(
+            "hook(\"before-plan\", Fn(\"nowhere\"));",
+            "the function of the hook before-plan is not in the script",
+        );
+        for name in ["beforePlan", "before_plan", "BeforePlann"] {
+            let expected = format!("a hook point is named `BeforePlan`, not `{name}`");
+            check(&format!("fn {name}(context) {{}}"), &expected);
+        }
+        check(
+            "fn BeforePlan(a, b) {}",
+            "`BeforePlan` takes 2 parameters; a hook takes one, the context",
+        );
+    }
+
+    #[tokio::test]
+    async fn strategies_score() {
+        let check = async |body: &str, expected: Result<(f64, &str), &str>| {
+            let text = format!(
+                "let half = 0.5; strategy(#{{ name: \"s\", description: \"d\" }}, |subject, options| {{ {body} }});"
+            );
+            let script = compile(&text).expect("the script compiles");
+            let subject = json!({ "output": "four" }).to_string();
+            let scored = script.evaluate("s", subject, "{\"most\": 5}".into(), context()).await;
+            match (scored, expected) {
+                (Ok(evaluation), Ok((score, verdict))) => {
+                    assert_eq!(evaluation.score, score, "{body}");
+                    assert_eq!(format!("{:?}", evaluation.verdict), verdict, "{body}");
+                }
+                (Err(failure), Err(expected)) => {
+                    assert!(failure.to_string().contains(expected), "{body}: {failure}");
+                }
+                (scored, _) => panic!("{body}: {scored:?}"),
+            }
+        };
+        check("subject.output.len() < options.most", Ok((1.0, "Verdict::Pass"))).await;
+        check("subject.output.len() > config(\"least\")", Ok((1.0, "Verdict::Pass"))).await;
+        check("config().least == 3 && config(\"most\") == ()", Ok((1.0, "Verdict::Pass"))).await;
+        check("half / 2.0", Ok((0.25, "Verdict::Fail"))).await;
+        check("1", Ok((1.0, "Verdict::Pass"))).await;
+        let inconclusive = "#{ score: half, verdict: \"inconclusive\" }";
+        check(inconclusive, Ok((0.5, "Verdict::Inconclusive"))).await;
+        check(
+            "#{ score: 1.0, findings: [#{ criterion: \"c\", verdict: \"pass\", reason: \"r\" }] }",
+            Ok((1.0, "Verdict::Pass")),
+        )
+        .await;
+        check("\"good\"", Err("a score, a truth value or a map with `score`")).await;
+        check("#{ verdict: \"pass\" }", Err("missing field `score`")).await;
+        check("veto(\"no\")", Err("are for hooks")).await;
+        check("throw \"cannot\"", Err("cannot")).await;
     }
 }

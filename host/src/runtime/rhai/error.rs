@@ -1,0 +1,94 @@
+//! What goes wrong in a script, with its place and the line of the script that it is in.
+
+use rhai::{EvalAltResult, ParseError, Position};
+
+use super::engine::Ended;
+use crate::bindings::types::Error;
+use crate::limits::{Limit, Limits};
+use crate::runtime::Failure;
+
+/// Why a script is no plugin. The place is that of the script's text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScriptError(pub(super) String);
+
+/// The longest line of a script that is shown, in bytes.
+const SHOWN: usize = 200;
+
+/// The text of a script, for what is said of it.
+pub(super) struct Text {
+    pub(super) file: String,
+    pub(super) lines: String,
+}
+
+impl Text {
+    /// A problem at a place: `file:line:column: problem`, and the line below it.
+    pub(super) fn at(&self, position: Position, problem: &str) -> String {
+        let file = &self.file;
+        let Some(number) = position.line() else { return format!("{file}: {problem}") };
+        let column = position.position().map_or_else(String::new, |column| format!(":{column}"));
+        let mut text = format!("{file}:{number}{column}: {problem}");
+        if let Some(line) = self.lines.lines().nth(number - 1) {
+            let line = line.trim();
+            let end = line.floor_char_boundary(SHOWN);
+            text.push_str(&format!("\n  {number} | {}", &line[..end]));
+        }
+        text
+    }
+
+    /// Why the script does not compile.
+    pub(super) fn parse_error(&self, error: &ParseError) -> ScriptError {
+        ScriptError(self.at(error.position(), &error.err_type().to_string()))
+    }
+
+    /// Why the script is no plugin, where no place can be named.
+    pub(super) fn refusal(&self, problem: &str) -> ScriptError {
+        ScriptError(self.at(Position::NONE, problem))
+    }
+
+    /// An error with the place of the innermost call.
+    pub(super) fn explain(&self, error: &EvalAltResult) -> String {
+        let root = root(error);
+        let mut bare = root.to_string();
+        // The message ends in its place, which goes in front.
+        if let Some(end) = bare.rfind(" (line ") {
+            bare.truncate(end);
+        }
+        self.at(root.position(), &bare)
+    }
+
+    /// What an error of the engine means.
+    pub(super) fn failure(&self, error: &EvalAltResult, limits: &Limits) -> Failure {
+        match root(error) {
+            EvalAltResult::ErrorTooManyOperations(_) => Failure::Limit(Limit::Cpu(limits.cpu)),
+            EvalAltResult::ErrorStackOverflow(_) => Failure::Limit(Limit::Depth),
+            EvalAltResult::ErrorDataTooLarge(..) => Failure::Limit(Limit::ValueSize),
+            EvalAltResult::ErrorTerminated(why, _) => match why.clone().try_cast::<Ended>() {
+                Some(Ended::OutOfTime) => Failure::Limit(Limit::Cpu(limits.cpu)),
+                Some(Ended::TooManyCaptures) => Failure::Limit(Limit::ValueSize),
+                Some(Ended::GivenUp) | None => Failure::Lost("its caller gave up".into()),
+            },
+            _ => match thrown(error) {
+                Some(message) => Failure::Answered(Error::Failed(message)),
+                None => Failure::Trapped(self.explain(error)),
+            },
+        }
+    }
+}
+
+/// The error in which a chain of calls began.
+fn root(error: &EvalAltResult) -> &EvalAltResult {
+    match error {
+        EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
+        | EvalAltResult::ErrorInModule(_, inner, _) => root(inner),
+        _ => error,
+    }
+}
+
+/// The message of a `throw`.
+pub(super) fn thrown(error: &EvalAltResult) -> Option<String> {
+    match root(error) {
+        EvalAltResult::ErrorRuntime(value, _) => Some(value.to_string()),
+        _ => None,
+    }
+}
