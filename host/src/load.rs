@@ -158,9 +158,10 @@ impl LoadError {
             Self::Export { .. } => Some("build it again with an SDK of this version".into()),
             Self::Import {
                 source: ImportError::NotGranted { request: Some(line), .. }, ..
-            } => {
-                Some(format!("its plugin.toml would request it with `{line}` under [capabilities]"))
-            }
+            } => Some(format!(
+                "its plugin.toml would request it with `{line}` under [capabilities]; this version \
+                 of Tenon grants no capabilities yet"
+            )),
             Self::Import { .. } | Self::Script(_) => None,
         }
     }

@@ -3,6 +3,7 @@
 //! Definitions are checked one by one: a bad one is dropped with a diagnostic, and the plugin's
 //! others stay. A registry does not change; when a plugin does, there is a new one.
 
+use jsonschema::Validator;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -42,14 +43,15 @@ pub struct Tool {
     pub name: ToolName,
     /// What the plugin says of it, under its own name.
     pub definition: ToolDefinition,
-    pub(crate) arguments: jsonschema::Validator,
+    pub(crate) arguments: Validator,
+    pub(crate) output: Option<Validator>,
 }
 
 /// A strategy, ready to be used.
 pub struct Eval {
     /// What the plugin says of it.
     pub definition: EvalDefinition,
-    pub(crate) options: Option<jsonschema::Validator>,
+    pub(crate) options: Option<Validator>,
 }
 
 impl Registered {
@@ -154,9 +156,9 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
             _ if names.contains(&definition.name) => {
                 drop("tool", &definition.name, "there is another of this name".into());
             }
-            Ok(arguments) => {
+            Ok((arguments, output)) => {
                 names.insert(definition.name.clone());
-                checked.push(Tool { name, definition, arguments });
+                checked.push(Tool { name, definition, arguments, output });
             }
             Err(problem) => drop("tool", &definition.name, problem),
         }
@@ -241,7 +243,8 @@ fn permitted(
     }
 }
 
-fn check_tool(definition: &ToolDefinition) -> Result<jsonschema::Validator, String> {
+/// Checks a definition, and compiles its schemas: of the arguments, and of structured content.
+fn check_tool(definition: &ToolDefinition) -> Result<(Validator, Option<Validator>), String> {
     if !(1..=128).contains(&definition.name.chars().count()) {
         return Err("its name must have 1 to 128 characters".into());
     }
@@ -255,13 +258,12 @@ fn check_tool(definition: &ToolDefinition) -> Result<jsonschema::Validator, Stri
             Err(error) => return Err(format!("its `extra` is not JSON: {error}")),
         }
     }
-    if let Some(schema) = &definition.output_schema {
-        compile(schema).map_err(|problem| format!("its output schema: {problem}"))?;
-    }
+    let output = definition.output_schema.as_deref().map(compile).transpose();
+    let output = output.map_err(|problem| format!("its output schema: {problem}"))?;
     let (schema, arguments) = compile(&definition.input_schema)
         .map_err(|problem| format!("its input schema: {problem}"))?;
     match schema.get("type").and_then(Value::as_str) {
-        Some("object") => Ok(arguments),
+        Some("object") => Ok((arguments, output.map(|(_, validator)| validator))),
         _ => Err("its input schema is not of `\"type\": \"object\"`".into()),
     }
 }

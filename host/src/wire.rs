@@ -56,15 +56,15 @@ pub fn tool_result(result: &ToolResult) -> Value {
     Value::Object(form)
 }
 
-/// Checks what a plugin passes as JSON in a result: that it is JSON, and of the right kind.
+/// Checks what a plugin passes as JSON in a result: that it is JSON, and of the right kind. Gives
+/// the structured content, read.
 ///
 /// # Errors
 ///
 /// Names the first member that is not what it should be.
-pub(crate) fn check_tool_result(result: &ToolResult) -> Result<(), WireError> {
-    if let Some(json) = &result.structured {
-        parse(json, "/structuredContent")?;
-    }
+pub(crate) fn check_tool_result(result: &ToolResult) -> Result<Option<Value>, WireError> {
+    let structured =
+        result.structured.as_deref().map(|json| parse(json, "/structuredContent")).transpose()?;
     check_extra(result.extra.as_deref(), "")?;
     for (i, block) in result.content.iter().enumerate() {
         let place = format!("/content/{i}");
@@ -76,7 +76,17 @@ pub(crate) fn check_tool_result(result: &ToolResult) -> Result<(), WireError> {
             }
         }
     }
-    Ok(())
+    Ok(structured)
+}
+
+/// Adds a member to a result's `_meta`.
+pub(crate) fn insert_meta(result: &mut ToolResult, key: &str, value: Value) {
+    let mut members = extra(result.extra.as_deref());
+    let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(meta) = meta {
+        meta.insert(key.to_string(), value);
+    }
+    result.extra = Some(Value::Object(members).to_string());
 }
 
 /// Further members must be those of an object.
@@ -327,7 +337,7 @@ mod tests {
                 is_error: false,
                 extra: extra.map(Into::into),
             };
-            let said = check_tool_result(&result).map_or_else(|error| error.place, |()| "".into());
+            let said = check_tool_result(&result).map_or_else(|error| error.place, |_| "".into());
             assert_eq!(said, expected);
         };
         check(Some("[1]"), Some("{}"), "{}", "");

@@ -10,7 +10,8 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a plugin's function failed.
 ///
-/// `?` makes one of any error. A tool's failure is shown to the model, which may do better on the
+/// `?` makes one of any error that implements [`std::error::Error`]; for a text there is
+/// [`Failure::Message`]. A tool's failure is shown to the model, which may do better on the
 /// next try; [`Error`] is for what the model cannot mend, and `?` keeps its variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {

@@ -24,6 +24,29 @@
 //! [`hook`](macro@hook) and [`eval`](macro@eval) work alike; language-model providers implement
 //! [`provider::Provider`].
 //!
+//! Arguments may be structs. The derives are here, and need to be told where their crates are:
+//!
+//! ```
+//! use tenon_sdk::{Deserialize, Json, JsonSchema, Result, Serialize, plugin, tool};
+//!
+//! #[derive(Serialize, Deserialize, JsonSchema)]
+//! #[serde(crate = "tenon_sdk::serde")]
+//! #[schemars(crate = "tenon_sdk::schemars")]
+//! struct Point {
+//!     x: f64,
+//!     y: f64,
+//! }
+//!
+//! /// Moves a point to the right.
+//! #[tool]
+//! async fn shift(point: Point, by: Option<f64>) -> Result<Json<Point>> {
+//!     Ok(Json(Point { x: point.x + by.unwrap_or(1.0), ..point }))
+//! }
+//!
+//! plugin!(tools: [shift]);
+//! # fn main() {}
+//! ```
+//!
 //! Instances of a plugin come and go, so what it must know it reads from [`config`](mod@config),
 //! and nothing it keeps in a `static` is sure to be there for the next call.
 

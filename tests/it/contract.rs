@@ -29,7 +29,7 @@ fn a_guest_shows_only_the_interfaces_it_uses() {
         assert_eq!(found_exports, exports, "{path}");
     };
     check(guests::TEXT_TOOLS, &["types"], &["plugin", "tool-handler"]);
-    check(guests::REDACT, &["config", "types"], &["hook-handler", "plugin"]);
+    check(guests::REDACT, &["config", "log", "types"], &["hook-handler", "plugin"]);
     check(guests::CHECKS, &["types"], &["eval-handler", "plugin"]);
     check(
         guests::ECHO_PROVIDER,

@@ -181,7 +181,8 @@ async fn a_hook_cannot_smuggle_bad_arguments_past_the_schema() {
     let platform =
         platform("fn BeforeToolCall(context) { context.arguments = #{ text: 3 }; }").await;
     let error = failure(&platform, "text_tools__slug", json!({ "text": "x" })).await;
-    assert!(matches!(error, CallError::InvalidInput { .. }), "{error}");
+    assert!(matches!(&error, CallError::Failed { plugin, .. } if &**plugin == "script"), "{error}");
+    assert!(error.to_string().contains("at /text: 3 is not of type"), "{error}");
 }
 
 #[tokio::test]
@@ -197,4 +198,13 @@ async fn a_context_must_be_an_object() {
     let platform = platform("").await;
     let error = platform.fire(&HookPoint::BeforePlan, json!([1]), &Caller::default()).await;
     assert!(matches!(error, Err(CallError::InvalidInput { .. })));
+}
+
+#[tokio::test]
+async fn wrong_settings_do_not_let_secrets_through() {
+    let platform = platform_with("settings.redact.prefixes = \"corp_\"", "").await;
+    let context = json!({ "message": "use sk-abcdefghijklmnop" });
+    let report =
+        platform.fire(&HookPoint::MessageSending, context, &Caller::default()).await.unwrap();
+    assert_eq!(report.context["message"], "use [redacted]");
 }

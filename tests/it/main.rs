@@ -8,6 +8,7 @@ mod guests {
 
 mod bad_input;
 mod bridge;
+mod call;
 mod cli;
 mod contract;
 mod eval;

@@ -168,6 +168,10 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<Server, Error> {
                 for waiting in with(|state| state.connecting.take()).into_iter().flatten() {
                     let _ = waiting.connected.send(result.clone());
                 }
+                // Ending the server may take its time, which nobody waits for.
+                if result.is_err() {
+                    stdio_child::stop().await;
+                }
             });
         }
         let (connected, made) = oneshot::channel();
@@ -196,24 +200,16 @@ async fn connect() -> Result<Server, Error> {
         Ok(Outcome::Items(_) | Outcome::Result(_)) => {
             Err(Error::Failed("the answer is not one to a handshake".into()))
         }
-        Err(error) => {
-            let error = match (error, stdio_child::stderr_tail()) {
-                (mcp_client::Error::Timeout, tail) => Error::Unavailable(Unavailability {
-                    message: format!(
-                        "the server did not answer the handshake within {startup} ms; its last words: {}",
-                        if tail.is_empty() {
-                            "none".into()
-                        } else {
-                            format!("\n{}", tail.join("\n"))
-                        }
-                    ),
-                    retry_after: None,
-                }),
-                (error, _) => convert::error(error),
-            };
-            stdio_child::stop().await;
-            Err(error)
-        }
+        Err(error) => Err(match (error, stdio_child::stderr_tail()) {
+            (mcp_client::Error::Timeout, tail) => Error::Unavailable(Unavailability {
+                message: format!(
+                    "the server did not answer the handshake within {startup} ms; its last words: {}",
+                    if tail.is_empty() { "none".into() } else { format!("\n{}", tail.join("\n")) }
+                ),
+                retry_after: None,
+            }),
+            (error, _) => convert::error(error),
+        }),
     }
 }
 

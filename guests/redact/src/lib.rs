@@ -5,7 +5,7 @@
 //! `prefixes = ["corp_"]`.
 
 use tenon_sdk::hook::Outcome;
-use tenon_sdk::{Result, Value, config, hook, plugin};
+use tenon_sdk::{Result, Value, config, hook, log, plugin};
 
 plugin!(hooks: [redact]);
 
@@ -39,7 +39,13 @@ const SHORTEST: usize = 12;
     after_tool_call
 )]
 pub async fn redact(mut context: Value) -> Result<Outcome> {
-    let prefixes: Vec<String> = config::get("prefixes")?.unwrap_or_default();
+    // Settings that are wrong must not let through what would be masked without any.
+    let prefixes: Vec<String> = config::get("prefixes")
+        .unwrap_or_else(|error| {
+            log::error(format!("only the well-known prefixes are masked: {error}"));
+            None
+        })
+        .unwrap_or_default();
     Ok(if mask(&mut context, &prefixes) { Outcome::Replace(context) } else { Outcome::Continue })
 }
 

@@ -95,6 +95,9 @@ impl StartError {
     /// The error as the bridge gets to see it.
     pub(crate) fn into_contract(self) -> Error {
         match &self {
+            Self::Spawn { program, error } if program.contains(char::is_whitespace) => {
+                unavailable(format!("{self}: {error}; arguments belong under `args`"))
+            }
             Self::Spawn { error, .. } => unavailable(format!("{self}: {error}")),
             Self::NoFolder { .. } | Self::TooOften => unavailable(self.to_string()),
         }

@@ -37,9 +37,16 @@ pub(crate) async fn call_tool(registry: &Registry, call: Call) -> Result<ToolRes
     let (plugin, tool) = look_up(registry, &name)?;
     let arguments = before(registry, plugin, tool, arguments, &caller).await?;
     check(tool, &arguments)?;
-    let result = run(plugin, tool, &arguments, &caller).await?;
-    check_result(plugin, &result)?;
-    after(registry, plugin, tool, &arguments, result, &caller).await
+    let result = run(plugin, tool, &arguments.value, &caller).await?;
+    let result = check_result(plugin, tool, result)?;
+    after(registry, plugin, tool, arguments.value, result, &caller).await
+}
+
+/// What a tool will be called with.
+struct Arguments {
+    value: Value,
+    /// Whose hook they come from, if it is not the caller.
+    changed_by: Option<Arc<str>>,
 }
 
 fn look_up<'a>(
@@ -59,20 +66,21 @@ async fn before(
     tool: &Tool,
     arguments: Value,
     caller: &Caller,
-) -> Result<Value, CallError> {
-    if registry.handlers(&HookPoint::BeforeToolCall).is_empty() {
-        return Ok(arguments);
-    }
-    if !arguments.is_object() {
-        // The schema says so better than any handler.
-        return Ok(arguments);
+) -> Result<Arguments, CallError> {
+    // What is no object the schema refuses better than any handler.
+    if registry.handlers(&HookPoint::BeforeToolCall).is_empty() || !arguments.is_object() {
+        return Ok(Arguments { value: arguments, changed_by: None });
     }
     let context = context(plugin, tool, [("arguments", arguments)]);
     let mut report = fire(registry, &HookPoint::BeforeToolCall, context, caller).await;
     match report.outcome {
         HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
         HookOutcome::Stopped { plugin, failure } => Err(CallError::Failed { plugin, failure }),
-        HookOutcome::Continue => Ok(report.context["arguments"].take()),
+        HookOutcome::Continue => {
+            let changed = report.handlers.iter().rev().find(|handler| handler.outcome == "replace");
+            let changed_by = changed.map(|handler| handler.plugin.as_str().into());
+            Ok(Arguments { value: report.context["arguments"].take(), changed_by })
+        }
     }
 }
 
@@ -88,14 +96,21 @@ fn context<const N: usize>(
 }
 
 /// Checks the arguments against the tool's schema.
-fn check(tool: &Tool, arguments: &Value) -> Result<(), CallError> {
-    if tool.arguments.is_valid(arguments) {
+fn check(tool: &Tool, arguments: &Arguments) -> Result<(), CallError> {
+    let Arguments { value, changed_by } = arguments;
+    if tool.arguments.is_valid(value) {
         return Ok(());
     }
-    Err(CallError::InvalidInput {
-        what: "arguments",
-        name: tool.name.to_string(),
-        problems: problems(&tool.arguments, arguments),
+    let problems = problems(&tool.arguments, value);
+    Err(match changed_by {
+        None => {
+            CallError::InvalidInput { what: "arguments", name: tool.name.to_string(), problems }
+        }
+        Some(plugin) => CallError::failed(plugin)(Failure::Contract(format!(
+            "its hook left arguments that {} does not take: {}",
+            tool.name,
+            problems.join("; ")
+        ))),
     })
 }
 
@@ -122,11 +137,32 @@ async fn run(
     within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
 }
 
-/// Checks that what should be JSON is.
-fn check_result(plugin: &Arc<Registered>, result: &ToolResult) -> Result<(), CallError> {
-    wire::check_tool_result(result).map_err(|error| {
-        CallError::failed(plugin.loaded().id())(Failure::Contract(error.to_string()))
-    })
+/// The member of a result's `_meta` that says how structured content differs from what the tool's
+/// output schema promised.
+pub const OUTPUT_MISMATCH: &str = "tenon/outputSchemaMismatch";
+
+/// Checks that what should be JSON is, and marks a result whose structured content is not what the
+/// tool promised: its text may serve all the same.
+fn check_result(
+    plugin: &Registered,
+    tool: &Tool,
+    mut result: ToolResult,
+) -> Result<ToolResult, CallError> {
+    let id = plugin.loaded().id();
+    let structured = wire::check_tool_result(&result)
+        .map_err(|error| CallError::failed(id)(Failure::Contract(error.to_string())))?;
+    let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) else {
+        return Ok(result);
+    };
+    let mismatch = match &structured {
+        None => vec!["there is no structured content".to_string()],
+        Some(value) if schema.is_valid(value) => return Ok(result),
+        Some(value) => problems(schema, value),
+    };
+    let mismatch = mismatch.join("; ");
+    tracing::warn!(plugin = &**id, tool = %tool.name, "not what its output schema promised: {mismatch}");
+    wire::insert_meta(&mut result, OUTPUT_MISMATCH, mismatch.into());
+    Ok(result)
 }
 
 /// Lets hooks change the result.
@@ -134,7 +170,7 @@ async fn after(
     registry: &Registry,
     plugin: &Arc<Registered>,
     tool: &Tool,
-    arguments: &Value,
+    arguments: Value,
     result: ToolResult,
     caller: &Caller,
 ) -> Result<ToolResult, CallError> {
@@ -142,8 +178,7 @@ async fn after(
         return Ok(result);
     }
     let form = wire::tool_result(&result);
-    let context =
-        context(plugin, tool, [("arguments", arguments.clone()), ("result", form.clone())]);
+    let context = context(plugin, tool, [("arguments", arguments), ("result", form.clone())]);
     let mut report = fire(registry, &HookPoint::AfterToolCall, context, caller).await;
     if let HookOutcome::Stopped { plugin, failure } = report.outcome {
         return Err(CallError::Failed { plugin, failure });

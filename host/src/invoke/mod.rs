@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use call::Call;
+pub use call::{Call, OUTPUT_MISMATCH};
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
 pub use provider::Model;
 
