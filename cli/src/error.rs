@@ -59,7 +59,7 @@ impl Error {
             Self::Build(_) | Self::Host(_) => 5,
             Self::Call(error) => match error {
                 CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
-                CallError::Vetoed { .. } => 3,
+                CallError::Vetoed { .. } | CallError::Disabled(_) => 3,
                 CallError::Failed { failure, .. } => code_of(failure),
             },
         }

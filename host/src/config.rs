@@ -36,6 +36,9 @@ pub struct Config {
     pub policy: Policy,
     /// How hooks are run; the first configuration that is given says it.
     pub hooks: HookSettings,
+    /// How tools are called, by the names they have for callers; `*` stands for anything. Of
+    /// several that fit, what the first says holds.
+    pub tools: Vec<(String, ToolRule)>,
     /// Where what it names stands in the order of precedence: [`Origin::Config`], or
     /// [`Origin::User`] for the user's own.
     pub origin: Origin,
@@ -71,6 +74,37 @@ impl Default for DiscoverySettings {
             allowlist: Vec::new(),
         }
     }
+}
+
+/// `[tools."NAME"]`: how a tool is called. What is not said is as the plugin has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolRule {
+    /// Whether it may be called.
+    pub enabled: Option<bool>,
+    /// How long one attempt may take.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Option<Duration>,
+    /// How often a call is tried that fails for a reason which may pass; once, where nothing is
+    /// said. Only a tool whose calls may be repeated is tried again.
+    pub max_attempts: Option<u32>,
+    /// How long to wait before the second attempt; each further one waits twice as long.
+    #[serde(with = "humantime_serde")]
+    pub retry_backoff: Option<Duration>,
+    /// What its calls change, in place of what the tool says of itself.
+    pub side_effects: Option<SideEffects>,
+}
+
+/// What the calls of a tool change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SideEffects {
+    /// Nothing.
+    None,
+    /// Something, but a second call of the same changes nothing more.
+    Idempotent,
+    /// Something, each time anew.
+    Repeated,
 }
 
 /// `[hooks]`
@@ -182,6 +216,8 @@ struct File {
     policy: Policy,
     #[serde(default)]
     hooks: HookSettings,
+    #[serde(default)]
+    tools: BTreeMap<String, ToolRule>,
 }
 
 #[derive(Default, Deserialize)]
@@ -240,12 +276,16 @@ impl Config {
     /// Where the text says something that it should not.
     pub fn parse(text: &str, path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let path = path.into();
-        let File { plugins, settings, limits, discovery, policy, hooks } = match parse(text) {
+        let File { plugins, settings, limits, discovery, policy, hooks, tools } = match parse(text)
+        {
             Ok(file) => file,
             Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
         };
         let Plugins { wasm, scripts, mcp, folders } = plugins;
         let limits = limits.over(&Limits::default());
+        let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
+        // The more a pattern says, the earlier it comes.
+        tools.sort_by_key(|(pattern, _)| (pattern.contains('*'), std::cmp::Reverse(pattern.len())));
         let origin = Origin::Config;
         Ok(Self {
             path,
@@ -256,6 +296,7 @@ impl Config {
             discovery,
             policy,
             hooks,
+            tools,
             origin,
             settings,
             limits,

@@ -17,14 +17,14 @@ use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{HookPoint, ToolResult};
 use crate::capability::notify::News;
-use crate::config::{Config, HookSettings};
+use crate::config::Config;
 use crate::diagnostic::{Diagnostic, chain};
 use crate::discover::{Candidate, Discovery, LeftOut, Places, PluginKind, Reason, discover};
 use crate::event::Event;
 use crate::invoke::{self, Call, CallError, Caller, HookReport, Model};
 use crate::limits::Limits;
 use crate::load::{Loaded, Loader};
-use crate::register::{Registered, Registry, register, register_again};
+use crate::register::{Registered, Registry, Settings, register, register_again};
 use crate::runtime::{Allocation, CompletionStream, EngineError, Plugin};
 use crate::schema;
 use crate::surroundings::Surroundings;
@@ -229,8 +229,7 @@ impl Builder {
         let Self { configs, places, discovery, surroundings, allocation, builtins, approvals } =
             self;
         let discovery = discovery.unwrap_or_else(|| discover(&configs, &places, &surroundings));
-        let hook_settings =
-            configs.first().map_or_else(HookSettings::default, |config| config.hooks.clone());
+        let settings = Settings::new(&configs);
         let reserved = builtins.iter().map(|(id, _)| id.clone());
         let rules = Arc::new(Rules::new(&configs, approvals).reserve(reserved));
         // While components are loaded.
@@ -267,7 +266,7 @@ impl Builder {
         }));
         let platform = Platform {
             inner: Arc::new(Inner {
-                registry: ArcSwap::from_pointee(Registry::new(plugins, hook_settings)),
+                registry: ArcSwap::from_pointee(Registry::new(plugins, settings)),
                 reports,
                 diagnostics: discovery.diagnostics,
                 allocation: loader.allocation(),
@@ -387,7 +386,7 @@ impl Inner {
         });
         let asked = futures::future::join_all(asked).await;
         let (plugins, events): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
-        let registry = Registry::new(plugins, registry.hook_settings().clone());
+        let registry = Registry::new(plugins, registry.settings().clone());
         self.registry.store(Arc::new(registry));
         for event in events.into_iter().flatten() {
             let _ = self.news.events().send(event);

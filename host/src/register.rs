@@ -13,8 +13,9 @@ use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, R
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
 use crate::capability::log::cut;
-use crate::config::HookSettings;
+use crate::config::{Config, HookSettings, ToolRule};
 use crate::diagnostic::Diagnostic;
+use crate::invoke::constraints::Constraints;
 use crate::invoke::within;
 use crate::load::Loaded;
 use crate::manifest::Permissions;
@@ -272,22 +273,46 @@ fn check_tool(definition: &ToolDefinition) -> Result<(Validator, Option<Validato
 #[derive(Default)]
 pub struct Registry {
     plugins: Vec<Arc<Registered>>,
-    /// Where each tool is: the plugin, and the place among its tools.
-    tools: BTreeMap<ToolName, (Arc<Registered>, usize)>,
+    tools: BTreeMap<ToolName, Entry>,
     /// Who handles each point, in load order.
     hooks: Vec<(HookPoint, Vec<Arc<Registered>>)>,
-    hook_settings: HookSettings,
+    settings: Settings,
     diagnostics: Vec<Diagnostic>,
+}
+
+/// Where a tool is, and how it is called.
+struct Entry {
+    plugin: Arc<Registered>,
+    /// Its place among the plugin's tools.
+    index: usize,
+    constraints: Constraints,
+}
+
+/// What the operator says of calls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) hooks: HookSettings,
+    pub(crate) tools: Vec<(String, ToolRule)>,
+}
+
+impl Settings {
+    /// What configurations say, in the order of their precedence.
+    pub(crate) fn new(configs: &[Config]) -> Self {
+        Self {
+            hooks: configs.first().map_or_else(HookSettings::default, |c| c.hooks.clone()),
+            tools: configs.iter().flat_map(|config| config.tools.iter().cloned()).collect(),
+        }
+    }
 }
 
 impl Registry {
     /// Puts plugins together, in load order. Of two tools with one name, the first stays.
-    pub(crate) fn new(plugins: Vec<Arc<Registered>>, hook_settings: HookSettings) -> Self {
-        let mut registry = Self { hook_settings, ..Self::default() };
+    pub(crate) fn new(plugins: Vec<Arc<Registered>>, settings: Settings) -> Self {
+        let mut registry = Self { settings, ..Self::default() };
         for plugin in &plugins {
             registry.diagnostics.extend(plugin.diagnostics.iter().cloned());
-            for (i, tool) in plugin.tools.iter().enumerate() {
-                if let Some((other, _)) = registry.tools.get(&tool.name) {
+            for (index, tool) in plugin.tools.iter().enumerate() {
+                if let Some(Entry { plugin: other, .. }) = registry.tools.get(&tool.name) {
                     let problem = format!(
                         "the tool \"{}\" is left out: plugin \"{}\" already has one named {}",
                         tool.definition.name,
@@ -296,7 +321,10 @@ impl Registry {
                     );
                     registry.diagnostics.push(Diagnostic::of(plugin.loaded.id(), problem));
                 } else {
-                    registry.tools.insert(tool.name.clone(), (plugin.clone(), i));
+                    let (name, annotations) = (tool.name.as_str(), &tool.definition.annotations);
+                    let constraints = Constraints::new(name, annotations, &registry.settings.tools);
+                    let entry = Entry { plugin: plugin.clone(), index, constraints };
+                    registry.tools.insert(tool.name.clone(), entry);
                 }
             }
             for point in &plugin.hooks {
@@ -322,12 +350,18 @@ impl Registry {
 
     /// All tools, by name.
     pub fn tools(&self) -> impl Iterator<Item = (&Arc<Registered>, &Tool)> {
-        self.tools.values().map(|(plugin, i)| (plugin, &plugin.tools[*i]))
+        self.tools.values().map(|Entry { plugin, index, .. }| (plugin, &plugin.tools[*index]))
     }
 
     /// A tool by its rendered name.
     pub fn tool(&self, name: &str) -> Option<(&Arc<Registered>, &Tool)> {
-        self.tools.get(name).map(|(plugin, i)| (plugin, &plugin.tools[*i]))
+        self.entry(name).map(|(plugin, tool, _)| (plugin, tool))
+    }
+
+    /// A tool by its rendered name, and how it is called.
+    pub(crate) fn entry(&self, name: &str) -> Option<(&Arc<Registered>, &Tool, &Constraints)> {
+        let Entry { plugin, index, constraints } = self.tools.get(name)?;
+        Some((plugin, &plugin.tools[*index], constraints))
     }
 
     /// Who handles a point, in load order.
@@ -336,9 +370,9 @@ impl Registry {
         found.map_or(&[], |(_, handlers)| handlers)
     }
 
-    /// How hooks are run.
-    pub(crate) fn hook_settings(&self) -> &HookSettings {
-        &self.hook_settings
+    /// What the operator says of calls.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// What was left out of what the plugins contribute, and why.
@@ -399,7 +433,7 @@ mod tests {
     async fn a_name_is_given_once_and_the_second_learns_by_whom() {
         let first = registered("a", vec![tool("b__c", json!({"type": "object"}))]).await;
         let second = registered("a__b", vec![tool("c", json!({"type": "object"}))]).await;
-        let registry = Registry::new(vec![first, second], HookSettings::default());
+        let registry = Registry::new(vec![first, second], Settings::default());
         assert_eq!(registry.tool("a__b__c").unwrap().0.loaded().id().as_ref(), "a");
         assert_eq!(
             registry.diagnostics()[0].to_string(),

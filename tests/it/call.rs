@@ -1,11 +1,15 @@
 //! The way of a tool call: what each step makes of it, whatever the kind of plugin.
 
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tenon_host::invoke::OUTPUT_MISMATCH;
-use tenon_host::wire;
+use tenon_host::types::{Error, ToolDefinition, ToolResult, Unavailability};
+use tenon_host::{Builtin, CallError, wire};
 
 use crate::guests;
-use crate::support::{Project, call, text};
+use crate::support::{Project, Running, call, call_within, failure, text};
 
 #[tokio::test]
 async fn a_result_that_is_not_what_its_schema_promised_is_marked_and_kept() {
@@ -49,4 +53,88 @@ async fn settings_reach_scripts_as_they_reach_components() {
     project.write("s.rhai", script);
     let platform = project.platform().await;
     assert_eq!(text(&platform, "s__who", Value::Object(Default::default())).await, "Ada");
+}
+
+/// A platform with a plugin `p` whose tool `flaky` is unavailable until its third call.
+async fn flaky(configuration: &str, idempotent: Option<bool>) -> (Running, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = calls.clone();
+    let mut definition = ToolDefinition::new("flaky", "d", &json!({ "type": "object" }));
+    definition.annotations.idempotent = idempotent;
+    let plugin = Builtin::new("p", "").tool(definition, move |_, _| {
+        let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        async move {
+            if number < 3 {
+                let message = "warming up".to_string();
+                return Err(Error::Unavailable(Unavailability { message, retry_after: Some(1) }));
+            }
+            Ok(ToolResult::text(number.to_string()))
+        }
+    });
+    let project = Project::new(configuration);
+    let platform = project.builder().builtin("p", plugin).build().await.unwrap();
+    (Running::new(platform, project), calls)
+}
+
+#[tokio::test]
+async fn a_failure_that_may_pass_is_tried_again_where_that_is_harmless() {
+    let rule = "tools.p__flaky = { max_attempts = 3, retry_backoff = \"1ms\" }";
+    let check = async |configuration: &str, idempotent, expected: Result<&str, usize>| {
+        let (platform, calls) = flaky(configuration, idempotent).await;
+        let answer = call(&platform, "p__flaky", json!({})).await;
+        match (answer, expected) {
+            (Ok(result), Ok(text)) => assert_eq!(result.plain_text(), text),
+            (Err(error), Err(attempts)) => {
+                assert!(error.to_string().contains("warming up"), "{error}");
+                assert_eq!(calls.load(Ordering::SeqCst), attempts, "{configuration}");
+            }
+            (answer, _) => panic!("{configuration}: {answer:?}"),
+        }
+    };
+    check(rule, Some(true), Ok("3")).await;
+    check(rule, None, Err(1)).await;
+    check("", Some(true), Err(1)).await;
+    check("tools.p__flaky = { max_attempts = 2, retry_backoff = \"1ms\" }", Some(true), Err(2))
+        .await;
+    let told =
+        "tools.p__flaky = { max_attempts = 3, retry_backoff = \"1ms\", side_effects = \"none\" }";
+    check(told, None, Ok("3")).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_the_operator_disables_is_not_called() {
+    let (platform, calls) = flaky("tools.\"p__*\".enabled = false", None).await;
+    let error = failure(&platform, "p__flaky", json!({})).await;
+    assert!(matches!(error, CallError::Disabled(_)), "{error}");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_tool_can_have_less_time_than_its_plugin() {
+    let project = Project::new(&format!(
+        "plugins.wasm = [{:?}]\ntools.misbehave__hang.timeout = \"50ms\"",
+        guests::MISBEHAVE
+    ));
+    let platform = project.platform().await;
+    let error = failure(&platform, "misbehave__hang", json!({})).await;
+    assert!(error.to_string().contains("no answer within 50ms"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_of_a_caller_is_for_all_steps_together() {
+    let project = Project::new(&format!(
+        "plugins = {{ wasm = [{:?}], scripts = [\"a.rhai\", \"b.rhai\"] }}",
+        guests::TEXT_TOOLS
+    ));
+    for script in ["a.rhai", "b.rhai"] {
+        project.write(script, "fn BeforeToolCall(context) { loop {} }");
+    }
+    let platform = project.platform().await;
+    let timeout = Duration::from_millis(100);
+    let began = Instant::now();
+    let error = call_within(&platform, "text_tools__slug", json!({ "text": "a" }), timeout).await;
+    let error = error.expect_err("the first hook takes all of the time");
+    assert!(error.to_string().contains("no answer within 100ms"), "{error}");
+    // Far less than the handlers' own time.
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }

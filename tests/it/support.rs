@@ -51,7 +51,7 @@ impl Project {
 
     pub(crate) async fn platform(self) -> Running {
         let platform = self.builder().build().await.expect("the platform is built");
-        Running { platform, project: self }
+        Running::new(platform, self)
     }
 
     /// Runs the `tenon` command in the project.
@@ -77,6 +77,12 @@ impl Project {
 pub(crate) struct Running {
     platform: Platform,
     pub(crate) project: Project,
+}
+
+impl Running {
+    pub(crate) fn new(platform: Platform, project: Project) -> Self {
+        Self { platform, project }
+    }
 }
 
 impl std::ops::Deref for Running {

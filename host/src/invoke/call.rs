@@ -1,11 +1,13 @@
-//! The way of a tool call: look up, before-hooks, check the arguments, call, check the result,
-//! after-hooks.
+//! The way of a tool call: look up, before-hooks, check the arguments, ask whether it may be called,
+//! attempts, check the result, after-hooks.
 //!
 //! Every tool of every kind goes this way, and [`call_tool`] lists its steps.
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::constraints::Constraints;
 use super::hooks::{HookOutcome, fire};
 use super::{CallError, Caller, within};
 use crate::bindings::types::{HookPoint, ToolResult};
@@ -34,12 +36,43 @@ impl Call {
 /// Calls a tool.
 pub(crate) async fn call_tool(registry: &Registry, call: Call) -> Result<ToolResult, CallError> {
     let Call { name, arguments, caller } = call;
-    let (plugin, tool) = look_up(registry, &name)?;
-    let arguments = before(registry, plugin, tool, arguments, &caller).await?;
-    check(tool, &arguments)?;
-    let result = run(plugin, tool, &arguments.value, &caller).await?;
-    let result = check_result(plugin, tool, result)?;
-    after(registry, plugin, tool, arguments.value, result, &caller).await
+    let called = look_up(registry, &name)?;
+    called
+        .within(caller.timeout, async {
+            let arguments = before(registry, &called, arguments, &caller).await?;
+            check(called.tool, &arguments)?;
+            permit(&called)?;
+            let result = attempt(&called, &arguments.value, &caller).await?;
+            let result = check_result(&called, result)?;
+            after(registry, &called, arguments.value, result, &caller).await
+        })
+        .await
+}
+
+/// What is called.
+struct Called<'a> {
+    plugin: &'a Arc<Registered>,
+    tool: &'a Tool,
+    constraints: &'a Constraints,
+}
+
+impl Called<'_> {
+    fn id(&self) -> &Arc<str> {
+        self.plugin.loaded().id()
+    }
+
+    /// Gives all steps together the time that the caller has.
+    async fn within<T>(
+        &self,
+        timeout: Option<Duration>,
+        steps: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
+        let Some(timeout) = timeout else { return steps.await };
+        match tokio::time::timeout(timeout, steps).await {
+            Ok(result) => result,
+            Err(_) => Err(CallError::failed(self.id())(Failure::Deadline(timeout))),
+        }
+    }
 }
 
 /// What a tool will be called with.
@@ -49,21 +82,20 @@ struct Arguments {
     changed_by: Option<Arc<str>>,
 }
 
-fn look_up<'a>(
-    registry: &'a Registry,
-    name: &str,
-) -> Result<(&'a Arc<Registered>, &'a Tool), CallError> {
-    registry.tool(name).ok_or_else(|| {
-        let names = registry.tools().map(|(_, tool)| tool.name.as_str());
-        CallError::not_found("tool", name, names)
-    })
+fn look_up<'a>(registry: &'a Registry, name: &str) -> Result<Called<'a>, CallError> {
+    match registry.entry(name) {
+        Some((plugin, tool, constraints)) => Ok(Called { plugin, tool, constraints }),
+        None => {
+            let names = registry.tools().map(|(_, tool)| tool.name.as_str());
+            Err(CallError::not_found("tool", name, names))
+        }
+    }
 }
 
 /// Lets hooks change the arguments or stop the call.
 async fn before(
     registry: &Registry,
-    plugin: &Arc<Registered>,
-    tool: &Tool,
+    called: &Called<'_>,
     arguments: Value,
     caller: &Caller,
 ) -> Result<Arguments, CallError> {
@@ -71,7 +103,7 @@ async fn before(
     if registry.handlers(&HookPoint::BeforeToolCall).is_empty() || !arguments.is_object() {
         return Ok(Arguments { value: arguments, changed_by: None });
     }
-    let context = context(plugin, tool, [("arguments", arguments)]);
+    let context = context(called, [("arguments", arguments)]);
     let mut report = fire(registry, &HookPoint::BeforeToolCall, context, caller).await;
     match report.outcome {
         HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
@@ -85,12 +117,8 @@ async fn before(
 }
 
 /// The context of a hook at a call.
-fn context<const N: usize>(
-    plugin: &Registered,
-    tool: &Tool,
-    members: [(&str, Value); N],
-) -> Map<String, Value> {
-    let which = [("tool", tool.name.as_str()), ("plugin", plugin.loaded().id())];
+fn context<const N: usize>(called: &Called<'_>, members: [(&str, Value); N]) -> Map<String, Value> {
+    let which = [("tool", called.tool.name.as_str()), ("plugin", called.id())];
     let which = which.into_iter().map(|(name, value)| (name.to_string(), value.into()));
     which.chain(members.map(|(name, value)| (name.to_string(), value))).collect()
 }
@@ -125,16 +153,41 @@ pub(super) fn problems(validator: &jsonschema::Validator, value: &Value) -> Vec<
     validator.iter_errors(value).take(8).map(describe).collect()
 }
 
-async fn run(
-    plugin: &Arc<Registered>,
-    tool: &Tool,
+/// Asks whether the operator lets the tool be called.
+fn permit(called: &Called<'_>) -> Result<(), CallError> {
+    match called.constraints.enabled {
+        true => Ok(()),
+        false => Err(CallError::Disabled(called.tool.name.to_string())),
+    }
+}
+
+/// Calls the plugin, and again where the failure may pass and the tool may be called twice.
+async fn attempt(
+    called: &Called<'_>,
     arguments: &Value,
     caller: &Caller,
 ) -> Result<ToolResult, CallError> {
-    let loaded = plugin.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let answer = loaded.plugin().call_tool(&tool.definition.name, arguments.to_string(), context);
-    within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
+    let loaded = called.plugin.loaded();
+    let name = &called.tool.definition.name;
+    let wall = called
+        .constraints
+        .timeout
+        .map_or(loaded.limits().wall, |timeout| timeout.min(loaded.limits().wall));
+    let mut number = 1;
+    loop {
+        let (timeout, context) = caller.context(wall);
+        let answer = loaded.plugin().call_tool(name, arguments.to_string(), context);
+        let failure = match within(timeout, answer).await {
+            Ok(result) => return Ok(result),
+            Err(failure) => failure,
+        };
+        let Some(wait) = called.constraints.wait(number, &failure) else {
+            return Err(CallError::failed(called.id())(failure));
+        };
+        tracing::info!(plugin = &**called.id(), tool = %called.tool.name, "attempt {number} failed: {failure}");
+        tokio::time::sleep(wait).await;
+        number += 1;
+    }
 }
 
 /// The member of a result's `_meta` that says how structured content differs from what the tool's
@@ -143,12 +196,8 @@ pub const OUTPUT_MISMATCH: &str = "tenon/outputSchemaMismatch";
 
 /// Checks that what should be JSON is, and marks a result whose structured content is not what the
 /// tool promised: its text may serve all the same.
-fn check_result(
-    plugin: &Registered,
-    tool: &Tool,
-    mut result: ToolResult,
-) -> Result<ToolResult, CallError> {
-    let id = plugin.loaded().id();
+fn check_result(called: &Called<'_>, mut result: ToolResult) -> Result<ToolResult, CallError> {
+    let (id, tool) = (called.id(), called.tool);
     let structured = wire::check_tool_result(&result)
         .map_err(|error| CallError::failed(id)(Failure::Contract(error.to_string())))?;
     let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) else {
@@ -168,8 +217,7 @@ fn check_result(
 /// Lets hooks change the result.
 async fn after(
     registry: &Registry,
-    plugin: &Arc<Registered>,
-    tool: &Tool,
+    called: &Called<'_>,
     arguments: Value,
     result: ToolResult,
     caller: &Caller,
@@ -178,7 +226,7 @@ async fn after(
         return Ok(result);
     }
     let form = wire::tool_result(&result);
-    let context = context(plugin, tool, [("arguments", arguments), ("result", form.clone())]);
+    let context = context(called, [("arguments", arguments), ("result", form.clone())]);
     let mut report = fire(registry, &HookPoint::AfterToolCall, context, caller).await;
     if let HookOutcome::Stopped { plugin, failure } = report.outcome {
         return Err(CallError::Failed { plugin, failure });

@@ -67,7 +67,7 @@ pub(crate) async fn fire(
     context: Map<String, Value>,
     caller: &Caller,
 ) -> HookReport {
-    let HookSettings { timeout, on_failure } = registry.hook_settings();
+    let HookSettings { timeout, on_failure } = &registry.settings().hooks;
     let mut context = context;
     let mut outcome = HookOutcome::Continue;
     let mut handlers = Vec::new();

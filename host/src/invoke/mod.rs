@@ -4,6 +4,7 @@
 //! have shorter ways of their own beside it.
 
 pub(crate) mod call;
+pub(crate) mod constraints;
 pub(crate) mod eval;
 pub(crate) mod hooks;
 pub(crate) mod provider;
@@ -43,6 +44,9 @@ pub enum CallError {
         /// What is wrong, each with its place in the input.
         problems: Vec<String>,
     },
+    /// The operator's configuration does not let it be called.
+    #[error("the tool {0} is disabled by `enabled = false` under [tools]")]
+    Disabled(String),
     /// A hook has stopped it.
     #[error("plugin \"{plugin}\" vetoed it: {reason}")]
     Vetoed {
