@@ -34,7 +34,17 @@ pub(crate) enum Error {
     Call(#[from] CallError),
     /// The plugin that something was asked of is not there.
     #[error("plugin \"{plugin}\" is not there: {detail}")]
-    NotThere { plugin: String, detail: String, remedy: Option<String>, refused: bool },
+    NotThere {
+        plugin: String,
+        detail: String,
+        remedy: Option<String>,
+        refused: bool,
+        /// Why it did not register, if it came so far.
+        failure: Option<Failure>,
+    },
+    /// Who reads the output has gone: it has what it wanted.
+    #[error("nobody reads the output")]
+    Unread,
     #[error("{0}")]
     Host(String),
 }
@@ -42,6 +52,9 @@ pub(crate) enum Error {
 impl Error {
     /// Says on standard error what went wrong, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
+        if matches!(self, Self::Unread) {
+            return ExitCode::SUCCESS;
+        }
         let mut text = format!("error: {}", chain(self));
         if let Some(hint) = self.hint() {
             text.push_str(&format!("\n  hint: {hint}"));
@@ -55,7 +68,9 @@ impl Error {
         match self {
             Self::Input(_) | Self::Read(..) | Self::Config(_) => 2,
             Self::NotThere { refused: true, .. } => 3,
+            Self::NotThere { failure: Some(failure), .. } => code_of(failure),
             Self::NotThere { .. } => 2,
+            Self::Unread => 0,
             Self::Build(_) | Self::Host(_) => 5,
             Self::Call(error) => match error {
                 CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,

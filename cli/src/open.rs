@@ -1,9 +1,10 @@
 //! From the command line to a platform, and back.
 
 use std::process::ExitCode;
+use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Places, discover};
 use tenon_host::name::ToolName;
-use tenon_host::{Builder, Config, Platform, PluginKind, PluginState, Surroundings};
+use tenon_host::{Builder, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings};
 
 use crate::Common;
 use crate::error::Error;
@@ -55,7 +56,7 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
 
 impl Found {
     /// A platform with the plugins that are wanted. The others are not started.
-    pub(crate) async fn platform(
+    pub(crate) async fn build(
         mut self,
         wanted: impl Fn(&Candidate) -> bool,
     ) -> Result<Platform, Error> {
@@ -65,11 +66,31 @@ impl Found {
         Ok(builder.discovery(self.discovery).build().await?)
     }
 
+    /// The same, for work that plugins with hooks may have a say in. One that is not there is
+    /// reported; where a hook that fails is to stop what it guards, so does one that is missing.
+    pub(crate) async fn platform(
+        self,
+        wanted: impl Fn(&Candidate) -> bool,
+    ) -> Result<Platform, Error> {
+        let hooks = self.configs.first().map(|config| config.hooks.on_failure);
+        let platform = self.build(wanted).await?;
+        for report in platform.plugins().iter().filter(|report| report.state.is_failure()) {
+            if hooks == Some(OnFailure::Stop) && report.kind != PluginKind::Mcp {
+                let error = not_there(report);
+                platform.shutdown().await;
+                return Err(error);
+            }
+            let detail = report.detail.as_deref().unwrap_or_default();
+            tracing::warn!("plugin \"{}\" is not there: {detail}", report.plugin);
+        }
+        Ok(platform)
+    }
+
     /// A platform with the plugin of an id, or, where there is none of it, with all.
     pub(crate) async fn platform_with(self, id: &str) -> Result<Platform, Error> {
         let known = self.discovery.candidates.iter().any(|candidate| candidate.id() == id);
         let platform = self.platform(|candidate| !known || candidate.id() == id).await?;
-        require(&platform, known.then_some(id))?;
+        require(&platform, known.then_some(id).as_slice())?;
         Ok(platform)
     }
 
@@ -81,27 +102,35 @@ impl Found {
             name.starts_with(prefix.as_str())
         };
         let owners = self.discovery.candidates.iter().filter(owner);
-        let id = owners.map(|c| c.id().to_string()).max_by_key(String::len);
+        let owners: Vec<String> = owners.map(|owner| owner.id().to_string()).collect();
+        let is_owner = |id: &str| owners.iter().any(|owner| owner == id);
         let wanted = |candidate: &Candidate| {
-            id.as_ref().is_none_or(|id| candidate.id() == id) || candidate.kind() != PluginKind::Mcp
+            owners.is_empty() || is_owner(candidate.id()) || candidate.kind() != PluginKind::Mcp
         };
         let platform = self.platform(wanted).await?;
-        require(&platform, id.as_deref())?;
+        if platform.registry().tool(name).is_none() {
+            let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
+            require(&platform, &owners)?;
+        }
         Ok(platform)
     }
 }
 
 /// Says why a plugin that something is asked of is not there.
-fn require(platform: &Platform, id: Option<&str>) -> Result<(), Error> {
-    let report = id.and_then(|id| platform.plugins().iter().find(|report| report.plugin == id));
-    match report {
-        Some(report) if report.state != PluginState::Ready => Err(Error::NotThere {
-            plugin: report.plugin.clone(),
-            detail: report.detail.clone().unwrap_or_default(),
-            remedy: report.remedy.clone(),
-            refused: report.state == PluginState::Refused,
-        }),
-        _ => Ok(()),
+fn require(platform: &Platform, ids: &[&str]) -> Result<(), Error> {
+    let mut reports = platform.plugins().iter();
+    let missing =
+        reports.find(|report| ids.contains(&report.plugin.as_str()) && report.state.is_failure());
+    missing.map_or(Ok(()), |report| Err(not_there(report)))
+}
+
+fn not_there(report: &PluginReport) -> Error {
+    Error::NotThere {
+        plugin: report.plugin.clone(),
+        detail: report.detail.clone().unwrap_or_default(),
+        remedy: report.remedy.clone(),
+        refused: report.state == PluginState::Refused,
+        failure: report.failure.clone(),
     }
 }
 

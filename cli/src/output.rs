@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::PathBuf;
 
 use crate::error::Error;
 
@@ -19,8 +19,7 @@ pub(crate) fn write(text: impl AsRef<str>) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_ref().as_bytes()).and_then(|()| stdout.flush());
     match written {
-        // The reader has what it wanted.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::Unread),
         Err(error) => Err(Error::Host(format!("standard output: {error}"))),
         Ok(()) => Ok(()),
     }
@@ -68,20 +67,31 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Error> {
 /// Reads JSON that was passed as it is, as `@FILE`, or as `-` for standard input.
 pub(crate) fn read_json(what: &str, text: &str) -> Result<Value, Error> {
     let (place, content) = if text == "-" {
-        let mut content = String::new();
-        io::stdin()
-            .read_to_string(&mut content)
-            .map_err(|error| Error::Read(PathBuf::from("standard input"), error))?;
-        (" on standard input".to_string(), content)
+        (" on standard input".to_string(), read_bounded("standard input", io::stdin())?)
     } else if let Some(path) = text.strip_prefix('@') {
-        let content =
-            std::fs::read_to_string(path).map_err(|error| Error::Read(path.into(), error))?;
-        (format!(" in {path}"), content)
+        let file = File::open(path).map_err(|error| Error::Read(path.into(), error))?;
+        (format!(" in {path}"), read_bounded(path, file)?)
     } else {
         (String::new(), text.to_string())
     };
     serde_json::from_str(&content)
-        .map_err(|error| Error::Input(format!("the {what}{place} are no JSON: {error}")))
+        .map_err(|error| Error::Input(format!("{what}{place}: not JSON: {error}")))
+}
+
+/// The longest input, in bytes.
+const INPUT: u64 = 64 << 20;
+
+/// Reads text that may come from a pipe or a device without an end.
+fn read_bounded(name: &str, input: impl Read) -> Result<String, Error> {
+    let mut content = String::new();
+    input
+        .take(INPUT + 1)
+        .read_to_string(&mut content)
+        .map_err(|error| Error::Read(name.into(), error))?;
+    match content.len() as u64 > INPUT {
+        true => Err(Error::Input(format!("{name} has more than {} MiB", INPUT >> 20))),
+        false => Ok(content),
+    }
 }
 
 #[cfg(test)]

@@ -39,10 +39,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The operations that a script may take in one call. A script does a few tens of millions a
-    /// second, so this is in the order of [`Limits::cpu`].
+    /// The operations that a script may take in one call: more than it does in the time of
+    /// [`Limits::cpu`] on most machines, so that time is what stops it.
     pub fn operations(&self) -> u64 {
-        u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX).saturating_mul(20_000).max(1)
+        u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX).saturating_mul(100_000).max(1)
     }
 }
 

@@ -25,7 +25,7 @@ use crate::invoke::{self, Call, CallError, Caller, HookReport, Model};
 use crate::limits::Limits;
 use crate::load::{Loaded, Loader};
 use crate::register::{Registered, Registry, Settings, register, register_again};
-use crate::runtime::{Allocation, CompletionStream, EngineError, Plugin};
+use crate::runtime::{Allocation, CompletionStream, EngineError, Failure, Plugin};
 use crate::schema;
 use crate::surroundings::Surroundings;
 
@@ -64,7 +64,7 @@ impl Drop for Inner {
 }
 
 /// How a plugin fared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct PluginReport {
     /// The plugin's id.
     pub plugin: String,
@@ -92,6 +92,9 @@ pub struct PluginReport {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// Why it did not register, and whose fault that is.
+    #[serde(skip)]
+    pub failure: Option<Failure>,
 }
 
 /// Whether a plugin is there.
@@ -288,7 +291,10 @@ async fn bring(
 ) -> Result<Registered, PluginReport> {
     let gone = |(state, detail, remedy)| gone(&id, kind, state, detail, remedy);
     let loaded = loaded.await.map_err(&gone)?;
-    register(loaded).await.map_err(|failure| gone((PluginState::Failed, failure.to_string(), None)))
+    register(loaded).await.map_err(|failure| PluginReport {
+        failure: Some(failure.clone()),
+        ..gone((PluginState::Failed, failure.to_string(), None))
+    })
 }
 
 /// Admits and loads a candidate.
@@ -327,6 +333,7 @@ fn gone(
         providers: 0,
         detail: Some(detail),
         remedy,
+        failure: None,
     }
 }
 
@@ -347,6 +354,7 @@ fn report(registered: &Registered) -> PluginReport {
         providers: registered.providers().len(),
         detail: (!problems.is_empty()).then(|| problems.join("; ")),
         remedy: None,
+        failure: None,
     }
 }
 

@@ -114,7 +114,7 @@ fn exit_codes_say_who_is_to_blame() {
         2,
         "at /text: 3 is not of type \"string\"",
     );
-    check(&["call", "text_tools__count", "{"], 2, "the arguments are no JSON");
+    check(&["call", "text_tools__count", "{"], 2, "arguments: not JSON");
     check(&["call", "text_tools__count", "@nowhere"], 2, "nowhere cannot be read");
     check(&["call"], 2, "Usage");
     check(&["call", "misbehave__trap"], 4, "trapped");
@@ -209,6 +209,57 @@ fn doctor_finds_what_never_became_a_plugin() {
     let output = project.tenon(&["doctor"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("NOT_SET"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_tool_is_found_though_its_name_looks_like_another_servers() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"a\", command = {RUDE_SERVER:?}, args = [\"deep\"] }}, {{ name = \"a__b\", command = {DEMO_SERVER:?} }}]"
+    ));
+    let output = project.tenon(&["call", "a__b__c", "{\"text\": \"x\"}"]);
+    assert_eq!(stdout(&output), "x\n", "{}", stderr(&output));
+}
+
+#[test]
+fn an_endless_answer_ends_when_nobody_reads_it_or_its_time_is_up() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::MISBEHAVE));
+    let endless = ["complete", "misbehave/endless", "--prompt", "x", "--stream"];
+    let mut child = project.command(&endless).stdout(Stdio::piped()).spawn().expect("tenon starts");
+    let mut beginning = [0; 8];
+    child.stdout.take().unwrap().read_exact(&mut beginning).expect("it has begun");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+
+    let mut hurried = project.command(&endless);
+    let output = hurried.args(["--timeout", "200ms"]).output().expect("tenon starts");
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+}
+
+#[test]
+fn a_guard_that_is_missing_is_said_and_can_stop_what_it_guards() {
+    let check = |hooks: &str, code: i32| {
+        let project = Project::new(&format!(
+            "plugins = {{ wasm = [{:?}], scripts = [\"guard.rhai\"] }}\n{hooks}",
+            guests::TEXT_TOOLS
+        ));
+        project.write("guard.rhai", "fn BeforeToolCall(context) {");
+        let output = project.tenon(&["call", "text_tools__slug", "{\"text\": \"A\"}"]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(stderr(&output).contains("plugin \"guard\" is not there"), "{}", stderr(&output));
+    };
+    check("", 0);
+    check("hooks.on_failure = \"stop\"", 2);
+}
+
+#[test]
+fn a_plugin_that_traps_when_it_registers_has_trapped() {
+    let project = Project::new(&format!(
+        "plugins.wasm = [{:?}]\nsettings.misbehave.register = \"trap\"",
+        guests::MISBEHAVE
+    ));
+    let output = project.tenon(&["call", "misbehave__echo", "{\"text\": \"x\"}"]);
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! * `foreign`: speaks a revision of the protocol that nobody else does
 //! * `stubborn`: ignores the end of its input and SIGTERM
 //! * `pages`: lists its tools a page at a time, some of them broken
+//! * `deep`: has a tool whose name looks like that of another server's
 //! * `batch`: answers in batches of one
 //! * `gated`: ends after each call; started again, it waits for the file that its next argument
 //!   names, and counts its starts in `starts` beside it
@@ -91,6 +92,7 @@ fn answer(habit: &str, message: &Value) -> Result<Value, Value> {
             }))
         }
         "tools/list" if habit == "pages" => Ok(page(params["cursor"].as_str())),
+        "tools/list" if habit == "deep" => Ok(json!({ "tools": [tool("b__c")] })),
         "tools/list" => Ok(json!({ "tools": [tool("echo")] })),
         "tools/call" => {
             Ok(json!({ "content": [{ "type": "text", "text": params["arguments"]["text"] }] }))

@@ -3,6 +3,7 @@
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::Duration;
 use tenon_host::model::{
     CompletionRequest, CompletionSummary, Delta, Message, Part, Role, Sampling, StopReason,
     ToolChoice,
@@ -29,15 +30,19 @@ pub(crate) struct Args {
     /// The most tokens to write
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
+    /// How long the whole answer may take, such as 30s
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    timeout: Option<Duration>,
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     // An MCP server has no models.
     let found = open::found(common)?;
     let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
+    let caller = Caller { timeout: args.timeout, ..Caller::default() };
     let result = match args.stream {
-        true => stream(common, &platform, request(args)).await,
-        false => complete(common, &platform, request(args)).await,
+        true => stream(common, &platform, request(args), &caller).await,
+        false => complete(common, &platform, request(args), &caller).await,
     };
     open::end(platform, result.map(|()| ExitCode::SUCCESS)).await
 }
@@ -64,8 +69,9 @@ async fn complete(
     common: &Common,
     platform: &Platform,
     request: CompletionRequest,
+    caller: &Caller,
 ) -> Result<(), Error> {
-    let completion = platform.complete(request, &Caller::default()).await?;
+    let completion = platform.complete(request, caller).await?;
     let texts = completion.parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
         _ => None,
@@ -93,9 +99,10 @@ async fn stream(
     common: &Common,
     platform: &Platform,
     request: CompletionRequest,
+    caller: &Caller,
 ) -> Result<(), Error> {
     let (provider, model) = (request.model.clone(), request.model.clone());
-    let mut answer = platform.stream(request, &Caller::default()).await?;
+    let mut answer = platform.stream(request, caller).await?;
     while let Some(delta) = answer.next().await {
         match (common.json, delta) {
             (true, delta) => output::json_line(&piece(&delta))?,

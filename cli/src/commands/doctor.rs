@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::{Platform, PluginKind, PluginReport, PluginState};
+use tenon_host::{Diagnostic, Platform, PluginKind, PluginReport, PluginState};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -12,7 +12,7 @@ use crate::{Common, open, output};
 pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let platform = open::found(common)?.platform(|_| true).await?;
+    let platform = open::found(common)?.build(|_| true).await?;
     let shown = show(common, &platform);
     open::end(platform, shown).await
 }
@@ -23,8 +23,8 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     let ready = reports.iter().filter(|report| report.state == PluginState::Ready).count();
     let failed = reports.iter().filter(|report| report.state.is_failure()).count();
     if common.json {
-        let rows: Vec<_> = reports.iter().map(row).collect();
-        output::json(&rows)?;
+        let rows = reports.iter().map(row).chain(diagnostics.iter().map(row_of_diagnostic));
+        output::json(&rows.collect::<Vec<_>>())?;
     } else {
         for report in reports {
             output::line(line(report))?;
@@ -47,13 +47,30 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
 }
 
 fn row(report: &PluginReport) -> Value {
-    json!({
+    let mut row = json!({
         "plugin": report.plugin,
         "kind": report.kind,
         "state": report.state,
         "tools": report.tools,
         "hooks": report.hooks,
         "detail": report.detail,
+    });
+    if let Some(remedy) = &report.remedy {
+        row["remedy"] = json!(remedy);
+    }
+    row
+}
+
+/// What is wrong with something that is no plugin, or not wholly one, in the form of the others.
+fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
+    json!({
+        "plugin": diagnostic.plugin,
+        "kind": null,
+        "state": "note",
+        "tools": 0,
+        "hooks": 0,
+        "detail": diagnostic.to_string(),
+        "remedy": diagnostic.remedy,
     })
 }
 

@@ -16,8 +16,8 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     let platform = open::found(common)?.platform(|_| true).await?;
     let shown = show(common, &platform);
     for report in platform.plugins() {
-        let concerns = report.state == PluginState::Ready || report.state.is_failure();
-        if let (Some(detail), true) = (&report.detail, concerns) {
+        // What is not there at all was reported before.
+        if let (Some(detail), PluginState::Ready) = (&report.detail, report.state) {
             tracing::warn!("plugin \"{}\": {detail}", report.plugin);
         }
     }

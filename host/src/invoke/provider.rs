@@ -68,8 +68,12 @@ pub(crate) async fn complete(
     within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
 }
 
-/// Begins to answer a request piece by piece. The timeout is for the beginning, and again for each
-/// piece.
+/// How many times the plugin's wall limit an answer may take that comes in pieces, where the caller
+/// sets no time.
+const PIECES: u32 = 20;
+
+/// Begins to answer a request piece by piece. The plugin's time is for the beginning, and again for
+/// each piece; the caller's is for all of them.
 pub(crate) async fn stream(
     registry: &Registry,
     request: CompletionRequest,
@@ -80,7 +84,8 @@ pub(crate) async fn stream(
     let (timeout, context) = caller.context(loaded.limits().wall);
     let answer = loaded.plugin().stream(request, context);
     let stream = within(timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
-    Ok(stream.with_patience(timeout))
+    let total = caller.timeout.unwrap_or(loaded.limits().wall * PIECES);
+    Ok(stream.with_patience(timeout, total))
 }
 
 /// The plugin that serves a request, and the request as the plugin understands it.

@@ -46,6 +46,16 @@ impl Text {
         ScriptError(self.at(Position::NONE, problem))
     }
 
+    /// Why the top level of the script did not run to its end.
+    pub(super) fn load_error(&self, error: &EvalAltResult, limits: &Limits) -> ScriptError {
+        match self.failure(error, limits) {
+            Failure::Limit(limit) => {
+                ScriptError(self.at(root(error).position(), &format!("it reached its {limit}")))
+            }
+            _ => ScriptError(self.explain(error)),
+        }
+    }
+
     /// An error with the place of the innermost call.
     pub(super) fn explain(&self, error: &EvalAltResult) -> String {
         let root = root(error);

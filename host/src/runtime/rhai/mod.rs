@@ -112,7 +112,7 @@ impl Script {
         let engine = engine(&id, &limits, settings, &definitions);
         let ast = engine.compile(&text.lines).map_err(|error| text.parse_error(&error))?;
         engine::within(limits.cpu, Arc::default(), || engine.run_ast(&ast))
-            .map_err(|error| ScriptError(text.explain(&error)))?;
+            .map_err(|error| text.load_error(&error, &limits))?;
 
         let closed = Definitions { closed: true, ..Definitions::default() };
         let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);

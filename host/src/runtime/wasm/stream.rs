@@ -34,6 +34,9 @@ pub struct CompletionStream {
 /// How long the reader waits for each piece.
 struct Patience {
     most: Duration,
+    /// When the whole answer must be there, and how long that is from its beginning.
+    end: Instant,
+    total: Duration,
     sleep: Pin<Box<Sleep>>,
     lost: bool,
 }
@@ -79,9 +82,12 @@ impl CompletionStream {
 }
 
 impl CompletionStream {
-    /// Ends the stream when a piece takes longer than this to come.
-    pub(crate) fn with_patience(mut self, most: Duration) -> Self {
-        self.patience = Some(Patience { most, sleep: Box::pin(sleep(most)), lost: false });
+    /// Ends the stream when a piece takes longer than `most` to come, or all of them together
+    /// longer than `total`.
+    pub(crate) fn with_patience(mut self, most: Duration, total: Duration) -> Self {
+        let end = Instant::now() + total;
+        let sleep = Box::pin(sleep(most.min(total)));
+        self.patience = Some(Patience { most, end, total, sleep, lost: false });
         self
     }
 }
@@ -97,7 +103,15 @@ impl Stream for CompletionStream {
         let polled = deltas.poll_next_unpin(cx);
         let Some(patience) = patience else { return polled };
         match polled {
-            Poll::Ready(_) => patience.sleep.as_mut().reset(Instant::now() + patience.most),
+            Poll::Ready(_) => {
+                let now = Instant::now();
+                if now >= patience.end {
+                    patience.most = patience.total;
+                    patience.lost = true;
+                    return Poll::Ready(None);
+                }
+                patience.sleep.as_mut().reset((now + patience.most).min(patience.end));
+            }
             Poll::Pending if patience.sleep.as_mut().poll(cx).is_ready() => {
                 patience.lost = true;
                 return Poll::Ready(None);
