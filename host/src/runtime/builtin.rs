@@ -73,13 +73,9 @@ impl Builtin {
 impl Plugin for Builtin {
     async fn register(&self) -> Result<Registration, Failure> {
         Ok(Registration {
-            identity: self.identity.clone(),
             tools: self.tools.iter().map(|(definition, _)| definition.clone()).collect(),
             hooks: self.hooks.iter().map(|(point, _)| point.clone()).collect(),
-            providers: Vec::new(),
-            evals: Vec::new(),
-            resources: false,
-            prompts: false,
+            ..Registration::new(self.identity.clone())
         })
     }
 
@@ -111,6 +107,21 @@ impl Plugin for Builtin {
             }
         }
         Ok(outcome)
+    }
+}
+
+impl Registration {
+    /// The registration of a plugin that contributes nothing.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            tools: Vec::new(),
+            hooks: Vec::new(),
+            providers: Vec::new(),
+            evals: Vec::new(),
+            resources: false,
+            prompts: false,
+        }
     }
 }
 

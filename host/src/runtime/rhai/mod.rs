@@ -314,18 +314,16 @@ impl Plugin for RhaiPlugin {
                 hooks.push(point.clone());
             }
         }
+        let identity = Identity {
+            name: script.id.to_string(),
+            version: "0.0.0".into(),
+            description: format!("The script {}", script.text.file),
+        };
         Ok(Registration {
-            identity: Identity {
-                name: script.id.to_string(),
-                version: "0.0.0".into(),
-                description: format!("The script {}", script.text.file),
-            },
             tools: script.tools.iter().map(|tool| tool.definition.clone()).collect(),
             hooks,
-            providers: Vec::new(),
             evals: script.evals.iter().map(|eval| eval.definition.clone()).collect(),
-            resources: false,
-            prompts: false,
+            ..Registration::new(identity)
         })
     }
 

@@ -1,0 +1,297 @@
+//! Conversations with servers, line by line.
+
+use super::*;
+use proptest::prelude::*;
+
+fn client() -> Client {
+    Client::new(Settings { name: "test".into(), version: "1".into(), timeout: 100 })
+}
+
+fn actions(client: &mut Client) -> Vec<Action> {
+    std::iter::from_fn(|| client.action()).collect()
+}
+
+/// What the client wrote, as JSON.
+fn written(client: &mut Client) -> Vec<Value> {
+    let lines = actions(client).into_iter().filter_map(|action| match action {
+        Action::Write(line) => Some(serde_json::from_slice(&line).expect("it writes JSON")),
+        _ => None,
+    });
+    lines.collect()
+}
+
+/// How operations ended.
+fn finished(client: &mut Client) -> Vec<(OperationId, Result<Outcome, Error>)> {
+    let ends = actions(client).into_iter().filter_map(|action| match action {
+        Action::Finish(operation, result) => Some((operation, result)),
+        _ => None,
+    });
+    ends.collect()
+}
+
+fn receive(client: &mut Client, message: Value) {
+    client.receive(message.to_string().into_bytes(), 0);
+}
+
+/// A client whose server is ready. The next request has the id 2.
+fn connected() -> Client {
+    let mut client = client();
+    client.connect(0, 100);
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "2"},
+        }}),
+    );
+    actions(&mut client);
+    client
+}
+
+fn plain(client: &mut Client, now: u64) -> OperationId {
+    client.request(Request { method: "m", params: "", timeout: None, progress: false }, now)
+}
+
+#[test]
+fn the_handshake_comes_first_and_is_confirmed() {
+    let mut client = client();
+    let operation = client.connect(0, 100);
+    let sent = written(&mut client);
+    assert_eq!(sent[0]["method"], "initialize");
+    assert_eq!(sent[0]["params"]["protocolVersion"], "2025-11-25");
+    assert_eq!(sent[0]["params"]["clientInfo"]["name"], "test");
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
+    );
+    let actions = actions(&mut client);
+    assert!(
+        matches!(&actions[0], Action::Write(line) if line.ends_with(br#""notifications/initialized"}"#))
+    );
+    assert!(matches!(&actions[1], Action::Finish(done, Ok(Outcome::Connected(server)))
+        if *done == operation && server.revision == "2025-06-18"));
+}
+
+#[test]
+fn a_revision_that_nobody_knows_is_an_error_that_names_it() {
+    let mut client = client();
+    client.connect(0, 100);
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}}),
+    );
+    assert!(
+        matches!(&finished(&mut client)[0].1, Err(Error::Protocol(text)) if text.contains("1999-01-01"))
+    );
+    assert!(client.server().is_none());
+}
+
+#[test]
+fn answers_find_their_requests_in_any_order() {
+    let mut client = connected();
+    let (a, b) = (plain(&mut client, 0), plain(&mut client, 0));
+    actions(&mut client);
+    receive(&mut client, json!({"id": 3, "result": "b"}));
+    receive(&mut client, json!({"id": 2.0, "result": "a"}));
+    let done = finished(&mut client);
+    assert_eq!(done[0], (b, Ok(Outcome::Result("\"b\"".into()))));
+    assert_eq!(done[1], (a, Ok(Outcome::Result("\"a\"".into()))));
+}
+
+#[test]
+fn an_answer_to_nothing_is_ignored() {
+    let mut client = connected();
+    let operation = plain(&mut client, 0);
+    actions(&mut client);
+    receive(&mut client, json!({"id": 99, "result": {}}));
+    assert!(finished(&mut client).is_empty());
+    receive(&mut client, json!({"id": 2, "result": 1}));
+    receive(&mut client, json!({"id": 2, "result": 2}));
+    assert_eq!(
+        finished(&mut client).into_iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        [operation]
+    );
+}
+
+#[test]
+fn an_error_without_an_id_is_the_only_requests_own() {
+    let mut client = connected();
+    plain(&mut client, 0);
+    actions(&mut client);
+    receive(&mut client, json!({"id": null, "error": {"code": -32700, "message": "what?"}}));
+    assert!(matches!(&finished(&mut client)[0].1, Err(Error::Rpc { code: -32700, .. })));
+    plain(&mut client, 0);
+    plain(&mut client, 0);
+    actions(&mut client);
+    receive(&mut client, json!({"id": null, "error": {"code": 1, "message": ""}}));
+    assert!(finished(&mut client).is_empty());
+}
+
+#[test]
+fn what_is_overdue_is_given_up_and_the_server_told() {
+    let mut client = connected();
+    let operation = plain(&mut client, 10);
+    actions(&mut client);
+    assert_eq!(client.deadline(), Some(110));
+    client.tick(109);
+    assert!(actions(&mut client).is_empty());
+    client.tick(110);
+    let actions = actions(&mut client);
+    assert!(
+        matches!(&actions[0], Action::Write(line) if line.windows(23).any(|w| w == b"notifications/cancelled"))
+    );
+    assert_eq!(actions[1], Action::Finish(operation, Err(Error::Timeout)));
+    assert_eq!(client.deadline(), None);
+}
+
+#[test]
+fn a_handshake_is_never_cancelled() {
+    let mut client = client();
+    let operation = client.connect(0, 100);
+    actions(&mut client);
+    client.tick(100);
+    assert_eq!(actions(&mut client), [Action::Finish(operation, Err(Error::Timeout))]);
+}
+
+#[test]
+fn a_cancelled_operation_ends_once_and_a_late_answer_is_ignored() {
+    let mut client = connected();
+    let operation = plain(&mut client, 0);
+    actions(&mut client);
+    client.cancel(operation);
+    client.cancel(operation);
+    let actions = actions(&mut client);
+    assert_eq!(actions.len(), 2);
+    assert_eq!(actions[1], Action::Finish(operation, Err(Error::Cancelled)));
+    receive(&mut client, json!({"id": 2, "result": {}}));
+    assert!(finished(&mut client).is_empty());
+}
+
+#[test]
+fn a_lost_server_fails_all_that_is_in_flight_at_once() {
+    let mut client = connected();
+    let (a, b) = (plain(&mut client, 0), plain(&mut client, 0));
+    actions(&mut client);
+    client.lost("it exited with 3");
+    let lost = || Err(Error::Lost("it exited with 3".into()));
+    assert_eq!(finished(&mut client), [(a, lost()), (b, lost())]);
+    assert_eq!(client.deadline(), None);
+    let after = plain(&mut client, 0);
+    assert!(matches!(&finished(&mut client)[..], [(id, Err(Error::Lost(_)))] if *id == after));
+}
+
+#[test]
+fn pages_are_followed_to_the_end_and_an_empty_cursor_is_one() {
+    let mut client = connected();
+    let operation = client.list_tools(0);
+    assert!(written(&mut client)[0].get("params").is_none());
+    receive(&mut client, json!({"id": 2, "result": {"tools": [{"name": "a"}], "nextCursor": ""}}));
+    assert_eq!(written(&mut client)[0]["params"]["cursor"], "");
+    receive(&mut client, json!({"id": 3, "result": {"tools": [{"name": "b"}]}}));
+    let items = Outcome::Items(vec![r#"{"name":"a"}"#.into(), r#"{"name":"b"}"#.into()]);
+    assert_eq!(finished(&mut client), [(operation, Ok(items))]);
+}
+
+#[test]
+fn pages_that_go_round_in_a_circle_end() {
+    let mut client = connected();
+    client.list_tools(0);
+    for id in 2..4 {
+        receive(&mut client, json!({"id": id, "result": {"tools": [id], "nextCursor": "x"}}));
+    }
+    assert!(matches!(&finished(&mut client)[0].1, Ok(Outcome::Items(items)) if items.len() == 2));
+}
+
+#[test]
+fn a_method_that_is_declared_but_missing_lists_nothing() {
+    let mut client = connected();
+    client.list_tools(0);
+    receive(&mut client, json!({"id": 2, "error": {"code": -32601, "message": "no"}}));
+    assert_eq!(finished(&mut client)[0].1, Ok(Outcome::Items(Vec::new())));
+}
+
+#[test]
+fn a_ping_is_answered_and_other_requests_are_declined() {
+    let mut client = connected();
+    receive(&mut client, json!({"id": "p1", "method": "ping"}));
+    receive(&mut client, json!({"id": 5, "method": "roots/list", "params": {}}));
+    receive(&mut client, json!({"method": "notifications/unheard-of"}));
+    let sent = written(&mut client);
+    assert_eq!(sent[0], json!({"jsonrpc": "2.0", "id": "p1", "result": {}}));
+    assert_eq!(sent[1]["error"]["code"], -32601);
+    assert_eq!(sent.len(), 2);
+}
+
+#[test]
+fn progress_belongs_to_requests_in_flight() {
+    let mut client = connected();
+    let request = Request { method: "m", params: r#""a":1"#, timeout: None, progress: true };
+    let operation = client.request(request, 0);
+    assert_eq!(written(&mut client)[0]["params"], json!({"a": 1, "_meta": {"progressToken": 2}}));
+    let progress = json!({"method": "notifications/progress", "params": {"progressToken": 2, "progress": 1, "total": 4}});
+    receive(&mut client, progress.clone());
+    let expected = Action::Progress { operation, progress: 1.0, total: Some(4.0), message: None };
+    assert_eq!(actions(&mut client), [expected]);
+    receive(&mut client, json!({"id": 2, "result": {}}));
+    actions(&mut client);
+    receive(&mut client, progress);
+    assert!(actions(&mut client).is_empty());
+}
+
+#[test]
+fn a_line_that_is_too_long_costs_its_request_only() {
+    let mut client = connected();
+    let (a, b) = (plain(&mut client, 0), plain(&mut client, 0));
+    actions(&mut client);
+    client.oversized(br#"{"jsonrpc":"2.0","id": 3,"result":"#, 99);
+    assert!(matches!(&finished(&mut client)[..], [(id, Err(Error::Protocol(_)))] if *id == b));
+    receive(&mut client, json!({"id": 2, "result": {}}));
+    assert_eq!(finished(&mut client)[0].0, a);
+}
+
+#[test]
+fn noise_is_counted_and_told_once() {
+    let mut client = connected();
+    for _ in 0..3 {
+        client.receive(b"Server listening on stdio".to_vec(), 0);
+    }
+    assert_eq!(client.noise(), 3);
+    assert_eq!(actions(&mut client).len(), 1);
+}
+
+#[test]
+fn what_is_written_is_one_line() {
+    let mut client = connected();
+    client.request(
+        Request { method: "m", params: "\"a\":\n{\r\n}", timeout: None, progress: false },
+        0,
+    );
+    let Some(Action::Write(line)) = client.action() else { panic!() };
+    assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_server_writes_each_operation_ends_once(
+        lines in proptest::collection::vec(prop_oneof![
+            any::<Vec<u8>>(),
+            (0u64..6, any::<bool>()).prop_map(|(id, good)| match good {
+                true => format!(r#"{{"id":{id},"result":{{"tools":[],"nextCursor":"c"}}}}"#).into_bytes(),
+                false => format!(r#"{{"id":{id},"error":{{}}}}"#).into_bytes(),
+            }),
+        ], 0..30),
+    ) {
+        let mut client = connected();
+        let mut open = BTreeSet::from([plain(&mut client, 0), client.list_tools(0), plain(&mut client, 0)]);
+        for line in lines {
+            client.receive(line, 0);
+            for (operation, _) in finished(&mut client) {
+                prop_assert!(open.remove(&operation));
+            }
+        }
+        client.lost("over");
+        for (operation, _) in finished(&mut client) {
+            prop_assert!(open.remove(&operation));
+        }
+        prop_assert!(open.is_empty());
+    }
+}
