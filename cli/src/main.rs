@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use error::Error;
 
@@ -35,6 +36,15 @@ struct Common {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
+}
+
+/// Reads a time such as `500ms`. There is none in which nothing can be done.
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("it must be more than nothing".into()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[derive(Subcommand)]

@@ -3,9 +3,12 @@
 //!
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -136,13 +139,37 @@ pub enum OnFailure {
 }
 
 /// A component or a script.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "expected a path, or a table with `path`")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileEntry {
     /// Only where it is.
     Path(String),
     /// More than that.
     Table(FileTable),
+}
+
+/// By hand: serde's untagged enums lose which key was wrong, and where.
+impl<'de> Deserialize<'de> for FileEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+
+        impl<'de> Visitor<'de> for Entry {
+            type Value = FileEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a path, or a table with `path`")
+            }
+
+            fn visit_str<E>(self, path: &str) -> Result<FileEntry, E> {
+                Ok(FileEntry::Path(path.to_string()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileEntry, A::Error> {
+                FileTable::deserialize(MapAccessDeserializer::new(map)).map(FileEntry::Table)
+            }
+        }
+
+        deserializer.deserialize_any(Entry)
+    }
 }
 
 /// A component or a script with more than a path.
@@ -374,6 +401,18 @@ mod tests {
         check(
             "\n[plugins]\nwsam = []\n",
             "tenon.toml:3: unknown field `wsam`, expected one of `wasm`, `scripts`, `mcp`, `folders`; did you mean `wasm`?",
+        );
+        check(
+            "[plugins]\nwasm = [\n  { path = \"x\", instnace = \"shared\" },\n]",
+            "tenon.toml:3: unknown field `instnace`, expected one of `path`, `id`, `instance`; did you mean `instance`?",
+        );
+        check(
+            "plugins.wasm = [{ path = \"x\", instance = \"often\" }]",
+            "tenon.toml:1: unknown variant `often`, expected `fresh` or `shared`",
+        );
+        check(
+            "plugins.scripts = [3]",
+            "tenon.toml:1: invalid type: integer `3`, expected a path, or a table with `path`",
         );
         check(
             "[plugins]\nmcp = [{ name = 3 }]",

@@ -116,6 +116,8 @@ fn exit_codes_say_who_is_to_blame() {
     );
     check(&["call", "text_tools__count", "{"], 2, "arguments: not JSON");
     check(&["call", "text_tools__count", "@nowhere"], 2, "nowhere cannot be read");
+    check(&["call", "text_tools__count", "--timeout", "0s"], 2, "more than nothing");
+    check(&["eval", "checks/exact", "--subject", "-", "--options", "-"], 2, "not both");
     check(&["call"], 2, "Usage");
     check(&["call", "misbehave__trap"], 4, "trapped");
     check(&["call", "misbehave__hang", "--timeout", "100ms"], 4, "no answer within 100ms");

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(value_name = "JSON", default_value = "{}", hide_default_value = true)]
     arguments: String,
     /// How long it may take, such as 500ms or 2s
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     timeout: Option<Duration>,
 }
 

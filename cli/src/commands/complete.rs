@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
     /// How long the whole answer may take, such as 30s
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     timeout: Option<Duration>,
 }
 

@@ -25,6 +25,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    if args.subject == "-" && args.options == "-" {
+        let problem = "standard input can be the subject or the options, not both";
+        return Err(Error::Input(problem.into()));
+    }
     let subject = output::read_json("subject", &args.subject)?;
     let options = output::read_json("options", &args.options)?;
     let plugin = args.strategy.split('/').next().unwrap_or_default();
