@@ -358,9 +358,14 @@ mod tests {
     use super::*;
     use crate::limits::Limit;
     use serde_json::json;
+    use std::time::Duration;
 
     fn compile(text: &str) -> Result<RhaiPlugin, ScriptError> {
-        let limits = Limits { cpu: std::time::Duration::from_millis(50), ..Limits::default() };
+        compile_within(Limits::default().cpu, text)
+    }
+
+    fn compile_within(cpu: Duration, text: &str) -> Result<RhaiPlugin, ScriptError> {
+        let limits = Limits { cpu, ..Limits::default() };
         let path = Path::new("dir/test.rhai");
         let settings = json!({ "least": 3 });
         let settings = settings.as_object().cloned().unwrap_or_default();
@@ -384,10 +389,14 @@ mod tests {
     }
 
     async fn call(body: &str) -> Result<ToolResult, Failure> {
+        call_within(Limits::default().cpu, body).await
+    }
+
+    async fn call_within(cpu: Duration, body: &str) -> Result<ToolResult, Failure> {
         let text = format!(
             "fn deep(n) {{ deep(n + 1) }} tool(#{{ name: \"t\", description: \"d\" }}, |a| {{ {body} }});"
         );
-        compile(&text)
+        compile_within(cpu, &text)
             .expect("the script compiles")
             .call_tool("t", "{\"n\": 2}".into(), context())
             .await
@@ -426,13 +435,17 @@ mod tests {
     #[tokio::test]
     async fn every_limit_stops_a_script() {
         let check = async |body: &str, expected: Limit| {
-            let failure = call(body).await.expect_err("the script is stopped");
+            let cpu = match expected {
+                Limit::Cpu(cpu) => cpu,
+                _ => Limits::default().cpu,
+            };
+            let failure = call_within(cpu, body).await.expect_err("the script is stopped");
             assert!(
                 matches!(failure, Failure::Limit(limit) if limit == expected),
                 "{body}: {failure}"
             );
         };
-        let cpu = Limit::Cpu(std::time::Duration::from_millis(50));
+        let cpu = Limit::Cpu(Duration::from_millis(200));
         check("loop {}", cpu).await;
         check("deep(0)", Limit::Depth).await;
         check("let s = \"x\"; loop { s += s; }", Limit::ValueSize).await;
@@ -450,7 +463,8 @@ mod tests {
             "let f = || 1; loop { let g = f; f = || g; }",
             "let f = []; loop { let g = f; f = [|| g]; }",
         ] {
-            let failure = call(body).await.expect_err("the script is stopped");
+            let failure = call_within(Duration::from_millis(500), body).await;
+            let failure = failure.expect_err("the script is stopped");
             assert!(matches!(failure, Failure::Limit(_)), "{body}: {failure}");
         }
         let failure = call("let v = []; for i in 0..200 { v = [v]; } v").await.unwrap_err();
