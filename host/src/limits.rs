@@ -12,8 +12,8 @@ pub struct Limits {
     /// The most core instances, tables and memories of one instance, each.
     pub instances: usize,
     /// The most CPU time of one call; on a shared instance, of what it does until it has to wait.
-    /// It is looked at every [`TICK`]. A script's operations are bounded as well; see
-    /// [`Limits::operations`].
+    /// It is looked at every [`TICK`]. For a script it is the time since its thread took up the
+    /// call, and its operations are bounded as well; see [`Limits::operations`].
     pub cpu: Duration,
     /// The most time from handing over a call to its answer.
     pub wall: Duration,
