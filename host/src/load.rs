@@ -97,8 +97,7 @@ impl Loaded {
 
     /// What the names of its tools begin with.
     pub(crate) fn namespace(&self) -> &str {
-        let namespace = self.permissions.as_ref().and_then(|p| p.tool_namespace.as_deref());
-        namespace.unwrap_or(&self.id)
+        Permissions::namespace(self.permissions.as_ref(), &self.id)
     }
 
     /// A plugin that is part of the host.

@@ -73,6 +73,13 @@ pub(crate) struct Permissions {
     pub(crate) tool_namespace: Option<String>,
 }
 
+impl Permissions {
+    /// What the names of a plugin's tools begin with: the namespace of its permissions, or its id.
+    pub(crate) fn namespace<'a>(permissions: Option<&'a Self>, id: &'a str) -> &'a str {
+        permissions.and_then(|permissions| permissions.tool_namespace.as_deref()).unwrap_or(id)
+    }
+}
+
 /// What runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RuntimeTable")]

@@ -26,7 +26,8 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     pub(super) fn read(&mut self) {
-        match &self.root.place {
+        let root = self.root;
+        match &root.place {
             Place::Server(entry) => self.add_entry(&entry.name, |reader| reader.server(entry)),
             Place::File(entry, kind) => self.add_file(entry, *kind),
             Place::Named(folder) => match self.path(folder) {
@@ -38,7 +39,7 @@ impl Reader<'_> {
             Place::Folder(folder) => {
                 // These need not exist.
                 if folder.exists() {
-                    self.add_folder(&folder.clone());
+                    self.add_folder(folder);
                 }
             }
         }

@@ -243,8 +243,7 @@ impl Candidate {
 
     /// What the names of its tools begin with.
     pub fn namespace(&self) -> &str {
-        let namespace = self.permissions.as_ref().and_then(|p| p.tool_namespace.as_deref());
-        namespace.unwrap_or(&self.id)
+        Permissions::namespace(self.permissions.as_ref(), &self.id)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Places;
 use crate::config::{Config, FileEntry, McpEntry};
@@ -83,12 +83,7 @@ pub(super) fn all<'a>(
     roots.extend(workspace.map(|path| folder(Origin::Workspace, path)));
     roots.extend(named(configs, Origin::User));
     roots.extend(user.map(|path| folder(Origin::User, path)));
-    roots.extend(
-        places
-            .bundled
-            .iter()
-            .map(|path: &PathBuf| folder(Origin::Bundled, Path::new(path).to_path_buf())),
-    );
+    roots.extend(places.bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
     roots
 }
 

@@ -68,10 +68,7 @@ impl Called<'_> {
         steps: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, CallError> {
         let Some(timeout) = timeout else { return steps.await };
-        match tokio::time::timeout(timeout, steps).await {
-            Ok(result) => result,
-            Err(_) => Err(CallError::failed(self.id())(Failure::Deadline(timeout))),
-        }
+        within(timeout, async { Ok(steps.await) }).await.map_err(CallError::failed(self.id()))?
     }
 }
 

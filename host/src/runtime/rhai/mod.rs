@@ -356,6 +356,7 @@ impl Plugin for RhaiPlugin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invoke::Caller;
     use crate::limits::Limit;
     use serde_json::json;
     use std::time::Duration;
@@ -373,13 +374,7 @@ mod tests {
     }
 
     fn context() -> CallContext {
-        CallContext {
-            call_id: "1".into(),
-            agent_id: None,
-            session_id: None,
-            traceparent: None,
-            deadline: None,
-        }
+        Caller::default().context(Limits::default().wall).1
     }
 
     async fn fire(text: &str, before: Value) -> Result<Outcome, Failure> {
