@@ -145,7 +145,7 @@ async fn everything_reports_progress(servers: Servers) {
     let arguments = json!({ "duration": 0.4, "steps": 4 });
     call(&platform, "trigger-long-running-operation", arguments).await;
     let mut seen = Vec::new();
-    while let Ok(event) = events.try_recv() {
+    while let Some(event) = events.try_next() {
         if let Event::Progress { progress, total, .. } = event {
             seen.push((progress, total));
         }

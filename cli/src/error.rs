@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
-use tenon_host::{BuildError, CallError, Failure, chain};
+use tenon_host::{BuildError, CallError, Failure, WatchError, chain};
 
 /// The exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
@@ -30,6 +30,8 @@ pub(crate) enum Error {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Build(#[from] BuildError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
     #[error(transparent)]
     Call(#[from] CallError),
     /// The plugin that something was asked of is not there.
@@ -71,7 +73,7 @@ impl Error {
             Self::NotThere { failure: Some(failure), .. } => code_of(failure),
             Self::NotThere { .. } => 2,
             Self::Unread => 0,
-            Self::Build(_) | Self::Host(_) => 5,
+            Self::Build(_) | Self::Watch(_) | Self::Host(_) => 5,
             Self::Call(error) => match error {
                 CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
                 CallError::Vetoed { .. } | CallError::Disabled(_) => 3,

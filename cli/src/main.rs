@@ -57,6 +57,7 @@ enum Verb {
     Complete(commands::complete::Args),
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
+    Watch(commands::watch::Args),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
             Verb::Complete(args) => commands::complete::run(&common, args).await,
             Verb::Inspect(args) => commands::inspect::run(&common, args),
             Verb::Doctor(args) => commands::doctor::run(&common, args).await,
+            Verb::Watch(args) => commands::watch::run(&common, args).await,
         }
     });
     // A script that was given up may still be on its thread; nobody waits for it.

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 use tenon_host::config::OnFailure;
-use tenon_host::discover::{Candidate, Discovery, LeftOut, Places, discover};
+use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover};
 use tenon_host::name::ToolName;
-use tenon_host::{Builder, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings};
+use tenon_host::{Config, Platform, PluginKind, PluginReport, PluginState, Surroundings};
 
 use crate::Common;
 use crate::error::Error;
@@ -34,16 +34,15 @@ pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Ve
 /// What the configuration names. Nothing of it is loaded.
 pub(crate) struct Found {
     pub(crate) discovery: Discovery,
-    pub(crate) configs: Vec<Config>,
-    surroundings: Surroundings,
+    pub(crate) sources: Sources,
 }
 
 pub(crate) fn found(common: &Common) -> Result<Found, Error> {
     let surroundings = Surroundings::of_process();
     let configs = configs(common, &surroundings)?;
     let workspace = common.config.is_none().then(|| common.project.clone());
-    let places = Places { workspace, ..Places::default() };
-    let discovery = discover(&configs, &places, &surroundings);
+    let sources = Sources { configs, workspace, bundled: Vec::new(), surroundings };
+    let discovery = discover(&sources);
     for diagnostic in &discovery.diagnostics {
         tracing::warn!("{diagnostic}");
     }
@@ -51,7 +50,7 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
         let LeftOut { id, reason, named_in, .. } = left_out;
         tracing::info!("plugin \"{id}\" of {} is left out: {reason}", named_in.display());
     }
-    Ok(Found { discovery, configs, surroundings })
+    Ok(Found { discovery, sources })
 }
 
 impl Found {
@@ -61,8 +60,7 @@ impl Found {
         wanted: impl Fn(&Candidate) -> bool,
     ) -> Result<Platform, Error> {
         self.discovery.candidates.retain(wanted);
-        let builder = Platform::builder().surroundings(self.surroundings);
-        let builder = self.configs.into_iter().fold(builder, Builder::config);
+        let builder = Platform::builder().sources(self.sources);
         Ok(builder.discovery(self.discovery).build().await?)
     }
 
@@ -72,7 +70,7 @@ impl Found {
         self,
         wanted: impl Fn(&Candidate) -> bool,
     ) -> Result<Platform, Error> {
-        let hooks = self.configs.first().map(|config| config.hooks.on_failure);
+        let hooks = self.sources.configs.first().map(|config| config.hooks.on_failure);
         let platform = self.build(wanted).await?;
         for report in platform.plugins().iter().filter(|report| report.state.is_failure()) {
             if hooks == Some(OnFailure::Stop) && report.kind != PluginKind::Mcp {
@@ -118,9 +116,10 @@ impl Found {
 
 /// Says why a plugin that something is asked of is not there.
 fn require(platform: &Platform, ids: &[&str]) -> Result<(), Error> {
-    let mut reports = platform.plugins().iter();
-    let missing =
-        reports.find(|report| ids.contains(&report.plugin.as_str()) && report.state.is_failure());
+    let reports = platform.plugins();
+    let missing = reports
+        .iter()
+        .find(|report| ids.contains(&report.plugin.as_str()) && report.state.is_failure());
     missing.map_or(Ok(()), |report| Err(not_there(report)))
 }
 

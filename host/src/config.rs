@@ -49,6 +49,8 @@ pub struct Config {
     pub settings: BTreeMap<String, Map<String, Value>>,
     /// The limits of every plugin.
     pub limits: Limits,
+    /// Whether it was read from its file, and so can be read again.
+    from_file: bool,
 }
 
 /// `[discovery]`
@@ -293,7 +295,15 @@ impl Config {
         let path = path.into();
         let text = files::read_text(&path, CONFIGURATION)
             .map_err(|error| ConfigError::Read(path.clone(), error))?;
-        Self::parse(&text, path)
+        Ok(Self { from_file: true, ..Self::parse(&text, path)? })
+    }
+
+    /// The same, with what its file says now, where it came from one.
+    pub(crate) fn read_again(&self) -> Result<Self, ConfigError> {
+        match self.from_file {
+            true => Ok(Self { origin: self.origin, ..Self::read(&self.path)? }),
+            false => Ok(self.clone()),
+        }
     }
 
     /// Reads a text as if it stood in a file.
@@ -327,6 +337,7 @@ impl Config {
             origin,
             settings,
             limits,
+            from_file: false,
         })
     }
 

@@ -1,8 +1,13 @@
 //! Reading files that people and packages name: ordinary ones, of bounded size.
 
+use sha2::Sha256;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+/// The largest component, in bytes.
+pub const COMPONENT: u64 = 256 << 20;
 
 /// The largest file of configuration, in bytes.
 pub(crate) const CONFIGURATION: u64 = 4 << 20;
@@ -31,6 +36,22 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// The SHA-256 of a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(crate) fn of(bytes: impl AsRef<[u8]>) -> Self {
+        Self(<Sha256 as sha2::Digest>::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 #[cfg(test)]

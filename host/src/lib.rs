@@ -59,9 +59,12 @@ pub use bindings::{model, types};
 pub use config::Config;
 pub use diagnostic::{Diagnostic, chain};
 pub use discover::PluginKind;
-pub use event::Event;
+pub use event::{Change, Event, Subscription};
 pub use invoke::{Call, CallError, Caller};
 pub use limits::{Limit, Limits, TICK};
-pub use platform::{BuildError, Builder, Platform, PluginReport, PluginState};
+pub use platform::{
+    BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
+    WatchError,
+};
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin};
 pub use surroundings::Surroundings;

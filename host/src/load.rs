@@ -4,11 +4,13 @@
 
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use wasmtime::component::{Component, Linker};
 
 use crate::admit::Admitted;
@@ -17,8 +19,8 @@ use crate::capability::log::Allowance;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, ImportError};
 use crate::child::{Spec, Starts, base_environment};
-use crate::discover::{PluginKind, Server, Source};
-use crate::files::{self, read_text};
+use crate::discover::{Fingerprint, PluginKind, Server, Source};
+use crate::files::{self, COMPONENT, Digest, read_text};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
@@ -30,9 +32,6 @@ use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
-
-/// The largest component, in bytes.
-pub const COMPONENT: u64 = 256 << 20;
 
 /// The largest script, in bytes.
 const SCRIPT: u64 = 4 << 20;
@@ -62,6 +61,44 @@ pub struct Loaded {
     limits: Limits,
     startup: Duration,
     permissions: Option<Permissions>,
+    /// What it was made of, for one that comes from outside.
+    fingerprint: Option<Fingerprint>,
+    uses: Uses,
+}
+
+/// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
+#[derive(Clone)]
+pub(crate) struct Uses {
+    _user: mpsc::Sender<Infallible>,
+    ended: Arc<Mutex<Option<mpsc::Receiver<Infallible>>>>,
+}
+
+impl Default for Uses {
+    fn default() -> Self {
+        let (_user, ended) = mpsc::channel(1);
+        Self { _user, ended: Arc::new(Mutex::new(Some(ended))) }
+    }
+}
+
+/// A plugin that takes no new calls, and may still have some in flight.
+pub(crate) struct Retiring {
+    plugin: Arc<dyn Plugin>,
+    ended: Option<mpsc::Receiver<Infallible>>,
+}
+
+impl Retiring {
+    /// Waits until nobody uses the plugin any more, or for so long, and ends it.
+    pub(crate) async fn end(self, patience: impl Future<Output = ()>) {
+        let Self { plugin, ended } = self;
+        if let Some(mut ended) = ended {
+            tokio::select! {
+                // Nothing is ever sent: it closes with the last user.
+                _ = ended.recv() => {}
+                () = patience => {}
+            }
+        }
+        plugin.shutdown().await;
+    }
 }
 
 impl Loaded {
@@ -100,11 +137,34 @@ impl Loaded {
         Permissions::namespace(self.permissions.as_ref(), &self.id)
     }
 
+    /// What it was made of, for one that comes from outside.
+    pub(crate) fn fingerprint(&self) -> Option<&Fingerprint> {
+        self.fingerprint.as_ref()
+    }
+
+    /// Whoever keeps this uses the plugin.
+    pub(crate) fn uses(&self) -> Uses {
+        self.uses.clone()
+    }
+
+    /// Gives the plugin up: it ends when nobody uses it any more.
+    pub(crate) fn retire(&self) -> Retiring {
+        let ended = self.uses.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Retiring { plugin: self.plugin.clone(), ended }
+    }
+
     /// A plugin that is part of the host.
     pub(crate) fn builtin(id: &str, plugin: Arc<dyn Plugin>, limits: &Limits) -> Self {
-        let kind = PluginKind::Builtin;
-        let (id, limits) = (id.into(), limits.clone());
-        Self { id, kind, plugin, limits, startup: STARTUP, permissions: None }
+        Self {
+            id: id.into(),
+            kind: PluginKind::Builtin,
+            plugin,
+            limits: limits.clone(),
+            startup: STARTUP,
+            permissions: None,
+            fingerprint: None,
+            uses: Uses::default(),
+        }
     }
 }
 
@@ -213,7 +273,7 @@ impl Loader {
         allocation: Allocation,
         surroundings: &Surroundings,
     ) -> Result<Self, EngineError> {
-        Self::new(allocation, surroundings, News::new())
+        Self::new(allocation, surroundings, News::default())
     }
 
     /// How instances get their memory.
@@ -227,12 +287,12 @@ impl Loader {
     ///
     /// Where its code cannot be read, compiled or linked; [`LoadError`] says why.
     pub fn load(&self, admitted: Admitted) -> Result<Loaded, LoadError> {
-        let candidate = admitted.into_candidate();
+        let mut candidate = admitted.into_candidate();
         let kind = candidate.kind();
         let id: Arc<str> = candidate.id.as_str().into();
         let limits = candidate.limits.clone();
         let mut startup = STARTUP;
-        let mut settings = candidate.settings;
+        let mut settings = candidate.settings.clone();
         if let Source::Mcp(server) = &candidate.source {
             startup = startup_of(server);
             settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
@@ -248,32 +308,42 @@ impl Loader {
             news: self.news.clone(),
             child,
         };
-        let plugin: Arc<dyn Plugin> = match candidate.source {
-            Source::Wasm { path, mode } => self.component(&path, mode, setting(None))?,
-            Source::Rhai { path } => {
-                let text = read_text(&path, SCRIPT)
+        let (plugin, fingerprint): (Arc<dyn Plugin>, Fingerprint) = match &candidate.source {
+            Source::Wasm { path, mode } => {
+                let wasm = files::read(path, COMPONENT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
+                let digest = Digest::of(&wasm);
+                let plugin = self.component(path, &wasm, &digest, *mode, setting(None))?;
+                (plugin, candidate.fingerprint_with(Some(digest)))
+            }
+            Source::Rhai { path } => {
+                let text = read_text(path, SCRIPT)
+                    .map_err(|error| LoadError::Read(path.clone(), error))?;
+                let fingerprint = candidate.fingerprint_with(Some(Digest::of(&text)));
                 let (limits, threads) = (limits.clone(), self.threads.clone());
-                Arc::new(RhaiPlugin::compile(id.clone(), &path, text, limits, settings, threads)?)
+                let plugin =
+                    RhaiPlugin::compile(id.clone(), path, text, limits, settings, threads)?;
+                (Arc::new(plugin), fingerprint)
             }
             Source::Mcp(server) => {
-                let child = self.child(&id, server);
-                self.bridge(setting(Some(Arc::new(child))))?
+                let child = self.child(&id, server.clone());
+                (self.bridge(setting(Some(Arc::new(child))))?, candidate.fingerprint())
             }
         };
-        let permissions = candidate.permissions;
-        Ok(Loaded { id, kind, plugin, limits, startup, permissions })
+        let permissions = candidate.permissions.take();
+        let (fingerprint, uses) = (Some(fingerprint), Uses::default());
+        Ok(Loaded { id, kind, plugin, limits, startup, permissions, fingerprint, uses })
     }
 
     fn component(
         &self,
         path: &Path,
+        wasm: &[u8],
+        digest: &Digest,
         mode: Mode,
         setting: Setting,
     ) -> Result<Arc<dyn Plugin>, LoadError> {
-        let wasm =
-            files::read(path, COMPONENT).map_err(|error| LoadError::Read(path.into(), error))?;
-        let component = self.wasm.compile(&wasm).map_err(|error: CompileError| {
+        let component = self.wasm.compile(wasm, digest).map_err(|error: CompileError| {
             LoadError::NotComponent { path: path.into(), problem: error.to_string() }
         })?;
         let engine = &self.wasm.engine;
@@ -288,7 +358,10 @@ impl Loader {
     /// The bridge, with a server as its child.
     fn bridge(&self, setting: Setting) -> Result<Arc<dyn Plugin>, LoadError> {
         let bridge = self.bridge.get_or_init(|| {
-            let component = self.wasm.compile(BRIDGE).map_err(|error| error.to_string())?;
+            let component = self
+                .wasm
+                .compile(BRIDGE, &Digest::of(BRIDGE))
+                .map_err(|error| error.to_string())?;
             let engine = &self.wasm.engine;
             capability::check_imports(engine, &component, Borrower::Bridge)
                 .map_err(|error| error.to_string())?;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tenon_host::admit::{Rules, admit};
 use tenon_host::bindings::tool_handler;
-use tenon_host::discover::{Places, discover};
+use tenon_host::discover::{Sources, discover};
 use tenon_host::load::Loader;
 use tenon_host::types::{CallContext, HookPoint};
 use tenon_host::{Allocation, Call, Caller, Config, Platform, Surroundings};
@@ -238,15 +238,13 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
     let config =
         Config::parse(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS), "/tenon.toml")
             .unwrap();
+    let sources = Sources { configs: vec![config], ..Sources::default() };
     let cache = TempDir::new().unwrap();
     let surroundings = Surroundings { cache: Some(cache.path().into()), ..Surroundings::default() };
     let loader =
         |surroundings: &Surroundings| Loader::detached(Allocation::OnDemand, surroundings).unwrap();
     let load = |loader: &Loader| {
-        let candidate =
-            discover(std::slice::from_ref(&config), &Places::default(), &Surroundings::default())
-                .candidates
-                .remove(0);
+        let candidate = discover(&sources).candidates.remove(0);
         black_box(loader.load(admit(candidate, &Rules::default()).unwrap()).unwrap());
     };
 

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use std::process::Output;
 
 use crate::guests;
-use crate::support::{DEMO_SERVER, Project, RUDE_SERVER, eventually, processes_with};
+use crate::support::{
+    DEMO_SERVER, Project, RUDE_SERVER, eventually, parsed, processes_with, stderr, stdout,
+};
 
 fn project() -> Project {
     let project = Project::new(&format!(
@@ -21,19 +23,6 @@ fn project() -> Project {
         "fn BeforePlan(context) { if context.goal == \"\" { return veto(\"no goal\"); } context.goal += \"!\"; }",
     );
     project
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("it prints text")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("it prints text")
-}
-
-fn parsed(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(output), stderr(output)))
 }
 
 #[test]

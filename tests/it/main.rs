@@ -18,5 +18,6 @@ mod layers;
 mod manifests;
 mod misbehave;
 mod provider;
+mod reload;
 mod shared;
 mod support;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use tenon_host::admit::{Approvals, Rules, Snapshot};
-use tenon_host::discover::{Places, discover};
+use tenon_host::discover::{Sources, discover};
 use tenon_host::{Config, Surroundings};
 
 /// What the manifests are held against.
@@ -70,8 +70,10 @@ fn meaning(manifest: &Path) -> (&'static str, String) {
         ..Surroundings::default()
     };
     let config = Config::parse(CONFIGURATION, "tenon.toml").expect("the configuration is read");
-    let discovery = discover(std::slice::from_ref(&config), &Places::default(), &surroundings);
-    let rules = Rules::new(&[config], Approvals::default()).reserve(["reserved".to_string()]);
+    let sources = Sources { configs: vec![config], surroundings, ..Sources::default() };
+    let discovery = discover(&sources);
+    let rules =
+        Rules::new(&sources.configs, Approvals::default()).reserve(["reserved".to_string()]);
     let snapshot = Snapshot::new(&discovery, &rules);
     let (extension, meaning) = match &snapshot.plugins[..] {
         [standing] => {

@@ -26,7 +26,7 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
         let rows = reports.iter().map(row).chain(diagnostics.iter().map(row_of_diagnostic));
         output::json(&rows.collect::<Vec<_>>())?;
     } else {
-        for report in reports {
+        for report in reports.iter() {
             output::line(line(report))?;
             for text in [&report.detail, &report.remedy].into_iter().flatten() {
                 for text in output::visible(text).lines() {

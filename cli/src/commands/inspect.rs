@@ -5,8 +5,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tenon_host::capability::{Capability, Lent};
-use tenon_host::files;
-use tenon_host::load::COMPONENT;
+use tenon_host::files::{self, COMPONENT};
 use wit_component::DecodedWasm;
 use wit_parser::{Resolve, WorldItem, WorldKey};
 

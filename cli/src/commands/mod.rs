@@ -8,3 +8,4 @@ pub(crate) mod hook;
 pub(crate) mod inspect;
 pub(crate) mod plugins;
 pub(crate) mod tools;
+pub(crate) mod watch;

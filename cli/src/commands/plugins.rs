@@ -12,7 +12,7 @@ pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
-    let rules = Rules::new(&found.configs, Approvals::default());
+    let rules = Rules::new(&found.sources.configs, Approvals::default());
     let snapshot = Snapshot::new(&found.discovery, &rules);
     match common.json {
         true => output::json(&snapshot.plugins)?,

@@ -15,7 +15,7 @@ pub(crate) struct Args {}
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
     let platform = open::found(common)?.platform(|_| true).await?;
     let shown = show(common, &platform);
-    for report in platform.plugins() {
+    for report in platform.plugins().iter() {
         // What is not there at all was reported before.
         if let (Some(detail), PluginState::Ready) = (&report.detail, report.state) {
             tracing::warn!("plugin \"{}\": {detail}", report.plugin);

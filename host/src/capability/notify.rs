@@ -2,27 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::Notify;
 use wasmtime::component::Linker;
 
 use super::Host;
 use super::log::cut;
 use crate::bindings::notify;
-use crate::event::Event;
+use crate::event::{Event, Events};
 use crate::runtime::wasm::HostState;
 
 /// The longest message of progress, and the longest id, in bytes.
 const LENGTH: usize = 1 << 10;
 
-/// The events that wait for a slow reader.
-const EVENTS: usize = 1024;
-
 /// Where the news of all plugins goes. A plugin that says over and over that it has changed says it
 /// once, until the host has acted on it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct News {
     changed: Arc<Changed>,
-    events: broadcast::Sender<Event>,
+    events: Events,
 }
 
 #[derive(Default)]
@@ -32,12 +29,8 @@ struct Changed {
 }
 
 impl News {
-    pub(crate) fn new() -> Self {
-        Self { changed: Arc::default(), events: broadcast::channel(EVENTS).0 }
-    }
-
     /// What the host tells those who watch it.
-    pub(crate) fn events(&self) -> &broadcast::Sender<Event> {
+    pub(crate) fn events(&self) -> &Events {
         &self.events
     }
 
@@ -75,12 +68,12 @@ impl notify::Host for HostState {
         total: Option<f64>,
         message: Option<String>,
     ) -> wasmtime::Result<()> {
-        let plugin = self.setting.id.clone();
-        let call_id = cut(&call_id, LENGTH).to_string();
-        let message = message.map(|message| cut(&message, LENGTH).to_string());
-        let event = Event::Progress { plugin, call_id, progress, total, message };
-        // Where nobody watches there is nobody to tell.
-        let _ = self.setting.news.events.send(event);
+        self.setting.news.events.publish(|| {
+            let plugin = self.setting.id.clone();
+            let call_id = cut(&call_id, LENGTH).to_string();
+            let message = message.map(|message| cut(&message, LENGTH).to_string());
+            Event::Progress { plugin, call_id, progress, total, message }
+        });
         Ok(())
     }
 }

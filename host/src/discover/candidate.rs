@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::facts::{Facts, file_of};
 use super::roots::{Place, Root};
 use super::walk;
-use super::{Candidate, PluginKind, Server, Source, sidecar};
+use super::{Candidate, Discovery, PluginKind, Server, Source, Sources, sidecar};
 use crate::config::{Config, FileEntry, McpEntry};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::expand::{self, ExpandError};
@@ -17,11 +17,8 @@ pub(super) struct Reader<'a> {
     pub(super) root: &'a Root<'a>,
     /// The place's rank among all.
     pub(super) rank: usize,
-    pub(super) surroundings: &'a Surroundings,
-    /// The configurations that settings may stand in.
-    pub(super) configs: &'a [Config],
-    pub(super) candidates: &'a mut Vec<Candidate>,
-    pub(super) diagnostics: &'a mut Vec<Diagnostic>,
+    pub(super) sources: &'a Sources,
+    pub(super) discovery: &'a mut Discovery,
 }
 
 impl Reader<'_> {
@@ -38,8 +35,9 @@ impl Reader<'_> {
             },
             Place::Folder(folder) => {
                 // These need not exist.
-                if folder.exists() {
-                    self.add_folder(folder);
+                match folder.exists() {
+                    true => self.add_folder(folder),
+                    false => self.discovery.look_in(folder),
                 }
             }
         }
@@ -49,13 +47,17 @@ impl Reader<'_> {
         self.root.config
     }
 
+    fn surroundings(&self) -> &Surroundings {
+        &self.sources.surroundings
+    }
+
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        self.discovery.diagnostics.push(diagnostic);
     }
 
     /// A path of the configuration, which begins in its folder.
     fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
-        Ok(self.config().folder().join(expand::path(text, self.surroundings)?))
+        Ok(self.config().folder().join(expand::path(text, self.surroundings())?))
     }
 
     fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {
@@ -93,9 +95,12 @@ impl Reader<'_> {
             limits.wall = *timeout;
         }
         let files: Vec<&Path> = file_of(&source).into_iter().collect();
+        if let Some(folder) = files.first().and_then(|file| file.parent()) {
+            self.discovery.look_in(folder);
+        }
         let facts = Facts::of_files(&files, None);
         let settings = self.settings(&id);
-        self.candidates.push(Candidate {
+        self.discovery.candidates.push(Candidate {
             id,
             origin: self.root.origin,
             rank: self.rank,
@@ -117,7 +122,7 @@ impl Reader<'_> {
     fn settings(&self, id: &str) -> serde_json::Map<String, serde_json::Value> {
         let mut settings = serde_json::Map::new();
         // What comes first goes over what comes later.
-        for config in self.configs.iter().rev() {
+        for config in self.sources.configs.iter().rev() {
             settings.extend(config.settings.get(id).cloned().unwrap_or_default());
         }
         settings
@@ -139,12 +144,12 @@ impl Reader<'_> {
     /// A server whose paths begin in `folder`.
     fn subprocess(&self, subprocess: &Subprocess, folder: &Path) -> Result<Server, ExpandError> {
         let Subprocess { binary_path, args, env, cwd } = subprocess;
-        let variables = |text: &String| expand::variables(text, self.surroundings);
+        let variables = |text: &String| expand::variables(text, self.surroundings());
         // A bare name is for `PATH`.
-        let program = expand::path(binary_path, self.surroundings)?;
+        let program = expand::path(binary_path, self.surroundings())?;
         let is_path = program.contains(['/', '\\']);
         let cwd = match cwd {
-            Some(cwd) => folder.join(expand::path(cwd, self.surroundings)?),
+            Some(cwd) => folder.join(expand::path(cwd, self.surroundings())?),
             None => folder.to_path_buf(),
         };
         Ok(Server {
@@ -160,10 +165,10 @@ impl Reader<'_> {
 
     fn add_folder(&mut self, folder: &Path) {
         let settings = &self.root.config.discovery;
-        let found = walk::manifests(folder, settings, &mut |diagnostic| {
-            self.diagnostics.push(diagnostic);
-        });
-        for plugin in found {
+        let walk = walk::Walk::new(folder, settings);
+        self.discovery.diagnostics.extend(walk.diagnostics);
+        self.discovery.looked_in.extend(walk.folders);
+        for plugin in walk.manifests {
             self.add_manifest(&plugin, folder);
         }
     }
@@ -201,11 +206,14 @@ impl Reader<'_> {
         let file = file_of(&source)
             .filter(|file| source.kind() != PluginKind::Mcp || file.starts_with(folder));
         let files: Vec<&Path> = [Some(&*path), file].into_iter().flatten().collect();
+        if let Some(folder) = file.and_then(Path::parent) {
+            self.discovery.look_in(folder);
+        }
         let mut facts = Facts::of_files(&files, Some(root));
-        facts.look_for(&requires, self.surroundings);
+        facts.look_for(&requires, self.surroundings());
         let mut merged = settings;
         merged.extend(self.settings(&id));
-        self.candidates.push(Candidate {
+        self.discovery.candidates.push(Candidate {
             id,
             origin: self.root.origin,
             rank: self.rank,

@@ -27,6 +27,7 @@ pub use roots::Origin;
 
 use crate::config::Config;
 use crate::diagnostic::Diagnostic;
+use crate::files::{self, COMPONENT, Digest};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::Mode;
@@ -58,13 +59,17 @@ impl fmt::Display for PluginKind {
     }
 }
 
-/// Where to look besides what configurations and the environment name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+/// All that says where plugins are.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sources {
+    /// Configurations, in the order of their precedence.
+    pub configs: Vec<Config>,
     /// The project: plugins in its `.tenon/plugins` are found.
     pub workspace: Option<PathBuf>,
     /// Folders with plugins that come with the host.
     pub bundled: Vec<PathBuf>,
+    /// The environment and the user's folders.
+    pub surroundings: Surroundings,
 }
 
 /// What was found, and what went wrong meanwhile.
@@ -76,6 +81,8 @@ pub struct Discovery {
     pub left_out: Vec<LeftOut>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
+    /// The folders that were looked in: what changes there may change what is found.
+    pub looked_in: BTreeSet<PathBuf>,
 }
 
 /// Something that was found and is no candidate.
@@ -173,6 +180,15 @@ pub struct Candidate {
     pub(crate) facts: Facts,
 }
 
+/// What a plugin was made of: two that are equal make the same plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    /// All that is said of it.
+    definition: Digest,
+    /// The file that runs, where it could be read.
+    content: Option<Digest>,
+}
+
 /// Where a candidate's code is.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
@@ -245,18 +261,39 @@ impl Candidate {
     pub fn namespace(&self) -> &str {
         Permissions::namespace(self.permissions.as_ref(), &self.id)
     }
+
+    /// What it is made of, at this moment. It reads the plugin's file.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let content = self.file().and_then(|file| files::read(file, COMPONENT).ok());
+        self.fingerprint_with(content.map(Digest::of))
+    }
+
+    /// What it is made of, with this content of its file.
+    pub(crate) fn fingerprint_with(&self, content: Option<Digest>) -> Fingerprint {
+        // Its rank is its neighbours' doing.
+        let definition = Self { rank: 0, ..self.clone() };
+        Fingerprint { definition: Digest::of(format!("{definition:?}")), content }
+    }
+
+    /// The file that runs: a component, a script, or a server that lies beside its manifest.
+    fn file(&self) -> Option<&Path> {
+        let file = facts::file_of(&self.source)?;
+        let is_own = |folder: &PathBuf| file.starts_with(folder);
+        (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
+    }
 }
 
-/// Finds what there is. Configurations come in the order of their precedence.
-pub fn discover(configs: &[Config], places: &Places, surroundings: &Surroundings) -> Discovery {
+/// Finds what there is.
+pub fn discover(sources: &Sources) -> Discovery {
+    let configs = &sources.configs;
     let nothing = Config::default();
-    let mut candidates = Vec::new();
-    let mut diagnostics = Vec::new();
-    for (rank, root) in roots::all(configs, &nothing, places, surroundings).iter().enumerate() {
-        let (candidates, diagnostics) = (&mut candidates, &mut diagnostics);
-        Reader { root, rank, surroundings, configs, candidates, diagnostics }.read();
+    let mut discovery = Discovery::default();
+    for config in configs {
+        discovery.look_in(config.folder());
     }
-    let mut discovery = Discovery { candidates, left_out: Vec::new(), diagnostics };
+    for (rank, root) in roots::all(sources, &nothing).iter().enumerate() {
+        Reader { root, rank, sources, discovery: &mut discovery }.read();
+    }
     discovery.leave_out(nested);
     discovery.leave_out(shadowed);
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
@@ -266,6 +303,13 @@ pub fn discover(configs: &[Config], places: &Places, surroundings: &Surroundings
 }
 
 impl Discovery {
+    /// Notes that a folder was looked in; for one that is not there, the one in which it would be
+    /// made.
+    fn look_in(&mut self, folder: &Path) {
+        let there = folder.ancestors().find(|folder| folder.is_dir());
+        self.looked_in.extend(there.map(Path::to_path_buf));
+    }
+
     /// Leaves out the candidates that a filter gives a reason for.
     fn leave_out(&mut self, filter: impl FnOnce(&[Candidate]) -> Vec<Option<Reason>>) {
         let reasons = filter(&self.candidates);
@@ -349,7 +393,7 @@ mod tests {
 
     fn find(text: &str) -> Discovery {
         let config = Config::parse(text, "/project/tenon.toml").expect("the configuration is read");
-        discover(&[config], &Places::default(), &Surroundings::default())
+        discover(&Sources { configs: vec![config], ..Sources::default() })
     }
 
     #[test]
@@ -411,9 +455,12 @@ mod tests {
                 configuration: Some(path("config")),
                 ..Surroundings::default()
             };
-            let places =
-                Places { workspace: Some(path("project")), bundled: vec![path("bundled")] };
-            let discovery = discover(&self.configs, &places, &surroundings);
+            let discovery = discover(&Sources {
+                configs: self.configs.clone(),
+                workspace: Some(path("project")),
+                bundled: vec![path("bundled")],
+                surroundings,
+            });
             assert_eq!(discovery.diagnostics, []);
             let found = discovery.candidates.iter().map(|c| format!("{} {}", c.origin, c.id));
             let left_out = discovery.left_out.iter().map(|left_out| {
@@ -486,8 +533,8 @@ mod tests {
                 fs::create_dir_all(folder.path().join(format!("{i}/{k}"))).unwrap();
             }
         }
-        let places = Places { bundled: vec![folder.path().into()], ..Places::default() };
-        let discovery = discover(&[], &places, &Surroundings::default());
+        let bundled = vec![folder.path().into()];
+        let discovery = discover(&Sources { bundled, ..Sources::default() });
         assert!(discovery.candidates.is_empty() && discovery.diagnostics.is_empty());
     }
 }

@@ -5,10 +5,9 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Places;
+use super::Sources;
 use crate::config::{Config, FileEntry, McpEntry};
 use crate::discover::PluginKind;
-use crate::surroundings::Surroundings;
 
 /// The variable that names folders to look in, separated as in `PATH`.
 pub(super) const VARIABLE: &str = "TENON_PLUGINS";
@@ -62,12 +61,8 @@ pub(super) enum Place<'a> {
 }
 
 /// All places in order of precedence.
-pub(super) fn all<'a>(
-    configs: &'a [Config],
-    nothing: &'a Config,
-    places: &Places,
-    surroundings: &Surroundings,
-) -> Vec<Root<'a>> {
+pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>> {
+    let Sources { configs, workspace, bundled, surroundings } = sources;
     let default = configs.first().unwrap_or(nothing);
     let folder =
         |origin, path: PathBuf| Root { origin, config: default, place: Place::Folder(path) };
@@ -75,7 +70,7 @@ pub(super) fn all<'a>(
     let environment = variable.into_iter().flat_map(|value| {
         std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>()
     });
-    let workspace = places.workspace.iter().map(|path| path.join(".tenon/plugins"));
+    let workspace = workspace.iter().map(|path| path.join(".tenon/plugins"));
     let user = surroundings.configuration.iter().map(|path: &PathBuf| path.join("plugins"));
     let mut roots = Vec::new();
     roots.extend(named(configs, Origin::Config));
@@ -83,7 +78,7 @@ pub(super) fn all<'a>(
     roots.extend(workspace.map(|path| folder(Origin::Workspace, path)));
     roots.extend(named(configs, Origin::User));
     roots.extend(user.map(|path| folder(Origin::User, path)));
-    roots.extend(places.bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
+    roots.extend(bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
     roots
 }
 

@@ -7,62 +7,69 @@ use crate::config::DiscoverySettings;
 use crate::diagnostic::Diagnostic;
 use crate::manifest;
 
-/// Finds the folders below a root that hold a manifest, in the order of their paths. What cannot be
-/// read, or leads out of the root, is reported and passed over.
-pub(super) fn manifests(
-    root: &Path,
-    settings: &DiscoverySettings,
-    report: &mut impl FnMut(Diagnostic),
-) -> Vec<PathBuf> {
-    let real_root = match root.canonicalize() {
-        Ok(real) => real,
-        Err(error) => {
-            report(Diagnostic::in_file(
-                root.display(),
-                format!("the folder cannot be read: {error}"),
-            ));
-            return Vec::new();
-        }
-    };
-    // A manifest lies one deeper than its folder.
-    let mut walk = WalkDir::new(root)
-        .max_depth(settings.max_depth.saturating_add(1))
-        .follow_links(settings.follow_links)
-        .sort_by_file_name()
-        .into_iter();
-    let mut folders = Vec::new();
-    while let Some(entry) = walk.next() {
-        let entry = match entry {
-            Ok(entry) => entry,
+/// What there is below a root.
+#[derive(Default)]
+pub(super) struct Walk {
+    /// The folders with a manifest, in the order of their paths.
+    pub(super) manifests: Vec<PathBuf>,
+    /// All folders that were looked into.
+    pub(super) folders: Vec<PathBuf>,
+    /// What could not be read, or leads out of the root; it was passed over.
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl Walk {
+    pub(super) fn new(root: &Path, settings: &DiscoverySettings) -> Self {
+        let mut found = Self::default();
+        match root.canonicalize() {
+            Ok(real_root) => found.walk(root, &real_root, settings),
             Err(error) => {
-                report(unreadable(root, &error));
-                continue;
+                let problem = format!("the folder cannot be read: {error}");
+                found.diagnostics.push(Diagnostic::in_file(root.display(), problem));
             }
-        };
-        if entry.depth() > 0 && entry.path_is_symlink() && settings.follow_links {
-            let leaves =
-                !entry.path().canonicalize().is_ok_and(|real| real.starts_with(&real_root));
-            if leaves {
+        }
+        found
+    }
+
+    fn walk(&mut self, root: &Path, real_root: &Path, settings: &DiscoverySettings) {
+        // A manifest lies one deeper than its folder.
+        let mut walk = WalkDir::new(root)
+            .max_depth(settings.max_depth.saturating_add(1))
+            .follow_links(settings.follow_links)
+            .sort_by_file_name()
+            .into_iter();
+        while let Some(entry) = walk.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.diagnostics.push(unreadable(root, &error));
+                    continue;
+                }
+            };
+            let is_folder = entry.file_type().is_dir();
+            if settings.follow_links && leads_out(&entry, real_root) {
                 let problem = format!("the link leads out of {}", root.display());
-                report(
+                self.diagnostics.push(
                     Diagnostic::in_file(entry.path().display(), problem)
                         .remedy("name the folder that it leads to under `plugins.folders`"),
                 );
-                if entry.file_type().is_dir() {
+                if is_folder {
                     walk.skip_current_dir();
                 }
-                continue;
+            } else if is_folder && is_ignored(&entry, &settings.ignore_dirs) {
+                walk.skip_current_dir();
+            } else if is_folder && entry.depth() <= settings.max_depth {
+                self.folders.push(entry.into_path());
+            } else if entry.file_type().is_file() && entry.file_name() == manifest::FILE_NAME {
+                self.manifests.extend(entry.path().parent().map(Path::to_path_buf));
             }
         }
-        if entry.file_type().is_dir() && is_ignored(&entry, &settings.ignore_dirs) {
-            walk.skip_current_dir();
-            continue;
-        }
-        if entry.file_type().is_file() && entry.file_name() == manifest::FILE_NAME {
-            folders.extend(entry.path().parent().map(Path::to_path_buf));
-        }
     }
-    folders
+}
+
+fn leads_out(entry: &DirEntry, real_root: &Path) -> bool {
+    let stays = || entry.path().canonicalize().is_ok_and(|real| real.starts_with(real_root));
+    entry.depth() > 0 && entry.path_is_symlink() && !stays()
 }
 
 fn is_ignored(entry: &DirEntry, ignored: &[String]) -> bool {
@@ -106,15 +113,17 @@ mod tests {
 
         fn walk(&self, settings: &DiscoverySettings) -> (Vec<String>, Vec<String>) {
             let root = self.path("");
-            let mut diagnostics = Vec::new();
-            let folders = manifests(&root, settings, &mut |diagnostic: Diagnostic| {
-                diagnostics
-                    .push(diagnostic.problem.replace(&*self.0.path().to_string_lossy(), "T"));
-            });
+            let Walk { manifests, diagnostics, .. } = Walk::new(&root, settings);
+            let shown = |diagnostic: Diagnostic| {
+                diagnostic.problem.replace(&*self.0.path().to_string_lossy(), "T")
+            };
             let relative = |folder: PathBuf| {
                 folder.strip_prefix(&root).expect("it is below").display().to_string()
             };
-            (folders.into_iter().map(relative).collect(), diagnostics)
+            (
+                manifests.into_iter().map(relative).collect(),
+                diagnostics.into_iter().map(shown).collect(),
+            )
         }
     }
 

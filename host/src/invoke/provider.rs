@@ -85,7 +85,7 @@ pub(crate) async fn stream(
     let answer = loaded.plugin().stream(request, context);
     let stream = within(timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
     let total = caller.timeout.unwrap_or(loaded.limits().wall * PIECES);
-    Ok(stream.with_patience(timeout, total))
+    Ok(stream.with_patience(timeout, total).of(loaded.uses()))
 }
 
 /// The plugin that serves a request, and the request as the plugin understands it.

@@ -4,13 +4,14 @@
 //! nobody else can write to, and each is named after the component's content and the engine that
 //! compiled it. A file from anywhere else is never loaded.
 
-use sha2::{Digest, Sha256};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use wasmtime::component::Component;
+
+use crate::files::Digest;
 
 /// Why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +49,7 @@ impl Cache {
     }
 
     /// The compiled form of a component, where there is one that is whole.
-    pub(super) fn get(&self, engine: &wasmtime::Engine, wasm: &[u8]) -> Option<Component> {
+    pub(super) fn get(&self, engine: &wasmtime::Engine, wasm: &Digest) -> Option<Component> {
         let path = self.path(wasm);
         let file = fs::File::open(&path).ok()?;
         let loaded = check_seal(&file).and_then(|()| {
@@ -72,7 +73,7 @@ impl Cache {
 
     /// Keeps the compiled form of a component. A cache that cannot be written to costs time, and
     /// nothing else.
-    pub(super) fn put(&self, wasm: &[u8], component: &Component) {
+    pub(super) fn put(&self, wasm: &Digest, component: &Component) {
         let path = self.path(wasm);
         let written = component
             .serialize()
@@ -95,10 +96,9 @@ impl Cache {
         }
     }
 
-    fn path(&self, wasm: &[u8]) -> PathBuf {
-        let digest = Sha256::digest(wasm);
-        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.folder.join(format!("{name}-{:016x}.{EXTENSION}", self.engine))
+    /// Where the compiled form of the component with this content is.
+    fn path(&self, wasm: &Digest) -> PathBuf {
+        self.folder.join(format!("{wasm}-{:016x}.{EXTENSION}", self.engine))
     }
 }
 
@@ -175,8 +175,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let engine = wasmtime::Engine::default();
         let cache = Cache::open(folder.path().join("cache"), &engine).unwrap();
-        let wasm = EMPTY;
-        cache.put(wasm, &Component::new(&engine, wasm).unwrap());
+        let wasm = &Digest::of(EMPTY);
+        cache.put(wasm, &Component::new(&engine, EMPTY).unwrap());
         assert!(cache.get(&engine, wasm).is_some());
 
         let path = cache.path(wasm);
@@ -197,8 +197,9 @@ mod tests {
         fs::write(&old, "").unwrap();
         let file = fs::File::options().append(true).open(&old).unwrap();
         file.set_modified(SystemTime::now() - UNUSED * 2).unwrap();
-        cache.put(EMPTY, &Component::new(&engine, EMPTY).unwrap());
+        let wasm = Digest::of(EMPTY);
+        cache.put(&wasm, &Component::new(&engine, EMPTY).unwrap());
         assert!(!old.exists());
-        assert!(cache.get(&engine, EMPTY).is_some());
+        assert!(cache.get(&engine, &wasm).is_some());
     }
 }

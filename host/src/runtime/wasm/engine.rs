@@ -8,6 +8,7 @@ use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use super::cache::Cache;
 use crate::diagnostic::chain;
+use crate::files::Digest;
 use crate::limits::TICK;
 
 /// How instances get their memory.
@@ -71,17 +72,17 @@ impl WasmRuntime {
     }
 
     /// Compiles a component, or finds it compiled.
-    pub(crate) fn compile(&self, wasm: &[u8]) -> Result<Component, CompileError> {
+    pub(crate) fn compile(&self, wasm: &[u8], digest: &Digest) -> Result<Component, CompileError> {
         check_header(wasm)?;
         if let Some(cache) = &self.cache
-            && let Some(component) = cache.get(&self.engine, wasm)
+            && let Some(component) = cache.get(&self.engine, digest)
         {
             return Ok(component);
         }
         let component = Component::new(&self.engine, wasm)
             .map_err(|error| CompileError::Invalid(format!("{error:#}")))?;
         if let Some(cache) = &self.cache {
-            cache.put(wasm, &component);
+            cache.put(digest, &component);
         }
         Ok(component)
     }

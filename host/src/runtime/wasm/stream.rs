@@ -18,6 +18,7 @@ use crate::bindings::model::{
 };
 use crate::bindings::types::{CallContext, Error};
 use crate::invoke::within;
+use crate::load::Uses;
 use crate::runtime::Failure;
 
 /// How many pieces wait for a reader before the writer has to.
@@ -29,6 +30,8 @@ pub struct CompletionStream {
     deltas: mpsc::Receiver<Delta>,
     end: End,
     patience: Option<Patience>,
+    /// Keeps the plugin, though it be replaced meanwhile.
+    _uses: Option<Uses>,
 }
 
 /// How long the reader waits for each piece.
@@ -90,6 +93,11 @@ impl CompletionStream {
         self.patience = Some(Patience { most, end, total, sleep, lost: false });
         self
     }
+
+    /// Keeps the plugin for as long as the stream is there.
+    pub(crate) fn of(self, uses: Uses) -> Self {
+        Self { _uses: Some(uses), ..self }
+    }
 }
 
 impl Stream for CompletionStream {
@@ -147,7 +155,7 @@ impl From<Completion> for CompletionStream {
         for piece in pieces {
             sender.try_send(piece).expect("the channel was made to hold them all");
         }
-        Self { deltas, end: End::Known(completion.summary), patience: None }
+        Self { deltas, end: End::Known(completion.summary), patience: None, _uses: None }
     }
 }
 
@@ -188,7 +196,8 @@ pub(super) async fn open(
     );
     match begun.await {
         Ok(Ok(())) => {
-            Ok(CompletionStream { deltas, end: End::Awaited { summary, call }, patience: None })
+            let end = End::Awaited { summary, call };
+            Ok(CompletionStream { deltas, end, patience: None, _uses: None })
         }
         Ok(Err(error)) => {
             call.wait().await?;

@@ -1,0 +1,75 @@
+//! `tenon watch`
+
+use std::process::ExitCode;
+use tenon_host::{Change, Event, OnChange, Platform};
+
+use crate::error::Error;
+use crate::{Common, open, output};
+
+/// Load plugins, and load them again when they change on disk
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon watch
+  tenon --json watch --report-only | jq .plugin
+
+It ends when it is interrupted (Ctrl-C), or when nobody reads its output.")]
+pub(crate) struct Args {
+    /// Say what has changed, and load nothing
+    #[arg(long)]
+    report_only: bool,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let platform = open::found(common)?.platform(|_| true).await?;
+    let watched = tokio::select! {
+        result = watch(common, &platform, args) => result,
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    };
+    open::end(platform, watched.map(|()| ExitCode::SUCCESS)).await
+}
+
+async fn watch(common: &Common, platform: &Platform, args: Args) -> Result<(), Error> {
+    let mut events = platform.events();
+    let on_change = if args.report_only { OnChange::Report } else { OnChange::Reload };
+    let _watch = platform.watch(on_change)?;
+    let ready = platform.registry().plugins().len();
+    if !common.json {
+        output::line(format!("watching; {ready} plugins are ready"))?;
+    }
+    while let Some(event) = events.next().await {
+        let Some(words) = words(&event) else { continue };
+        match common.json {
+            true => output::json_line(&event)?,
+            false => output::text(&words)?,
+        }
+    }
+    Ok(())
+}
+
+/// What an event says to people; nothing where it is not about loading.
+fn words(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Changed { plugin, change } => format!("{plugin}: {}", state(*change)),
+        Event::Reloaded { plugin, change: Change::Removed } => format!("{plugin}: unloaded"),
+        Event::Reloaded { plugin, change: Change::Added } => format!("{plugin}: loaded"),
+        Event::Reloaded { plugin, change: Change::Modified } => format!("{plugin}: reloaded"),
+        Event::NotReloaded { plugin: Some(plugin), problem } => {
+            format!("{plugin}: not loaded: {problem}")
+        }
+        Event::NotReloaded { plugin: None, problem } => format!("not read: {problem}"),
+        Event::Registered { plugin } => format!("{plugin}: registered again"),
+        Event::NotRegistered { plugin, problem } => {
+            format!("{plugin}: did not register again: {problem}")
+        }
+        Event::Missed { events } => format!("{events} events were missed"),
+        _ => return None,
+    })
+}
+
+fn state(change: Change) -> &'static str {
+    match change {
+        Change::Added => "added",
+        Change::Modified => "modified",
+        Change::Removed => "removed",
+    }
+}

@@ -1,0 +1,275 @@
+//! The platform: the five steps in a row, and what an embedder holds afterwards.
+//!
+//! `build` takes plugins through the steps when it is made, `reload` does so again for those that
+//! have changed on disk, and `watch` finds out when that is. Here is what is done with the plugins.
+
+mod build;
+mod reload;
+mod report;
+mod watch;
+
+use arc_swap::ArcSwap;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::JoinHandle;
+
+pub use build::{BuildError, Builder};
+pub use reload::Difference;
+pub use report::{PluginReport, PluginState};
+pub use watch::{OnChange, Watch, WatchError};
+
+use crate::bindings::eval_handler::Evaluation;
+use crate::bindings::model::{Completion, CompletionRequest};
+use crate::bindings::types::{HookPoint, ToolResult};
+use crate::capability::notify::News;
+use crate::diagnostic::Diagnostic;
+use crate::event::{Event, Subscription};
+use crate::invoke::{self, Call, CallError, Caller, HookReport, Model};
+use crate::register::{Registry, register_again};
+use crate::runtime::{Allocation, CompletionStream};
+use reload::Plugins;
+
+/// A host for plugins. It is cheap to clone, and all clones are the same one.
+///
+/// Dropping the last clone ends all plugins at once; [`Platform::shutdown`] lets them say good-bye.
+#[derive(Clone)]
+pub struct Platform {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// What calls see. It is replaced as a whole.
+    current: ArcSwap<Current>,
+    /// What the current state was made of. Whoever replaces it holds this meanwhile.
+    plugins: AsyncMutex<Plugins>,
+    allocation: Allocation,
+    news: News,
+    /// It is being shut down: what calls see is not replaced any more.
+    closing: AtomicBool,
+    /// The task that registers plugins again which say that they have changed.
+    attending: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The plugins as they are between two changes.
+#[derive(Default)]
+struct Current {
+    registry: Arc<Registry>,
+    reports: Arc<Vec<PluginReport>>,
+    /// What discovery could not read or understand.
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Inner {
+    /// Ends the task that makes new registries; it ends where it waits.
+    fn stop_attending(&self) -> Option<JoinHandle<()>> {
+        let attending = self.attending.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        attending.abort();
+        Some(attending)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop_attending();
+    }
+}
+
+/// How long a shutdown may take, where nothing is said.
+const GOODBYE: Duration = Duration::from_secs(15);
+
+/// How long a plugin's changes are gathered before it registers again.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// How long the next registration of plugins that have changed is put off after one.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Registers plugins again that say they have changed, for as long as the platform is there.
+async fn attend(platform: Weak<Inner>, news: News) {
+    loop {
+        news.changed().await;
+        // Several changes in a row are one.
+        tokio::time::sleep(SETTLE).await;
+        let changed = news.take_changed();
+        let Some(inner) = platform.upgrade() else { return };
+        inner.register_again(&changed).await;
+        drop(inner);
+        // A plugin that never stops changing must not keep the host busy.
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+impl Inner {
+    /// Asks plugins again what they contribute.
+    async fn register_again(&self, changed: &BTreeSet<Arc<str>>) {
+        let mut plugins = self.plugins.lock().await;
+        let asked = plugins.slots.iter_mut().map(async |slot| {
+            let former = slot.registered.clone()?;
+            let plugin = former.loaded().id().clone();
+            if !changed.contains(&plugin) {
+                return None;
+            }
+            Some(match register_again(&former).await {
+                Ok(registered) => {
+                    slot.report = report::there(&registered);
+                    slot.registered = Some(Arc::new(registered));
+                    Event::Registered { plugin }
+                }
+                Err(failure) => {
+                    tracing::warn!(
+                        plugin = &*plugin,
+                        "the plugin did not register again: {failure}"
+                    );
+                    Event::NotRegistered { plugin, problem: failure.to_string() }
+                }
+            })
+        });
+        let events = futures::future::join_all(asked).await;
+        self.current.store(Arc::new(plugins.current()));
+        drop(plugins);
+        for event in events.into_iter().flatten() {
+            self.news.events().publish(|| event.clone());
+        }
+    }
+}
+
+impl Platform {
+    /// Begins to put a platform together, in the surroundings of this process.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// What the plugins contribute at this moment. Whoever keeps it keeps plugins alive that were
+    /// replaced meanwhile.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.inner.current.load().registry.clone()
+    }
+
+    /// How each plugin fares, in load order; those that discovery left out come last.
+    pub fn plugins(&self) -> Arc<Vec<PluginReport>> {
+        self.inner.current.load().reports.clone()
+    }
+
+    /// What is wrong apart from plugins that are not there.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let current = self.inner.current.load();
+        current.diagnostics.iter().chain(current.registry.diagnostics()).cloned().collect()
+    }
+
+    /// How instances get their memory.
+    pub fn allocation(&self) -> Allocation {
+        self.inner.allocation
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> Subscription {
+        self.inner.news.events().subscribe()
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] says who is to blame. A tool that could not do what it was asked is none: its
+    /// result says so.
+    pub async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
+        invoke::call::call_tool(&self.registry(), call).await
+    }
+
+    /// Runs the hooks of a point over a context, a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// Where the context is no object, or a member of it is not of the type that the point gives it
+    /// (see [`crate::hook::context`]). A handler that fails is in the report.
+    pub async fn fire(
+        &self,
+        point: &HookPoint,
+        context: Value,
+        caller: &Caller,
+    ) -> Result<HookReport, CallError> {
+        let context = match context {
+            Value::Object(context) => point.check(&context).map(|()| context),
+            _ => Err("it is not a JSON object".into()),
+        };
+        let context = context.map_err(|problem| CallError::InvalidInput {
+            what: "context",
+            name: point.to_string(),
+            problems: vec![problem],
+        })?;
+        Ok(invoke::hooks::fire(&self.registry(), point, context, caller).await)
+    }
+
+    /// Scores a subject with a strategy, which is named `plugin/strategy`. Both arguments are JSON
+    /// objects.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn evaluate(
+        &self,
+        strategy: &str,
+        subject: Value,
+        options: Value,
+        caller: &Caller,
+    ) -> Result<Evaluation, CallError> {
+        invoke::eval::evaluate(&self.registry(), strategy, subject, options, caller).await
+    }
+
+    /// Lists the models of all providers.
+    pub async fn models(&self) -> Vec<Model> {
+        invoke::provider::models(&self.registry()).await
+    }
+
+    /// Answers a request to a model, which is named by its id or by `plugin/id`, in one piece.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn complete(
+        &self,
+        request: CompletionRequest,
+        caller: &Caller,
+    ) -> Result<Completion, CallError> {
+        invoke::provider::complete(&self.registry(), request, caller).await
+    }
+
+    /// Answers a request to a model piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`]; what goes wrong later is said by [`CompletionStream::finish`].
+    pub async fn stream(
+        &self,
+        request: CompletionRequest,
+        caller: &Caller,
+    ) -> Result<CompletionStream, CallError> {
+        invoke::provider::stream(&self.registry(), request, caller).await
+    }
+
+    /// Ends all plugins: no call begins any more, those in flight may finish, and each plugin may
+    /// say good-bye. It takes fifteen seconds at most; what is not done then is given up.
+    pub async fn shutdown(self) {
+        self.shutdown_within(GOODBYE).await;
+    }
+
+    /// The same with a deadline, of which the first half is for the calls in flight and the rest
+    /// for good-byes.
+    pub async fn shutdown_within(self, deadline: Duration) {
+        if let Some(attending) = self.inner.stop_attending() {
+            let _ = attending.await;
+        }
+        self.inner.closing.store(true, Ordering::SeqCst);
+        self.inner.current.store(Arc::default());
+        let ended = tokio::time::timeout(deadline, async {
+            let mut plugins = self.inner.plugins.lock().await;
+            plugins.end(deadline / 2).await;
+        });
+        if ended.await.is_err() {
+            tracing::warn!("some plugins did not end in time and were dropped");
+        }
+    }
+}

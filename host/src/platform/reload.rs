@@ -1,0 +1,323 @@
+//! Plugins that change while the host runs.
+//!
+//! What is on disk is compared with what is loaded by SHA-256. A plugin that differs is loaded
+//! again beside the one that runs; once it has registered, new calls go to it, and the old one ends
+//! when its last call has. One that does not get so far leaves the old one where it is.
+
+use serde::Serialize;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::build::Workshop;
+use super::report::left_out;
+use super::{Current, Platform, PluginReport, PluginState};
+use crate::admit::{Rules, admit};
+use crate::diagnostic::{Diagnostic, chain};
+use crate::discover::{Candidate, Discovery, Fingerprint, LeftOut, Sources, discover};
+use crate::event::{Change, Event};
+use crate::load::Retiring;
+use crate::register::{Registered, Registry, Settings};
+
+/// How long the calls of a plugin that was replaced may go on.
+const DRAIN: Duration = Duration::from_secs(600);
+
+/// The plugins, and what they were made of.
+pub(super) struct Plugins {
+    pub(super) sources: Sources,
+    pub(super) workshop: Arc<Workshop>,
+    /// In load order.
+    pub(super) slots: Vec<Slot>,
+    pub(super) left_out: Vec<LeftOut>,
+    /// What discovery could not read or understand.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// The folders that discovery looked in last.
+    pub(super) looked_in: BTreeSet<PathBuf>,
+    /// What was replaced, and may still be found by new calls.
+    pub(super) replaced: Vec<Arc<Registered>>,
+    pub(super) retiring: Retirement,
+}
+
+/// The place of one plugin.
+pub(super) struct Slot {
+    pub(super) id: String,
+    /// Nothing for a plugin that is part of the host.
+    pub(super) made_of: Option<MadeOf>,
+    pub(super) registered: Option<Arc<Registered>>,
+    pub(super) report: PluginReport,
+}
+
+/// What a plugin is made of.
+pub(super) struct MadeOf {
+    /// What runs; where nothing does, what was to run.
+    pub(super) candidate: Candidate,
+    /// What was tried last. Where that failed, what runs may be older.
+    pub(super) tried: Fingerprint,
+}
+
+/// Plugins that were replaced or removed, and may have calls in flight.
+pub(super) struct Retirement {
+    tasks: JoinSet<()>,
+    /// Says that there is no more time.
+    hurry: watch::Sender<bool>,
+}
+
+impl Default for Retirement {
+    fn default() -> Self {
+        Self { tasks: JoinSet::new(), hurry: watch::Sender::new(false) }
+    }
+}
+
+impl Retirement {
+    fn add(&mut self, retiring: Retiring) {
+        // What has ended is not kept.
+        while self.tasks.try_join_next().is_some() {}
+        let mut hurry = self.hurry.subscribe();
+        self.tasks.spawn(retiring.end(async move {
+            tokio::select! {
+                () = sleep(DRAIN) => {}
+                _ = hurry.wait_for(|hurry| *hurry) => {}
+            }
+        }));
+    }
+}
+
+/// A plugin that is not on disk as it is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The plugin.
+    pub plugin: String,
+    /// In what way it differs.
+    pub change: Change,
+}
+
+impl Plugins {
+    /// The state that calls are to see.
+    pub(super) fn current(&self) -> Current {
+        let registered = self.slots.iter().filter_map(|slot| slot.registered.clone());
+        let settings = Settings::new(&self.sources.configs);
+        let there = self.slots.iter().map(|slot| slot.report.clone());
+        let reports = there.chain(self.left_out.iter().map(left_out));
+        Current {
+            registry: Arc::new(Registry::new(registered.collect(), settings)),
+            reports: Arc::new(reports.collect()),
+            diagnostics: self.diagnostics.clone(),
+        }
+    }
+
+    /// Goes over to what is on disk. New plugins are there afterwards; those that they replace still
+    /// take calls.
+    async fn renew(&mut self, disk: OnDisk) -> Vec<Event> {
+        let OnDisk { sources, discovery, fingerprints, problems } = disk;
+        let rules = Arc::new(self.workshop.rules(&sources.configs));
+        let former = std::mem::take(&mut self.slots);
+        let (builtins, former): (Vec<_>, Vec<_>) =
+            former.into_iter().partition(|slot| slot.made_of.is_none());
+        let mut former: HashMap<String, Slot> =
+            former.into_iter().map(|slot| (slot.id.clone(), slot)).collect();
+
+        let mut kept = HashMap::new();
+        let mut changed = Vec::new();
+        let order: Vec<String> = discovery.candidates.iter().map(|c| c.id().to_string()).collect();
+        for (candidate, fingerprint) in discovery.candidates.into_iter().zip(&fingerprints) {
+            let id = candidate.id();
+            if former.get(id).is_some_and(|slot| slot.may_stay(fingerprint, &rules)) {
+                kept.extend(former.remove_entry(id));
+            } else {
+                changed.push(candidate);
+            }
+        }
+
+        let mut events = Vec::new();
+        for slot in self.workshop.bring_all(changed, &rules).await {
+            let before = former.remove(&slot.id);
+            let (slot, replaced, event) = slot.in_place_of(before, &rules);
+            self.replaced.extend(replaced);
+            events.push(event);
+            kept.insert(slot.id.clone(), slot);
+        }
+        for (id, slot) in former {
+            self.replaced.extend(slot.registered);
+            events.push(Event::Reloaded { plugin: id.into(), change: Change::Removed });
+        }
+        events.extend(
+            problems
+                .iter()
+                .map(|problem| Event::NotReloaded { plugin: None, problem: problem.clone() }),
+        );
+
+        self.slots = builtins;
+        self.slots.extend(order.iter().filter_map(|id| kept.remove(id)));
+        self.sources = sources;
+        self.left_out = discovery.left_out;
+        self.looked_in = discovery.looked_in;
+        self.diagnostics = discovery.diagnostics;
+        let problem =
+            |text: String| Diagnostic { plugin: None, file: None, problem: text, remedy: None };
+        self.diagnostics.extend(problems.into_iter().map(problem));
+        events
+    }
+
+    /// Lets those go that no new call finds any more.
+    fn retire_replaced(&mut self) {
+        for registered in self.replaced.drain(..) {
+            self.retiring.add(registered.loaded().retire());
+        }
+    }
+
+    /// Ends all plugins. Calls in flight have so much time.
+    pub(super) async fn end(&mut self, patience: Duration) {
+        for slot in std::mem::take(&mut self.slots) {
+            if let Some(registered) = slot.registered {
+                self.retiring.add(registered.loaded().retire());
+            }
+        }
+        let Retirement { tasks, hurry } = &mut self.retiring;
+        let all = async { while tasks.join_next().await.is_some() {} };
+        let hurry = async {
+            sleep(patience).await;
+            hurry.send_replace(true);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = all => {}
+            () = hurry => {}
+        }
+    }
+}
+
+/// What is on disk now.
+struct OnDisk {
+    sources: Sources,
+    discovery: Discovery,
+    fingerprints: Vec<Fingerprint>,
+    /// Configurations that cannot be read, in whose place their former text stays.
+    problems: Vec<String>,
+}
+
+impl OnDisk {
+    async fn read(sources: Sources) -> Self {
+        let read = tokio::task::spawn_blocking(move || {
+            let mut problems = Vec::new();
+            let mut sources = sources;
+            for config in &mut sources.configs {
+                match config.read_again() {
+                    Ok(read) => *config = read,
+                    Err(error) => problems.push(chain(&error)),
+                }
+            }
+            let discovery = discover(&sources);
+            let fingerprints = discovery.candidates.iter().map(Candidate::fingerprint).collect();
+            Self { sources, discovery, fingerprints, problems }
+        });
+        read.await.expect("discovery does not panic, and is not aborted")
+    }
+
+    /// How it differs from what is loaded.
+    fn differences(&self, slots: &[Slot]) -> Vec<Difference> {
+        let known: HashMap<&str, &Slot> = slots.iter().map(|slot| (&*slot.id, slot)).collect();
+        let found = self.discovery.candidates.iter().zip(&self.fingerprints);
+        let differs = found.filter_map(|(candidate, fingerprint)| {
+            let change = match known.get(candidate.id()) {
+                None => Change::Added,
+                Some(slot) if slot.is_made_of(fingerprint) => return None,
+                Some(_) => Change::Modified,
+            };
+            Some(Difference { plugin: candidate.id().to_string(), change })
+        });
+        let is_there = |slot: &&Slot| {
+            slot.made_of.is_none() || self.discovery.candidates.iter().any(|c| c.id() == slot.id)
+        };
+        let gone = slots
+            .iter()
+            .filter(|slot| !is_there(slot))
+            .map(|slot| Difference { plugin: slot.id.clone(), change: Change::Removed });
+        differs.chain(gone).collect()
+    }
+}
+
+impl Slot {
+    fn is_made_of(&self, fingerprint: &Fingerprint) -> bool {
+        self.made_of.as_ref().is_some_and(|made_of| made_of.tried == *fingerprint)
+    }
+
+    /// Whether it can stay as it is: nothing has changed, and the rules say of it what they said.
+    fn may_stay(&self, fingerprint: &Fingerprint, rules: &Rules) -> bool {
+        let refused = self.report.state == PluginState::Refused;
+        self.is_made_of(fingerprint) && self.is_admitted(rules) != refused
+    }
+
+    /// Whether the rules admit what runs.
+    fn is_admitted(&self, rules: &Rules) -> bool {
+        let made_of = self.made_of.as_ref();
+        made_of.is_none_or(|made_of| admit(made_of.candidate.clone(), rules).is_ok())
+    }
+
+    /// Takes the place of another. One that is not there leaves the other where it is, if that may
+    /// still run.
+    fn in_place_of(
+        self,
+        former: Option<Self>,
+        rules: &Rules,
+    ) -> (Self, Option<Arc<Registered>>, Event) {
+        let plugin: Arc<str> = self.id.as_str().into();
+        let change = if former.is_some() { Change::Modified } else { Change::Added };
+        if self.registered.is_some() {
+            let replaced = former.and_then(|former| former.registered);
+            return (self, replaced, Event::Reloaded { plugin, change });
+        }
+        let problem = self.report.detail.clone().unwrap_or_default();
+        let event = Event::NotReloaded { plugin: Some(plugin), problem: problem.clone() };
+        match former {
+            Some(former) if former.registered.is_some() && former.is_admitted(rules) => {
+                let made_of = former.made_of.zip(self.made_of).map(|(former, tried)| MadeOf {
+                    candidate: former.candidate,
+                    tried: tried.tried,
+                });
+                let detail = format!("its new form is not loaded, the former goes on: {problem}");
+                let report = PluginReport {
+                    detail: Some(detail),
+                    remedy: self.report.remedy,
+                    ..former.report
+                };
+                (Self { id: self.id, made_of, registered: former.registered, report }, None, event)
+            }
+            former => (self, former.and_then(|former| former.registered), event),
+        }
+    }
+}
+
+impl Platform {
+    /// Compares what is on disk with what is loaded. Nothing is changed.
+    pub async fn differences(&self) -> Vec<Difference> {
+        let mut plugins = self.inner.plugins.lock().await;
+        let disk = OnDisk::read(plugins.sources.clone()).await;
+        plugins.looked_in.clone_from(&disk.discovery.looked_in);
+        disk.differences(&plugins.slots)
+    }
+
+    /// Loads what has changed on disk: configurations that were read from files, manifests,
+    /// components and scripts. Calls in flight finish where they began; a plugin whose new form
+    /// cannot be loaded stays as it was. Gives what was done.
+    pub async fn reload(&self) -> Vec<Event> {
+        let mut plugins = self.inner.plugins.lock().await;
+        let disk = OnDisk::read(plugins.sources.clone()).await;
+        let events = plugins.renew(disk).await;
+        if self.inner.closing.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
+        self.inner.current.store(Arc::new(plugins.current()));
+        // Only now: until a moment ago new calls went to them.
+        plugins.retire_replaced();
+        drop(plugins);
+        for event in &events {
+            self.inner.news.events().publish(|| event.clone());
+        }
+        events
+    }
+}

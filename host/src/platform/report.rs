@@ -1,0 +1,146 @@
+//! How plugins fare, for people and for programs.
+
+use serde::Serialize;
+use std::fmt;
+
+use crate::discover::{LeftOut, PluginKind, Reason};
+use crate::register::Registered;
+use crate::runtime::Failure;
+
+/// How a plugin fared.
+#[derive(Debug, Clone, Serialize)]
+pub struct PluginReport {
+    /// The plugin's id.
+    pub plugin: String,
+    /// Its kind.
+    pub kind: PluginKind,
+    /// Whether it is there.
+    pub state: PluginState,
+    /// The name and version that it gives itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it says it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How many tools it has.
+    pub tools: usize,
+    /// How many hook points it handles.
+    pub hooks: usize,
+    /// How many strategies it has.
+    pub evals: usize,
+    /// How many language-model providers it has.
+    pub providers: usize,
+    /// Why it is not there, or what is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// Why it did not register, and whose fault that is.
+    #[serde(skip)]
+    pub failure: Option<Failure>,
+}
+
+/// Whether a plugin is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PluginState {
+    /// It is registered.
+    Ready,
+    /// It was not admitted.
+    Refused,
+    /// It could not be loaded, or did not register.
+    Failed,
+    /// Discovery left it out: [`Reason::Nested`].
+    Nested,
+    /// Discovery left it out: [`Reason::Shadowed`].
+    Shadowed,
+    /// Discovery left it out: [`Reason::Disabled`].
+    Disabled,
+    /// Discovery left it out: [`Reason::NotAllowed`].
+    NotAllowed,
+}
+
+impl PluginState {
+    /// Whether something is wrong: the plugin was wanted and is not there.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Refused | Self::Failed)
+    }
+}
+
+impl fmt::Display for PluginState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ready => "ok",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Nested => "nested",
+            Self::Shadowed => "shadowed",
+            Self::Disabled => "disabled",
+            Self::NotAllowed => "not allowed",
+        })
+    }
+}
+
+impl From<&Reason> for PluginState {
+    fn from(reason: &Reason) -> Self {
+        match reason {
+            Reason::Nested { .. } => Self::Nested,
+            Reason::Shadowed { .. } => Self::Shadowed,
+            Reason::Disabled { .. } => Self::Disabled,
+            Reason::NotAllowed { .. } => Self::NotAllowed,
+        }
+    }
+}
+
+/// The report of a plugin that is not there.
+pub(super) fn gone(
+    id: &str,
+    kind: PluginKind,
+    state: PluginState,
+    detail: String,
+    remedy: Option<String>,
+) -> PluginReport {
+    PluginReport {
+        plugin: id.to_string(),
+        kind,
+        state,
+        version: None,
+        description: None,
+        tools: 0,
+        hooks: 0,
+        evals: 0,
+        providers: 0,
+        detail: Some(detail),
+        remedy,
+        failure: None,
+    }
+}
+
+/// The report of a plugin that discovery left out.
+pub(super) fn left_out(left_out: &LeftOut) -> PluginReport {
+    let LeftOut { id, kind, reason, .. } = left_out;
+    gone(id, *kind, reason.into(), reason.to_string(), None)
+}
+
+/// The report of a plugin that is there.
+pub(super) fn there(registered: &Registered) -> PluginReport {
+    let loaded = registered.loaded();
+    let identity = registered.identity();
+    let problems: Vec<_> =
+        registered.diagnostics().iter().map(|diagnostic| diagnostic.problem.as_str()).collect();
+    PluginReport {
+        plugin: loaded.id().to_string(),
+        kind: loaded.kind(),
+        state: PluginState::Ready,
+        version: Some(identity.version.clone()),
+        description: Some(identity.description.clone()),
+        tools: registered.tools().len(),
+        hooks: registered.hooks().len(),
+        evals: registered.evals().len(),
+        providers: registered.providers().len(),
+        detail: (!problems.is_empty()).then(|| problems.join("; ")),
+        remedy: None,
+        failure: None,
+    }
+}

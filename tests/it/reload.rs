@@ -1,0 +1,312 @@
+//! Plugins that change while the host runs: what is loaded again, what calls see of it, and what
+//! happens when the new form is no good.
+
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tenon_host::{
+    CallError, Change, Event, Failure, OnChange, Platform, PluginState, Subscription,
+};
+
+use crate::guests;
+use crate::support::{
+    DEMO_SERVER, Project, Running, call_within, failure, processes_with, stdout, text,
+};
+
+/// A script whose one tool says which version it is.
+fn version(number: usize) -> String {
+    format!("tool(#{{ name: \"version\", description: \"d\" }}, |a| \"{number}\");")
+}
+
+/// A component with other bytes and the same meaning.
+fn variant(component: &str, number: u8) -> Vec<u8> {
+    let mut wasm = std::fs::read(component).expect("the guest was built");
+    // A custom section named `v`, with one byte in it.
+    wasm.extend([0, 3, 1, b'v', number]);
+    wasm
+}
+
+fn done(events: &[Event]) -> Vec<String> {
+    let word = |event: &Event| match event {
+        Event::Reloaded { plugin, change } => format!("{plugin} {change:?}"),
+        Event::NotReloaded { plugin, .. } => format!("{plugin:?} NotReloaded"),
+        other => format!("{other:?}"),
+    };
+    events.iter().map(word).collect()
+}
+
+async fn script() -> Running {
+    let project = Project::new("plugins.scripts = [\"s.rhai\"]");
+    project.write("s.rhai", version(1));
+    project.platform().await
+}
+
+#[tokio::test]
+async fn what_has_not_changed_is_left_alone() {
+    let platform = script().await;
+    assert_eq!(platform.differences().await, []);
+    assert_eq!(platform.reload().await, []);
+    // Written again with the same content, it is the same.
+    platform.project.write("s.rhai", version(1));
+    assert_eq!(platform.reload().await, []);
+}
+
+#[tokio::test]
+async fn what_has_changed_is_found_and_loaded() {
+    let platform = script().await;
+    platform.project.write("s.rhai", version(2));
+    let differences = platform.differences().await;
+    assert_eq!((differences[0].plugin.as_str(), differences[0].change), ("s", Change::Modified));
+    assert_eq!(text(&platform, "s__version", json!({})).await, "1");
+    assert_eq!(done(&platform.reload().await), ["s Modified"]);
+    assert_eq!(text(&platform, "s__version", json!({})).await, "2");
+}
+
+#[tokio::test]
+async fn a_new_form_that_is_no_good_leaves_the_old_one_in_place() {
+    let platform = script().await;
+    platform.project.write("s.rhai", "let x = ;");
+    assert_eq!(done(&platform.reload().await), ["Some(\"s\") NotReloaded"]);
+    assert_eq!(text(&platform, "s__version", json!({})).await, "1");
+    let report = platform.plugins()[0].clone();
+    assert_eq!(report.state, PluginState::Ready);
+    let detail = report.detail.expect("it says so");
+    assert!(
+        detail.starts_with("its new form is not loaded, the former goes on: s.rhai:1"),
+        "{detail}"
+    );
+    // It is not tried again before it changes.
+    assert_eq!(platform.reload().await, []);
+    platform.project.write("s.rhai", version(3));
+    assert_eq!(done(&platform.reload().await), ["s Modified"]);
+    assert_eq!(text(&platform, "s__version", json!({})).await, "3");
+    assert_eq!(platform.plugins()[0].detail, None);
+}
+
+#[tokio::test]
+async fn a_component_that_does_not_register_leaves_the_old_one_in_place() {
+    let project = Project::new("plugins.wasm = [\"m.wasm\"]");
+    project.write("m.wasm", variant(guests::TEXT_TOOLS, 0));
+    let platform = project.platform().await;
+    platform
+        .project
+        .write("tenon.toml", "plugins.wasm = [\"m.wasm\"]\nsettings.m.register = \"trap\"");
+    platform.project.write("m.wasm", variant(guests::MISBEHAVE, 0));
+    assert_eq!(done(&platform.reload().await), ["Some(\"m\") NotReloaded"]);
+    assert_eq!(text(&platform, "m__slug", json!({ "text": "A b" })).await, "a-b");
+}
+
+#[tokio::test]
+async fn plugins_come_and_go_with_their_files_and_the_configuration() {
+    let project = Project::new("plugins.folders = [\"plugins\"]");
+    project.write(
+        "plugins/a/plugin.toml",
+        "plugin.id = \"a\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }",
+    );
+    project.write("plugins/a/s.rhai", version(1));
+    let platform = project.platform().await;
+    platform.project.write(
+        "plugins/b/plugin.toml",
+        "plugin.id = \"b\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }",
+    );
+    platform.project.write("plugins/b/s.rhai", version(2));
+    assert_eq!(done(&platform.reload().await), ["b Added"]);
+    assert_eq!(text(&platform, "b__version", json!({})).await, "2");
+
+    platform.project.write("tenon.toml", "plugins.folders = [\"plugins\"]\npolicy.deny = [\"a\"]");
+    assert_eq!(done(&platform.reload().await), ["Some(\"a\") NotReloaded"]);
+    let error = failure(&platform, "a__version", json!({})).await;
+    assert!(matches!(error, CallError::NotFound { .. }), "{error}");
+    assert_eq!(platform.plugins()[0].state, PluginState::Refused);
+
+    platform.project.write("tenon.toml", "plugins.foldrs = []");
+    assert_eq!(done(&platform.reload().await), ["None NotReloaded"]);
+    assert_eq!(text(&platform, "b__version", json!({})).await, "2");
+    assert!(platform.diagnostics()[0].problem.contains("did you mean `folders`"));
+
+    platform.project.write("tenon.toml", "plugins.folders = [\"plugins\"]");
+    std::fs::remove_dir_all(platform.project.path("plugins/b")).unwrap();
+    assert_eq!(done(&platform.reload().await), ["a Modified", "b Removed"]);
+    assert_eq!(text(&platform, "a__version", json!({})).await, "1");
+    let error = failure(&platform, "b__version", json!({})).await;
+    assert!(matches!(error, CallError::NotFound { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_in_flight_finishes_where_it_began() {
+    let project = Project::new("plugins.wasm = [{ path = \"m.wasm\", instance = \"shared\" }]");
+    project.write("m.wasm", variant(guests::MISBEHAVE, 0));
+    let platform = project.platform().await;
+    let waiting = tokio::spawn({
+        let platform = Platform::clone(&platform);
+        async move { text(&platform, "m__meet", json!({})).await }
+    });
+    // A registry that was taken before leads to the old instance, where the first call waits.
+    text(&platform, "m__echo", json!({ "text": "x" })).await;
+    let before = platform.registry();
+    platform.project.write("m.wasm", variant(guests::MISBEHAVE, 1));
+    assert_eq!(done(&platform.reload().await), ["m Modified"]);
+    // On the new instance nobody waits.
+    let alone = call_within(&platform, "m__meet", json!({}), Duration::from_millis(100)).await;
+    assert!(matches!(alone, Err(CallError::Failed { failure: Failure::Deadline(_), .. })));
+    assert!(!waiting.is_finished());
+    let (plugin, _) = before.tool("m__meet").expect("the old registry has it");
+    let context = tenon_host::types::CallContext {
+        call_id: "second".into(),
+        agent_id: None,
+        session_id: None,
+        traceparent: None,
+        deadline: None,
+    };
+    plugin.loaded().plugin().call_tool("meet", "{}".into(), context).await.expect("they meet");
+    assert_eq!(waiting.await.unwrap(), "met");
+}
+
+#[tokio::test]
+async fn a_server_that_was_replaced_ends() {
+    let project = Project::new("");
+    let mark = |number: u32| format!("TENON_TEST_{number}_{}", project.path("").display());
+    let configure = |number: u32| {
+        let entry = format!(
+            "plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?}, env = {{ MARK = {:?} }} }}]",
+            mark(number)
+        );
+        project.write("tenon.toml", entry);
+    };
+    configure(1);
+    let platform = project.builder().build().await.expect("the platform is built");
+    assert_eq!(processes_with(&mark(1)).len(), 1);
+    configure(2);
+    assert_eq!(done(&platform.reload().await), ["s Modified"]);
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    crate::support::eventually("the old server has ended", || processes_with(&mark(1)).is_empty())
+        .await;
+    platform.shutdown().await;
+    assert_eq!(processes_with(&mark(2)).len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_during_a_hundred_reloads_all_succeed() {
+    let project = Project::new("");
+    let configure = |number: usize| {
+        project.write(
+            "tenon.toml",
+            format!(
+                "[plugins]\nwasm = [\"f.wasm\", {{ path = \"m.wasm\", instance = \"shared\" }}]\nscripts = [\"s.rhai\"]\n\
+                 mcp = [{{ name = \"d\", command = {DEMO_SERVER:?}, env = {{ N = \"{}\" }} }}]",
+                number / 10
+            ),
+        );
+        project.write("s.rhai", version(number));
+        let number = u8::try_from(number % 5).expect("it is small");
+        project.write("m.wasm", variant(guests::MISBEHAVE, number));
+        project.write("f.wasm", variant(guests::TEXT_TOOLS, number));
+    };
+    configure(0);
+    let platform = project.builder().build().await.expect("the platform is built");
+    let (over, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let callers = [
+        ("s__version", json!({})),
+        ("m__echo", json!({ "text": "x" })),
+        ("f__slug", json!({ "text": "x" })),
+        ("d__echo", json!({ "text": "x" })),
+    ]
+    .map(|(name, arguments)| {
+        let (platform, over, calls) = (platform.clone(), over.clone(), calls.clone());
+        tokio::spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                text(&platform, name, arguments.clone()).await;
+                calls.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    for number in 1..=100 {
+        configure(number);
+        let events = platform.reload().await;
+        let failed = events.iter().find(|event| matches!(event, Event::NotReloaded { .. }));
+        assert_eq!(failed, None);
+        assert!(events.len() >= 3, "{events:?}");
+    }
+    assert_eq!(text(&platform, "s__version", json!({})).await, "100");
+    over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.expect("no call has failed");
+    }
+    assert!(calls.load(Ordering::Relaxed) > 400);
+    platform.shutdown().await;
+}
+
+/// The next event about a plugin on disk.
+async fn heard(events: &mut Subscription) -> Event {
+    let next = tokio::time::timeout(Duration::from_secs(20), events.next()).await;
+    next.expect("something happens").expect("the platform is there")
+}
+
+#[tokio::test]
+async fn a_watch_reloads_what_changes() {
+    let platform = script().await;
+    let mut events = platform.events();
+    // It changes before anybody watches, and is found all the same.
+    platform.project.write("s.rhai", version(2));
+    let watch = platform.watch(OnChange::Reload).expect("files can be watched");
+    let modified = Event::Reloaded { plugin: "s".into(), change: Change::Modified };
+    assert_eq!(heard(&mut events).await, modified);
+    platform.project.write("s.rhai", version(3));
+    assert_eq!(heard(&mut events).await, modified);
+    assert_eq!(text(&platform, "s__version", json!({})).await, "3");
+    // A folder in a folder that was not there.
+    platform
+        .project
+        .write("tenon.toml", "plugins = { scripts = [\"s.rhai\"], folders = [\"more\"] }");
+    platform.project.write(
+        "more/a/plugin.toml",
+        "plugin.id = \"a\"\nruntime = { kind = \"rhai\", path = \"x.rhai\" }",
+    );
+    platform.project.write("more/a/x.rhai", version(9));
+    let event = heard(&mut events).await;
+    // It may have been seen while it was being written.
+    if event != (Event::Reloaded { plugin: "a".into(), change: Change::Added }) {
+        assert_eq!(
+            heard(&mut events).await,
+            Event::Reloaded { plugin: "a".into(), change: Change::Modified }
+        );
+    }
+    assert_eq!(text(&platform, "a__version", json!({})).await, "9");
+    drop(watch);
+}
+
+#[tokio::test]
+async fn a_watch_that_reports_changes_nothing() {
+    let platform = script().await;
+    let mut events = platform.events();
+    let _watch = platform.watch(OnChange::Report).expect("files can be watched");
+    platform.project.write("s.rhai", version(2));
+    assert_eq!(
+        heard(&mut events).await,
+        Event::Changed { plugin: "s".into(), change: Change::Modified }
+    );
+    assert_eq!(text(&platform, "s__version", json!({})).await, "1");
+}
+
+#[test]
+fn the_command_says_what_it_reloads() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let project = Project::new("plugins.scripts = [\"s.rhai\"]");
+    project.write("s.rhai", version(1));
+    let mut watch = project.command(&["watch"]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(watch.stdout.take().expect("it is piped")).lines();
+    let mut next = || lines.next().expect("it goes on").expect("it is text");
+    assert_eq!(next(), "watching; 1 plugins are ready");
+    project.write("s.rhai", version(2));
+    assert_eq!(next(), "s: reloaded");
+    project.write("s.rhai", "let x = ;");
+    assert!(next().starts_with("s: not loaded: s.rhai:1:9: "));
+    let number = i32::try_from(watch.id()).expect("it is a process id");
+    let process = rustix::process::Pid::from_raw(number).expect("it is not zero");
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it is there");
+    assert_eq!(watch.wait().expect("it ends").code(), Some(0));
+    let tools = project.tenon(&["watch", "--help"]);
+    assert!(stdout(&tools).contains("--report-only"));
+}
