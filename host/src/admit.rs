@@ -7,20 +7,32 @@
 //! lent only where somebody approved it.
 
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::bindings::PACKAGE_VERSION;
-use crate::capability::{Capability, Lent};
+use crate::capability::{Capability, Grants, Lent};
 use crate::config::Config;
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Candidate, Discovery, Facts, LeftOut, Origin, PluginKind};
 use crate::policy::{Objection, Policy};
 
-/// Who approved what. Nobody has approved anything: this host does not ask yet.
+/// What was approved for each plugin: values by the names of capabilities.
 #[derive(Debug, Clone, Default)]
-pub struct Approvals {}
+pub struct Approvals(BTreeMap<String, BTreeMap<String, Vec<String>>>);
+
+impl Approvals {
+    /// Notes what was approved for a plugin.
+    pub fn insert(&mut self, plugin: impl Into<String>, approved: BTreeMap<String, Vec<String>>) {
+        self.0.insert(plugin.into(), approved);
+    }
+
+    fn of(&self, plugin: &str) -> &BTreeMap<String, Vec<String>> {
+        static NOTHING: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        self.0.get(plugin).unwrap_or(&NOTHING)
+    }
+}
 
 /// What candidates are held against.
 #[derive(Debug, Clone, Default)]
@@ -99,7 +111,8 @@ pub enum Refusal {
         /// The key in the manifest.
         name: String,
     },
-    /// It requests a capability that nobody has approved.
+    /// It requests a capability of which nobody has approved anything, or that this host cannot
+    /// lend.
     #[error("it requests `{name} = {values:?}`, which is not granted")]
     NotApproved {
         /// The capability.
@@ -161,8 +174,9 @@ impl Refusal {
             Self::Unknown { .. } => {
                 "correct the name under [capabilities] in its plugin.toml".into()
             }
-            Self::NotApproved { .. } => "this version of Tenon grants no capabilities: remove the \
-                 line from [capabilities] in its plugin.toml if the plugin can do without"
+            Self::NotApproved { .. } => "the host's approver would have to grant it, and the \
+                 `tenon` command has none yet; remove the line from [capabilities] in its \
+                 plugin.toml if the plugin can do without"
                 .into(),
         }
     }
@@ -173,9 +187,13 @@ impl Refusal {
 /// # Errors
 ///
 /// The first reason that speaks against it.
-pub fn admit(candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusal> {
+pub fn admit(mut candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusal> {
     match refusal(&candidate, rules) {
-        None => Ok(Admitted { candidate }),
+        None => {
+            let approved = rules.approvals.of(&candidate.id);
+            candidate.grants = Grants::new(&candidate.requests, approved);
+            Ok(Admitted { candidate })
+        }
         Some(refusal) => Err(refusal),
     }
 }
@@ -239,13 +257,18 @@ fn contract(candidate: &Candidate) -> Option<Refusal> {
 }
 
 fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal> {
-    let Approvals {} = approvals;
+    let approved = approvals.of(&candidate.id);
+    let grants = Grants::new(&candidate.requests, approved);
     candidate.requests.iter().find_map(|(name, values)| {
         let name = name.clone();
-        if !Capability::named(&name).is_some_and(is_requestable) {
+        let Some(capability) = Capability::named(&name).filter(|named| is_requestable(named))
+        else {
             return Some(Refusal::Unknown { name });
+        };
+        if values.is_empty() || grants.has(&name) && capability.can_be_lent() {
+            return None;
         }
-        (!values.is_empty()).then(|| Refusal::NotApproved { name, values: values.clone() })
+        Some(Refusal::NotApproved { name, values: values.clone() })
     })
 }
 

@@ -18,6 +18,9 @@ wasmtime::component::bindgen!({
             include tenon:plugin/hook@0.1.0;
             include tenon:plugin/eval@0.1.0;
             include tenon:plugin/mcp-bridge@0.1.0;
+            import tenon:plugin/services@0.1.0;
+            import tenon:plugin/inference@0.1.0;
+            import tenon:plugin/tools@0.1.0;
         }
     ",
     world: "tenon:host/every",
@@ -29,7 +32,9 @@ pub use exports::tenon::plugin::{
     eval_handler, hook_handler, plugin as lifecycle, prompts, provider_handler, provider_stream,
     resources, tool_handler,
 };
-pub use tenon::plugin::{config, log, model, notify, stdio_child, types};
+pub use tenon::plugin::{
+    config, inference, log, model, notify, services, stdio_child, tools, types,
+};
 
 /// The version of the package that this host speaks.
 pub const PACKAGE_VERSION: &str = "0.1.0";

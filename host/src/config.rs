@@ -49,6 +49,10 @@ pub struct Config {
     pub settings: BTreeMap<String, Map<String, Value>>,
     /// The limits of every plugin.
     pub limits: Limits,
+    /// What is recorded of calls.
+    pub history: HistorySettings,
+    /// What plugins are told of who calls.
+    pub context: ContextSettings,
     /// Whether it was read from its file, and so can be read again.
     from_file: bool,
 }
@@ -112,6 +116,30 @@ pub enum SideEffects {
     Repeated,
 }
 
+/// `[history]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HistorySettings {
+    /// Whether calls are recorded, where the host has a place for it.
+    pub enabled: bool,
+    /// How much may be kept, in MiB.
+    pub max_mib: u32,
+}
+
+impl Default for HistorySettings {
+    fn default() -> Self {
+        Self { enabled: true, max_mib: 16 }
+    }
+}
+
+/// `[context]`, here and in manifests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContextSettings {
+    /// Whether MCP servers get the ids of the agent and the session in the `_meta` of calls.
+    pub passthrough: bool,
+}
+
 /// `[hooks]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -121,11 +149,17 @@ pub struct HookSettings {
     pub timeout: Duration,
     /// What a handler that fails, or takes longer, means for the chain.
     pub on_failure: OnFailure,
+    /// The ids of plugins whose handlers answer the same to the same: they are not asked twice.
+    pub deterministic: Vec<String>,
 }
 
 impl Default for HookSettings {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(5), on_failure: OnFailure::Skip }
+        Self {
+            timeout: Duration::from_secs(5),
+            on_failure: OnFailure::Skip,
+            deterministic: Vec::new(),
+        }
     }
 }
 
@@ -247,6 +281,10 @@ struct File {
     hooks: HookSettings,
     #[serde(default)]
     tools: BTreeMap<String, ToolRule>,
+    #[serde(default)]
+    history: HistorySettings,
+    #[serde(default)]
+    context: ContextSettings,
 }
 
 #[derive(Default, Deserialize)]
@@ -268,6 +306,7 @@ pub(crate) struct LimitsTable {
     #[serde(default, with = "humantime_serde")]
     wall: Option<Duration>,
     transfer_mib: Option<u32>,
+    output_kib: Option<u32>,
 }
 
 impl LimitsTable {
@@ -279,6 +318,7 @@ impl LimitsTable {
             cpu: self.cpu.unwrap_or(others.cpu),
             wall: self.wall.unwrap_or(others.wall),
             transfer: self.transfer_mib.map_or(others.transfer, bytes),
+            output: self.output_kib.map_or(others.output, |kib| (kib as usize) << 10),
             ..others.clone()
         }
     }
@@ -313,11 +353,12 @@ impl Config {
     /// Where the text says something that it should not.
     pub fn parse(text: &str, path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let path = path.into();
-        let File { plugins, settings, limits, discovery, policy, hooks, tools } = match parse(text)
-        {
+        let file = match parse(text) {
             Ok(file) => file,
             Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
         };
+        let File { plugins, settings, limits, discovery, policy, hooks, tools, history, context } =
+            file;
         let Plugins { wasm, scripts, mcp, folders } = plugins;
         let limits = limits.over(&Limits::default());
         let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
@@ -337,6 +378,8 @@ impl Config {
             origin,
             settings,
             limits,
+            history,
+            context,
             from_file: false,
         })
     }

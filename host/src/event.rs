@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
+use crate::invoke::{Fingerprint, HandlerReport};
+use crate::runtime::Usage;
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -61,10 +64,74 @@ pub enum Event {
         /// What is being done.
         message: Option<String>,
     },
+    /// A call of a tool has taken a step.
+    Call(CallEvent),
     /// So many events were missed, because the subscriber did not keep up.
     Missed {
         /// How many.
         events: u64,
+    },
+}
+
+/// A step of a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallEvent {
+    /// The call's id.
+    pub call: Arc<str>,
+    /// The tool, as the caller named it.
+    pub tool: Arc<str>,
+    /// The plugin; nothing where there is no such tool.
+    pub plugin: Option<Arc<str>>,
+    /// The same for calls that are the same.
+    pub fingerprint: Fingerprint,
+    /// What was done.
+    #[serde(flatten)]
+    pub step: Step,
+}
+
+/// What was done for a call. A step that stops the call is followed by [`Step::Ended`] at once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Step {
+    /// The tool was found.
+    Found,
+    /// Hooks had their say before the call.
+    HooksBefore {
+        /// Who was asked, in order.
+        handlers: Vec<HandlerReport>,
+    },
+    /// The arguments are what the tool's schema says.
+    Checked,
+    /// The operator lets the tool be called.
+    Permitted,
+    /// The plugin was called.
+    Attempted {
+        /// The number of the attempt, counted from one.
+        attempt: u32,
+        /// Why it has failed.
+        error: Option<String>,
+    },
+    /// The result is free of secrets and short enough.
+    Bounded {
+        /// The length of the plugin's answer, in bytes.
+        bytes: u64,
+        /// Where the whole answer is kept, if it was too long.
+        whole: Option<String>,
+    },
+    /// Hooks had their say about the result.
+    HooksAfter {
+        /// Who was asked, in order.
+        handlers: Vec<HandlerReport>,
+    },
+    /// The call is over.
+    Ended {
+        /// `ok`, `tool-error`, or the word for the error ([`crate::CallError::word`]).
+        outcome: &'static str,
+        /// The error.
+        error: Option<String>,
+        /// What it used.
+        usage: Usage,
     },
 }
 

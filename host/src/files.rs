@@ -38,6 +38,33 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
+/// Makes a folder that only this user can look into, where there is none.
+#[cfg(unix)]
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Whether a folder is this user's, and nobody else can write to it.
+#[cfg(unix)]
+pub(crate) fn is_private(folder: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(folder)?;
+    let mine = metadata.uid() == rustix::process::geteuid().as_raw();
+    Ok(mine && metadata.mode() & 0o022 == 0)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+/// A folder of the user's profile is the user's own on Windows.
+#[cfg(not(unix))]
+pub(crate) fn is_private(_: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// The SHA-256 of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; 32]);

@@ -41,6 +41,7 @@ pub mod discover;
 mod event;
 mod expand;
 pub mod files;
+pub mod history;
 pub mod hook;
 pub mod invoke;
 mod limits;
@@ -50,8 +51,11 @@ pub mod name;
 mod platform;
 pub mod policy;
 pub mod register;
+mod results;
 pub mod runtime;
 mod schema;
+mod secret;
+pub mod services;
 mod surroundings;
 pub mod wire;
 
@@ -59,12 +63,13 @@ pub use bindings::{model, types};
 pub use config::Config;
 pub use diagnostic::{Diagnostic, chain};
 pub use discover::PluginKind;
-pub use event::{Change, Event, Subscription};
+pub use event::{CallEvent, Change, Event, Step, Subscription};
 pub use invoke::{Call, CallError, Caller};
 pub use limits::{Limit, Limits, TICK};
 pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
-pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin};
+pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage};
+pub use secret::MASK;
 pub use surroundings::Surroundings;

@@ -15,9 +15,10 @@ use wasmtime::component::{Component, Linker};
 
 use crate::admit::Admitted;
 use crate::capability::config::Config;
-use crate::capability::log::Allowance;
+use crate::capability::lent::{Lent, Reach};
+use crate::capability::log::{Allowance, Voice};
 use crate::capability::notify::News;
-use crate::capability::{self, Borrower, ImportError};
+use crate::capability::{self, Borrower, Grants, ImportError};
 use crate::child::{Spec, Starts, base_environment};
 use crate::discover::{Fingerprint, PluginKind, Server, Source};
 use crate::files::{self, COMPONENT, Digest, read_text};
@@ -27,7 +28,8 @@ use crate::runtime::wasm::{
     CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting, WasmPlugin,
     WasmRuntime, check_exports,
 };
-use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, Threads};
+use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
+use crate::secret::{Redactor, Secrets};
 use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
@@ -64,6 +66,7 @@ pub struct Loaded {
     /// What it was made of, for one that comes from outside.
     fingerprint: Option<Fingerprint>,
     uses: Uses,
+    secrets: Secrets,
 }
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
@@ -142,6 +145,11 @@ impl Loaded {
         self.fingerprint.as_ref()
     }
 
+    /// What must not be shown of what it was given.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Whoever keeps this uses the plugin.
     pub(crate) fn uses(&self) -> Uses {
         self.uses.clone()
@@ -164,6 +172,7 @@ impl Loaded {
             permissions: None,
             fingerprint: None,
             uses: Uses::default(),
+            secrets: Secrets::default(),
         }
     }
 }
@@ -218,8 +227,8 @@ impl LoadError {
             Self::Import {
                 source: ImportError::NotGranted { request: Some(line), .. }, ..
             } => Some(format!(
-                "its plugin.toml would request it with `{line}` under [capabilities]; this version \
-                 of Tenon grants no capabilities yet"
+                "its plugin.toml would request it with `{line}` under [capabilities], and the \
+                 host's approver would have to grant it"
             )),
             Self::Import { .. } | Self::Script(_) => None,
         }
@@ -233,6 +242,7 @@ pub struct Loader {
     bridge: OnceLock<Result<Linked, String>>,
     environment: BTreeMap<OsString, OsString>,
     news: News,
+    reach: Arc<Reach>,
     threads: Arc<Threads>,
 }
 
@@ -248,10 +258,11 @@ impl Loader {
         allocation: Allocation,
         surroundings: &Surroundings,
         news: News,
+        reach: Arc<Reach>,
     ) -> Result<Self, EngineError> {
         let cache = surroundings.cache.as_ref().map(|cache| cache.join("components"));
         let wasm = WasmRuntime::new(allocation, cache)?;
-        let plugins = capability::linker(&wasm.engine, Borrower::Plugin)
+        let plugins = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         let environment = base_environment(&surroundings.environment);
         Ok(Self {
@@ -260,6 +271,7 @@ impl Loader {
             bridge: OnceLock::new(),
             environment,
             news,
+            reach,
             threads: Threads::new(),
         })
     }
@@ -273,7 +285,7 @@ impl Loader {
         allocation: Allocation,
         surroundings: &Surroundings,
     ) -> Result<Self, EngineError> {
-        Self::new(allocation, surroundings, News::default())
+        Self::new(allocation, surroundings, News::default(), Arc::default())
     }
 
     /// How instances get their memory.
@@ -296,15 +308,22 @@ impl Loader {
         if let Source::Mcp(server) = &candidate.source {
             startup = startup_of(server);
             settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
+            settings.insert("passthrough".into(), json!(candidate.context.passthrough));
             // The bridge's own clock goes first: it knows the server's last words.
             startup += Duration::from_secs(1);
         }
+        let grants = &candidate.grants;
+        let redactor = Redactor::new(&candidate.secrets);
+        let voice = Arc::new(Voice::new(id.clone(), redactor));
+        let lent = Arc::new(Lent::new(id.clone(), grants.clone(), self.reach.clone()));
         let setting = |child| Setting {
             id: id.clone(),
             limits: limits.clone(),
             startup,
             config: Config::from(&settings),
-            log: Allowance::default(),
+            voice: voice.clone(),
+            lent: lent.clone(),
+            progress: Allowance::default(),
             news: self.news.clone(),
             child,
         };
@@ -313,26 +332,40 @@ impl Loader {
                 let wasm = files::read(path, COMPONENT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&wasm);
-                let plugin = self.component(path, &wasm, &digest, *mode, setting(None))?;
+                let plugin = self.component(path, &wasm, &digest, *mode, grants, setting(None))?;
                 (plugin, candidate.fingerprint_with(Some(digest)))
             }
             Source::Rhai { path } => {
                 let text = read_text(path, SCRIPT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let fingerprint = candidate.fingerprint_with(Some(Digest::of(&text)));
-                let (limits, threads) = (limits.clone(), self.threads.clone());
-                let plugin =
-                    RhaiPlugin::compile(id.clone(), path, text, limits, settings, threads)?;
+                let setting = ScriptSetting {
+                    id: id.clone(),
+                    limits: limits.clone(),
+                    settings,
+                    voice: voice.clone(),
+                    lent: lent.clone(),
+                };
+                let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone())?;
                 (Arc::new(plugin), fingerprint)
             }
             Source::Mcp(server) => {
-                let child = self.child(&id, server.clone());
+                let child = self.child(&voice, server.clone());
                 (self.bridge(setting(Some(Arc::new(child))))?, candidate.fingerprint())
             }
         };
         let permissions = candidate.permissions.take();
-        let (fingerprint, uses) = (Some(fingerprint), Uses::default());
-        Ok(Loaded { id, kind, plugin, limits, startup, permissions, fingerprint, uses })
+        Ok(Loaded {
+            id,
+            kind,
+            plugin,
+            limits,
+            startup,
+            permissions,
+            fingerprint: Some(fingerprint),
+            uses: Uses::default(),
+            secrets: candidate.secrets,
+        })
     }
 
     fn component(
@@ -341,6 +374,7 @@ impl Loader {
         wasm: &[u8],
         digest: &Digest,
         mode: Mode,
+        grants: &Grants,
         setting: Setting,
     ) -> Result<Arc<dyn Plugin>, LoadError> {
         let component = self.wasm.compile(wasm, digest).map_err(|error: CompileError| {
@@ -349,9 +383,16 @@ impl Loader {
         let engine = &self.wasm.engine;
         let export = |source| LoadError::Export { path: path.into(), source };
         check_exports(engine, &component).map_err(export)?;
-        capability::check_imports(engine, &component, Borrower::Plugin)
+        capability::check_imports(engine, &component, Borrower::Plugin(grants))
             .map_err(|source| LoadError::Import { path: path.into(), source })?;
-        let linked = link(&self.plugins, &component).map_err(export)?;
+        // Most plugins were granted nothing, and share a linker.
+        let linked = match grants.is_empty() {
+            true => link(&self.plugins, &component),
+            false => capability::linker(engine, Borrower::Plugin(grants))
+                .map_err(|error| ExportError::Shape(format!("{error:#}")))
+                .and_then(|linker| link(&linker, &component)),
+        };
+        let linked = linked.map_err(export)?;
         Ok(Arc::new(WasmPlugin::new(linked.pre, linked.indices, setting, mode)))
     }
 
@@ -377,12 +418,12 @@ impl Loader {
         }
     }
 
-    fn child(&self, id: &Arc<str>, server: Server) -> Spec {
+    fn child(&self, voice: &Arc<Voice>, server: Server) -> Spec {
         let mut environment = self.environment.clone();
         let own = server.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
         environment.extend(own);
         Spec {
-            plugin: id.clone(),
+            voice: voice.clone(),
             program: server.program,
             arguments: server.arguments,
             environment,

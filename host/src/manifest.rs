@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::config::{LimitsTable, parse};
+use crate::config::{ContextSettings, LimitsTable, parse};
 use crate::files::{self, CONFIGURATION};
 use crate::runtime::wasm::Mode;
 
@@ -28,6 +28,8 @@ pub(crate) struct Manifest {
     pub(crate) permissions: Option<Permissions>,
     #[serde(default)]
     pub(crate) limits: LimitsTable,
+    #[serde(default)]
+    pub(crate) context: ContextSettings,
     /// Settings, where the operator says nothing else.
     #[serde(default)]
     pub(crate) settings: Map<String, Value>,

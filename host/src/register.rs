@@ -5,7 +5,7 @@
 
 use jsonschema::Validator;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -16,12 +16,15 @@ use crate::capability::log::cut;
 use crate::config::{Config, HookSettings, ToolRule};
 use crate::diagnostic::Diagnostic;
 use crate::invoke::constraints::Constraints;
+use crate::invoke::gauges::Gauges;
+use crate::invoke::memory::Memory;
 use crate::invoke::within;
 use crate::load::Loaded;
 use crate::manifest::Permissions;
 use crate::name::ToolName;
 use crate::runtime::Failure;
 use crate::schema::compile;
+use crate::secret::{Redactor, Secrets};
 
 /// A plugin together with what it contributes.
 pub struct Registered {
@@ -277,6 +280,10 @@ pub struct Registry {
     /// Who handles each point, in load order.
     hooks: Vec<(HookPoint, Vec<Arc<Registered>>)>,
     settings: Settings,
+    /// What handlers that are deterministic have answered, by their plugins.
+    memories: HashMap<Arc<str>, Memory>,
+    /// Keeps the secrets of all plugins out of what any of them says.
+    redactor: Arc<Redactor>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -286,6 +293,15 @@ struct Entry {
     /// Its place among the plugin's tools.
     index: usize,
     constraints: Constraints,
+    gauges: Gauges,
+}
+
+/// What is called, and how.
+pub(crate) struct Called<'a> {
+    pub(crate) plugin: &'a Arc<Registered>,
+    pub(crate) tool: &'a Tool,
+    pub(crate) constraints: &'a Constraints,
+    pub(crate) gauges: &'a Gauges,
 }
 
 /// What the operator says of calls.
@@ -323,7 +339,8 @@ impl Registry {
                 } else {
                     let (name, annotations) = (tool.name.as_str(), &tool.definition.annotations);
                     let constraints = Constraints::new(name, annotations, &registry.settings.tools);
-                    let entry = Entry { plugin: plugin.clone(), index, constraints };
+                    let gauges = Gauges::new(plugin.loaded.id(), name);
+                    let entry = Entry { plugin: plugin.clone(), index, constraints, gauges };
                     registry.tools.insert(tool.name.clone(), entry);
                 }
             }
@@ -334,6 +351,13 @@ impl Registry {
                 }
             }
         }
+        let deterministic = &registry.settings.hooks.deterministic;
+        let ids = plugins.iter().map(|plugin| plugin.loaded.id());
+        let ids = ids.filter(|id| deterministic.iter().any(|listed| **listed == ***id));
+        registry.memories = ids.map(|id| (id.clone(), Memory::default())).collect();
+        let mut secrets = Secrets::default();
+        plugins.iter().for_each(|plugin| secrets.extend(plugin.loaded.secrets()));
+        registry.redactor = Arc::new(Redactor::new(&secrets));
         registry.plugins = plugins;
         registry
     }
@@ -355,13 +379,23 @@ impl Registry {
 
     /// A tool by its rendered name.
     pub fn tool(&self, name: &str) -> Option<(&Arc<Registered>, &Tool)> {
-        self.entry(name).map(|(plugin, tool, _)| (plugin, tool))
+        self.called(name).map(|called| (called.plugin, called.tool))
     }
 
-    /// A tool by its rendered name, and how it is called.
-    pub(crate) fn entry(&self, name: &str) -> Option<(&Arc<Registered>, &Tool, &Constraints)> {
-        let Entry { plugin, index, constraints } = self.tools.get(name)?;
-        Some((plugin, &plugin.tools[*index], constraints))
+    /// A tool by its rendered name, and all that is known of how to call it.
+    pub(crate) fn called(&self, name: &str) -> Option<Called<'_>> {
+        let Entry { plugin, index, constraints, gauges } = self.tools.get(name)?;
+        Some(Called { plugin, tool: &plugin.tools[*index], constraints, gauges })
+    }
+
+    /// What a plugin's handlers have answered, for one whose handlers are deterministic.
+    pub(crate) fn memory(&self, id: &Arc<str>) -> Option<&Memory> {
+        self.memories.get(id)
+    }
+
+    /// Keeps secrets out of what plugins say.
+    pub(crate) fn redactor(&self) -> &Arc<Redactor> {
+        &self.redactor
     }
 
     /// Who handles a point, in load order.

@@ -6,6 +6,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::bindings::types::{
@@ -79,12 +80,18 @@ pub(crate) fn check_tool_result(result: &ToolResult) -> Result<Option<Value>, Wi
     Ok(structured)
 }
 
-/// Adds a member to a result's `_meta`.
-pub(crate) fn insert_meta(result: &mut ToolResult, key: &str, value: Value) {
+/// Adds a member to a result's `_meta`. The key is one of our own, which needs no quoting.
+pub(crate) fn insert_meta(result: &mut ToolResult, key: &str, value: &impl Serialize) {
+    let Ok(value) = serde_json::to_string(value) else { return };
+    if result.extra.is_none() {
+        // The common case, without a tree.
+        result.extra = Some(format!(r#"{{"_meta":{{"{key}":{value}}}}}"#));
+        return;
+    }
     let mut members = extra(result.extra.as_deref());
     let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(meta) = meta {
-        meta.insert(key.to_string(), value);
+        meta.insert(key.to_string(), text(&value));
     }
     result.extra = Some(Value::Object(members).to_string());
 }

@@ -1,7 +1,6 @@
 //! The `tenon` command: what it prints, and how it ends.
 
-use serde_json::{Value, json};
-use std::process::Output;
+use serde_json::json;
 
 use crate::guests;
 use crate::support::{

@@ -93,7 +93,11 @@ fn answer(habit: &str, message: &Value) -> Result<Value, Value> {
         }
         "tools/list" if habit == "pages" => Ok(page(params["cursor"].as_str())),
         "tools/list" if habit == "deep" => Ok(json!({ "tools": [tool("b__c")] })),
-        "tools/list" => Ok(json!({ "tools": [tool("echo")] })),
+        "tools/list" => Ok(json!({ "tools": [tool("echo"), tool("meta")] })),
+        "tools/call" if params["name"] == "meta" => {
+            let meta = params["_meta"].to_string();
+            Ok(json!({ "content": [{ "type": "text", "text": meta }] }))
+        }
         "tools/call" => {
             Ok(json!({ "content": [{ "type": "text", "text": params["arguments"]["text"] }] }))
         }

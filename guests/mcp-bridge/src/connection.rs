@@ -24,6 +24,8 @@ struct State {
     client: Client,
     /// How long the handshake may take, in milliseconds.
     startup: u64,
+    /// Whether the server is told on whose behalf it is called.
+    passthrough: bool,
     waiting: BTreeMap<OperationId, oneshot::Sender<Ended>>,
     /// The operations of the host's calls, for their cancellation and progress.
     calls: BTreeMap<String, OperationId>,
@@ -49,11 +51,12 @@ struct Waiting {
 struct Configuration {
     startup_timeout_ms: u64,
     request_timeout_ms: u64,
+    passthrough: bool,
 }
 
 impl Default for Configuration {
     fn default() -> Self {
-        Self { startup_timeout_ms: 10_000, request_timeout_ms: 30_000 }
+        Self { startup_timeout_ms: 10_000, request_timeout_ms: 30_000, passthrough: false }
     }
 }
 
@@ -72,6 +75,7 @@ impl State {
         Self {
             client: Client::new(settings),
             startup: configuration.startup_timeout_ms,
+            passthrough: configuration.passthrough,
             waiting: BTreeMap::new(),
             calls: BTreeMap::new(),
             connecting: None,
@@ -153,6 +157,11 @@ fn describe(status: ExitStatus) -> String {
 
 fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
     STATE.with_borrow_mut(act)
+}
+
+/// Whether the server is told on whose behalf it is called.
+pub(crate) fn passes_callers_on() -> bool {
+    with(|state| state.passthrough)
 }
 
 /// The server, connected. A server that was lost is started again; who comes while that is being

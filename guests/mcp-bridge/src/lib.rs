@@ -145,6 +145,19 @@ fn page(cursor: Option<String>) -> String {
     cursor.map_or_else(String::new, |cursor| format!("\"cursor\":{}", Value::String(cursor)))
 }
 
+/// What a server is told of who calls: the place in a trace, and who it is if the operator wants it
+/// passed on.
+fn meta(context: &CallContext) -> String {
+    let who = connection::passes_callers_on()
+        .then_some([("agent_id", &context.agent_id), ("session_id", &context.session_id)]);
+    let members = who.into_iter().flatten().chain([("traceparent", &context.traceparent)]);
+    let members = members.filter_map(|(name, value)| {
+        let value = Value::String(value.clone()?);
+        Some(format!("\"{name}\":{value}"))
+    });
+    members.collect::<Vec<_>>().join(",")
+}
+
 /// How much longer than the host a request is waited for. The host's own deadline comes first and
 /// cancels it; this one is for a host that does not.
 const SLACK: u64 = 1_000;
@@ -156,7 +169,8 @@ async fn request(
     progress: bool,
 ) -> Result<Payload, Error> {
     let timeout = context.deadline.map(|deadline| deadline.saturating_add(SLACK));
-    let request = Request { method, params, timeout, progress };
+    let meta = meta(context);
+    let request = Request { method, params, meta: &meta, timeout, progress };
     match connection::run_call(&context.call_id, request).await.map_err(convert::error)? {
         Outcome::Result(payload) => Ok(payload),
         Outcome::Connected(_) | Outcome::Items(_) => {

@@ -106,6 +106,8 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The parameters, as the members of a JSON object without its braces.
     pub params: &'a str,
+    /// Members of `_meta`, in the same form.
+    pub meta: &'a str,
     /// How long it may take, in milliseconds.
     pub timeout: Option<u64>,
     /// Whether to ask the server to tell how far it has come.
@@ -210,7 +212,7 @@ impl Client {
         let params = params.to_string();
         let members = &params[1..params.len() - 1];
         let deadline = now.saturating_add(timeout);
-        self.send(operation, "initialize", members, false, deadline, Purpose::Initialize);
+        self.send(operation, "initialize", members, deadline, Purpose::Initialize);
         operation
     }
 
@@ -233,14 +235,16 @@ impl Client {
     /// Sends a request.
     pub fn request(&mut self, request: Request<'_>, now: u64) -> OperationId {
         let operation = self.operation();
-        let Request { method, params, timeout, progress } = request;
+        let Request { method, params, meta, timeout, progress } = request;
         if self.server().is_none() {
             let error = Error::Lost("the server is not connected".into());
             self.finish(operation, Err(error));
             return operation;
         }
         let deadline = now.saturating_add(timeout.unwrap_or(self.settings.timeout));
-        self.send(operation, method, params, progress, deadline, Purpose::Plain);
+        // The token is the id that the request will have.
+        let members = with_meta(params, meta, progress.then_some(self.ids + 1));
+        self.send(operation, method, &members, deadline, Purpose::Plain);
         operation
     }
 
@@ -334,22 +338,15 @@ impl Client {
         operation: OperationId,
         method: &str,
         members: &str,
-        progress: bool,
         deadline: u64,
         purpose: Purpose,
     ) {
         self.ids += 1;
         let id = self.ids;
         let mut line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}""#);
-        let meta =
-            if progress { format!(r#""_meta":{{"progressToken":{id}}}"#) } else { String::new() };
-        if !members.is_empty() || progress {
+        if !members.is_empty() {
             line.push_str(r#","params":{"#);
             line.push_str(members);
-            if !members.is_empty() && progress {
-                line.push(',');
-            }
-            line.push_str(&meta);
             line.push('}');
         }
         line.push('}');
@@ -399,7 +396,7 @@ impl Client {
         };
         let deadline = now.saturating_add(self.settings.timeout);
         let method = listing.method;
-        self.send(operation, method, &members, false, deadline, Purpose::List(listing));
+        self.send(operation, method, &members, deadline, Purpose::List(listing));
     }
 
     fn handle(&mut self, message: Incoming, now: u64) {
@@ -546,6 +543,18 @@ impl Client {
         };
         self.actions.push_back(Action::Log { level, message });
     }
+}
+
+/// Parameters with a `_meta`, where there is anything for it.
+fn with_meta(params: &str, meta: &str, token: Option<u64>) -> String {
+    let token = token.map(|token| format!(r#""progressToken":{token}"#)).unwrap_or_default();
+    let meta: Vec<&str> = [meta, &token].into_iter().filter(|part| !part.is_empty()).collect();
+    let meta = match meta.is_empty() {
+        true => String::new(),
+        false => format!(r#""_meta":{{{}}}"#, meta.join(",")),
+    };
+    let parts: Vec<&str> = [params, &meta].into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(",")
 }
 
 fn rpc_error(error: RpcError) -> Error {

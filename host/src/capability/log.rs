@@ -1,12 +1,15 @@
 //! `log`: a plugin's words for the operator, through `tracing`, at a bounded rate and length.
 
-use std::sync::{Mutex, PoisonError};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use wasmtime::component::Linker;
 
 use super::Host;
 use crate::bindings::log::{self, Level};
 use crate::runtime::wasm::HostState;
+use crate::secret::Redactor;
 
 /// The messages that a plugin may write at once.
 const BURST: f64 = 500.0;
@@ -36,7 +39,7 @@ impl Default for Allowance {
 impl Allowance {
     /// Takes a message's worth. Gives how many were dropped before it, or nothing when this one
     /// must be.
-    fn take(&self, now: Instant) -> Option<u64> {
+    pub(super) fn take(&self, now: Instant) -> Option<u64> {
         let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();
         bucket.left = (bucket.left + passed * RATE).min(BURST);
@@ -52,19 +55,51 @@ impl Allowance {
     }
 }
 
-/// Writes a plugin's message, if its allowance lasts.
-pub(crate) fn write(
-    plugin: &str,
-    allowance: &Allowance,
-    level: Level,
-    message: &str,
-    fields: &[(String, String)],
-) {
-    let Some(dropped) = allowance.take(Instant::now()) else { return };
-    if dropped > 0 {
-        tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
+/// A plugin's voice in the log, whatever it speaks through: one allowance for all, and no secret
+/// gets out.
+pub(crate) struct Voice {
+    plugin: Arc<str>,
+    allowance: Allowance,
+    redactor: Redactor,
+}
+
+impl Voice {
+    pub(crate) fn new(plugin: Arc<str>, redactor: Redactor) -> Self {
+        Self { plugin, allowance: Allowance::default(), redactor }
     }
-    let message = cut(message, LENGTH);
+
+    /// Writes a message, if the allowance lasts.
+    pub(crate) fn write(&self, level: Level, message: &str, fields: &[(String, String)]) {
+        let plugin = &*self.plugin;
+        let Some(dropped) = self.allowance.take(Instant::now()) else { return };
+        if dropped > 0 {
+            tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
+        }
+        let message = self.redactor.text(cut(message, LENGTH));
+        let shown = self.redactor.text(&shown(fields)).into_owned();
+        match level {
+            Level::Trace => tracing::trace!(plugin, "{message}{shown}"),
+            Level::Debug => tracing::debug!(plugin, "{message}{shown}"),
+            Level::Info => tracing::info!(plugin, "{message}{shown}"),
+            Level::Warn => tracing::warn!(plugin, "{message}{shown}"),
+            Level::Error => tracing::error!(plugin, "{message}{shown}"),
+        }
+    }
+
+    /// What of a text may be shown.
+    pub(crate) fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.text(text)
+    }
+}
+
+impl fmt::Debug for Voice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Voice of {}", self.plugin)
+    }
+}
+
+/// Fields as they stand behind a message.
+fn shown(fields: &[(String, String)]) -> String {
     let mut shown = String::new();
     for (key, value) in fields {
         if shown.len() >= LENGTH {
@@ -76,16 +111,7 @@ pub(crate) fn write(
         shown.push_str(&format!("{}={:?}", cut(key, LENGTH), cut(value, LENGTH)));
     }
     shown.truncate(shown.floor_char_boundary(LENGTH));
-    if !shown.is_empty() {
-        shown = format!(" ({shown})");
-    }
-    match level {
-        Level::Trace => tracing::trace!(plugin, "{message}{shown}"),
-        Level::Debug => tracing::debug!(plugin, "{message}{shown}"),
-        Level::Info => tracing::info!(plugin, "{message}{shown}"),
-        Level::Warn => tracing::warn!(plugin, "{message}{shown}"),
-        Level::Error => tracing::error!(plugin, "{message}{shown}"),
-    }
+    if shown.is_empty() { shown } else { format!(" ({shown})") }
 }
 
 /// The beginning of a text, cut between characters.
@@ -107,7 +133,7 @@ impl log::Host for HostState {
         message: String,
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
-        write(&self.setting.id, &self.setting.log, level, &message, &fields);
+        self.span().in_scope(|| self.setting.voice.write(level, &message, &fields));
         Ok(())
     }
 }

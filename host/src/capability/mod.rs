@@ -5,12 +5,18 @@
 //! not linked, and the default is nothing.
 
 pub(crate) mod config;
+pub(crate) mod inference;
+pub(crate) mod lent;
 pub(crate) mod log;
 pub(crate) mod notify;
+pub(crate) mod services;
 mod stdio_child;
+pub(crate) mod tools;
 mod wasi;
 
 use wasmtime::component::{Component, Linker};
+
+pub(crate) use lent::Grants;
 
 use crate::runtime::wasm::HostState;
 
@@ -46,8 +52,9 @@ pub enum Lent {
 
 /// Who a component is, as far as lending goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Borrower {
-    Plugin,
+pub(crate) enum Borrower<'a> {
+    /// A plugin, with what it was granted.
+    Plugin(&'a Grants),
     Bridge,
 }
 
@@ -83,17 +90,32 @@ pub static CAPABILITIES: &[Capability] = &[
         lent: Lent::ToBridge,
         link: Some(stdio_child::link),
     },
-    on_request("filesystem", &[], r#"filesystem = ["read:~/notes/**"]"#),
-    on_request("network", &["wasi:http"], r#"network = ["https://api.example.com/*"]"#),
-    on_request("environment", &[], r#"environment = ["LANG"]"#),
-    on_request("secrets", &[], r#"secrets = ["api-key"]"#),
-    on_request("services", &["tenon:plugin/services"], r#"services = ["send-message"]"#),
-    on_request("providers", &["tenon:plugin/inference"], r#"providers = ["*"]"#),
-    on_request("tools", &["tenon:plugin/tools"], r#"tools = ["*"]"#),
+    Capability {
+        name: services::NAME,
+        imports: &["tenon:plugin/services"],
+        lent: Lent::OnRequest(r#"services = ["send-message"]"#),
+        link: Some(services::link),
+    },
+    Capability {
+        name: inference::NAME,
+        imports: &["tenon:plugin/inference"],
+        lent: Lent::OnRequest(r#"providers = ["*"]"#),
+        link: Some(inference::link),
+    },
+    Capability {
+        name: tools::NAME,
+        imports: &["tenon:plugin/tools"],
+        lent: Lent::OnRequest(r#"tools = ["*"]"#),
+        link: Some(tools::link),
+    },
+    not_yet("filesystem", &[], r#"filesystem = ["read:~/notes/**"]"#),
+    not_yet("network", &["wasi:http"], r#"network = ["https://api.example.com/*"]"#),
+    not_yet("environment", &[], r#"environment = ["LANG"]"#),
+    not_yet("secrets", &[], r#"secrets = ["api-key"]"#),
 ];
 
 /// The row of a capability that manifests can request and this host does not lend yet.
-const fn on_request(
+const fn not_yet(
     name: &'static str,
     imports: &'static [&'static str],
     line: &'static str,
@@ -116,13 +138,20 @@ impl Capability {
         })
     }
 
-    fn is_lent_to(&self, borrower: Borrower) -> bool {
-        match self.lent {
-            Lent::ToAll => true,
-            Lent::ToPlugins => borrower == Borrower::Plugin,
-            Lent::ToBridge => borrower == Borrower::Bridge,
-            Lent::OnRequest(_) => false,
+    fn is_lent_to(&self, borrower: Borrower<'_>) -> bool {
+        match (self.lent, borrower) {
+            (Lent::ToAll, _) => true,
+            (Lent::ToPlugins, Borrower::Plugin(_)) => true,
+            (Lent::ToBridge, Borrower::Bridge) => true,
+            (Lent::OnRequest(_), Borrower::Plugin(grants)) => grants.has(self.name),
+            (Lent::ToPlugins | Lent::OnRequest(_), Borrower::Bridge)
+            | (Lent::ToBridge, Borrower::Plugin(_)) => false,
         }
+    }
+
+    /// Whether a host of this version can lend it.
+    pub(crate) fn can_be_lent(&self) -> bool {
+        self.link.is_some()
     }
 }
 
@@ -148,7 +177,7 @@ pub enum ImportError {
 pub(crate) fn check_imports(
     engine: &wasmtime::Engine,
     component: &Component,
-    borrower: Borrower,
+    borrower: Borrower<'_>,
 ) -> Result<(), ImportError> {
     for (import, _) in component.component_type().imports(engine) {
         if is_types_only(import) {
@@ -177,7 +206,7 @@ fn is_types_only(import: &str) -> bool {
 /// A linker with what a borrower gets.
 pub(crate) fn linker(
     engine: &wasmtime::Engine,
-    borrower: Borrower,
+    borrower: Borrower<'_>,
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
     for capability in CAPABILITIES {
@@ -224,7 +253,7 @@ mod tests {
     #[test]
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
-        for borrower in [Borrower::Plugin, Borrower::Bridge] {
+        for borrower in [Borrower::Plugin(&Grants::default()), Borrower::Bridge] {
             linker(&engine, borrower).expect("each interface is linked once");
         }
     }

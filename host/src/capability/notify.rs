@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tokio::sync::Notify;
 use wasmtime::component::Linker;
 
@@ -68,6 +69,10 @@ impl notify::Host for HostState {
         total: Option<f64>,
         message: Option<String>,
     ) -> wasmtime::Result<()> {
+        // Of a call that is over nobody waits for news, and nobody can follow any number.
+        if !self.serves(&call_id) || self.setting.progress.take(Instant::now()).is_none() {
+            return Ok(());
+        }
         self.setting.news.events.publish(|| {
             let plugin = self.setting.id.clone();
             let call_id = cut(&call_id, LENGTH).to_string();

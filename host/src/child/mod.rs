@@ -28,12 +28,13 @@ use stderr::Tail;
 
 use crate::bindings::stdio_child::{Event, ExitStatus};
 use crate::bindings::types::{Error, Unavailability};
+use crate::capability::log::Voice;
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 #[derive(Debug)]
 pub(crate) struct Spec {
-    /// Who it belongs to, for the log.
-    pub(crate) plugin: Arc<str>,
+    /// How it speaks in the log.
+    pub(crate) voice: Arc<Voice>,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// The whole environment.
@@ -124,7 +125,7 @@ pub(crate) struct ChildSlot {
 impl ChildSlot {
     pub(crate) fn new(spec: Arc<Spec>) -> Self {
         Self {
-            stderr: Arc::new(Tail::new(spec.plugin.clone())),
+            stderr: Arc::new(Tail::new(spec.voice.clone())),
             spec,
             child: None,
             began: Instant::now(),
@@ -138,7 +139,7 @@ impl ChildSlot {
         if !self.spec.starts.take(Instant::now()) {
             return Err(StartError::TooOften);
         }
-        self.stderr = Arc::new(Tail::new(self.spec.plugin.clone()));
+        self.stderr = Arc::new(Tail::new(self.spec.voice.clone()));
         let program = self.spec.program.display().to_string();
         if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartError::NoFolder { program, folder: folder.display().to_string() });

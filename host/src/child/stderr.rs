@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::SetOnce;
 
+use crate::bindings::log::Level;
+use crate::capability::log::Voice;
+
 /// The lines that are kept.
 const LINES: usize = 20;
 
@@ -13,15 +16,15 @@ const LINE: usize = 16 << 10;
 
 /// The last lines of a child.
 pub(super) struct Tail {
-    plugin: Arc<str>,
+    voice: Arc<Voice>,
     lines: Mutex<VecDeque<String>>,
     /// There is nothing more to come.
     drained: SetOnce<()>,
 }
 
 impl Tail {
-    pub(super) fn new(plugin: Arc<str>) -> Self {
-        Self { plugin, lines: Mutex::default(), drained: SetOnce::new() }
+    pub(super) fn new(voice: Arc<Voice>) -> Self {
+        Self { voice, lines: Mutex::default(), drained: SetOnce::new() }
     }
 
     /// The last lines, oldest first.
@@ -35,8 +38,9 @@ impl Tail {
     }
 
     fn push(&self, line: &[u8]) {
-        let line = String::from_utf8_lossy(line).trim_end().to_string();
-        tracing::info!(plugin = &*self.plugin, "stderr: {line}");
+        let line = String::from_utf8_lossy(line);
+        let line = self.voice.without_secrets(line.trim_end()).into_owned();
+        self.voice.write(Level::Info, &format!("stderr: {line}"), &[]);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == LINES {
             lines.pop_front();
@@ -80,7 +84,7 @@ mod tests {
             input.extend_from_slice(format!("line {i}\n").as_bytes());
         }
         input.extend_from_slice(&vec![b'x'; 3 * LINE]);
-        let tail = Arc::new(Tail::new("test".into()));
+        let tail = Arc::new(Tail::new(Arc::new(Voice::new("test".into(), Default::default()))));
         drain(&input[..], tail.clone()).await;
         let lines = tail.lines();
         assert_eq!(lines.len(), LINES);

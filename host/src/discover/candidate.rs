@@ -6,10 +6,11 @@ use super::facts::{Facts, file_of};
 use super::roots::{Place, Root};
 use super::walk;
 use super::{Candidate, Discovery, PluginKind, Server, Source, Sources, sidecar};
-use crate::config::{Config, FileEntry, McpEntry};
+use crate::config::{Config, ContextSettings, FileEntry, McpEntry};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::expand::{self, ExpandError};
 use crate::manifest::{self, Manifest, Runtime, Subprocess};
+use crate::secret::Secrets;
 use crate::surroundings::Surroundings;
 
 /// Reads what is in one place.
@@ -109,10 +110,13 @@ impl Reader<'_> {
             version: None,
             description: None,
             api_version: None,
-            source,
             requests: Default::default(),
+            grants: Default::default(),
             permissions: None,
             limits,
+            context: self.config().context,
+            secrets: self.secrets(&source, &settings),
+            source,
             settings,
             facts,
         });
@@ -126,6 +130,30 @@ impl Reader<'_> {
             settings.extend(config.settings.get(id).cloned().unwrap_or_default());
         }
         settings
+    }
+
+    /// What must not be shown of what a plugin is given: by the names of a server's variables and of
+    /// settings, and variables of our own environment that turn up in what a server gets.
+    fn secrets(
+        &self,
+        source: &Source,
+        settings: &serde_json::Map<String, serde_json::Value>,
+    ) -> Secrets {
+        let mut secrets = Secrets::default();
+        secrets.add_settings(settings);
+        let Source::Mcp(server) = source else { return secrets };
+        for (name, value) in &server.environment {
+            secrets.add(name, value);
+        }
+        let given = server.environment.values().chain(&server.arguments);
+        let given: Vec<&String> = given.collect();
+        for (name, value) in &self.surroundings().environment {
+            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+            if given.iter().any(|given| given.contains(value)) {
+                secrets.add(name, value);
+            }
+        }
+        secrets
     }
 
     fn server(&self, entry: &McpEntry) -> Result<Source, ExpandError> {
@@ -181,8 +209,16 @@ impl Reader<'_> {
                 return self.report(Diagnostic::in_file(file.display(), chain(&error)));
             }
         };
-        let Manifest { plugin, runtime, capabilities, requires, permissions, limits, settings } =
-            manifest;
+        let Manifest {
+            plugin,
+            runtime,
+            capabilities,
+            requires,
+            permissions,
+            limits,
+            context,
+            settings,
+        } = manifest;
         let id = plugin.id;
         let source = match runtime {
             Runtime::Wasm { path, instance } => {
@@ -222,10 +258,15 @@ impl Reader<'_> {
             version: plugin.version,
             description: plugin.description,
             api_version: plugin.plugin_api_version,
+            secrets: self.secrets(&source, &merged),
             source,
             requests: capabilities,
+            grants: Default::default(),
             permissions,
             limits: limits.over(&self.config().limits),
+            context: ContextSettings {
+                passthrough: context.passthrough || self.config().context.passthrough,
+            },
             settings: merged,
             facts,
         });

@@ -25,12 +25,14 @@ use std::time::Duration;
 pub(crate) use facts::Facts;
 pub use roots::Origin;
 
-use crate::config::Config;
+use crate::capability::Grants;
+use crate::config::{Config, ContextSettings};
 use crate::diagnostic::Diagnostic;
 use crate::files::{self, COMPONENT, Digest};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::Mode;
+use crate::secret::Secrets;
 use crate::surroundings::Surroundings;
 use candidate::Reader;
 
@@ -156,7 +158,7 @@ impl fmt::Display for Reason {
 }
 
 /// A plugin that may be loaded, if it is admitted.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Candidate {
     pub(crate) id: String,
     pub(crate) origin: Origin,
@@ -173,11 +175,28 @@ pub struct Candidate {
     pub(crate) source: Source,
     /// Requested capabilities: the values of each, by its name.
     pub(crate) requests: BTreeMap<String, Vec<String>>,
+    /// What it was granted of that; nothing before it is admitted.
+    pub(crate) grants: Grants,
     /// What it may register; all, where nothing is said.
     pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,
+    /// What it is told of who calls.
+    pub(crate) context: ContextSettings,
     pub(crate) settings: Map<String, Value>,
+    /// What of all that must not be shown.
+    pub(crate) secrets: Secrets,
     pub(crate) facts: Facts,
+}
+
+impl fmt::Debug for Candidate {
+    /// Shows nothing that could be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("id", &self.id)
+            .field("kind", &self.kind())
+            .field("named_in", &self.named_in)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a plugin was made of: two that are equal make the same plugin.
@@ -270,9 +289,39 @@ impl Candidate {
 
     /// What it is made of, with this content of its file.
     pub(crate) fn fingerprint_with(&self, content: Option<Digest>) -> Fingerprint {
-        // Its rank is its neighbours' doing.
-        let definition = Self { rank: 0, ..self.clone() };
-        Fingerprint { definition: Digest::of(format!("{definition:?}")), content }
+        Fingerprint { definition: Digest::of(self.definition()), content }
+    }
+
+    /// All that is said of it, for comparing: two that differ in what they mean differ in this.
+    fn definition(&self) -> String {
+        let Self {
+            id,
+            origin,
+            // Its neighbours' doing.
+            rank: _,
+            named_in,
+            folder,
+            version,
+            description,
+            api_version,
+            source,
+            requests,
+            // What follows from the others, and from the user.
+            grants: _,
+            permissions,
+            limits,
+            context,
+            settings,
+            // They are in what comes before.
+            secrets: _,
+            facts,
+        } = self;
+        let place = (id, origin, named_in, folder);
+        let about = (version, description, api_version);
+        format!(
+            "{:?}",
+            (place, about, source, requests, permissions, limits, context, settings, facts)
+        )
     }
 
     /// The file that runs: a component, a script, or a server that lies beside its manifest.

@@ -1,17 +1,21 @@
 //! The way of a tool call: look up, before-hooks, check the arguments, ask whether it may be called,
-//! attempts, check the result, after-hooks.
+//! attempts, check the result, redact and bound it, after-hooks, record.
 //!
-//! Every tool of every kind goes this way, and [`call_tool`] lists its steps.
+//! Every tool of every kind goes this way: [`call_tool`] finds the tool and sees the call off,
+//! [`steps`] lists what lies between.
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Instrument;
 
-use super::constraints::Constraints;
-use super::hooks::{HookOutcome, fire};
-use super::{CallError, Caller, within};
+use super::bound::{bound, length};
+use super::hooks::{HookOutcome, HookReport, fire};
+use super::passage::{Attempt, Passage};
+use super::{CallError, Caller, Facilities, redact, within};
 use crate::bindings::types::{HookPoint, ToolResult};
-use crate::register::{Registered, Registry, Tool};
+use crate::event::Step;
+use crate::register::{Called, Registry, Tool};
 use crate::runtime::Failure;
 use crate::wire;
 
@@ -34,30 +38,45 @@ impl Call {
 }
 
 /// Calls a tool.
-pub(crate) async fn call_tool(registry: &Registry, call: Call) -> Result<ToolResult, CallError> {
-    let Call { name, arguments, caller } = call;
-    let called = look_up(registry, &name)?;
+pub(crate) async fn call_tool(
+    facilities: &Facilities,
+    registry: &Registry,
+    call: Call,
+) -> Result<ToolResult, CallError> {
+    let mut passage = Passage::begin(facilities, call);
+    let called = match look_up(registry, &passage.name) {
+        Ok(called) => called,
+        Err(error) => return passage.end(registry, None, Err(error)),
+    };
+    let span = passage.found(&called);
+    let steps = steps(registry, &called, &mut passage).instrument(span.clone());
+    let result = steps.await;
+    span.in_scope(|| passage.end(registry, Some(&called), result))
+}
+
+/// All that is done for a call of a tool that is there. Together the steps have the time that the
+/// caller gives.
+async fn steps(
+    registry: &Registry,
+    called: &Called<'_>,
+    passage: &mut Passage<'_>,
+) -> Result<ToolResult, CallError> {
     called
-        .within(caller.timeout, async {
-            let arguments = before(registry, &called, arguments, &caller).await?;
-            check(called.tool, &arguments)?;
-            permit(&called)?;
-            let result = attempt(&called, &arguments.value, &caller).await?;
-            let result = check_result(&called, result)?;
-            after(registry, &called, arguments.value, result, &caller).await
+        .within(passage.caller.timeout, async {
+            before(registry, called, passage).await?;
+            check(called.tool, passage)?;
+            permit(called, passage)?;
+            let result = attempt(called, passage).await?;
+            let result = check_result(called, result)?;
+            let result = redact::result(registry.redactor(), result);
+            let result = shorten(called, passage, result).await;
+            after(registry, called, passage, result).await
         })
         .await
 }
 
-/// What is called.
-struct Called<'a> {
-    plugin: &'a Arc<Registered>,
-    tool: &'a Tool,
-    constraints: &'a Constraints,
-}
-
 impl Called<'_> {
-    fn id(&self) -> &Arc<str> {
+    pub(super) fn id(&self) -> &Arc<str> {
         self.plugin.loaded().id()
     }
 
@@ -72,43 +91,35 @@ impl Called<'_> {
     }
 }
 
-/// What a tool will be called with.
-struct Arguments {
-    value: Value,
-    /// Whose hook they come from, if it is not the caller.
-    changed_by: Option<Arc<str>>,
-}
-
 fn look_up<'a>(registry: &'a Registry, name: &str) -> Result<Called<'a>, CallError> {
-    match registry.entry(name) {
-        Some((plugin, tool, constraints)) => Ok(Called { plugin, tool, constraints }),
-        None => {
-            let names = registry.tools().map(|(_, tool)| tool.name.as_str());
-            Err(CallError::not_found("tool", name, names))
-        }
-    }
+    registry.called(name).ok_or_else(|| {
+        let names = registry.tools().map(|(_, tool)| tool.name.as_str());
+        CallError::not_found("tool", name, names)
+    })
 }
 
 /// Lets hooks change the arguments or stop the call.
 async fn before(
     registry: &Registry,
     called: &Called<'_>,
-    arguments: Value,
-    caller: &Caller,
-) -> Result<Arguments, CallError> {
+    passage: &mut Passage<'_>,
+) -> Result<(), CallError> {
     // What is no object the schema refuses better than any handler.
-    if registry.handlers(&HookPoint::BeforeToolCall).is_empty() || !arguments.is_object() {
-        return Ok(Arguments { value: arguments, changed_by: None });
+    if registry.handlers(&HookPoint::BeforeToolCall).is_empty() || !passage.arguments.is_object() {
+        return Ok(());
     }
-    let context = context(called, [("arguments", arguments)]);
-    let mut report = fire(registry, &HookPoint::BeforeToolCall, context, caller).await;
-    match report.outcome {
+    let context = context(called, [("arguments", passage.arguments.clone())]);
+    let HookReport { outcome, mut context, handlers } =
+        fire(registry, &HookPoint::BeforeToolCall, context, &passage.caller).await;
+    let changed = handlers.iter().rev().find(|handler| handler.outcome == "replace");
+    passage.changed_by = changed.map(|handler| handler.plugin.as_str().into());
+    passage.step(|| Step::HooksBefore { handlers });
+    match outcome {
         HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
         HookOutcome::Stopped { plugin, failure } => Err(CallError::Failed { plugin, failure }),
         HookOutcome::Continue => {
-            let changed = report.handlers.iter().rev().find(|handler| handler.outcome == "replace");
-            let changed_by = changed.map(|handler| handler.plugin.as_str().into());
-            Ok(Arguments { value: report.context["arguments"].take(), changed_by })
+            passage.arguments = context["arguments"].take();
+            Ok(())
         }
     }
 }
@@ -121,13 +132,13 @@ fn context<const N: usize>(called: &Called<'_>, members: [(&str, Value); N]) -> 
 }
 
 /// Checks the arguments against the tool's schema.
-fn check(tool: &Tool, arguments: &Arguments) -> Result<(), CallError> {
-    let Arguments { value, changed_by } = arguments;
-    if tool.arguments.is_valid(value) {
+fn check(tool: &Tool, passage: &Passage<'_>) -> Result<(), CallError> {
+    if tool.arguments.is_valid(&passage.arguments) {
+        passage.step(|| Step::Checked);
         return Ok(());
     }
-    let problems = problems(&tool.arguments, value);
-    Err(match changed_by {
+    let problems = problems(&tool.arguments, &passage.arguments);
+    Err(match &passage.changed_by {
         None => {
             CallError::InvalidInput { what: "arguments", name: tool.name.to_string(), problems }
         }
@@ -151,39 +162,42 @@ pub(super) fn problems(validator: &jsonschema::Validator, value: &Value) -> Vec<
 }
 
 /// Asks whether the operator lets the tool be called.
-fn permit(called: &Called<'_>) -> Result<(), CallError> {
+fn permit(called: &Called<'_>, passage: &Passage<'_>) -> Result<(), CallError> {
     match called.constraints.enabled {
-        true => Ok(()),
+        true => {
+            passage.step(|| Step::Permitted);
+            Ok(())
+        }
         false => Err(CallError::Disabled(called.tool.name.to_string())),
     }
 }
 
 /// Calls the plugin, and again where the failure may pass and the tool may be called twice.
-async fn attempt(
-    called: &Called<'_>,
-    arguments: &Value,
-    caller: &Caller,
-) -> Result<ToolResult, CallError> {
+async fn attempt(called: &Called<'_>, passage: &mut Passage<'_>) -> Result<ToolResult, CallError> {
     let loaded = called.plugin.loaded();
     let name = &called.tool.definition.name;
     let wall = called
         .constraints
         .timeout
         .map_or(loaded.limits().wall, |timeout| timeout.min(loaded.limits().wall));
-    let mut number = 1;
     loop {
-        let (timeout, context) = caller.context(wall);
-        let answer = loaded.plugin().call_tool(name, arguments.to_string(), context);
-        let failure = match within(timeout, answer).await {
+        let Attempt { number: attempt, timeout, context, serving } = passage.next_attempt(wall);
+        let arguments = passage.arguments.to_string();
+        passage.bytes_in = arguments.len() as u64;
+        let answer = loaded.plugin().call_tool(name, arguments, context);
+        let answer = serving.by(within(timeout, answer)).await;
+        passage.used(&serving);
+        let error = answer.as_ref().err();
+        passage.step(|| Step::Attempted { attempt, error: error.map(ToString::to_string) });
+        let failure = match answer {
             Ok(result) => return Ok(result),
             Err(failure) => failure,
         };
-        let Some(wait) = called.constraints.wait(number, &failure) else {
+        let Some(wait) = called.constraints.wait(attempt, &failure) else {
             return Err(CallError::failed(called.id())(failure));
         };
-        tracing::info!(plugin = &**called.id(), tool = %called.tool.name, "attempt {number} failed: {failure}");
+        tracing::info!("attempt {attempt} failed: {failure}");
         tokio::time::sleep(wait).await;
-        number += 1;
     }
 }
 
@@ -206,32 +220,49 @@ fn check_result(called: &Called<'_>, mut result: ToolResult) -> Result<ToolResul
         Some(value) => problems(schema, value),
     };
     let mismatch = mismatch.join("; ");
-    tracing::warn!(plugin = &**id, tool = %tool.name, "not what its output schema promised: {mismatch}");
-    wire::insert_meta(&mut result, OUTPUT_MISMATCH, mismatch.into());
+    tracing::warn!("the result is not what its output schema promised: {mismatch}");
+    wire::insert_meta(&mut result, OUTPUT_MISMATCH, &mismatch);
     Ok(result)
 }
 
-/// Lets hooks change the result.
+/// Cuts a result that is too long; the whole is kept.
+async fn shorten(called: &Called<'_>, passage: &mut Passage<'_>, result: ToolResult) -> ToolResult {
+    let bytes = length(&result) as u64;
+    let most = called.plugin.loaded().limits().output;
+    let (result, whole) = bound(result, most, &passage.facilities.results).await;
+    passage.bytes_out = bytes;
+    passage.step(|| Step::Bounded { bytes, whole: whole.clone() });
+    passage.whole = whole;
+    result
+}
+
+/// Lets hooks change the result. What they make of it is kept as short.
 async fn after(
     registry: &Registry,
     called: &Called<'_>,
-    arguments: Value,
+    passage: &mut Passage<'_>,
     result: ToolResult,
-    caller: &Caller,
 ) -> Result<ToolResult, CallError> {
     if registry.handlers(&HookPoint::AfterToolCall).is_empty() {
         return Ok(result);
     }
     let form = wire::tool_result(&result);
+    let arguments = passage.arguments.clone();
     let context = context(called, [("arguments", arguments), ("result", form.clone())]);
-    let mut report = fire(registry, &HookPoint::AfterToolCall, context, caller).await;
-    if let HookOutcome::Stopped { plugin, failure } = report.outcome {
+    let HookReport { outcome, mut context, handlers } =
+        fire(registry, &HookPoint::AfterToolCall, context, &passage.caller).await;
+    passage.step(|| Step::HooksAfter { handlers });
+    if let HookOutcome::Stopped { plugin, failure } = outcome {
         return Err(CallError::Failed { plugin, failure });
     }
-    let changed = report.context["result"].take();
+    let changed = context["result"].take();
     if changed == form {
         return Ok(result);
     }
     // Each handler's result was read once already, to see whether it can be.
-    Ok(wire::read_tool_result(changed).unwrap_or(result))
+    let changed = wire::read_tool_result(changed).unwrap_or(result);
+    let most = called.plugin.loaded().limits().output;
+    let (changed, whole) = bound(changed, most, &passage.facilities.results).await;
+    passage.whole = whole.or(passage.whole.take());
+    Ok(changed)
 }

@@ -72,7 +72,7 @@ impl Constraints {
 }
 
 /// Whether a pattern, in which `*` stands for anything, fits a name.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(start) else { return false };
     let mut parts = rest.split('*').peekable();

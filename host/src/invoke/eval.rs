@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::call::problems;
-use super::{CallError, Caller, within};
+use super::{CallError, Caller, served};
 use crate::bindings::eval_handler::Evaluation;
 use crate::register::Registry;
 use crate::runtime::Failure;
@@ -53,7 +53,8 @@ pub(crate) async fn evaluate(
     let strategy = &eval.definition.name;
     let answer =
         loaded.plugin().evaluate(strategy, subject.to_string(), options.to_string(), context);
-    let evaluation = within(timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
+    let evaluation =
+        served(caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
     let scores = evaluation.findings.iter().filter_map(|finding| finding.score);
     for score in scores.chain([evaluation.score]) {
         if !(0.0..=1.0).contains(&score) {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Caller, within};
+use super::memory::Question;
+use super::{Caller, served};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::types::HookPoint;
 use crate::config::{HookSettings, OnFailure};
@@ -57,6 +58,9 @@ pub struct HandlerReport {
     pub error: Option<String>,
     /// How long it took, in microseconds.
     pub micros: u64,
+    /// It was not asked: it is deterministic, and has answered the same question before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub remembered: bool,
 }
 
 /// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the context
@@ -67,14 +71,24 @@ pub(crate) async fn fire(
     context: Map<String, Value>,
     caller: &Caller,
 ) -> HookReport {
-    let HookSettings { timeout, on_failure } = &registry.settings().hooks;
+    let HookSettings { timeout, on_failure, .. } = &registry.settings().hooks;
     let mut context = context;
     let mut outcome = HookOutcome::Continue;
     let mut handlers = Vec::new();
     for plugin in registry.handlers(point) {
         let id = plugin.loaded().id();
         let began = Instant::now();
-        let answer = ask(plugin, point, &context, caller, *timeout).await;
+        let memory = registry.memory(id);
+        let question = memory.map(|memory| (memory, Question::new(point, &context)));
+        let known = question.as_ref().and_then(|(memory, question)| memory.answer(question));
+        let remembered = known.is_some();
+        let answer = match known {
+            Some(decision) => Ok(decision),
+            None => ask(plugin, point, &context, caller, *timeout).await,
+        };
+        if let (Some((memory, question)), Ok(decision), false) = (question, &answer, remembered) {
+            memory.remember(question, decision);
+        }
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (word, error) = match answer {
             Ok(Decision::Continue) => ("continue", None),
@@ -95,7 +109,8 @@ pub(crate) async fn fire(
                 ("error", Some(error))
             }
         };
-        handlers.push(HandlerReport { plugin: id.to_string(), outcome: word, error, micros });
+        let plugin = id.to_string();
+        handlers.push(HandlerReport { plugin, outcome: word, error, micros, remembered });
         if !matches!(outcome, HookOutcome::Continue) {
             break;
         }
@@ -104,7 +119,8 @@ pub(crate) async fn fire(
 }
 
 /// An outcome that was checked.
-enum Decision {
+#[derive(Debug, Clone)]
+pub(crate) enum Decision {
     Continue,
     Replace(Map<String, Value>),
     Veto(String),
@@ -121,7 +137,7 @@ async fn ask(
     let json = serde_json::to_string(context).map_err(|error| Failure::Host(error.to_string()))?;
     let (timeout, call) = caller.context(timeout.min(loaded.limits().wall));
     let event = Event { point: point.clone(), context: json, call };
-    match within(timeout, loaded.plugin().handle(event)).await? {
+    match served(caller, timeout, loaded.plugin().handle(event)).await? {
         Outcome::Continue => Ok(Decision::Continue),
         Outcome::Replace(json) => match serde_json::from_str(&json) {
             Ok(Value::Object(replaced)) => replace(point, context, replaced),

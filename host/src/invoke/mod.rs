@@ -3,23 +3,45 @@
 //! `call.rs` is the way of a tool call, from its name to its answer. Hooks, evaluations and models
 //! have shorter ways of their own beside it.
 
+mod bound;
 pub(crate) mod call;
 pub(crate) mod constraints;
 pub(crate) mod eval;
+mod fingerprint;
+pub(crate) mod gauges;
 pub(crate) mod hooks;
+pub(crate) mod memory;
+mod passage;
 pub(crate) mod provider;
+mod redact;
+pub(crate) mod resources;
+mod trace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use bound::TRUNCATED;
 pub use call::{Call, OUTPUT_MISMATCH};
+pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
+pub use passage::USAGE;
 pub use provider::Model;
 
-use crate::bindings::types::CallContext;
+use crate::bindings::types::{CallContext, Error};
+use crate::capability::notify::News;
+use crate::history::History;
 use crate::name::nearest;
-use crate::runtime::Failure;
+use crate::results::Results;
+use crate::runtime::{Failure, Serving};
+use trace::TraceParent;
+
+/// What calls reach besides the registry.
+pub(crate) struct Facilities {
+    pub(crate) news: News,
+    pub(crate) history: Option<History>,
+    pub(crate) results: Arc<Results>,
+}
 
 /// Why a call has no answer. It says whose doing that is.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -66,6 +88,36 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// A word for it, for programs: `not-found`, `invalid-input`, `disabled`, `vetoed`; or, for a
+    /// plugin that gave no answer, the word of the contract for its error, `trapped`, `limit`,
+    /// `deadline`, `lost`, `unsupported`, `contract` or `host`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not-found",
+            Self::InvalidInput { .. } => "invalid-input",
+            Self::Disabled(_) => "disabled",
+            Self::Vetoed { .. } => "vetoed",
+            Self::Failed { failure, .. } => match failure {
+                Failure::Answered(error) => match error {
+                    Error::InvalidInput(_) => "invalid-input",
+                    Error::NotFound(_) => "not-found",
+                    Error::Denied(_) => "denied",
+                    Error::Timeout(_) => "timeout",
+                    Error::Cancelled(_) => "cancelled",
+                    Error::Unavailable(_) => "unavailable",
+                    Error::Failed(_) => "failed",
+                },
+                Failure::Trapped(_) => "trapped",
+                Failure::Limit(_) => "limit",
+                Failure::Deadline(_) => "deadline",
+                Failure::Lost(_) => "lost",
+                Failure::Unsupported(_) => "unsupported",
+                Failure::Contract(_) => "contract",
+                Failure::Host(_) => "host",
+            },
+        }
+    }
+
     pub(crate) fn failed(plugin: &Arc<str>) -> impl FnOnce(Failure) -> Self {
         move |failure| Self::Failed { plugin: plugin.clone(), failure }
     }
@@ -92,22 +144,49 @@ pub struct Caller {
     pub traceparent: Option<String>,
     /// A shorter time than the plugin's own limit.
     pub timeout: Option<Duration>,
+    /// How many plugins there are between the host and the call, each of which has called the next.
+    pub depth: u32,
 }
 
 impl Caller {
     /// The time that a call may take, and what the plugin is told of it.
     pub(crate) fn context(&self, wall: Duration) -> (Duration, CallContext) {
-        static CALLS: AtomicU64 = AtomicU64::new(1);
+        let trace = self.traceparent.as_deref().and_then(TraceParent::parse);
+        self.context_of(next_call().to_string(), trace.map(TraceParent::child), wall)
+    }
+
+    /// The same for a call that has an id and a place in a trace already.
+    fn context_of(
+        &self,
+        call_id: String,
+        trace: Option<TraceParent>,
+        wall: Duration,
+    ) -> (Duration, CallContext) {
         let timeout = self.timeout.map_or(wall, |timeout| timeout.min(wall));
         let context = CallContext {
-            call_id: CALLS.fetch_add(1, Ordering::Relaxed).to_string(),
+            call_id,
             agent_id: self.agent_id.clone(),
             session_id: self.session_id.clone(),
-            traceparent: self.traceparent.clone(),
+            traceparent: trace.map(|trace| trace.to_string()),
             deadline: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         };
         (timeout, context)
     }
+}
+
+/// Has a plugin serve something on a caller's behalf, in this time.
+pub(crate) async fn served<T>(
+    caller: &Caller,
+    timeout: Duration,
+    answer: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    Serving::new(caller.clone()).by(within(timeout, answer)).await
+}
+
+/// The number of the next call.
+fn next_call() -> u64 {
+    static CALLS: AtomicU64 = AtomicU64::new(1);
+    CALLS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Waits for an answer, and gives the call up when there is none in time: dropping its future is

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CallError, Caller, within};
+use super::{CallError, Caller, served, within};
 use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::register::{Registered, Registry};
 use crate::runtime::{CompletionStream, Failure};
@@ -65,7 +65,7 @@ pub(crate) async fn complete(
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
     let answer = loaded.plugin().complete(request, context);
-    within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
+    served(caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))
 }
 
 /// How many times the plugin's wall limit an answer may take that comes in pieces, where the caller
@@ -83,7 +83,7 @@ pub(crate) async fn stream(
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
     let answer = loaded.plugin().stream(request, context);
-    let stream = within(timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
+    let stream = served(caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
     let total = caller.timeout.unwrap_or(loaded.limits().wall * PIECES);
     Ok(stream.with_patience(timeout, total).of(loaded.uses()))
 }

@@ -2,9 +2,9 @@
 
 use arc_swap::ArcSwap;
 use futures::stream::{self, StreamExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
@@ -12,15 +12,20 @@ use super::reload::{MadeOf, Plugins, Slot};
 use super::report::{gone, there};
 use super::{Inner, Platform, PluginReport, PluginState, attend};
 use crate::admit::{Approvals, Rules, admit};
+use crate::capability::lent::{Hub, Reach};
 use crate::capability::notify::News;
 use crate::config::{Config, ConfigError};
 use crate::diagnostic::chain;
 use crate::discover::{Candidate, Discovery, PluginKind, Sources, discover};
+use crate::history::History;
+use crate::invoke::Facilities;
 use crate::limits::Limits;
 use crate::load::{LoadError, Loaded, Loader};
 use crate::register::{Registered, register};
+use crate::results::Results;
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
+use crate::services::{ApprovalRequest, Approver, MemorySearch, Messaging, Services};
 use crate::surroundings::Surroundings;
 
 /// Why there is no platform. One bad plugin is never a reason.
@@ -37,7 +42,8 @@ pub struct Builder {
     discovery: Option<Discovery>,
     allocation: Allocation,
     builtins: Vec<(String, Arc<dyn Plugin>)>,
-    approvals: Approvals,
+    services: Services,
+    state: Option<PathBuf>,
 }
 
 impl Builder {
@@ -48,8 +54,16 @@ impl Builder {
             discovery: None,
             allocation: Allocation::OnDemand,
             builtins: Vec::new(),
-            approvals: Approvals::default(),
+            services: Services::default(),
+            state: None,
         }
+    }
+
+    /// Keeps a record of calls in this folder ([`crate::history`]), and results that were too long
+    /// to be passed on. Without it there is no record, and such results are gone with the platform.
+    pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.state = Some(folder.into());
+        self
     }
 
     /// Adds a project: what its `tenon.toml` says, where it has one, and the plugins in its
@@ -118,6 +132,24 @@ impl Builder {
         self
     }
 
+    /// Sends the messages of plugins that may send any. Without it none is sent.
+    pub fn messaging(mut self, messaging: impl Messaging) -> Self {
+        self.services.messaging = Arc::new(messaging);
+        self
+    }
+
+    /// Searches the host's memory for plugins that may ask for it. Without it nothing is found.
+    pub fn memory(mut self, memory: impl MemorySearch) -> Self {
+        self.services.memory = Arc::new(memory);
+        self
+    }
+
+    /// Says what plugins get of what they request. Without it they get nothing.
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        self.services.approver = Arc::new(approver);
+        self
+    }
+
     /// Takes all plugins through the five steps. A plugin that fails in one leaves the line with a
     /// [`PluginReport`]; the others go on.
     ///
@@ -125,16 +157,20 @@ impl Builder {
     ///
     /// Only where the engine itself cannot be set up.
     pub async fn build(self) -> Result<Platform, BuildError> {
-        let Self { sources, discovery, allocation, builtins, approvals } = self;
+        let Self { sources, discovery, allocation, builtins, services, state } = self;
+        let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
+        let results = Arc::new(Results::new(state.map(|folder| folder.join("results"))));
         let discovery = discovery.unwrap_or_else(|| discover(&sources));
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
         let news = News::default();
-        let loader = Loader::new(allocation, &sources.surroundings, news.clone())?;
+        let approver = services.approver.clone();
+        let reach = Arc::new(Reach::new(services));
+        let loader = Loader::new(allocation, &sources.surroundings, news.clone(), reach.clone())?;
         let allocation = loader.allocation();
         let workshop = Arc::new(Workshop {
             loader,
-            approvals,
+            approver,
             reserved: builtins.iter().map(|(id, _)| id.clone()).collect(),
             places: Semaphore::new(available_parallelism().map_or(2, Into::into)),
         });
@@ -144,7 +180,7 @@ impl Builder {
             Slot::of_builtin(Loaded::builtin(&id, plugin, &limits)).await
         });
         let mut slots = futures::future::join_all(builtins).await;
-        let rules = Arc::new(workshop.rules(&sources.configs));
+        let rules = workshop.rules(&sources.configs, &discovery.candidates).await;
         slots.extend(workshop.bring_all(discovery.candidates, &rules).await);
         let plugins = Plugins {
             sources,
@@ -160,14 +196,29 @@ impl Builder {
             current: ArcSwap::from_pointee(plugins.current()),
             plugins: AsyncMutex::new(plugins),
             allocation,
-            news: news.clone(),
+            facilities: Facilities { news: news.clone(), history, results },
             closing: AtomicBool::new(false),
             attending: Mutex::default(),
         });
+        let hub: Weak<dyn Hub> = Arc::<Inner>::downgrade(&inner);
+        reach.lead_to(hub);
         let attending = tokio::spawn(attend(Arc::downgrade(&inner), news));
         *inner.attending.lock().unwrap_or_else(PoisonError::into_inner) = Some(attending);
         Ok(Platform { inner })
     }
+}
+
+/// The record of calls, unless a configuration wants none.
+fn open_history(folder: &Path, configs: &[Config]) -> Option<History> {
+    let settings = configs.first().map(|config| config.history).unwrap_or_default();
+    if !settings.enabled {
+        return None;
+    }
+    History::open(folder.to_path_buf(), u64::from(settings.max_mib) << 20)
+        .inspect_err(|error| {
+            tracing::warn!("calls are not recorded in {}: {error}", folder.display());
+        })
+        .ok()
 }
 
 /// How many plugins are on their way at a time; most of them wait for something.
@@ -176,7 +227,7 @@ const ON_THEIR_WAY: usize = 64;
 /// What plugins are made with, when a platform is built and when they are loaded again.
 pub(super) struct Workshop {
     loader: Loader,
-    approvals: Approvals,
+    approver: Arc<dyn Approver>,
     /// The ids of built-in plugins.
     reserved: Vec<String>,
     /// Compiling takes a processor.
@@ -184,9 +235,20 @@ pub(super) struct Workshop {
 }
 
 impl Workshop {
-    /// What candidates are held against.
-    pub(super) fn rules(&self, configs: &[Config]) -> Rules {
-        Rules::new(configs, self.approvals.clone()).reserve(self.reserved.iter().cloned())
+    /// What candidates are held against. Who approves is asked for those that request something.
+    pub(super) async fn rules(&self, configs: &[Config], candidates: &[Candidate]) -> Arc<Rules> {
+        let mut approvals = Approvals::default();
+        for candidate in candidates.iter().filter(|candidate| !candidate.requests.is_empty()) {
+            let request = ApprovalRequest {
+                plugin: candidate.id().to_string(),
+                kind: candidate.kind(),
+                source: candidate.source(),
+                capabilities: candidate.requests.clone(),
+            };
+            approvals.insert(candidate.id(), self.approver.approve(&request).await);
+        }
+        let rules = Rules::new(configs, approvals).reserve(self.reserved.iter().cloned());
+        Arc::new(rules)
     }
 
     /// Takes candidates from where they are to their registration, or finds out why they do not

@@ -9,8 +9,10 @@ mod report;
 mod watch;
 
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -24,11 +26,13 @@ pub use watch::{OnChange, Watch, WatchError};
 
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::model::{Completion, CompletionRequest};
-use crate::bindings::types::{HookPoint, ToolResult};
+use crate::bindings::resources::ListedResource;
+use crate::bindings::types::{HookPoint, ResourceContents, ToolResult};
+use crate::capability::lent::Hub;
 use crate::capability::notify::News;
 use crate::diagnostic::Diagnostic;
 use crate::event::{Event, Subscription};
-use crate::invoke::{self, Call, CallError, Caller, HookReport, Model};
+use crate::invoke::{self, Call, CallError, Caller, Facilities, HookReport, Model};
 use crate::register::{Registry, register_again};
 use crate::runtime::{Allocation, CompletionStream};
 use reload::Plugins;
@@ -47,7 +51,7 @@ struct Inner {
     /// What the current state was made of. Whoever replaces it holds this meanwhile.
     plugins: AsyncMutex<Plugins>,
     allocation: Allocation,
-    news: News,
+    facilities: Facilities,
     /// It is being shut down: what calls see is not replaced any more.
     closing: AtomicBool,
     /// The task that registers plugins again which say that they have changed.
@@ -131,8 +135,27 @@ impl Inner {
         self.current.store(Arc::new(plugins.current()));
         drop(plugins);
         for event in events.into_iter().flatten() {
-            self.news.events().publish(|| event.clone());
+            self.facilities.news.events().publish(|| event.clone());
         }
+    }
+}
+
+#[async_trait]
+impl Hub for Inner {
+    fn registry(&self) -> Arc<Registry> {
+        self.current.load().registry.clone()
+    }
+
+    async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
+        invoke::call::call_tool(&self.facilities, &self.registry(), call).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompletionRequest,
+        caller: &Caller,
+    ) -> Result<Completion, CallError> {
+        invoke::provider::complete(&self.registry(), request, caller).await
     }
 }
 
@@ -166,7 +189,7 @@ impl Platform {
 
     /// What happens from now on.
     pub fn events(&self) -> Subscription {
-        self.inner.news.events().subscribe()
+        self.inner.facilities.news.events().subscribe()
     }
 
     /// Calls a tool.
@@ -176,7 +199,7 @@ impl Platform {
     /// [`CallError`] says who is to blame. A tool that could not do what it was asked is none: its
     /// result says so.
     pub async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
-        invoke::call::call_tool(&self.registry(), call).await
+        self.inner.call(call).await
     }
 
     /// Runs the hooks of a point over a context, a JSON object.
@@ -250,6 +273,45 @@ impl Platform {
         invoke::provider::stream(&self.registry(), request, caller).await
     }
 
+    /// Lists the resources of a plugin.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn resources(
+        &self,
+        plugin: &str,
+        caller: &Caller,
+    ) -> Result<Vec<ListedResource>, CallError> {
+        invoke::resources::list(&self.registry(), plugin, caller).await
+    }
+
+    /// Reads a resource of a plugin.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn read_resource(
+        &self,
+        plugin: &str,
+        uri: &str,
+        caller: &Caller,
+    ) -> Result<Vec<ResourceContents>, CallError> {
+        invoke::resources::read(&self.registry(), plugin, uri, caller).await
+    }
+
+    /// Reads the whole of a result that was too long to be passed on, by the URI that the result
+    /// gave (`tenon://results/…`).
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such result, or none any more: the oldest make room for new ones.
+    pub async fn read_result(&self, uri: &str) -> io::Result<Vec<ResourceContents>> {
+        let (results, uri) = (self.inner.facilities.results.clone(), uri.to_string());
+        let read = tokio::task::spawn_blocking(move || results.read(&uri));
+        read.await.map_err(io::Error::other)?
+    }
+
     /// Ends all plugins: no call begins any more, those in flight may finish, and each plugin may
     /// say good-bye. It takes fifteen seconds at most; what is not done then is given up.
     pub async fn shutdown(self) {
@@ -267,6 +329,9 @@ impl Platform {
         let ended = tokio::time::timeout(deadline, async {
             let mut plugins = self.inner.plugins.lock().await;
             plugins.end(deadline / 2).await;
+            if let Some(history) = &self.inner.facilities.history {
+                history.flush().await;
+            }
         });
         if ended.await.is_err() {
             tracing::warn!("some plugins did not end in time and were dropped");

@@ -114,7 +114,7 @@ impl Plugins {
     /// take calls.
     async fn renew(&mut self, disk: OnDisk) -> Vec<Event> {
         let OnDisk { sources, discovery, fingerprints, problems } = disk;
-        let rules = Arc::new(self.workshop.rules(&sources.configs));
+        let rules = self.workshop.rules(&sources.configs, &discovery.candidates).await;
         let former = std::mem::take(&mut self.slots);
         let (builtins, former): (Vec<_>, Vec<_>) =
             former.into_iter().partition(|slot| slot.made_of.is_none());
@@ -316,7 +316,7 @@ impl Platform {
         plugins.retire_replaced();
         drop(plugins);
         for event in &events {
-            self.inner.news.events().publish(|| event.clone());
+            self.inner.facilities.news.events().publish(|| event.clone());
         }
         events
     }

@@ -86,7 +86,12 @@ async fn watch(
                     let known = reported.iter().any(|d| d.plugin == *plugin && d.change == *change);
                     if !known {
                         let (plugin, change) = (plugin.as_str().into(), *change);
-                        platform.inner.news.events().publish(|| Event::Changed { plugin, change });
+                        platform
+                            .inner
+                            .facilities
+                            .news
+                            .events()
+                            .publish(|| Event::Changed { plugin, change });
                     }
                 }
                 reported = differences;

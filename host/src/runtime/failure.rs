@@ -41,7 +41,7 @@ impl From<Error> for Failure {
 }
 
 /// An error of the contract as a sentence.
-fn message(error: &Error) -> String {
+pub(crate) fn message(error: &Error) -> String {
     match error {
         Error::InvalidInput(message) => format!("invalid input: {message}"),
         Error::NotFound(message) => format!("not found: {message}"),

@@ -6,8 +6,9 @@
 //! deadlines and cancellation reach it, whatever the kind.
 
 mod builtin;
-mod failure;
+pub(crate) mod failure;
 mod rhai;
+mod serving;
 pub(crate) mod wasm;
 
 use async_trait::async_trait;
@@ -15,7 +16,9 @@ use async_trait::async_trait;
 pub use builtin::Builtin;
 pub use failure::Failure;
 pub use rhai::ScriptError;
-pub(crate) use rhai::{RhaiPlugin, Threads};
+pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
+pub(crate) use serving::Serving;
+pub use serving::Usage;
 pub use wasm::stream::CompletionStream;
 pub use wasm::{Allocation, EngineError, ExportError, Mode};
 

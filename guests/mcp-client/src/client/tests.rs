@@ -48,7 +48,8 @@ fn connected() -> Client {
 }
 
 fn plain(client: &mut Client, now: u64) -> OperationId {
-    client.request(Request { method: "m", params: "", timeout: None, progress: false }, now)
+    client
+        .request(Request { method: "m", params: "", meta: "", timeout: None, progress: false }, now)
 }
 
 #[test]
@@ -224,9 +225,18 @@ fn a_ping_is_answered_and_other_requests_are_declined() {
 #[test]
 fn progress_belongs_to_requests_in_flight() {
     let mut client = connected();
-    let request = Request { method: "m", params: r#""a":1"#, timeout: None, progress: true };
+    let request = Request {
+        method: "m",
+        params: r#""a":1"#,
+        meta: r#""b":2"#,
+        timeout: None,
+        progress: true,
+    };
     let operation = client.request(request, 0);
-    assert_eq!(written(&mut client)[0]["params"], json!({"a": 1, "_meta": {"progressToken": 2}}));
+    assert_eq!(
+        written(&mut client)[0]["params"],
+        json!({"a": 1, "_meta": {"b": 2, "progressToken": 2}})
+    );
     let progress = json!({"method": "notifications/progress", "params": {"progressToken": 2, "progress": 1, "total": 4}});
     receive(&mut client, progress.clone());
     let expected = Action::Progress { operation, progress: 1.0, total: Some(4.0), message: None };
@@ -262,7 +272,7 @@ fn noise_is_counted_and_told_once() {
 fn what_is_written_is_one_line() {
     let mut client = connected();
     client.request(
-        Request { method: "m", params: "\"a\":\n{\r\n}", timeout: None, progress: false },
+        Request { method: "m", params: "\"a\":\n{\r\n}", meta: "", timeout: None, progress: false },
         0,
     );
     let Some(Action::Write(line)) = client.action() else { panic!() };

@@ -3,17 +3,17 @@
 
 use rhai::module_resolvers::DummyModuleResolver;
 use rhai::serde::to_dynamic;
-use rhai::{Array, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, Map, Position};
+use rhai::{Array, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, Map};
 use serde_json::{Number, Value, json};
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+
+use super::{Setting, outside, running};
 
 use crate::bindings::lifecycle::EvalDefinition;
 use crate::bindings::log::Level;
 use crate::bindings::types::{HookPoint, ToolDefinition};
-use crate::capability::log::{self, Allowance};
+use crate::capability::log::Voice;
 use crate::limits::Limits;
 
 /// The deepest nesting of calls. Rhai's own default differs between debug and release builds.
@@ -28,10 +28,6 @@ const ARRAY: usize = 100_000;
 const MAP: usize = 10_000;
 /// The most variables at a time, and functions in a script.
 const VARIABLES: usize = 1_000;
-/// How often one call may use captured variables that hold more than a plain value. The engine does
-/// not see how deep closures that capture closures are nested; each level takes one such use, so
-/// this bounds the depth, and with it the stack that dropping them takes.
-const CAPTURED: u32 = 200_000;
 /// The deepest nesting of a value that leaves a script, or stays in it between calls.
 const VALUE_DEPTH: usize = 128;
 /// How often, in operations, a script is asked for its time and whether anybody still waits for it.
@@ -69,33 +65,6 @@ pub(super) enum Decision {
     Replace(Map),
 }
 
-/// Why a script was ended from outside: the token of `ErrorTerminated`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    GivenUp,
-    OutOfTime,
-    TooManyCaptures,
-}
-
-/// The call that runs on a thread.
-struct Running {
-    given_up: Arc<AtomicBool>,
-    until: Instant,
-    captured: u32,
-}
-
-thread_local! {
-    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
-}
-
-/// Runs a part of a script within its time.
-pub(super) fn within<R>(cpu: Duration, given_up: Arc<AtomicBool>, script: impl FnOnce() -> R) -> R {
-    RUNNING.set(Some(Running { given_up, until: Instant::now() + cpu, captured: 0 }));
-    let result = script();
-    RUNNING.set(None);
-    result
-}
-
 /// Tells the script's thread, when it is dropped, that nobody waits any more.
 pub(super) struct GiveUp(pub(super) Arc<AtomicBool>);
 
@@ -106,16 +75,13 @@ impl Drop for GiveUp {
 }
 
 /// An engine with every limit set and nothing of the outside in it.
-pub(super) fn engine(
-    id: &Arc<str>,
-    limits: &Limits,
-    settings: &Settings,
-    definitions: &Arc<Mutex<Definitions>>,
-) -> rhai::Engine {
+pub(super) fn engine(setting: &Setting, definitions: &Arc<Mutex<Definitions>>) -> rhai::Engine {
+    let Setting { limits, settings, voice, .. } = setting;
     let mut engine = rhai::Engine::new();
     set_limits(&mut engine, limits);
-    add_log(&mut engine, id);
+    add_log(&mut engine, voice);
     add_config(&mut engine, settings);
+    outside::add(&mut engine);
     engine.register_fn("veto", |reason: &str| Decision::Veto(reason.to_string()));
     engine.register_fn("replace", |context: Map| Decision::Replace(context));
     add_definitions(&mut engine, definitions);
@@ -138,17 +104,8 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
         // It would nest functions without capturing a variable, which is what is counted.
         .disable_symbol("curry")
         .on_progress(|operations| {
-            if operations % CHECK_EVERY != 0 {
-                return None;
-            }
-            let ended = RUNNING.with_borrow(|running| {
-                let running = running.as_ref()?;
-                if running.given_up.load(Ordering::Relaxed) {
-                    return Some(Ended::GivenUp);
-                }
-                (Instant::now() >= running.until).then_some(Ended::OutOfTime)
-            });
-            ended.map(Dynamic::from)
+            let looked_at = operations % CHECK_EVERY == 0;
+            looked_at.then(running::ended).flatten().map(Dynamic::from)
         });
     #[expect(deprecated, reason = "the callback is marked as one that may change")]
     engine.on_var(|name, _, context| count_captured(name, &context));
@@ -168,30 +125,17 @@ fn count_captured(
     if !context.scope().get(name).is_some_and(nests) {
         return Ok(None);
     }
-    let captured = RUNNING.with_borrow_mut(|running| {
-        running.as_mut().map_or(0, |running| {
-            running.captured += 1;
-            running.captured
-        })
-    });
-    match captured > CAPTURED {
-        false => Ok(None),
-        true => {
-            let token = Dynamic::from(Ended::TooManyCaptures);
-            Err(EvalAltResult::ErrorTerminated(token, Position::NONE).into())
-        }
-    }
+    running::count_captured().map(|()| None)
 }
 
 fn no_sleep() -> Result<(), Box<EvalAltResult>> {
     Err("a script cannot sleep".into())
 }
 
-fn add_log(engine: &mut rhai::Engine, id: &Arc<str>) {
-    let allowance = Arc::new(Allowance::default());
+fn add_log(engine: &mut rhai::Engine, voice: &Arc<Voice>) {
     let writer = |level: Level| {
-        let (id, allowance) = (id.clone(), allowance.clone());
-        move |message: &str| log::write(&id, &allowance, level, message, &[])
+        let voice = voice.clone();
+        move |message: &str| voice.write(level, message, &[])
     };
     let print = writer(Level::Info);
     engine.on_print(move |message| print(message));

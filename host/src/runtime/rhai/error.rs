@@ -2,7 +2,7 @@
 
 use rhai::{EvalAltResult, ParseError, Position};
 
-use super::engine::Ended;
+use super::running::Ended;
 use crate::bindings::types::Error;
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;

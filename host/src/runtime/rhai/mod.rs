@@ -21,6 +21,8 @@
 mod engine;
 mod error;
 mod evaluation;
+mod outside;
+mod running;
 mod threads;
 
 use async_trait::async_trait;
@@ -30,20 +32,25 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
+use tracing::Span;
 
 pub use error::ScriptError;
 pub(crate) use threads::Threads;
 
-use super::{Failure, Plugin};
+use super::{Failure, Plugin, Serving};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{CallContext, Error, HookPoint, ToolResult};
+use crate::capability::lent::Lent;
+use crate::capability::log::Voice;
 use crate::hook::POINTS;
 use crate::limits::Limits;
 use crate::name::distance;
 use engine::{Decision, Definitions, GiveUp, ScriptEval, ScriptTool, Settings, engine, to_json};
 use error::{Text, thrown};
+use running::Outside;
 
 /// A script, compiled.
 pub(crate) struct RhaiPlugin {
@@ -51,15 +58,25 @@ pub(crate) struct RhaiPlugin {
     threads: Arc<Threads>,
 }
 
+/// What a script is made with.
+pub(crate) struct Setting {
+    pub(crate) id: Arc<str>,
+    pub(crate) limits: Limits,
+    /// What the operator set for it.
+    pub(crate) settings: Settings,
+    pub(crate) voice: Arc<Voice>,
+    /// What it was lent.
+    pub(crate) lent: Arc<Lent>,
+}
+
 struct Script {
-    id: Arc<str>,
+    setting: Setting,
     text: Text,
     engine: rhai::Engine,
     ast: AST,
     tools: Vec<ScriptTool>,
     evals: Vec<ScriptEval>,
     hooks: Vec<(HookPoint, Handler)>,
-    limits: Limits,
 }
 
 /// What runs at a point.
@@ -73,16 +90,14 @@ enum Handler {
 impl RhaiPlugin {
     /// Compiles a script and runs its top level once, which defines its tools. It blocks.
     pub(crate) fn compile(
-        id: Arc<str>,
+        setting: Setting,
         path: &Path,
         text: String,
-        limits: Limits,
-        settings: Settings,
         threads: Arc<Threads>,
     ) -> Result<Self, ScriptError> {
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let text = Text { file, lines: text };
-        let compiled = threads.run_blocking(move || Script::compile(id, text, limits, &settings));
+        let compiled = threads.run_blocking(move || Script::compile(setting, text));
         let script = compiled.map_err(|failure| ScriptError(failure.to_string()))??;
         Ok(Self { script: Arc::new(script), threads })
     }
@@ -94,25 +109,35 @@ impl RhaiPlugin {
     ) -> Result<R, Failure> {
         let given_up = Arc::new(AtomicBool::new(false));
         let _guard = GiveUp(given_up.clone());
-        let script = self.script.clone();
+        let (script, serving) = (self.script.clone(), Serving::current());
+        let span = serving.as_ref().and_then(|serving| serving.span().cloned());
+        let outside = serving.as_ref().map(|serving| Outside {
+            lent: script.setting.lent.clone(),
+            caller: serving.caller().clone(),
+            runtime: Handle::current(),
+        });
         self.threads
-            .run(move || engine::within(script.limits.cpu, given_up, || work(&script)))
+            .run(move || {
+                let _entered = span.map(Span::entered);
+                let cpu = script.setting.limits.cpu;
+                let (result, used) = running::within(cpu, given_up, outside, || work(&script));
+                if let Some(serving) = serving {
+                    serving.note(used.cpu, None, used.host_calls);
+                }
+                result
+            })
             .await?
     }
 }
 
 impl Script {
-    fn compile(
-        id: Arc<str>,
-        text: Text,
-        limits: Limits,
-        settings: &Settings,
-    ) -> Result<Self, ScriptError> {
+    fn compile(setting: Setting, text: Text) -> Result<Self, ScriptError> {
         let definitions = Arc::new(Mutex::new(Definitions::default()));
-        let engine = engine(&id, &limits, settings, &definitions);
+        let limits = &setting.limits;
+        let engine = engine(&setting, &definitions);
         let ast = engine.compile(&text.lines).map_err(|error| text.parse_error(&error))?;
-        engine::within(limits.cpu, Arc::default(), || engine.run_ast(&ast))
-            .map_err(|error| text.load_error(&error, &limits))?;
+        let (ran, _) = running::within(limits.cpu, Arc::default(), None, || engine.run_ast(&ast));
+        ran.map_err(|error| text.load_error(&error, limits))?;
 
         let closed = Definitions { closed: true, ..Definitions::default() };
         let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +148,7 @@ impl Script {
         let closures =
             closures.into_iter().map(|(point, function)| (point, Handler::Closure(function)));
         hooks.extend(closures);
-        let script = Self { id, text, engine, ast, tools, evals, hooks, limits };
+        let script = Self { setting, text, engine, ast, tools, evals, hooks };
         script.check_parameters().map_err(|problem| script.text.refusal(&problem))?;
         Ok(script)
     }
@@ -264,7 +289,7 @@ impl Script {
     }
 
     fn failure(&self, error: &EvalAltResult) -> Failure {
-        self.text.failure(error, &self.limits)
+        self.text.failure(error, &self.setting.limits)
     }
 }
 
@@ -315,7 +340,7 @@ impl Plugin for RhaiPlugin {
             }
         }
         let identity = Identity {
-            name: script.id.to_string(),
+            name: script.setting.id.to_string(),
             version: "0.0.0".into(),
             description: format!("The script {}", script.text.file),
         };
@@ -370,7 +395,14 @@ mod tests {
         let path = Path::new("dir/test.rhai");
         let settings = json!({ "least": 3 });
         let settings = settings.as_object().cloned().unwrap_or_default();
-        RhaiPlugin::compile("test".into(), path, text.into(), limits, settings, Threads::new())
+        let setting = Setting {
+            id: "test".into(),
+            limits,
+            settings,
+            voice: Arc::new(Voice::new("test".into(), Default::default())),
+            lent: Arc::new(Lent::new("test".into(), Default::default(), Arc::default())),
+        };
+        RhaiPlugin::compile(setting, path, text.into(), Threads::new())
     }
 
     fn context() -> CallContext {

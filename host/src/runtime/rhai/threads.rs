@@ -4,8 +4,9 @@
 //! copying a nested value recurses, and a script can nest values as deep as the engine's limits
 //! let it. The stack is address space; what no script reaches costs nothing.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::runtime::Failure;
 
@@ -42,7 +43,8 @@ impl Threads {
         let place = place.map_err(|error| Failure::Host(error.to_string()))?;
         let (reply, result) = oneshot::channel();
         self.begin(Box::new(move || {
-            let _place = place;
+            PLACE.set(Some(place));
+            let _leave = Leave;
             // Who gave up wants no result.
             let _ = reply.send(work());
         }))?;
@@ -75,6 +77,25 @@ impl Threads {
             .spawn(move || serve(work, &threads))
             .map_err(|error| Failure::Host(format!("no thread for a script: {error}")))?;
         Ok(())
+    }
+}
+
+thread_local! {
+    /// The place of the script that runs on this thread.
+    static PLACE: Cell<Option<OwnedSemaphorePermit>> = const { Cell::new(None) };
+}
+
+/// Lets another script run, while this one waits for the host.
+pub(super) fn leave_place() {
+    PLACE.take();
+}
+
+/// Leaves the place in the end, come what may.
+struct Leave;
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        leave_place();
     }
 }
 

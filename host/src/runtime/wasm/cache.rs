@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use wasmtime::component::Component;
 
-use crate::files::Digest;
+use crate::files::{Digest, is_private, make_private};
 
 /// Why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -136,31 +136,6 @@ fn keep(path: &Path) {
 
 fn age(path: &Path) -> Option<Duration> {
     fs::metadata(path).ok()?.modified().ok()?.elapsed().ok()
-}
-
-#[cfg(unix)]
-fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(unix)]
-fn is_private(folder: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = fs::metadata(folder)?;
-    let mine = metadata.uid() == rustix::process::geteuid().as_raw();
-    Ok(mine && metadata.mode() & 0o022 == 0)
-}
-
-#[cfg(not(unix))]
-fn make_private(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
-}
-
-/// A folder of the user's profile is the user's own on Windows.
-#[cfg(not(unix))]
-fn is_private(_: &Path) -> io::Result<bool> {
-    Ok(true)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::Setting;
 use crate::bindings::log::Level;
-use crate::capability::log;
 
 /// How much of the standard error is kept.
 const KEPT: usize = 4096;
@@ -88,8 +87,8 @@ impl Inner {
                     Stream::Out => (Level::Debug, "stdout"),
                     Stream::Err => (Level::Info, "stderr"),
                 };
-                let Setting { id, log, .. } = &*self.setting;
-                log::write(id, log, level, &format!("{name}: {}", line.trim_end()), &[]);
+                let message = format!("{name}: {}", line.trim_end());
+                self.setting.voice.write(level, &message, &[]);
                 self.lines[stream as usize].clear();
             }
         }

@@ -5,6 +5,7 @@ use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::exports::NotExported;
+use super::state::Noting;
 use super::{ExportIndices, Exports, HostState, Job, Setting};
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
@@ -23,8 +24,8 @@ impl Instantiated {
         setting: &Arc<Setting>,
     ) -> Result<Self, Failure> {
         let mut store = HostState::store(pre.engine(), setting);
-        let clock = store.data().clock();
-        match clock.count(pre.instantiate_async(&mut store)).await {
+        let gauge = store.data().gauge();
+        match gauge.count(pre.instantiate_async(&mut store)).await {
             Ok(instance) => Ok(Self { exports: Exports::new(indices.clone(), instance), store }),
             Err(error) => Err(failure(&error, store.data())),
         }
@@ -33,9 +34,10 @@ impl Instantiated {
     /// Runs one job. The instance does not survive it.
     pub(super) async fn run<R, J: Job<R>>(mut self, job: J) -> Result<R, Failure> {
         let Self { store, exports } = &mut self;
-        let clock = store.data().clock();
+        let gauge = store.data().gauge();
+        let _noting = Noting::all(gauge.clone());
         let running = store.run_concurrent(async |accessor| job(accessor, exports).await);
-        let result = clock.count(running).await.flatten();
+        let result = gauge.count(running).await.flatten();
         result.map_err(|error| failure(&error, self.store.data()))
     }
 }

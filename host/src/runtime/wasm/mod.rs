@@ -24,7 +24,7 @@ pub use exports::ExportError;
 pub(crate) use exports::{ExportIndices, Exports, check as check_exports};
 pub(crate) use state::{HostState, Setting};
 
-use super::{CompletionStream, Failure, Plugin};
+use super::{CompletionStream, Failure, Plugin, Serving};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::Registration;
@@ -82,6 +82,24 @@ where
     job
 }
 
+/// Lets the instance know which call it serves while it does a job.
+fn attributed<R: Send + 'static>(
+    call_id: Option<&str>,
+    work: impl Job<R> + 'static,
+) -> impl Job<R> + 'static {
+    let (id, serving) = (call_id.map(Arc::<str>::from), Serving::current());
+    job(move |accessor: &Accessor<HostState>, exports: &Exports| {
+        let attributed: BoxFuture<'_, wasmtime::Result<R>> = Box::pin(async move {
+            let Some(id) = id else { return work(accessor, exports).await };
+            accessor.with(|mut access| access.get().begin(id.clone(), serving));
+            let result = work(accessor, exports).await;
+            accessor.with(|mut access| access.get().end(&id));
+            result
+        });
+        attributed
+    })
+}
+
 impl WasmPlugin {
     pub(crate) fn new(
         pre: InstancePre<HostState>,
@@ -101,6 +119,7 @@ impl WasmPlugin {
         R: Send + 'static,
         J: Job<Result<R, Error>> + 'static,
     {
+        let job = attributed(call_id, job);
         let answer = match &self.shared {
             None => self.instantiate().await?.run(job).await,
             Some(shared) => self.place(shared).await?.run(call_id, job).await,

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::Accessor;
 
 use super::instance::{Instantiated, failure};
+use super::state::{Gauge, Noting};
 use super::{Exports, HostState, Job, job};
 use crate::runtime::Failure;
 
@@ -48,6 +49,7 @@ type Start = futures::future::Shared<BoxFuture<'static, Result<Arc<Live>, Failur
 pub(super) struct Live {
     work: mpsc::UnboundedSender<Work>,
     fate: Arc<Fate>,
+    gauge: Arc<Gauge>,
 }
 
 /// What callers and the owning task tell each other about the instance's end.
@@ -155,7 +157,7 @@ impl Place {
     pub(super) fn at(live: Arc<Live>) -> Option<Self> {
         live.fate.waiting.fetch_add(1, Ordering::SeqCst);
         let place = Self { live };
-        let Live { work, fate } = &*place.live;
+        let Live { work, fate, .. } = &*place.live;
         let takes_calls = !fate.retired.load(Ordering::SeqCst) && !work.is_closed();
         takes_calls.then_some(place)
     }
@@ -203,8 +205,9 @@ impl Live {
             waiting: AtomicUsize::new(0),
             kill: Notify::new(),
         });
+        let gauge = instance.store.data().gauge();
         tokio::spawn(own(instance, inbox, fate.clone()));
-        Arc::new(Self { work, fate })
+        Arc::new(Self { work, fate, gauge })
     }
 
     /// Hands over a job; its answer, or the end of the instance, closes what is returned. The token
@@ -275,6 +278,7 @@ impl Place {
         R: Send + 'static,
         J: Job<R> + 'static,
     {
+        let _noting = Noting::from_now(&self.live.gauge);
         self.submit(call_id, job).wait().await
     }
 
@@ -350,12 +354,12 @@ impl Live {
 /// guest runs by itself, and says in the end why it ended.
 async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate: Arc<Fate>) {
     let fate = Ending(fate);
-    let clock = instance.store.data().clock();
+    let gauge = instance.store.data().gauge();
     let Instantiated { store, exports } = &mut instance;
     let result = {
         let serving = store.run_concurrent(async |accessor| serve(accessor, exports, inbox).await);
         tokio::select! {
-            result = clock.count(serving) => Some(result.flatten()),
+            result = gauge.count(serving) => Some(result.flatten()),
             () = fate.0.kill.notified() => None,
         }
     };

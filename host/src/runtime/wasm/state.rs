@@ -3,18 +3,22 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tracing::Span;
 use wasmtime::component::ResourceTable;
-use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
+use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::console::Console;
 use crate::capability::config::Config;
-use crate::capability::log::Allowance;
+use crate::capability::lent::Lent;
+use crate::capability::log::{Allowance, Voice};
 use crate::capability::notify::News;
 use crate::child::{ChildSlot, Spec};
+use crate::invoke::Caller;
 use crate::limits::{Limit, Limits};
+use crate::runtime::Serving;
 
 /// What every instance of a plugin is made with.
 pub(crate) struct Setting {
@@ -25,8 +29,12 @@ pub(crate) struct Setting {
     pub(crate) startup: Duration,
     /// The configuration, as the text of a JSON object.
     pub(crate) config: Config,
-    /// How much the plugin may still log.
-    pub(crate) log: Allowance,
+    /// How the plugin speaks in the log.
+    pub(crate) voice: Arc<Voice>,
+    /// What the plugin was lent.
+    pub(crate) lent: Arc<Lent>,
+    /// How much news of progress it may still give.
+    pub(crate) progress: Allowance,
     /// Where news of the plugin goes.
     pub(crate) news: News,
     /// The one child of a bridge.
@@ -37,6 +45,8 @@ pub(crate) struct Setting {
 pub(crate) struct HostState {
     pub(crate) setting: Arc<Setting>,
     pub(crate) child: Option<ChildSlot>,
+    /// The calls that the instance serves.
+    calls: Vec<Running>,
     pub(super) console: Console,
     pub(super) meter: Meter,
     wasi: WasiCtx,
@@ -59,6 +69,7 @@ impl HostState {
         table.set_max_capacity(limits.handles);
         let state = Self {
             child: setting.child.clone().map(ChildSlot::new),
+            calls: Vec::new(),
             console,
             meter: Meter::new(limits),
             wasi,
@@ -72,6 +83,12 @@ impl HostState {
             table.set_max_capacity(handles);
         }
         store.limiter(|state| &mut state.meter);
+        store.call_hook(|context, transition| {
+            if matches!(transition, CallHook::CallingHost) {
+                context.data().meter.gauge.host_calls.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        });
         store.set_hostcall_fuel(transfer);
         store.epoch_deadline_callback(|mut context| context.data_mut().meter.tick());
         store.set_epoch_deadline(1);
@@ -80,9 +97,60 @@ impl HostState {
 }
 
 impl HostState {
-    /// The clock that the instance's turns are counted by.
-    pub(super) fn clock(&self) -> Arc<Clock> {
-        self.meter.clock.clone()
+    /// What tells what the instance uses.
+    pub(super) fn gauge(&self) -> Arc<Gauge> {
+        self.meter.gauge.clone()
+    }
+}
+
+/// A call that an instance serves.
+struct Running {
+    id: Arc<str>,
+    serving: Option<Arc<Serving>>,
+}
+
+impl HostState {
+    /// A call begins.
+    pub(super) fn begin(&mut self, id: Arc<str>, serving: Option<Arc<Serving>>) {
+        self.calls.push(Running { id, serving });
+    }
+
+    /// A call is over.
+    pub(super) fn end(&mut self, id: &Arc<str>) {
+        self.calls.retain(|call| !Arc::ptr_eq(&call.id, id));
+    }
+
+    /// Whether the instance serves a call of this id.
+    pub(crate) fn serves(&self, id: &str) -> bool {
+        self.calls.iter().any(|call| &*call.id == id)
+    }
+
+    /// The span of the call that the instance serves; none where it serves several, of which each
+    /// could be meant.
+    pub(crate) fn span(&self) -> Span {
+        match &self.calls[..] {
+            [Running { serving: Some(serving), .. }] => serving.span().cloned(),
+            _ => None,
+        }
+        .unwrap_or_else(Span::none)
+    }
+
+    /// What the plugin was lent that turns to the host, and on whose behalf it does. Of several
+    /// calls that the instance serves each could be meant: the chain that is longest counts, and
+    /// who they are not all made for is not named.
+    pub(crate) fn turned_to(&self) -> (Arc<Lent>, Caller) {
+        let mut callers =
+            self.calls.iter().filter_map(|call| Some(call.serving.as_ref()?.caller()));
+        let first = callers.next().cloned().unwrap_or_default();
+        let caller = callers.fold(first, |mut common, other| {
+            let Caller { agent_id, session_id, traceparent, depth, timeout: _ } = other;
+            common.agent_id = common.agent_id.filter(|id| agent_id.as_ref() == Some(id));
+            common.session_id = common.session_id.filter(|id| session_id.as_ref() == Some(id));
+            common.traceparent = common.traceparent.filter(|id| traceparent.as_ref() == Some(id));
+            common.depth = common.depth.max(*depth);
+            common
+        });
+        (self.setting.lent.clone(), caller)
     }
 }
 
@@ -100,8 +168,8 @@ pub(super) struct Meter {
     growing: Used,
     instances: usize,
     cpu: Duration,
-    clock: Arc<Clock>,
-    /// The clock when the instance last came to rest.
+    gauge: Arc<Gauge>,
+    /// The CPU time when the instance last came to rest.
     rested: Duration,
     /// The limit that was reached, for the trap that follows from it.
     pub(super) reached: Option<Limit>,
@@ -122,7 +190,7 @@ impl Meter {
             growing: Used::default(),
             instances: limits.instances,
             cpu: limits.cpu,
-            clock: Arc::default(),
+            gauge: Arc::default(),
             rested: Duration::ZERO,
             reached: None,
         }
@@ -130,13 +198,13 @@ impl Meter {
 
     /// Begins to count CPU time anew, for a shared instance that has done all it can do for now.
     pub(super) fn rest(&mut self) {
-        self.rested = self.clock.spent();
+        self.rested = self.gauge.spent();
         self.reached = None;
     }
 
     /// The epoch has moved on under a running guest: let others have a turn, or stop it.
     fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
-        if self.clock.spent() - self.rested > self.cpu {
+        if self.gauge.spent() - self.rested > self.cpu {
             let limit = Limit::Cpu(self.cpu);
             self.reached = Some(limit);
             return Err(limit.into());
@@ -156,6 +224,7 @@ impl Meter {
             return false;
         }
         self.used = Used { memory, table_elements };
+        self.gauge.memory.store(memory, Ordering::Relaxed);
         self.growing = by;
         true
     }
@@ -164,6 +233,7 @@ impl Meter {
         let Used { memory, table_elements } = std::mem::take(&mut self.growing);
         self.used.memory -= memory;
         self.used.table_elements -= table_elements;
+        self.gauge.memory.store(self.used.memory, Ordering::Relaxed);
     }
 }
 
@@ -209,24 +279,32 @@ impl ResourceLimiter for Meter {
     }
 }
 
-/// How long an instance has been running: the time that its future was being polled. What it waits
-/// for costs nothing.
-pub(super) struct Clock {
+/// What an instance uses, for others to read.
+pub(super) struct Gauge {
     start: Instant,
-    /// In nanoseconds: what was spent in turns that are over.
+    /// How long the instance has been running, in nanoseconds: the time that its future was being
+    /// polled, in turns that are over. What it waits for costs nothing.
     spent: AtomicU64,
-    /// In nanoseconds since `start`: when the turn that goes on began, or [`Clock::IDLE`].
+    /// In nanoseconds since `start`: when the turn that goes on began, or [`Gauge::IDLE`].
     turn: AtomicU64,
+    /// All of its linear memories, in bytes. They never shrink.
+    memory: AtomicUsize,
+    host_calls: AtomicU64,
 }
 
-impl Default for Clock {
+impl Default for Gauge {
     fn default() -> Self {
-        let (spent, turn) = (AtomicU64::new(0), AtomicU64::new(Self::IDLE));
-        Self { start: Instant::now(), spent, turn }
+        Self {
+            start: Instant::now(),
+            spent: AtomicU64::new(0),
+            turn: AtomicU64::new(Self::IDLE),
+            memory: AtomicUsize::new(0),
+            host_calls: AtomicU64::new(0),
+        }
     }
 }
 
-impl Clock {
+impl Gauge {
     const IDLE: u64 = u64::MAX;
 
     /// Counts the turns of a future.
@@ -245,12 +323,44 @@ impl Clock {
 
     fn spent(&self) -> Duration {
         let turn = self.turn.load(Ordering::Relaxed);
-        let turn = if turn == Self::IDLE { 0 } else { self.now() - turn };
+        let turn = if turn == Self::IDLE { 0 } else { self.now().saturating_sub(turn) };
         Duration::from_nanos(self.spent.load(Ordering::Relaxed) + turn)
     }
 
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(Self::IDLE)
+    }
+}
+
+/// Notes what an instance uses until this is dropped, for the call that is being served.
+pub(super) struct Noting {
+    serving: Option<Arc<Serving>>,
+    gauge: Arc<Gauge>,
+    /// What it had used before.
+    cpu: Duration,
+    host_calls: u64,
+}
+
+impl Noting {
+    /// Notes all that the instance uses, and has used.
+    pub(super) fn all(gauge: Arc<Gauge>) -> Self {
+        Self { serving: Serving::current(), gauge, cpu: Duration::ZERO, host_calls: 0 }
+    }
+
+    /// Notes what the instance uses from now on.
+    pub(super) fn from_now(gauge: &Arc<Gauge>) -> Self {
+        let host_calls = gauge.host_calls.load(Ordering::Relaxed);
+        let (serving, cpu) = (Serving::current(), gauge.spent());
+        Self { serving, gauge: gauge.clone(), cpu, host_calls }
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        let Some(serving) = &self.serving else { return };
+        let cpu = self.gauge.spent().saturating_sub(self.cpu);
+        let host_calls = self.gauge.host_calls.load(Ordering::Relaxed) - self.host_calls;
+        serving.note(cpu, Some(self.gauge.memory.load(Ordering::Relaxed)), host_calls);
     }
 }
 
@@ -273,20 +383,20 @@ mod tests {
 
     #[test]
     fn waiting_costs_no_time() {
-        let clock = Clock::default();
+        let gauge = Gauge::default();
         let millisecond = Duration::from_millis(1);
         let busy = poll_fn(|_| {
             std::thread::sleep(millisecond);
             std::task::Poll::<()>::Pending
         });
-        let mut counted = pin!(clock.count(busy));
+        let mut counted = pin!(gauge.count(busy));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(counted.as_mut().poll(&mut context).is_pending());
-        let spent = clock.spent();
+        let spent = gauge.spent();
         assert!(spent >= millisecond);
         std::thread::sleep(millisecond);
-        assert_eq!(clock.spent(), spent);
+        assert_eq!(gauge.spent(), spent);
         assert!(counted.as_mut().poll(&mut context).is_pending());
-        assert!(clock.spent() >= spent + millisecond);
+        assert!(gauge.spent() >= spent + millisecond);
     }
 }

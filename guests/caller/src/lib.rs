@@ -1,0 +1,106 @@
+//! Turns to the host for what it was granted: one tool for each thing that a plugin can ask for.
+
+use tenon_sdk::__private::types::Content;
+use tenon_sdk::provider::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
+use tenon_sdk::{Result, Value, plugin, tool};
+
+mod host {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package tenon:caller;
+            world caller {
+                import tenon:plugin/tools@0.1.0;
+                import tenon:plugin/inference@0.1.0;
+                import tenon:plugin/services@0.1.0;
+            }
+        ",
+        world: "tenon:caller/caller",
+        generate_all,
+        with: {
+            "tenon:plugin/types@0.1.0": tenon_sdk::__private::bindings::base::tenon::plugin::types,
+            "tenon:plugin/model@0.1.0": tenon_sdk::__private::bindings::base::tenon::plugin::model,
+        },
+    });
+}
+
+use host::tenon::plugin::services::OutgoingMessage;
+use host::tenon::plugin::{inference, services, tools};
+
+plugin!(tools: [list, call, ask, send, recall]);
+
+/// Lists the tools that this plugin may call.
+#[tool]
+pub async fn list() -> Result<String> {
+    let tools = tools::list_tools().await?;
+    Ok(tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>().join(" "))
+}
+
+/// Calls a tool, and answers with its text.
+#[tool]
+pub async fn call(
+    /// The tool.
+    name: String,
+    /// Its arguments.
+    arguments: Value,
+) -> Result<String> {
+    let result = tools::call(name, arguments.to_string()).await?;
+    let texts = result.content.into_iter().filter_map(|block| match block.body {
+        Content::Text(text) => Some(text),
+        _ => None,
+    });
+    Ok(texts.collect())
+}
+
+/// Asks a model.
+#[tool]
+pub async fn ask(
+    /// The model.
+    model: String,
+    /// What to ask.
+    prompt: String,
+) -> Result<String> {
+    let request = CompletionRequest {
+        model,
+        messages: vec![Message { role: Role::User, parts: vec![Part::Text(prompt)] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        limits: Sampling {
+            max_tokens: None,
+            temperature: None,
+            top_p: None,
+            stop: Vec::new(),
+            seed: None,
+        },
+        response_schema: None,
+        extra: None,
+    };
+    let completion = inference::complete(request).await?;
+    let texts = completion.parts.into_iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    Ok(texts.collect())
+}
+
+/// Sends a message.
+#[tool]
+pub async fn send(
+    /// Where to.
+    channel: Option<String>,
+    /// What.
+    text: String,
+) -> Result<String> {
+    services::send_message(OutgoingMessage { channel, text, extra: None }).await?;
+    Ok("sent".into())
+}
+
+/// Searches the host's memory.
+#[tool]
+pub async fn recall(
+    /// What for.
+    query: String,
+) -> Result<String> {
+    let found = services::search_memory(query, 3).await?;
+    Ok(found.into_iter().map(|memory| memory.text).collect::<Vec<_>>().join("; "))
+}

@@ -1,0 +1,218 @@
+//! What one plugin was lent, and the way to the host that lends it. Components and scripts turn to
+//! the same place.
+
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
+use tokio::task::JoinSet;
+use tracing::{Instrument, Span};
+
+use crate::bindings::model::{Completion, CompletionRequest};
+use crate::bindings::types::{Error, ToolResult};
+use crate::invoke::constraints::fits;
+use crate::invoke::{Call, CallError, Caller};
+use crate::register::Registry;
+use crate::runtime::Failure;
+use crate::services::Services;
+
+/// What a plugin was granted: values by the names of capabilities. In values `*` stands for
+/// anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Grants(BTreeMap<String, Vec<String>>);
+
+impl Grants {
+    /// What of a request was approved.
+    pub(crate) fn new(
+        requested: &BTreeMap<String, Vec<String>>,
+        approved: &BTreeMap<String, Vec<String>>,
+    ) -> Self {
+        let granted = requested.iter().filter_map(|(name, values)| {
+            let approved = approved.get(name)?;
+            let granted = values.iter().filter(|value| approved.contains(value));
+            let granted: Vec<String> = granted.cloned().collect();
+            (!granted.is_empty()).then(|| (name.clone(), granted))
+        });
+        Self(granted.collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether anything of a capability was granted.
+    pub(crate) fn has(&self, capability: &str) -> bool {
+        self.0.contains_key(capability)
+    }
+
+    /// Whether this was granted of a capability.
+    pub(crate) fn allow(&self, capability: &str, value: &str) -> bool {
+        self.0.get(capability).is_some_and(|granted| granted.iter().any(|g| fits(g, value)))
+    }
+}
+
+/// What one plugin was lent.
+pub(crate) struct Lent {
+    plugin: Arc<str>,
+    grants: Grants,
+    pub(super) reach: Arc<Reach>,
+}
+
+impl Lent {
+    pub(crate) fn new(plugin: Arc<str>, grants: Grants, reach: Arc<Reach>) -> Self {
+        Self { plugin, grants, reach }
+    }
+
+    pub(super) fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    pub(super) fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    /// Refuses what was not granted, in words that teach: who tried what, and the line that would
+    /// request it.
+    pub(super) fn require(&self, capability: &str, value: &str, tried: &str) -> Result<(), Error> {
+        if self.grants.allow(capability, value) {
+            return Ok(());
+        }
+        Err(Error::Denied(format!(
+            "plugin \"{}\": {tried} is not granted; its plugin.toml would request it with \
+             `{capability} = [{value:?}]` under [capabilities]",
+            self.plugin
+        )))
+    }
+}
+
+/// The way to the services of a host, and to its other plugins.
+#[derive(Default)]
+pub(crate) struct Reach {
+    pub(crate) services: Services,
+    hub: OnceLock<Weak<dyn Hub>>,
+}
+
+/// What plugins can ask a host for that concerns other plugins.
+#[async_trait]
+pub(crate) trait Hub: Send + Sync {
+    fn registry(&self) -> Arc<Registry>;
+
+    async fn call(&self, call: Call) -> Result<ToolResult, CallError>;
+
+    async fn complete(
+        &self,
+        request: CompletionRequest,
+        caller: &Caller,
+    ) -> Result<Completion, CallError>;
+}
+
+impl Reach {
+    pub(crate) fn new(services: Services) -> Self {
+        Self { services, hub: OnceLock::new() }
+    }
+
+    /// There is a platform now.
+    pub(crate) fn lead_to(&self, hub: Weak<dyn Hub>) {
+        let _ = self.hub.set(hub);
+    }
+
+    pub(super) fn hub(&self) -> Result<Arc<dyn Hub>, Error> {
+        let hub = self.hub.get().and_then(Weak::upgrade);
+        hub.ok_or_else(|| Error::Failed("the host is not ready for calls of plugins".into()))
+    }
+}
+
+/// Does something in a task of its own, and gives it up when this is dropped: what a component asks
+/// for must not run inside of its own event loop, in which that of no other component may run.
+pub(super) async fn apart<T: Send + 'static>(
+    what: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let mut task = JoinSet::new();
+    task.spawn(what.instrument(Span::current()));
+    match task.join_next().await {
+        Some(Ok(done)) => done,
+        Some(Err(error)) => Err(Error::Failed(format!("the host failed: {error}"))),
+        None => Err(Error::Failed("the host did nothing".into())),
+    }
+}
+
+/// The longest chain of calls that plugins make of each other.
+const DEEPEST: u32 = 8;
+
+/// On whose behalf a plugin calls that serves a call itself: one deeper in the chain.
+pub(super) fn deeper(caller: Caller) -> Result<Caller, Error> {
+    match caller.depth >= DEEPEST {
+        true => Err(Error::Denied(format!(
+            "the chain of calls of plugins by plugins is longer than {DEEPEST}"
+        ))),
+        false => Ok(Caller { depth: caller.depth + 1, timeout: None, ..caller }),
+    }
+}
+
+/// An error of a call as a plugin gets to see it that has called.
+pub(super) fn as_contract(error: CallError) -> Error {
+    let message = error.to_string();
+    match error {
+        CallError::NotFound { .. } => Error::NotFound(message),
+        CallError::InvalidInput { .. } => Error::InvalidInput(message),
+        CallError::Disabled(_) | CallError::Vetoed { .. } => Error::Denied(message),
+        CallError::Failed { failure, .. } => match failure {
+            Failure::Answered(error) => error,
+            Failure::Deadline(_) => Error::Timeout(message),
+            Failure::Lost(_) => crate::child::unavailable(message),
+            Failure::Trapped(_)
+            | Failure::Limit(_)
+            | Failure::Unsupported(_)
+            | Failure::Contract(_)
+            | Failure::Host(_) => Error::Failed(message),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+        let values = |values: &[&str]| values.iter().map(ToString::to_string).collect();
+        pairs.iter().map(|(name, of)| (name.to_string(), values(of))).collect()
+    }
+
+    #[test]
+    fn only_what_was_requested_and_approved_is_granted() {
+        let requested = map(&[("tools", &["a__*", "b__x"]), ("services", &["send-message"])]);
+        let approved = map(&[("tools", &["a__*", "c__*"]), ("providers", &["*"])]);
+        let grants = Grants::new(&requested, &approved);
+        let check = |capability, value, expected| {
+            assert_eq!(grants.allow(capability, value), expected, "{capability} {value}");
+        };
+        check("tools", "a__anything", true);
+        check("tools", "b__x", false);
+        check("tools", "c__x", false);
+        check("services", "send-message", false);
+        check("providers", "x", false);
+        assert!(grants.has("tools") && !grants.has("providers") && !grants.has("services"));
+    }
+
+    #[test]
+    fn a_refusal_names_the_plugin_what_it_tried_and_the_line() {
+        let lent = Lent::new("p".into(), Grants::default(), Arc::default());
+        let Err(Error::Denied(message)) = lent.require("tools", "a__b", "calling the tool a__b")
+        else {
+            panic!("it is denied");
+        };
+        assert_eq!(
+            message,
+            "plugin \"p\": calling the tool a__b is not granted; its plugin.toml would request it \
+             with `tools = [\"a__b\"]` under [capabilities]"
+        );
+    }
+
+    #[test]
+    fn a_chain_of_calls_ends() {
+        let mut caller = Caller::default();
+        for _ in 0..DEEPEST {
+            caller = deeper(caller).unwrap();
+        }
+        assert!(matches!(deeper(caller), Err(Error::Denied(_))));
+    }
+}

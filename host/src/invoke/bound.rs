@@ -1,0 +1,169 @@
+//! Cutting results that are too long to be passed on. The whole is kept, and the cut result says
+//! where.
+
+use serde_json::json;
+use std::io;
+use std::sync::Arc;
+
+use crate::bindings::types::{Content, ContentBlock, ResourceBody, ResourceLink, ToolResult};
+use crate::capability::log::cut;
+use crate::results::Results;
+use crate::wire;
+
+/// The member of a result's `_meta` that says that it was cut: `bytes`, how long the whole is, and
+/// `uri`, where it is kept.
+pub const TRUNCATED: &str = "tenon/truncated";
+
+/// The length of a result, in bytes of what it says.
+pub(super) fn length(result: &ToolResult) -> usize {
+    let blocks = result.content.iter().map(|block| {
+        let extra = block.extra.as_ref().map_or(0, String::len);
+        extra + length_of(&block.body)
+    });
+    let others = [&result.structured, &result.extra];
+    let others = others.into_iter().flatten().map(String::len);
+    blocks.sum::<usize>() + others.sum::<usize>()
+}
+
+fn length_of(body: &Content) -> usize {
+    match body {
+        Content::Text(text) | Content::Other(text) => text.len(),
+        Content::Image(media) | Content::Audio(media) => media.data.len(),
+        Content::ResourceLink(link) => {
+            link.uri.len() + link.name.len() + link.description.as_ref().map_or(0, String::len)
+        }
+        Content::Resource(contents) => match &contents.body {
+            ResourceBody::Text(text) => text.len(),
+            ResourceBody::Blob(bytes) => bytes.len(),
+        },
+    }
+}
+
+/// Cuts a result that has more than `most` bytes, and keeps the whole. Gives its URI as well.
+pub(super) async fn bound(
+    result: ToolResult,
+    most: usize,
+    results: &Arc<Results>,
+) -> (ToolResult, Option<String>) {
+    let length = length(&result);
+    if length <= most {
+        return (result, None);
+    }
+    let results = results.clone();
+    let kept = tokio::task::spawn_blocking(move || {
+        let uri = results.keep(&result);
+        (result, uri)
+    });
+    match kept.await {
+        Ok((result, uri)) => {
+            let result = cut_to(result, most, length, &uri);
+            (result, uri.ok())
+        }
+        Err(error) => (ToolResult::error(format!("the result was lost: {error}")), None),
+    }
+}
+
+/// The beginning of a result, with a word about the rest.
+fn cut_to(
+    result: ToolResult,
+    most: usize,
+    length: usize,
+    whole: &io::Result<String>,
+) -> ToolResult {
+    let mut left = most;
+    let mut content = Vec::new();
+    for block in result.content {
+        let extra = block.extra.as_ref().map_or(0, String::len);
+        match block.body {
+            body if extra + length_of(&body) <= left => {
+                left -= extra + length_of(&body);
+                content.push(ContentBlock { body, extra: block.extra });
+            }
+            Content::Text(text) => {
+                let body = Content::Text(cut(&text, left).to_string());
+                content.push(ContentBlock { body, extra: None });
+                left = 0;
+            }
+            _ => left = 0,
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    let structured = result.structured.filter(|json| json.len() <= left);
+    let (place, uri) = match whole {
+        Ok(uri) => (format!("the whole is the resource {uri}"), Some(uri)),
+        Err(error) => (format!("the rest is lost: {error}"), None),
+    };
+    let marker = format!("[cut: a part of {length} bytes; {place}]");
+    content.push(ContentBlock { body: Content::Text(marker), extra: None });
+    content.extend(uri.map(|uri| {
+        let link = ResourceLink {
+            uri: uri.clone(),
+            name: "whole result".into(),
+            title: None,
+            description: None,
+            mime_type: None,
+            size: Some(length as u64),
+        };
+        ContentBlock { body: Content::ResourceLink(link), extra: None }
+    }));
+    let extra = result.extra.filter(|extra| extra.len() <= left);
+    let is_error = result.is_error;
+    let mut result = ToolResult { content, structured, is_error, extra };
+    wire::insert_meta(&mut result, TRUNCATED, &json!({ "bytes": length, "uri": uri }));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(texts: &[&str], structured: Option<&str>) -> ToolResult {
+        let block =
+            |text: &&str| ContentBlock { body: Content::Text(text.to_string()), extra: None };
+        let structured = structured.map(Into::into);
+        ToolResult {
+            content: texts.iter().map(block).collect(),
+            structured,
+            ..ToolResult::text("")
+        }
+    }
+
+    fn check(result: ToolResult, most: usize, expected: &[&str], structured: bool) {
+        let length = length(&result);
+        let cut = cut_to(result, most, length, &Ok("tenon://results/x".into()));
+        let marker =
+            format!("[cut: a part of {length} bytes; the whole is the resource tenon://results/x]");
+        let texts = cut.plain_text();
+        let mut lines: Vec<&str> = texts.lines().collect();
+        assert_eq!(lines.pop(), Some(&*marker));
+        assert_eq!(lines, expected);
+        assert_eq!(cut.structured.is_some(), structured);
+        assert!(matches!(&cut.content.last().unwrap().body, Content::ResourceLink(_)));
+        let form = wire::tool_result(&cut);
+        assert_eq!(
+            form["_meta"][TRUNCATED],
+            json!({ "bytes": length, "uri": "tenon://results/x" })
+        );
+    }
+
+    #[test]
+    fn what_fits_stays() {
+        check(result(&["one", "two", "three"], None), 8, &["one", "two", "th"], false);
+        check(result(&["one", "é"], None), 4, &["one", ""], false);
+        check(result(&["one"], Some("[1]")), 4, &["one"], false);
+        check(result(&["one", "seventeen letters"], Some("[1]")), 3, &["one"], false);
+    }
+
+    #[tokio::test]
+    async fn what_is_short_enough_is_not_touched() {
+        let results = Arc::new(Results::new(None));
+        let (bounded, uri) = bound(result(&["12345"], None), 5, &results).await;
+        assert_eq!((bounded.plain_text().as_str(), uri), ("12345", None));
+        let (bounded, uri) = bound(result(&["123456"], None), 5, &results).await;
+        assert!(bounded.plain_text().starts_with("12345\n[cut: "));
+        let whole = results.read(&uri.expect("it is kept")).unwrap();
+        assert!(matches!(&whole[0].body, ResourceBody::Text(text) if text == "123456"));
+    }
+}

@@ -1,0 +1,210 @@
+//! A call on its way: what its steps leave for each other, and for those who watch.
+
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use tracing::Span;
+
+use super::trace::TraceParent;
+use super::{Call, CallError, Caller, Facilities, Fingerprint, next_call, redact};
+use crate::bindings::types::{CallContext, ToolResult};
+use crate::event::{CallEvent, Event, Step};
+use crate::history::{Entry, Record, milliseconds};
+use crate::register::{Called, Registry};
+use crate::runtime::{Serving, Usage};
+use crate::wire;
+
+/// The member of a result's `_meta` that says what the call used: a [`Usage`].
+pub const USAGE: &str = "tenon/usage";
+
+/// A call on its way.
+pub(super) struct Passage<'a> {
+    pub(super) facilities: &'a Facilities,
+    /// The tool, as the caller named it.
+    pub(super) name: String,
+    /// What the tool is called with.
+    pub(super) arguments: Value,
+    /// Whose hook the arguments come from, if it is not the caller.
+    pub(super) changed_by: Option<Arc<str>>,
+    pub(super) caller: Caller,
+    /// Names the call.
+    number: u64,
+    trace: Option<TraceParent>,
+    fingerprint: Fingerprint,
+    at: SystemTime,
+    began: Instant,
+    attempts: u32,
+    /// What the plugin has used.
+    usage: Usage,
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
+    /// Where the whole result is kept.
+    pub(super) whole: Option<String>,
+    /// Who hears of the steps, if anybody does.
+    heard: Option<Heard>,
+}
+
+/// One attempt at a call.
+pub(super) struct Attempt {
+    /// Counted from one.
+    pub(super) number: u32,
+    pub(super) timeout: Duration,
+    pub(super) context: CallContext,
+    pub(super) serving: Arc<Serving>,
+}
+
+/// What all events of a call have in common.
+struct Heard {
+    call: Arc<str>,
+    tool: Arc<str>,
+    plugin: Option<Arc<str>>,
+}
+
+impl<'a> Passage<'a> {
+    pub(super) fn begin(facilities: &'a Facilities, call: Call) -> Self {
+        let Call { name, arguments, caller } = call;
+        let number = next_call();
+        let heard = facilities.news.events().are_heard().then(|| Heard {
+            call: number.to_string().into(),
+            tool: name.as_str().into(),
+            plugin: None,
+        });
+        Self {
+            fingerprint: Fingerprint::of(&name, &arguments),
+            trace: caller
+                .traceparent
+                .as_deref()
+                .and_then(TraceParent::parse)
+                .map(TraceParent::child),
+            facilities,
+            name,
+            arguments,
+            changed_by: None,
+            caller,
+            number,
+            at: SystemTime::now(),
+            began: Instant::now(),
+            attempts: 0,
+            usage: Usage::default(),
+            bytes_in: 0,
+            bytes_out: 0,
+            whole: None,
+            heard,
+        }
+    }
+
+    /// The tool was found. What is done for the call is done in the returned span.
+    pub(super) fn found(&mut self, called: &Called<'_>) -> Span {
+        if let Some(heard) = &mut self.heard {
+            heard.plugin = Some(called.id().clone());
+        }
+        self.step(|| Step::Found);
+        tracing::info_span!(
+            "call",
+            plugin = &**called.id(),
+            tool = self.name,
+            call = self.number,
+            agent = self.caller.agent_id,
+            session = self.caller.session_id,
+            trace_id = self.trace.map(|trace| trace.trace_id()),
+            span_id = self.trace.map(|trace| trace.span_id()),
+            outcome = tracing::field::Empty,
+        )
+    }
+
+    /// Tells those who watch what was done.
+    pub(super) fn step(&self, step: impl FnOnce() -> Step) {
+        let Some(Heard { call, tool, plugin }) = &self.heard else { return };
+        self.facilities.news.events().publish(|| {
+            Event::Call(CallEvent {
+                call: call.clone(),
+                tool: tool.clone(),
+                plugin: plugin.clone(),
+                fingerprint: self.fingerprint,
+                step: step(),
+            })
+        });
+    }
+
+    /// The time that the next attempt may take, and what the plugin is told of it. Each has an id
+    /// of its own: one that was given up may still run.
+    pub(super) fn next_attempt(&mut self, wall: Duration) -> Attempt {
+        self.attempts += 1;
+        let call_id = match self.attempts {
+            1 => self.number.to_string(),
+            attempt => format!("{}.{attempt}", self.number),
+        };
+        let (timeout, context) = self.caller.context_of(call_id, self.trace, wall);
+        let traceparent = context.traceparent.clone();
+        let serving = Serving::new(Caller { traceparent, timeout: None, ..self.caller.clone() });
+        Attempt { number: self.attempts, timeout, context, serving }
+    }
+
+    /// Adds what an attempt has used.
+    pub(super) fn used(&mut self, attempt: &Serving) {
+        let Usage { cpu_micros, memory_bytes, host_calls, .. } = attempt.usage();
+        let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a + b.unwrap_or(0)));
+        self.usage.cpu_micros = sum(self.usage.cpu_micros, cpu_micros);
+        self.usage.host_calls = sum(self.usage.host_calls, host_calls);
+        self.usage.memory_bytes = self.usage.memory_bytes.max(memory_bytes);
+    }
+
+    /// The call is over: says so to the caller, to those who watch and to the record.
+    pub(super) fn end(
+        mut self,
+        registry: &Registry,
+        called: Option<&Called<'_>>,
+        result: Result<ToolResult, CallError>,
+    ) -> Result<ToolResult, CallError> {
+        let redactor = registry.redactor();
+        let took = self.began.elapsed();
+        let usage = self.usage(took);
+        let result = match result {
+            Ok(mut result) => {
+                wire::insert_meta(&mut result, USAGE, &usage);
+                Ok(result)
+            }
+            Err(error) => Err(redact::error(redactor, error)),
+        };
+        let outcome = match &result {
+            Ok(ToolResult { is_error: false, .. }) => "ok",
+            Ok(ToolResult { is_error: true, .. }) => "tool-error",
+            Err(error) => error.word(),
+        };
+        Span::current().record("outcome", outcome);
+        let error = || result.as_ref().err().map(ToString::to_string);
+        self.step(|| Step::Ended { outcome, error: error(), usage });
+        if let Some(called) = called {
+            called.gauges.count(outcome, took);
+        }
+        if let Some(history) = &self.facilities.history {
+            let record = Record {
+                at: milliseconds(self.at),
+                call: self.number.to_string(),
+                plugin: called.map(|called| called.id().clone()),
+                tool: std::mem::take(&mut self.name),
+                agent: self.caller.agent_id.take(),
+                session: self.caller.session_id.take(),
+                trace: self.trace.map(|trace| trace.trace_id()),
+                fingerprint: self.fingerprint,
+                arguments: std::mem::take(&mut self.arguments),
+                outcome: outcome.into(),
+                error: error(),
+                whole: self.whole.take(),
+                usage,
+            };
+            history.record(Entry { record, redactor: redactor.clone() });
+        }
+        result
+    }
+
+    fn usage(&self, took: Duration) -> Usage {
+        Usage {
+            wall_micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+            attempts: self.attempts,
+            ..self.usage
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Results that were too long to be passed on, kept whole for those who ask.
+//!
+//! Each is a file in a folder that is private to this user, in the form that MCP gives to results.
+//! The oldest make room for new ones.
+
+use serde_json::Value;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::SystemTime;
+use tempfile::TempDir;
+
+use crate::bindings::types::{Content, ResourceBody, ResourceContents, ToolResult};
+use crate::files;
+use crate::wire;
+
+/// How the URIs of kept results begin.
+pub(crate) const URI: &str = "tenon://results/";
+
+/// The most that is kept, in bytes.
+const MOST: u64 = 256 << 20;
+
+/// The longest result that is kept, in bytes of JSON.
+const LONGEST: u64 = 128 << 20;
+
+/// Where results are kept.
+pub(crate) struct Results {
+    /// Where to, if somebody said; otherwise a folder that goes with this.
+    wanted: Option<PathBuf>,
+    folder: OnceLock<Result<Folder, String>>,
+}
+
+enum Folder {
+    Named(PathBuf),
+    Temporary(TempDir),
+}
+
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Named(path) => path,
+            Self::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+impl Results {
+    pub(crate) fn new(wanted: Option<PathBuf>) -> Self {
+        Self { wanted, folder: OnceLock::new() }
+    }
+
+    /// Keeps a result, and gives the URI that it is read by. It blocks.
+    pub(crate) fn keep(&self, result: &ToolResult) -> io::Result<String> {
+        let folder = self.folder()?;
+        let form = wire::tool_result(result).to_string();
+        make_room(folder, form.len() as u64)?;
+        let file = tempfile::Builder::new()
+            .prefix("")
+            .rand_bytes(24)
+            .suffix(".json")
+            .tempfile_in(folder)?;
+        fs::write(file.path(), form)?;
+        let (_, path) = file.keep().map_err(|error| error.error)?;
+        let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        Ok(format!("{URI}{id}"))
+    }
+
+    /// Reads a result by its URI: each of its blocks, and its structured content. It blocks.
+    pub(crate) fn read(&self, uri: &str) -> io::Result<Vec<ResourceContents>> {
+        let id = uri.strip_prefix(URI).filter(|id| is_id(id));
+        let id = id.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such result"))?;
+        let bytes = files::read(&self.folder()?.join(format!("{id}.json")), LONGEST)?;
+        let form: Value = serde_json::from_slice(&bytes)?;
+        let result = wire::read_tool_result(form).map_err(io::Error::other)?;
+        Ok(contents(uri, result))
+    }
+
+    fn folder(&self) -> io::Result<&Path> {
+        let folder = self.folder.get_or_init(|| {
+            match &self.wanted {
+                Some(path) => files::make_private(path).map(|()| Folder::Named(path.clone())),
+                None => tempfile::Builder::new().prefix("tenon-").tempdir().map(Folder::Temporary),
+            }
+            .map_err(|error| error.to_string())
+        });
+        folder.as_ref().map(Folder::path).map_err(|error| io::Error::other(error.clone()))
+    }
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.len() < 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Removes the oldest files until so many bytes have room.
+fn make_room(folder: &Path, bytes: u64) -> io::Result<()> {
+    let mut kept: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(folder)?
+        .flatten()
+        .filter_map(|entry| {
+            let metadata = entry.metadata().ok()?;
+            Some((metadata.modified().ok()?, metadata.len(), entry.path()))
+        })
+        .collect();
+    let mut total = bytes + kept.iter().map(|(_, length, _)| length).sum::<u64>();
+    kept.sort_unstable();
+    for (_, length, path) in kept {
+        if total <= MOST {
+            break;
+        }
+        fs::remove_file(path)?;
+        total -= length;
+    }
+    Ok(())
+}
+
+fn contents(uri: &str, result: ToolResult) -> Vec<ResourceContents> {
+    let part = |mime_type: &str, body| ResourceContents {
+        uri: uri.to_string(),
+        mime_type: Some(mime_type.to_string()),
+        body,
+        extra: None,
+    };
+    let blocks = result.content.into_iter().map(|block| match block.body {
+        Content::Text(text) => part("text/plain", ResourceBody::Text(text)),
+        Content::Image(media) | Content::Audio(media) => {
+            part(&media.mime_type, ResourceBody::Blob(media.data))
+        }
+        Content::Resource(contents) => contents,
+        other @ (Content::ResourceLink(_) | Content::Other(_)) => {
+            let block = crate::bindings::types::ContentBlock { body: other, extra: block.extra };
+            part("application/json", ResourceBody::Text(wire::content_block(&block).to_string()))
+        }
+    });
+    let structured =
+        result.structured.map(|json| part("application/json", ResourceBody::Text(json)));
+    blocks.chain(structured).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_again_and_nothing_else_is() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("other.json"), "{}").unwrap();
+        let results = Results::new(Some(folder.path().join("results")));
+        let uri = results.keep(&ToolResult::text("whole")).unwrap();
+        let read = results.read(&uri).unwrap();
+        assert!(matches!(&read[0].body, ResourceBody::Text(text) if text == "whole"));
+        for bad in ["", "../other", "%2e%2e/other", "nothing", "a/b"] {
+            assert!(results.read(&format!("{URI}{bad}")).is_err(), "{bad}");
+        }
+        assert!(results.read("file:///etc/passwd").is_err());
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join("old.json");
+        let file = fs::File::create(&old).unwrap();
+        file.set_len(MOST - 10).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let results = Results::new(Some(folder.path().into()));
+        let uri = results.keep(&ToolResult::text("new")).unwrap();
+        assert!(!old.exists());
+        assert!(results.read(&uri).is_ok());
+    }
+}

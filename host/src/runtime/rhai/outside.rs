@@ -1,0 +1,109 @@
+//! What scripts can ask the host for, behind the same grants as the imports of components.
+
+use rhai::serde::to_dynamic;
+use rhai::{Array, Dynamic, EvalAltResult, Map};
+use serde_json::Value;
+
+use super::engine::to_json;
+use super::running::ask;
+use crate::bindings::model::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
+use crate::bindings::services::{Memory, OutgoingMessage};
+use crate::bindings::types::ToolResult;
+use crate::capability::{inference, services, tools};
+
+type Answer<T> = Result<T, Box<EvalAltResult>>;
+
+/// The memories that are asked for where the script does not say how many.
+const MEMORIES: i64 = 10;
+
+pub(super) fn add(engine: &mut rhai::Engine) {
+    engine.register_fn("call_tool", |name: &str| call_tool(name, Map::new()));
+    engine.register_fn("call_tool", call_tool);
+    engine.register_fn("complete", |model: &str, prompt: &str| {
+        let said = [("model", model), ("prompt", prompt)];
+        complete(said.map(|(key, text)| (key.into(), text.into())).into_iter().collect())
+    });
+    engine.register_fn("complete", complete);
+    engine.register_fn("send_message", |text: &str| send_message(None, text));
+    engine.register_fn("send_message", |channel: &str, text: &str| {
+        send_message(Some(channel.to_string()), text)
+    });
+    engine.register_fn("search_memory", |query: &str| search_memory(query, MEMORIES));
+    engine.register_fn("search_memory", search_memory);
+}
+
+/// Calls a tool. Its structured content is returned as a value, or else its text; what it says of
+/// its failure is thrown.
+fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
+    let (name, arguments) = (name.to_string(), to_json(&arguments.into())?.to_string());
+    let result: ToolResult =
+        ask(|lent, caller| async move { tools::call(&lent, caller, name, &arguments).await })?;
+    if result.is_error {
+        return Err(result.plain_text().into());
+    }
+    match result.structured.as_deref().map(serde_json::from_str::<Value>) {
+        Some(Ok(value)) => to_dynamic(&value),
+        _ => Ok(result.plain_text().into()),
+    }
+}
+
+/// Asks a model: `model` and `prompt`, and where they are wanted `system`, `max_tokens` and
+/// `temperature`. Returns the text of the answer.
+fn complete(about: Map) -> Answer<String> {
+    let known = ["model", "prompt", "system", "max_tokens", "temperature"];
+    if let Some(key) = about.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(format!("a request has no \"{key}\"; it has {}", known.join(", ")).into());
+    }
+    let text = |key: &str| -> Answer<Option<String>> {
+        let text = about.get(key).map(|value| value.clone().into_string());
+        text.transpose().map_err(|kind| format!("the `{key}` is a text, not {kind}").into())
+    };
+    let message = |role, text| Message { role, parts: vec![Part::Text(text)] };
+    let missing = |key: &str| format!("the request has no {key}");
+    let system = text("system")?.map(|text| message(Role::System, text));
+    let prompt = message(Role::User, text("prompt")?.ok_or_else(|| missing("prompt"))?);
+    let max_tokens = about.get("max_tokens").and_then(|value| value.as_int().ok());
+    let request = CompletionRequest {
+        model: text("model")?.ok_or_else(|| missing("model"))?,
+        messages: system.into_iter().chain([prompt]).collect(),
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        limits: Sampling {
+            max_tokens: max_tokens.and_then(|tokens| u64::try_from(tokens).ok()),
+            temperature: about.get("temperature").and_then(|value| value.as_float().ok()),
+            top_p: None,
+            stop: Vec::new(),
+            seed: None,
+        },
+        response_schema: None,
+        extra: None,
+    };
+    let completion =
+        ask(|lent, caller| async move { inference::complete(&lent, caller, request).await })?;
+    let texts = completion.parts.into_iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    Ok(texts.collect::<Vec<_>>().join("\n"))
+}
+
+fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
+    let message = OutgoingMessage { channel, text: text.to_string(), extra: None };
+    ask(|lent, _| async move { services::send_message(&lent, message).await })
+}
+
+/// Searches the host's memory: an array of maps with `text`, `score` and, where it is known,
+/// `source`.
+fn search_memory(query: &str, limit: i64) -> Answer<Array> {
+    let (query, limit) = (query.to_string(), u32::try_from(limit.max(0)).unwrap_or(u32::MAX));
+    let found: Vec<Memory> =
+        ask(|lent, _| async move { services::search_memory(&lent, &query, limit).await })?;
+    let map = |memory: Memory| {
+        let mut map = Map::new();
+        map.insert("text".into(), memory.text.into());
+        map.insert("score".into(), Dynamic::from_float(memory.score));
+        map.extend(memory.source.map(|source| ("source".into(), source.into())));
+        Dynamic::from_map(map)
+    };
+    Ok(found.into_iter().map(map).collect())
+}

@@ -1,0 +1,155 @@
+//! The call that a script's thread runs: its time, what it has used, and its way to the host.
+
+use rhai::{Dynamic, EvalAltResult, Position};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+
+use super::threads;
+use crate::bindings::types::Error;
+use crate::capability::lent::Lent;
+use crate::invoke::Caller;
+use crate::runtime::failure::message;
+
+/// How often one call may use captured variables that hold more than a plain value. The engine does
+/// not see how deep closures that capture closures are nested; each level takes one such use, so
+/// this bounds the depth, and with it the stack that dropping them takes.
+const CAPTURED: u32 = 200_000;
+
+/// How often a script that waits for the host looks whether anybody still waits for it.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a script was ended from outside: the token of `ErrorTerminated`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    GivenUp,
+    OutOfTime,
+    TooManyCaptures,
+}
+
+/// The call that runs on a thread.
+struct Running {
+    given_up: Arc<AtomicBool>,
+    until: Instant,
+    captured: u32,
+    /// How long it has waited for the host, which is not its own time.
+    waited: Duration,
+    host_calls: u64,
+    outside: Option<Outside>,
+}
+
+/// A call's way to the host.
+#[derive(Clone)]
+pub(super) struct Outside {
+    pub(super) lent: Arc<Lent>,
+    /// On whose behalf the script was called.
+    pub(super) caller: Caller,
+    /// Where the host works while the script waits.
+    pub(super) runtime: Handle,
+}
+
+/// What a call has used.
+pub(super) struct Used {
+    pub(super) cpu: Duration,
+    pub(super) host_calls: u64,
+}
+
+thread_local! {
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
+
+/// Runs a part of a script within its time.
+pub(super) fn within<R>(
+    cpu: Duration,
+    given_up: Arc<AtomicBool>,
+    outside: Option<Outside>,
+    script: impl FnOnce() -> R,
+) -> (R, Used) {
+    let began = Instant::now();
+    let (until, waited) = (began + cpu, Duration::ZERO);
+    let running = Running { given_up, until, captured: 0, waited, host_calls: 0, outside };
+    RUNNING.set(Some(running));
+    let result = script();
+    let running = RUNNING.take();
+    let (waited, host_calls) = running.map_or_else(Default::default, |r| (r.waited, r.host_calls));
+    (result, Used { cpu: began.elapsed().saturating_sub(waited), host_calls })
+}
+
+/// Whether the call is to end now.
+pub(super) fn ended() -> Option<Ended> {
+    RUNNING.with_borrow(|running| {
+        let running = running.as_ref()?;
+        if running.given_up.load(Ordering::Relaxed) {
+            return Some(Ended::GivenUp);
+        }
+        (Instant::now() >= running.until).then_some(Ended::OutOfTime)
+    })
+}
+
+/// Counts the use of a captured variable.
+pub(super) fn count_captured() -> Result<(), Box<EvalAltResult>> {
+    let captured = RUNNING.with_borrow_mut(|running| {
+        running.as_mut().map_or(0, |running| {
+            running.captured += 1;
+            running.captured
+        })
+    });
+    match captured > CAPTURED {
+        false => Ok(()),
+        true => Err(end(Ended::TooManyCaptures)),
+    }
+}
+
+fn end(why: Ended) -> Box<EvalAltResult> {
+    EvalAltResult::ErrorTerminated(Dynamic::from(why), Position::NONE).into()
+}
+
+/// Has the host do something on its own threads, and waits for it on this one. The time is not the
+/// script's, and its place among those that run is free meanwhile. What the host refuses the script
+/// gets to see as an error that it can catch.
+pub(super) fn ask<T: Send + 'static, F>(
+    what: impl FnOnce(Arc<Lent>, Caller) -> F,
+) -> Result<T, Box<EvalAltResult>>
+where
+    F: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    let outside = RUNNING.with_borrow_mut(|running| {
+        let running = running.as_mut()?;
+        running.host_calls += 1;
+        Some((running.outside.clone()?, running.given_up.clone()))
+    });
+    let Some((Outside { lent, caller, runtime }, given_up)) = outside else {
+        return Err("the host can be asked in calls, not while the script is loaded".into());
+    };
+    threads::leave_place();
+    let began = Instant::now();
+    let (reply, answer) = sync_channel(1);
+    let working = what(lent, caller);
+    let task = runtime.spawn(async move {
+        let _ = reply.send(working.await);
+    });
+    let answer = loop {
+        match answer.recv_timeout(LOOK) {
+            Ok(answer) => break answer,
+            Err(RecvTimeoutError::Timeout) if given_up.load(Ordering::Relaxed) => {
+                task.abort();
+                return Err(end(Ended::GivenUp));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(Error::Failed("the host is ending".into()));
+            }
+        }
+    };
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running {
+            let waited = began.elapsed();
+            running.waited += waited;
+            running.until += waited;
+        }
+    });
+    answer.map_err(|error| message(&error).into())
+}

@@ -1,0 +1,105 @@
+//! The call that a plugin serves: on whose behalf, how deep, and what it uses.
+
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tracing::Span;
+
+use crate::invoke::Caller;
+
+/// What one call of a tool used, all of its attempts together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// The time from the call to its answer, hooks and waiting included, in microseconds.
+    pub wall_micros: u64,
+    /// The processor time of the plugin, in microseconds, where it can be told. On an instance that
+    /// several calls share it is what the instance took meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_micros: Option<u64>,
+    /// The linear memory of the instance at the end, which is its most, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// How often the plugin called the host, what its runtime does for it included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_calls: Option<u64>,
+    /// The length of the arguments, in bytes of JSON.
+    pub bytes_in: u64,
+    /// The length of what the plugin answered, in bytes.
+    pub bytes_out: u64,
+    /// How often the plugin was called.
+    pub attempts: u32,
+}
+
+/// A call that is being served, of a tool or of anything else.
+///
+/// Like a span of `tracing` it goes along with the call, so that plugins which neither measure nor
+/// call back need not know of it.
+#[derive(Debug, Default)]
+pub(crate) struct Serving {
+    /// On whose behalf. Calls that the plugin makes are one deeper.
+    caller: Caller,
+    span: Option<Span>,
+    /// Whether anything was noted.
+    known: AtomicBool,
+    cpu_nanos: AtomicU64,
+    memory: AtomicU64,
+    host_calls: AtomicU64,
+}
+
+tokio::task_local! {
+    static SERVING: Arc<Serving>;
+}
+
+impl Serving {
+    /// A call on somebody's behalf, in the current span.
+    pub(crate) fn new(caller: Caller) -> Arc<Self> {
+        let span = Span::current();
+        let span = (!span.is_disabled()).then_some(span);
+        Arc::new(Self { caller, span, ..Self::default() })
+    }
+
+    /// Has a plugin serve the call.
+    pub(crate) async fn by<F: Future>(self: &Arc<Self>, plugin: F) -> F::Output {
+        SERVING.scope(self.clone(), plugin).await
+    }
+
+    /// The call that is being served.
+    pub(super) fn current() -> Option<Arc<Self>> {
+        SERVING.try_with(Arc::clone).ok()
+    }
+
+    /// On whose behalf a plugin calls that serves this.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The span of the call.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        self.span.as_ref()
+    }
+
+    /// Adds to what the call has used.
+    pub(super) fn note(&self, cpu: Duration, memory: Option<usize>, host_calls: u64) {
+        let nanos = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
+        self.cpu_nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.memory.fetch_max(memory.unwrap_or(0) as u64, Ordering::Relaxed);
+        self.host_calls.fetch_add(host_calls, Ordering::Relaxed);
+        self.known.store(true, Ordering::Relaxed);
+    }
+
+    /// What was noted so far.
+    pub(crate) fn usage(&self) -> Usage {
+        if !self.known.load(Ordering::Relaxed) {
+            return Usage::default();
+        }
+        let memory = self.memory.load(Ordering::Relaxed);
+        Usage {
+            cpu_micros: Some(self.cpu_nanos.load(Ordering::Relaxed) / 1_000),
+            memory_bytes: (memory > 0).then_some(memory),
+            host_calls: Some(self.host_calls.load(Ordering::Relaxed)),
+            ..Usage::default()
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Secrets: which names speak of them, and how their values are kept out of what is shown.
+//!
+//! A value is known to be a secret by the name it goes under: a variable of a server's environment,
+//! a setting of a plugin. Wherever such a value turns up in what plugins answer, say or fail with,
+//! [`MASK`] stands in its place.
+
+use aho_corasick::AhoCorasick;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "[redacted]";
+
+/// The ends of names whose values are secrets, after `_`.
+const SUFFIXES: &[&str] = &[
+    "TOKEN",
+    "KEY",
+    "SECRET",
+    "PASSWORD",
+    "CREDENTIAL",
+    "PAT",
+    "AUTH",
+    "APIKEY",
+    "BEARER",
+    "SESSION",
+];
+
+/// What makes a name one of a secret wherever it stands in it.
+const PARTS: &[&str] = &["PASSWORD", "SECRET", "CREDENTIAL", "PRIVATE_KEY"];
+
+/// Names of secrets that are nothing but that.
+const WHOLE: &[&str] =
+    &["TOKEN", "APIKEY", "PASSWD", "PASSPHRASE", "AUTHORIZATION", "BEARER", "COOKIE"];
+
+/// The shortest secret that is looked for, in bytes: a shorter one would be found everywhere.
+const SHORTEST: usize = 6;
+
+/// Whether what goes under a name is a secret: `GITHUB_TOKEN`, `apiKey`, `client-secret`.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let name = upper_snake(name);
+    let ends = |suffix: &str| {
+        name.strip_suffix(suffix).is_some_and(|start| start.len() > 1 && start.ends_with('_'))
+    };
+    WHOLE.contains(&name.as_str())
+        || SUFFIXES.iter().any(|suffix| ends(suffix))
+        || PARTS.iter().any(|part| name.contains(part))
+}
+
+/// `clientSecret` and `client-secret` as `CLIENT_SECRET`.
+fn upper_snake(name: &str) -> String {
+    let mut upper = String::with_capacity(name.len() + 2);
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && was_lower {
+            upper.push('_');
+        }
+        was_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+        upper.push(if c.is_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    }
+    upper
+}
+
+/// The values of secrets. It shows none of them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Secrets(BTreeSet<String>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} secrets", self.0.len())
+    }
+}
+
+impl Secrets {
+    /// Adds a value, if its name says that it is a secret.
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        if is_secret_name(name) {
+            self.add_value(value);
+        }
+    }
+
+    pub(crate) fn add_value(&mut self, value: &str) {
+        if value.len() >= SHORTEST {
+            self.0.insert(value.to_string());
+        }
+    }
+
+    /// Adds the values in settings whose names say that they are secrets.
+    pub(crate) fn add_settings(&mut self, settings: &Map<String, Value>) {
+        for (name, value) in settings {
+            match value {
+                Value::String(text) => self.add(name, text),
+                Value::Object(members) => self.add_settings(members),
+                Value::Array(items) => {
+                    for item in items {
+                        match item {
+                            Value::String(text) => self.add(name, text),
+                            Value::Object(members) => self.add_settings(members),
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn extend(&mut self, others: &Self) {
+        self.0.extend(others.0.iter().cloned());
+    }
+}
+
+/// Masks secrets in texts.
+#[derive(Clone, Default)]
+pub(crate) struct Redactor {
+    /// Each secret, as it is and as it stands in JSON. Absent where there are none.
+    values: Option<AhoCorasick>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor")
+    }
+}
+
+impl Redactor {
+    pub(crate) fn new(secrets: &Secrets) -> Self {
+        let in_json = |value: &String| {
+            let quoted = Value::from(value.as_str()).to_string();
+            quoted[1..quoted.len() - 1].to_string()
+        };
+        let patterns: BTreeSet<String> =
+            secrets.0.iter().flat_map(|value| [value.clone(), in_json(value)]).collect();
+        if patterns.is_empty() {
+            return Self::default();
+        }
+        // The longest first: a secret may begin with another.
+        let automaton = AhoCorasick::builder()
+            .match_kind(aho_corasick::MatchKind::LeftmostLongest)
+            .build(patterns)
+            .inspect_err(|error| tracing::error!("secrets cannot be masked: {error}"));
+        Self { values: automaton.ok() }
+    }
+
+    /// Whether there is nothing to mask.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.values.is_none()
+    }
+
+    /// A text without secrets.
+    pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.values {
+            Some(values) if values.is_match(text) => {
+                let mut masked = String::with_capacity(text.len());
+                values.replace_all_with(text, &mut masked, |_, _, masked| {
+                    masked.push_str(MASK);
+                    true
+                });
+                Cow::Owned(masked)
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// Masks secrets in a text.
+    pub(crate) fn redact(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.text(text) {
+            *text = masked;
+        }
+    }
+
+    /// Masks secrets in JSON: known values, and what goes under a name that speaks of one.
+    pub(crate) fn json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.json(item)),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    match value {
+                        Value::Null | Value::Bool(_) => {}
+                        _ if is_secret_name(name) => *value = MASK.into(),
+                        _ => self.json(value),
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_of_secrets() {
+        for (name, expected) in [
+            ("GITHUB_TOKEN", true),
+            ("github_pat", true),
+            ("apiKey", true),
+            ("client-secret", true),
+            ("DB_PASSWORD_FILE", true),
+            ("password", true),
+            ("Authorization", true),
+            ("token", true),
+            ("key", false),
+            ("monkey", false),
+            ("PATH", false),
+            ("max_tokens", false),
+            ("session_id", false),
+            ("_KEY", false),
+        ] {
+            assert_eq!(is_secret_name(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_masked_as_they_are_and_as_they_stand_in_json() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter22");
+        secrets.add("B_TOKEN", "hunter22-longer");
+        secrets.add("C_TOKEN", "with\"quote");
+        secrets.add("D_TOKEN", "short");
+        secrets.add("NAME", "harmless");
+        assert_eq!(format!("{secrets:?}"), "3 secrets");
+        let redactor = Redactor::new(&secrets);
+        let check = |text: &str, expected: &str| assert_eq!(redactor.text(text), expected);
+        check("a hunter22 b hunter22-longer", "a [redacted] b [redacted]");
+        check(r#"{"x":"with\"quote"} with"quote"#, r#"{"x":"[redacted]"} [redacted]"#);
+        check("short and harmless", "short and harmless");
+    }
+
+    #[test]
+    fn json_is_masked_by_name_and_by_value() {
+        let mut secrets = Secrets::default();
+        let settings =
+            json!({ "apiKey": "0123456789", "deep": { "list": [{ "auth_token": "abcdefgh" }] } });
+        secrets.add_settings(settings.as_object().unwrap());
+        let mut value = json!({ "password": 12345, "text": "is 0123456789", "more": ["abcdefgh"], "token": null });
+        Redactor::new(&secrets).json(&mut value);
+        let masked =
+            json!({ "password": MASK, "text": "is [redacted]", "more": [MASK], "token": null });
+        assert_eq!(value, masked);
+    }
+}

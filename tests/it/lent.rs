@@ -1,0 +1,216 @@
+//! What plugins can ask of the host, components and scripts alike: behind grants, and through the
+//! same pipeline as any other call.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tenon_host::services::{
+    ApprovalRequest, Approver, GrantAll, Memory, MemorySearch, Messaging, OutgoingMessage,
+};
+use tenon_host::types::Error;
+use tenon_host::{CallError, Failure, Platform, PluginState};
+
+use crate::guests;
+use crate::support::{Project, Running, call, text};
+
+/// A post office that keeps what it is given.
+#[derive(Clone, Default)]
+struct Post(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Messaging for Post {
+    async fn send(&self, plugin: &str, message: OutgoingMessage) -> Result<(), Error> {
+        let OutgoingMessage { channel, text, .. } = message;
+        let line = format!("{plugin} to {}: {text}", channel.as_deref().unwrap_or("the user"));
+        self.0.lock().unwrap().push(line);
+        Ok(())
+    }
+}
+
+struct Diary;
+
+#[async_trait]
+impl MemorySearch for Diary {
+    async fn search(&self, _: &str, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+        // More than was asked for.
+        let memory = |i| Memory { text: format!("{query} {i}"), score: 0.5, source: None };
+        Ok((0..limit + 2).map(memory).collect())
+    }
+}
+
+const SCRIPT: &str = r#"
+    let schema = #{ type: "object" };
+    tool(#{ name: "call", description: "d", schema: schema }, |a| `${call_tool(a.name, a.arguments)}`);
+    tool(#{ name: "ask", description: "d", schema: schema }, |a| complete(a.model, a.prompt));
+    tool(#{ name: "send", description: "d", schema: schema }, |a| {
+        if "channel" in a { send_message(a.channel, a.text) } else { send_message(a.text) }
+        "sent"
+    });
+    tool(#{ name: "recall", description: "d", schema: schema }, |a| {
+        let texts = "";
+        for found in search_memory(a.query, 3) {
+            if texts != "" { texts += "; "; }
+            texts += found.text;
+        }
+        texts
+    });
+"#;
+
+const CAPABILITIES: &str = r#"
+    [capabilities]
+    tools = ["text_tools__slug", "*__call"]
+    providers = ["echo_provider/*"]
+    services = ["send-message", "search-memory"]
+"#;
+
+/// A project with two plugins that turn to the host, one of each kind, and with those they turn to.
+fn project(capabilities: &str) -> Project {
+    let project = Project::new(&format!(
+        "plugins = {{ folders = [\"own\"], wasm = [{:?}, {:?}] }}",
+        guests::TEXT_TOOLS,
+        guests::ECHO_PROVIDER
+    ));
+    let manifest = |id: &str, runtime: &str| {
+        format!("plugin.id = {id:?}\nruntime = {runtime}\n{capabilities}")
+    };
+    let wasm = manifest("w", "{ kind = \"wasm\", path = \"caller.wasm\" }");
+    project.write("own/w/plugin.toml", wasm);
+    project.write("own/w/caller.wasm", std::fs::read(guests::CALLER).unwrap());
+    project.write("own/r/plugin.toml", manifest("r", "{ kind = \"rhai\", path = \"s.rhai\" }"));
+    project.write("own/r/s.rhai", SCRIPT);
+    project
+}
+
+async fn platform(capabilities: &str, approver: impl Approver, post: Post) -> Running {
+    let project = project(capabilities);
+    let builder = project.builder().messaging(post).memory(Diary).approver(approver);
+    Running::new(builder.build().await.expect("the platform is built"), project)
+}
+
+#[tokio::test]
+async fn what_is_granted_works_for_every_kind() {
+    let post = Post::default();
+    let platform = platform(CAPABILITIES, GrantAll, post.clone()).await;
+    for plugin in ["w", "r"] {
+        let name = |tool: &str| format!("{plugin}__{tool}");
+        let slug = json!({ "name": "text_tools__slug", "arguments": { "text": "A b" } });
+        assert_eq!(text(&platform, &name("call"), slug).await, "a-b");
+        let ask = json!({ "model": "echo_provider/echo", "prompt": "say this" });
+        assert_eq!(text(&platform, &name("ask"), ask).await, "say this");
+        assert_eq!(text(&platform, &name("send"), json!({ "text": "hi" })).await, "sent");
+        let found = text(&platform, &name("recall"), json!({ "query": "tea" })).await;
+        assert_eq!(found, "tea 0; tea 1; tea 2");
+    }
+    assert_eq!(*post.0.lock().unwrap(), ["w to the user: hi", "r to the user: hi"]);
+    assert_eq!(text(&platform, "w__list", json!({})).await, "r__call text_tools__slug w__call");
+}
+
+/// Why a call of a plugin by a plugin was refused, in whatever form its kind says so.
+async fn refusal(platform: &Platform, name: &str, arguments: Value) -> String {
+    match call(platform, name, arguments).await {
+        Ok(result) if result.is_error => result.plain_text(),
+        Err(CallError::Failed { failure: Failure::Answered(Error::Denied(message)), .. }) => {
+            message
+        }
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_granted_is_refused_in_the_same_words() {
+    struct Part;
+
+    #[async_trait]
+    impl Approver for Part {
+        async fn approve(&self, request: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
+            let mut granted = request.capabilities.clone();
+            granted.insert("tools".into(), vec!["text_tools__slug".into()]);
+            granted.insert("services".into(), vec!["search-memory".into()]);
+            granted
+        }
+    }
+
+    let post = Post::default();
+    let platform = platform(CAPABILITIES, Part, post.clone()).await;
+    for plugin in ["w", "r"] {
+        let name = |tool: &str| format!("{plugin}__{tool}");
+        let case = json!({ "name": "text_tools__count", "arguments": { "text": "A b" } });
+        let said = refusal(&platform, &name("call"), case).await;
+        let expected = format!(
+            "plugin \"{plugin}\": calling the tool text_tools__count is not granted; its \
+             plugin.toml would request it with `tools = [\"text_tools__count\"]` under [capabilities]"
+        );
+        assert!(said.contains(&expected), "{said}");
+        let said = refusal(&platform, &name("send"), json!({ "text": "hi" })).await;
+        assert!(said.contains("sending a message is not granted"), "{said}");
+        let ask = json!({ "model": "other", "prompt": "x" });
+        let said = refusal(&platform, &name("ask"), ask).await;
+        assert!(said.contains("asking the model other is not granted"), "{said}");
+    }
+    assert!(post.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn one_channel_can_be_granted_alone() {
+    let post = Post::default();
+    let capabilities = "capabilities.services = [\"send-message:ops\", \"search-memory\"]\ncapabilities.tools = [\"x\"]\ncapabilities.providers = [\"x\"]";
+    let platform = platform(capabilities, GrantAll, post.clone()).await;
+    for plugin in ["w", "r"] {
+        let send = format!("{plugin}__send");
+        let message = json!({ "text": "hi", "channel": "ops" });
+        assert_eq!(text(&platform, &send, message).await, "sent");
+        refusal(&platform, &send, json!({ "text": "hi", "channel": "all" })).await;
+        refusal(&platform, &send, json!({ "text": "hi" })).await;
+    }
+    assert_eq!(*post.0.lock().unwrap(), ["w to ops: hi", "r to ops: hi"]);
+}
+
+#[tokio::test]
+async fn without_an_approver_nothing_is_granted() {
+    let platform = project(CAPABILITIES).platform().await;
+    let states: Vec<_> = platform.plugins().iter().map(|r| (r.plugin.clone(), r.state)).collect();
+    for plugin in ["w", "r"] {
+        assert!(states.contains(&(plugin.to_string(), PluginState::Refused)), "{states:?}");
+    }
+    // A manifest that requests nothing gets nothing, whoever would grant it.
+    let platform = self::platform("", GrantAll, Post::default()).await;
+    let report = platform.plugins().iter().find(|r| r.plugin == "w").cloned().unwrap();
+    assert_eq!(report.state, PluginState::Failed);
+    assert!(report.detail.unwrap().contains("is not granted"));
+    let said = refusal(&platform, "r__send", json!({ "text": "hi" })).await;
+    assert!(said.contains("sending a message is not granted"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chain_of_calls_has_an_end() {
+    let platform = platform(CAPABILITIES, GrantAll, Post::default()).await;
+    // Each calls the other, over and over.
+    let nested = |depth: usize, last: Value| {
+        (0..depth).fold(last, |inner, i| {
+            let name = if i % 2 == 0 { "w__call" } else { "r__call" };
+            json!({ "name": name, "arguments": inner })
+        })
+    };
+    let slug = json!({ "name": "text_tools__slug", "arguments": { "text": "A b" } });
+    assert_eq!(text(&platform, "r__call", nested(4, slug.clone())).await, "a-b");
+    let said = match call(&platform, "r__call", nested(12, slug)).await {
+        Ok(result) => result.plain_text(),
+        Err(error) => error.to_string(),
+    };
+    assert!(said.contains("longer than 8"), "{said}");
+}
+
+#[tokio::test]
+async fn a_script_that_waits_for_the_host_does_not_hold_it_up() {
+    // One thread: what blocked it would block everything.
+    let platform = platform(CAPABILITIES, GrantAll, Post::default()).await;
+    let slug = json!({ "name": "text_tools__slug", "arguments": { "text": "A b" } });
+    // More than there are places for scripts, each of which waits for another one.
+    let calls = (0..100).map(|_| {
+        let arguments = json!({ "name": "r__call", "arguments": slug });
+        text(&platform, "r__call", arguments)
+    });
+    let said = futures::future::join_all(calls).await;
+    assert!(said.iter().all(|said| said == "a-b"));
+}

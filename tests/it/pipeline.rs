@@ -1,0 +1,311 @@
+//! The steps of a call, one by one: each where it is the one that stops the call, and what callers,
+//! subscribers and the record learn of it.
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use tenon_host::history::{self, Query, Record};
+use tenon_host::invoke::{TRUNCATED, USAGE};
+use tenon_host::types::{Content, HookPoint, ResourceBody};
+use tenon_host::{Call, CallError, Caller, Event, MASK, Platform, Step, Subscription, wire};
+
+use crate::guests;
+use crate::support::{Project, RUDE_SERVER, Running, call, failure, text};
+
+/// The words for the steps that were heard, and for the end.
+fn heard(events: &mut Subscription) -> Vec<String> {
+    let mut words = Vec::new();
+    while let Some(event) = events.try_next() {
+        let Event::Call(event) = event else { continue };
+        words.push(match event.step {
+            Step::Found => "found".to_string(),
+            Step::HooksBefore { handlers } => format!("before: {}", handlers[0].outcome),
+            Step::Checked => "checked".into(),
+            Step::Permitted => "permitted".into(),
+            Step::Attempted { attempt, error } => {
+                format!("attempt {attempt}: {}", if error.is_some() { "error" } else { "ok" })
+            }
+            Step::Bounded { whole, .. } => {
+                if whole.is_some() { "bounded: cut" } else { "bounded" }.into()
+            }
+            Step::HooksAfter { handlers } => format!("after: {}", handlers[0].outcome),
+            Step::Ended { outcome, .. } => format!("ended: {outcome}"),
+            other => format!("{other:?}"),
+        });
+    }
+    words
+}
+
+const GUARD: &str = r#"
+    fn BeforeToolCall(context) {
+        if context.arguments.text == "veto" { return veto("not this"); }
+        if context.arguments.text == "wreck" { context.arguments.text = 3; }
+    }
+    fn AfterToolCall(context) {
+        if context.arguments.text == "spoil" { throw "spoilt"; }
+    }
+"#;
+
+async fn guarded() -> Running {
+    let project = Project::new(&format!(
+        "[plugins]\nwasm = [{:?}]\nscripts = [\"guard.rhai\"]\n[hooks]\non_failure = \"stop\"\n\
+         [tools.misbehave__spin]\nenabled = false\n[limits]\noutput_kib = 1",
+        guests::MISBEHAVE
+    ));
+    project.write("guard.rhai", GUARD);
+    project.platform().await
+}
+
+#[tokio::test]
+async fn each_step_can_be_the_one_that_stops_a_call() {
+    let platform = guarded().await;
+    let mut events = platform.events();
+    let mut check = async |name: &str, arguments: Value, expected: &str, steps: &[&str]| {
+        let result = call(&platform, name, arguments).await;
+        let said = match &result {
+            Ok(_) => "ok".to_string(),
+            Err(error) => format!("{}: {error}", error.word()),
+        };
+        assert!(said.starts_with(expected), "{name}: {said}");
+        assert_eq!(heard(&mut events), steps, "{name}: {said}");
+    };
+    let says = |text: &str| json!({ "text": text });
+    check("misbehave__ehco", says("x"), "not-found: there is no tool", &["ended: not-found"]).await;
+    check(
+        "misbehave__echo",
+        says("veto"),
+        "vetoed: plugin \"guard\" vetoed it: not this",
+        &["found", "before: veto", "ended: vetoed"],
+    )
+    .await;
+    check(
+        "misbehave__echo",
+        json!({ "text": 3 }),
+        "invalid-input: arguments of misbehave__echo: at /text: 3 is not of type",
+        &["found", "before: continue", "ended: invalid-input"],
+    )
+    .await;
+    check(
+        "misbehave__echo",
+        says("wreck"),
+        "contract: plugin \"guard\": its answer breaks the contract: its hook left arguments",
+        &["found", "before: replace", "ended: contract"],
+    )
+    .await;
+    check(
+        "misbehave__spin",
+        says("x"),
+        "disabled: the tool misbehave__spin is disabled",
+        &["found", "before: continue", "checked", "ended: disabled"],
+    )
+    .await;
+    let attempted = ["found", "before: continue", "checked", "permitted", "attempt 1: error"];
+    check(
+        "misbehave__trap",
+        says("x"),
+        "trapped: plugin \"misbehave\": it trapped",
+        &[&attempted[..], &["ended: trapped"]].concat(),
+    )
+    .await;
+    check(
+        "misbehave__denied",
+        says("x"),
+        "denied: plugin \"misbehave\": denied",
+        &[&attempted[..], &["ended: denied"]].concat(),
+    )
+    .await;
+    let answered = ["found", "before: continue", "checked", "permitted", "attempt 1: ok"];
+    check(
+        "misbehave__nonsense",
+        says("x"),
+        "contract: plugin \"misbehave\": its answer breaks the contract",
+        &[&answered[..], &["ended: contract"]].concat(),
+    )
+    .await;
+    check(
+        "misbehave__echo",
+        says("spoil"),
+        "failed: plugin \"guard\": failed: spoilt",
+        &[&answered[..], &["bounded", "after: error", "ended: failed"]].concat(),
+    )
+    .await;
+    let passed = [&answered[..], &["bounded", "after: continue"]].concat();
+    check("misbehave__echo", says("x"), "ok", &[&passed[..], &["ended: ok"]].concat()).await;
+    check("misbehave__fail", says("x"), "ok", &[&passed[..], &["ended: tool-error"]].concat())
+        .await;
+}
+
+#[tokio::test]
+async fn all_events_of_a_call_name_it() {
+    let platform = guarded().await;
+    let mut events = platform.events();
+    for _ in 0..2 {
+        text(&platform, "misbehave__echo", json!({ "text": "x" })).await;
+    }
+    let mut calls = Vec::new();
+    while let Some(Event::Call(event)) = events.try_next() {
+        assert_eq!(event.plugin.as_deref(), Some("misbehave"));
+        assert_eq!(&*event.tool, "misbehave__echo");
+        calls.push((event.call.clone(), event.fingerprint));
+    }
+    calls.dedup();
+    // Two calls, which are the same.
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0].1, calls[1].1);
+    let form = serde_json::to_value(Event::Missed { events: 1 }).unwrap();
+    assert_eq!(form, json!({ "event": "missed", "events": 1 }));
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_long_is_cut_and_the_whole_is_kept() {
+    let platform = guarded().await;
+    let long = "word ".repeat(1_000);
+    let result = call(&platform, "misbehave__echo", json!({ "text": long })).await.unwrap();
+    let shown = result.plain_text();
+    let (start, marker) = shown.rsplit_once('\n').expect("there is a marker");
+    assert_eq!(start, &long[..1024]);
+    let uri = marker
+        .strip_prefix("[cut: a part of 5000 bytes; the whole is the resource ")
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or_else(|| panic!("{marker}"));
+    assert!(matches!(
+        &result.content.last().unwrap().body,
+        Content::ResourceLink(link) if link.uri == uri && link.size == Some(5000)
+    ));
+    let form = wire::tool_result(&result);
+    assert_eq!(form["_meta"][TRUNCATED], json!({ "bytes": 5000, "uri": uri }));
+    assert_eq!(form["_meta"][USAGE]["bytesOut"], 5000);
+    let whole = platform.read_result(uri).await.expect("it is kept");
+    assert!(matches!(&whole[0].body, ResourceBody::Text(text) if *text == long));
+    assert!(platform.read_result("tenon://results/none").await.is_err());
+}
+
+#[tokio::test]
+async fn secrets_do_not_leave_in_results_errors_or_the_record() {
+    let project = Project::new(&format!(
+        "[plugins]\nscripts = [\"s.rhai\"]\n\
+         mcp = [{{ name = \"m\", command = {RUDE_SERVER:?}, env = {{ API_TOKEN = \"hunter22hunter\" }} }}]\n\
+         [settings.s]\napi_key = \"swordfish-9\""
+    ));
+    project.write(
+        "s.rhai",
+        r#"tool(#{ name: "leak", description: "d" }, |a| #{ key: config("api_key") });
+           tool(#{ name: "throw", description: "d" }, |a| { throw "it is " + config("api_key"); });
+           tool(#{ name: "trap", description: "d" }, |a| { let key = config("api_key"); key.nothing() });"#,
+    );
+    let platform = project.builder().state(project.path("state")).build().await.unwrap();
+    let leak = call(&platform, "s__leak", json!({})).await.unwrap();
+    assert_eq!(leak.structured.as_deref(), Some(r#"{"key":"[redacted]"}"#));
+    let thrown = call(&platform, "s__throw", json!({})).await.unwrap();
+    assert_eq!(thrown.plain_text(), "it is [redacted]");
+    // Whoever brings it up, the secret of another plugin is one.
+    let said = text(&platform, "m__echo", json!({ "text": "hunter22hunter!" })).await;
+    assert_eq!(said, "[redacted]!");
+    let arguments = json!({ "text": "swordfish-9", "password": "mine" });
+    let error = failure(&platform, "m__echo__x", arguments).await;
+    assert!(matches!(error, CallError::NotFound { .. }));
+    platform.shutdown().await;
+    let recorded = std::fs::read_to_string(project.path("state/history.jsonl")).unwrap();
+    for secret in ["swordfish", "hunter22", "mine"] {
+        assert!(!recorded.contains(secret), "{secret}: {recorded}");
+    }
+    assert_eq!(recorded.matches(MASK).count(), 3, "{recorded}");
+}
+
+#[tokio::test]
+async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::MISBEHAVE));
+    let state = project.path("state");
+    let platform = project.builder().state(&state).build().await.unwrap();
+    let caller = Caller {
+        agent_id: Some("planner".into()),
+        session_id: Some("s-1".into()),
+        ..Caller::default()
+    };
+    let arguments = json!({ "text": "hello" });
+    let echo = Call { name: "misbehave__echo".into(), arguments: arguments.clone(), caller };
+    platform.call(echo).await.unwrap();
+    let timeout = Some(Duration::from_millis(100));
+    let caller = Caller { timeout, ..Caller::default() };
+    let hang = Call { name: "misbehave__hang".into(), arguments: json!({}), caller };
+    platform.call(hang).await.unwrap_err();
+    failure(&platform, "nothing", json!({})).await;
+    platform.shutdown().await;
+
+    let read = |query: Query| history::read(&state, &query).unwrap();
+    let records = read(Query::default());
+    let outcomes: Vec<&str> = records.iter().map(|record| &*record.outcome).collect();
+    assert_eq!(outcomes, ["ok", "deadline", "not-found"]);
+    let Record { agent, session, plugin, usage, fingerprint, .. } = &records[0];
+    assert_eq!((agent.as_deref(), session.as_deref()), (Some("planner"), Some("s-1")));
+    assert_eq!(plugin.as_deref(), Some("misbehave"));
+    assert_eq!(records[0].arguments, arguments);
+    assert_eq!(*fingerprint, tenon_host::invoke::Fingerprint::of("misbehave__echo", &arguments));
+    assert_eq!((usage.attempts, usage.bytes_in, usage.bytes_out), (1, 16, 5));
+    assert!(usage.memory_bytes.is_some_and(|bytes| bytes >= 64 << 10));
+    assert!(usage.cpu_micros.is_some() && usage.host_calls.is_some());
+    assert!(records[1].usage.wall_micros >= 100_000, "{:?}", records[1].usage);
+    assert!(records[1].error.as_deref().is_some_and(|error| error.contains("within 100ms")));
+    assert_eq!(read(Query { failed: true, ..Query::default() }).len(), 2);
+    assert_eq!(read(Query { session: Some("s-1".into()), ..Query::default() }).len(), 1);
+    assert_eq!(read(Query { tool: Some("*__hang".into()), ..Query::default() }).len(), 1);
+}
+
+#[tokio::test]
+async fn a_configuration_can_do_without_a_record() {
+    let project = Project::new("history.enabled = false");
+    let state = project.path("state");
+    let platform = project.builder().state(&state).build().await.unwrap();
+    failure(&platform, "nothing", json!({})).await;
+    platform.shutdown().await;
+    assert!(!state.exists());
+}
+
+#[tokio::test]
+async fn a_deterministic_handler_is_not_asked_the_same_twice() {
+    let fire = async |configuration: &str, expected: [bool; 3]| {
+        let project = Project::new(&format!("plugins.scripts = [\"s.rhai\"]\n{configuration}"));
+        project.write("s.rhai", "fn BeforePlan(context) { context.seen = true; }");
+        let platform = project.platform().await;
+        let mut remembered = Vec::new();
+        for goal in ["a", "a", "b"] {
+            let context = json!({ "goal": goal });
+            let report = platform.fire(&HookPoint::BeforePlan, context, &Caller::default()).await;
+            let report = report.unwrap();
+            assert_eq!(report.context, json!({ "goal": goal, "seen": true }));
+            remembered.push(report.handlers[0].remembered);
+        }
+        assert_eq!(remembered, expected, "{configuration}");
+    };
+    fire("hooks.deterministic = [\"s\"]", [false, true, false]).await;
+    fire("hooks.deterministic = [\"other\"]", [false, false, false]).await;
+}
+
+#[tokio::test]
+async fn a_server_learns_the_place_in_the_trace_and_on_request_who_calls() {
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let meta = async |configuration: &str, traceparent: &str| -> Value {
+        let project = Project::new(&format!(
+            "plugins.mcp = [{{ name = \"m\", command = {RUDE_SERVER:?} }}]\n{configuration}"
+        ));
+        let platform: Platform = project.builder().build().await.unwrap();
+        let caller = Caller {
+            agent_id: Some("planner".into()),
+            session_id: Some("s\"1".into()),
+            traceparent: Some(traceparent.into()),
+            ..Caller::default()
+        };
+        let call = Call { name: "m__meta".into(), arguments: json!({}), caller };
+        let said = platform.call(call).await.unwrap().plain_text();
+        platform.shutdown().await;
+        serde_json::from_str(&said).unwrap()
+    };
+    let told = meta("context.passthrough = true", PARENT).await;
+    assert_eq!((&told["agent_id"], &told["session_id"]), (&json!("planner"), &json!("s\"1")));
+    let traceparent = told["traceparent"].as_str().expect("there is one");
+    assert!(traceparent.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+    assert!(traceparent != PARENT && traceparent.ends_with("-01"));
+    let told = meta("", "nonsense").await;
+    let mut members: Vec<&String> = told.as_object().unwrap().keys().collect();
+    members.sort();
+    assert_eq!(members, ["progressToken"]);
+}
