@@ -1,10 +1,11 @@
 //! From the command line to a platform, and back.
 
 use std::process::ExitCode;
+use std::time::Duration;
 use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover};
 use tenon_host::name::ToolName;
-use tenon_host::{Config, Platform, PluginKind, PluginReport, PluginState, Surroundings};
+use tenon_host::{Caller, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings};
 
 use crate::Common;
 use crate::error::Error;
@@ -60,7 +61,12 @@ impl Found {
         wanted: impl Fn(&Candidate) -> bool,
     ) -> Result<Platform, Error> {
         self.discovery.candidates.retain(wanted);
+        let state = self.sources.surroundings.state.clone();
         let builder = Platform::builder().sources(self.sources);
+        let builder = match state {
+            Some(folder) => builder.state(folder),
+            None => builder,
+        };
         Ok(builder.discovery(self.discovery).build().await?)
     }
 
@@ -112,6 +118,11 @@ impl Found {
         }
         Ok(platform)
     }
+}
+
+/// On whose behalf a command calls: nobody's, in the trace that it was started in.
+pub(crate) fn caller(timeout: Option<Duration>) -> Caller {
+    Caller { timeout, traceparent: std::env::var("TRACEPARENT").ok(), ..Caller::default() }
 }
 
 /// Says why a plugin that something is asked of is not there.

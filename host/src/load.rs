@@ -67,6 +67,7 @@ pub struct Loaded {
     fingerprint: Option<Fingerprint>,
     uses: Uses,
     secrets: Secrets,
+    granted: usize,
 }
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
@@ -150,6 +151,11 @@ impl Loaded {
         &self.secrets
     }
 
+    /// How many values it was granted, of all capabilities together.
+    pub(crate) fn granted(&self) -> usize {
+        self.granted
+    }
+
     /// Whoever keeps this uses the plugin.
     pub(crate) fn uses(&self) -> Uses {
         self.uses.clone()
@@ -173,6 +179,7 @@ impl Loaded {
             fingerprint: None,
             uses: Uses::default(),
             secrets: Secrets::default(),
+            granted: 0,
         }
     }
 }
@@ -341,6 +348,8 @@ impl Loader {
                 let fingerprint = candidate.fingerprint_with(Some(Digest::of(&text)));
                 let setting = ScriptSetting {
                     id: id.clone(),
+                    version: candidate.version.clone(),
+                    description: candidate.description.clone(),
                     limits: limits.clone(),
                     settings,
                     voice: voice.clone(),
@@ -364,6 +373,7 @@ impl Loader {
             permissions,
             fingerprint: Some(fingerprint),
             uses: Uses::default(),
+            granted: candidate.grants.len(),
             secrets: candidate.secrets,
         })
     }

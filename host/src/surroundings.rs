@@ -14,6 +14,9 @@ pub struct Surroundings {
     pub home: Option<PathBuf>,
     /// Where compiled components are kept; without it they are compiled each time.
     pub cache: Option<PathBuf>,
+    /// Where this user's programs keep what they have seen and done: a place for
+    /// [`crate::Builder::state`]. Nothing is kept there without it.
+    pub state: Option<PathBuf>,
     /// Where the user's own configuration is.
     pub configuration: Option<PathBuf>,
 }
@@ -34,17 +37,19 @@ impl Surroundings {
         };
         let home = folder("HOME").or_else(|| folder("USERPROFILE"));
         let below_home = |path: &str| home.as_deref().map(|home: &Path| home.join(path));
-        let (cache, configuration) = if cfg!(target_os = "macos") {
-            (below_home("Library/Caches"), below_home("Library/Application Support"))
+        let (cache, configuration, state) = if cfg!(target_os = "macos") {
+            let support = below_home("Library/Application Support");
+            (below_home("Library/Caches"), support.clone(), support)
         } else if cfg!(windows) {
-            (folder("LOCALAPPDATA"), folder("APPDATA"))
+            (folder("LOCALAPPDATA"), folder("APPDATA"), folder("LOCALAPPDATA"))
         } else {
-            (below_home(".cache"), below_home(".config"))
+            (below_home(".cache"), below_home(".config"), below_home(".local/state"))
         };
         let cache = folder("XDG_CACHE_HOME").or(cache).map(|path| path.join("tenon"));
+        let state = folder("XDG_STATE_HOME").or(state).map(|path| path.join("tenon"));
         let configuration =
             folder("XDG_CONFIG_HOME").or(configuration).map(|path| path.join("tenon"));
-        Self { environment, home, cache, configuration }
+        Self { environment, home, cache, state, configuration }
     }
 
     /// A variable of the environment, if it is set and text.

@@ -459,6 +459,7 @@ async fn command(rows: &mut Vec<Row>) {
             .current_dir(folder.path())
             .env("XDG_CACHE_HOME", folder.path())
             .env("XDG_CONFIG_HOME", folder.path())
+            .env("XDG_STATE_HOME", folder.path())
             .output()
             .expect("it starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -276,8 +276,20 @@ fn doctor_says_how_everything_fares() {
     settings.bind(|| insta::assert_snapshot!(stdout(&output)));
     let rows = parsed(&project.tenon(&["doctor", "--json"]));
     let keys: Vec<_> = rows[0].as_object().unwrap().keys().cloned().collect();
-    let mut expected =
-        ["plugin", "kind", "state", "tools", "hooks", "detail"].map(String::from).to_vec();
+    let expected = [
+        "plugin",
+        "kind",
+        "state",
+        "version",
+        "tools",
+        "hooks",
+        "evals",
+        "providers",
+        "capabilities",
+        "detail",
+        "remedy",
+    ];
+    let mut expected = expected.map(String::from).to_vec();
     let mut keys = keys;
     keys.sort();
     expected.sort();
@@ -317,4 +329,55 @@ async fn no_child_is_left_when_tenon_is_killed() {
         eventually("no child is left", || processes_with(&mark).is_empty()).await;
     }
     assert_eq!(json!(processes_with(&mark)), json!([]));
+}
+
+#[test]
+fn doctor_fits_eighty_columns() {
+    let project = Project::new("");
+    let long = "a-folder-with-a-long-name/".repeat(5);
+    project.write(
+        "tenon.toml",
+        format!("plugins = {{ wasm = [\"{long}x.wasm\", \"${{NOT_SET}}/y.wasm\"] }}"),
+    );
+    let said = stdout(&project.tenon(&["doctor"]));
+    assert!(said.contains("fix: check the path"), "{said}");
+    let widest = said.lines().map(|line| line.chars().count()).max();
+    assert!(widest.is_some_and(|width| width <= 80), "{said}");
+}
+
+#[test]
+fn what_was_called_is_in_the_history() {
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
+    assert_eq!(stdout(&project.tenon(&["history"])), "");
+    let slug = ["call", "text_tools__slug", "{\"text\": \"A b\"}", "--session", "s-1"];
+    assert_eq!(stdout(&project.tenon(&slug)), "a-b\n");
+    assert_eq!(project.tenon(&["call", "text_tools__slug", "{}"]).status.code(), Some(2));
+    let said = stdout(&project.tenon(&["history"]));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].ends_with("{\"text\":\"A b\"}") && lines[0].contains("  ok  "), "{said}");
+    assert!(lines[1].contains("  invalid-input  "), "{said}");
+    let failed = parsed(&project.tenon(&["--json", "history", "--failed"]));
+    assert_eq!(failed.as_array().map(Vec::len), Some(1), "{failed}");
+    assert_eq!(failed[0]["tool"], "text_tools__slug");
+    let of_session = parsed(&project.tenon(&["--json", "history", "--session", "s-1"]));
+    assert_eq!(of_session[0]["arguments"], json!({ "text": "A b" }));
+    assert!(of_session[0]["usage"]["cpuMicros"].is_u64());
+}
+
+#[test]
+fn what_was_cut_is_read_as_a_resource() {
+    let project =
+        Project::new(&format!("plugins.wasm = [{:?}]\nlimits.output_kib = 1", guests::MISBEHAVE));
+    let long = "word ".repeat(1_000);
+    let arguments = json!({ "text": long }).to_string();
+    let said = stdout(&project.tenon(&["call", "misbehave__echo", &arguments]));
+    assert!(said.len() < 1_500, "{said}");
+    let start = said.find("tenon://results/").expect("it says where the whole is");
+    let uri = &said[start..said[start..].find(']').map_or(said.len(), |end| start + end)];
+    assert_eq!(stdout(&project.tenon(&["resources", "read", uri])), format!("{long}\n"));
+    let gone = project.tenon(&["resources", "read", "tenon://results/nothing"]);
+    assert_eq!(gone.status.code(), Some(2), "{}", stderr(&gone));
+    let nobody = project.tenon(&["resources", "list", "misbehave"]);
+    assert_eq!(nobody.status.code(), Some(2), "{}", stderr(&nobody));
 }

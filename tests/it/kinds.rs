@@ -4,8 +4,9 @@
 use serde_json::json;
 use std::future::pending;
 use std::time::{Duration, Instant};
+use tenon_host::invoke::USAGE;
 use tenon_host::types::{ToolDefinition, ToolResult};
-use tenon_host::{Builtin, CallError, Failure, Platform, PluginKind, PluginState};
+use tenon_host::{Builtin, CallError, Failure, Platform, PluginKind, PluginState, Usage, wire};
 
 use crate::guests;
 use crate::support::{DEMO_SERVER, Project, call, call_within, failure, text};
@@ -99,6 +100,7 @@ suite! {
     bad_arguments_do_not_reach_it,
     an_unknown_tool_is_not_found,
     an_error_answer_is_a_result,
+    it_says_what_a_call_has_used,
     a_timeout_gives_the_call_up_and_the_next_one_works,
     concurrent_calls_get_their_own_answers,
     a_dropped_call_costs_nobody_else,
@@ -143,6 +145,21 @@ async fn an_error_answer_is_a_result(platform: Platform) {
     let result = result.expect("the call is answered");
     assert!(result.is_error);
     assert_eq!(result.plain_text(), "not today");
+}
+
+async fn it_says_what_a_call_has_used(platform: Platform) {
+    let arguments = json!({ "text": "hello" });
+    let result = call(&platform, "subject__echo", arguments).await.expect("it is answered");
+    let form = wire::tool_result(&result);
+    let usage: Usage = serde_json::from_value(form["_meta"][USAGE].clone()).expect("it is there");
+    let Usage { wall_micros, cpu_micros, bytes_in, bytes_out, attempts, .. } = usage;
+    assert!(wall_micros > 0);
+    assert_eq!((bytes_in, attempts), (16, 1));
+    assert!(bytes_out >= 5);
+    // Of its own code the host cannot tell.
+    let kind = platform.plugins()[0].kind;
+    assert_eq!(cpu_micros.is_some(), kind != PluginKind::Builtin, "{usage:?}");
+    assert!(cpu_micros.is_none_or(|cpu| cpu <= wall_micros), "{usage:?}");
 }
 
 async fn a_timeout_gives_the_call_up_and_the_next_one_works(platform: Platform) {

@@ -12,6 +12,7 @@ mod call;
 mod cli;
 mod contract;
 mod eval;
+mod examples;
 mod hooks;
 mod kinds;
 mod layers;

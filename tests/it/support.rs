@@ -67,6 +67,7 @@ impl Project {
             .env("HOME", self.folder.path())
             .env("XDG_CACHE_HOME", cache())
             .env("XDG_CONFIG_HOME", self.folder.path())
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .env("NO_COLOR", "1")
             .env_remove("TENON_LOG");
         command

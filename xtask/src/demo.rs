@@ -126,6 +126,7 @@ pub(crate) fn run_task() -> Result<()> {
             .current_dir(&folder)
             .env("XDG_CACHE_HOME", folder.join("cache"))
             .env("XDG_CONFIG_HOME", folder.join("config"))
+            .env("XDG_STATE_HOME", folder.join("state"))
             .status()
             .with_context(|| format!("{} cannot be started", tenon.display()))?;
         if status.code() != Some(*expected) {

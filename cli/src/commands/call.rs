@@ -23,13 +23,19 @@ pub(crate) struct Args {
     /// How long it may take, such as 500ms or 2s
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     timeout: Option<Duration>,
+    /// The agent on whose behalf it is called
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// The conversation or session that the call belongs to
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let Args { name, arguments, timeout } = args;
+    let Args { name, arguments, timeout, agent, session } = args;
     let arguments = output::read_json("arguments", &arguments)?;
     let platform = open::found(common)?.platform_for_tool(&name).await?;
-    let caller = Caller { timeout, ..Caller::default() };
+    let caller = Caller { agent_id: agent, session_id: session, ..open::caller(timeout) };
     let result = platform.call(Call { name, arguments, caller }).await;
     let shown = result.map_err(Error::from).and_then(|result| show(common, &result));
     open::end(platform, shown).await

@@ -39,7 +39,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     // An MCP server has no models.
     let found = open::found(common)?;
     let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
-    let caller = Caller { timeout: args.timeout, ..Caller::default() };
+    let caller = open::caller(args.timeout);
     let result = match args.stream {
         true => stream(common, &platform, request(args), &caller).await,
         false => complete(common, &platform, request(args), &caller).await,

@@ -28,17 +28,11 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     } else {
         for report in reports.iter() {
             output::line(line(report))?;
-            for text in [&report.detail, &report.remedy].into_iter().flatten() {
-                for text in output::visible(text).lines() {
-                    output::line(format!("  {text}"))?;
-                }
-            }
+            details(report.detail.as_deref(), report.remedy.as_deref())?;
         }
         for diagnostic in &diagnostics {
-            output::line(format!("note: {}", output::visible(&diagnostic.to_string())))?;
-            if let Some(remedy) = &diagnostic.remedy {
-                output::line(format!("  {remedy}"))?;
-            }
+            output::line("note:")?;
+            details(Some(&diagnostic.to_string()), diagnostic.remedy.as_deref())?;
         }
         output::line(format!("{ready} of {} plugins are ready", ready + failed))?;
     }
@@ -47,18 +41,19 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
 }
 
 fn row(report: &PluginReport) -> Value {
-    let mut row = json!({
+    json!({
         "plugin": report.plugin,
         "kind": report.kind,
         "state": report.state,
+        "version": report.version,
         "tools": report.tools,
         "hooks": report.hooks,
+        "evals": report.evals,
+        "providers": report.providers,
+        "capabilities": report.capabilities,
         "detail": report.detail,
-    });
-    if let Some(remedy) = &report.remedy {
-        row["remedy"] = json!(remedy);
-    }
-    row
+        "remedy": report.remedy,
+    })
 }
 
 /// What is wrong with something that is no plugin, or not wholly one, in the form of the others.
@@ -67,14 +62,60 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
         "plugin": diagnostic.plugin,
         "kind": null,
         "state": "note",
+        "version": null,
         "tools": 0,
         "hooks": 0,
+        "evals": 0,
+        "providers": 0,
+        "capabilities": 0,
         "detail": diagnostic.to_string(),
         "remedy": diagnostic.remedy,
     })
 }
 
-/// One line for one plugin: `MCP: github (ok, 12 tools)`.
+/// How wide the table is, in characters.
+const WIDTH: usize = 80;
+
+/// Prints why something is as it is, and what to do about it, below its line.
+fn details(detail: Option<&str>, remedy: Option<&str>) -> Result<(), Error> {
+    let remedy = remedy.map(|remedy| format!("fix: {remedy}"));
+    for text in [detail, remedy.as_deref()].into_iter().flatten() {
+        for text in output::visible(text).lines() {
+            for text in wrap(text, WIDTH - 2) {
+                output::line(format!("  {text}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A text in lines of so many characters, broken between words where there is a place.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut rest = word;
+        loop {
+            let line = lines.last_mut().expect("there is always one");
+            let used = line.chars().count();
+            let space = usize::from(used > 0);
+            let length = rest.chars().count();
+            if used + space + length <= width {
+                line.push_str(if space == 1 { " " } else { "" });
+                line.push_str(rest);
+                break;
+            }
+            if used == 0 {
+                let cut = rest.char_indices().nth(width).map_or(rest.len(), |(cut, _)| cut);
+                line.push_str(&rest[..cut]);
+                rest = &rest[cut..];
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+/// One line for one plugin: `MCP: github (ok, 12 tools)`, and at the end its version.
 fn line(report: &PluginReport) -> String {
     let tier = match report.kind {
         PluginKind::Wasm => "WASM",
@@ -88,9 +129,35 @@ fn line(report: &PluginReport) -> String {
         (report.evals, "eval"),
         (report.providers, "provider"),
     ];
-    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| {
-        let plural = if *count == 1 { "" } else { "s" };
-        format!(", {count} {what}{plural}")
-    });
-    format!("{tier}: {} ({}{})", report.plugin, report.state, counts.collect::<String>())
+    let plural = |count: usize, one: &str, many: &str| match count {
+        0 => String::new(),
+        1 => format!(", 1 {one}"),
+        count => format!(", {count} {many}"),
+    };
+    let counts: String =
+        counts.iter().map(|(count, what)| plural(*count, what, &format!("{what}s"))).collect();
+    let capabilities = plural(report.capabilities, "capability", "capabilities");
+    let line = format!("{tier}: {} ({}{counts}{capabilities})", report.plugin, report.state);
+    let version = report.version.as_deref().unwrap_or_default();
+    let version = output::visible(version);
+    let room = WIDTH.saturating_sub(line.chars().count() + 1);
+    match version.is_empty() || version.chars().count() > room {
+        true => line,
+        false => format!("{line} {version:>room$}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn lines_are_as_wide_as_they_may_be() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(wrap(text, 8), expected, "{text}");
+        check("", &[""]);
+        check("one two three", &["one two", "three"]);
+        check("12345678 9", &["12345678", "9"]);
+        check("a/very/long/path", &["a/very/l", "ong/path"]);
+        check("é éééééééé", &["é", "éééééééé"]);
+    }
 }

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::Caller;
 use tenon_host::bindings::eval_handler::{Evaluation, Verdict};
 
 use crate::error::Error;
@@ -33,7 +32,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let options = output::read_json("options", &args.options)?;
     let plugin = args.strategy.split('/').next().unwrap_or_default();
     let platform = open::found(common)?.platform_with(plugin).await?;
-    let evaluation = platform.evaluate(&args.strategy, subject, options, &Caller::default()).await;
+    let evaluation = platform.evaluate(&args.strategy, subject, options, &open::caller(None)).await;
     let shown = evaluation.map_err(Error::from).and_then(|evaluation| show(common, &evaluation));
     open::end(platform, shown).await
 }

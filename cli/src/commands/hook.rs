@@ -4,7 +4,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use tenon_host::invoke::{HookOutcome, HookReport};
 use tenon_host::types::HookPoint;
-use tenon_host::{CallError, Caller, PluginKind};
+use tenon_host::{CallError, PluginKind};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -27,7 +27,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     // An MCP server has no hooks.
     let found = open::found(common)?;
     let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
-    let report = platform.fire(&args.point, context, &Caller::default()).await;
+    let report = platform.fire(&args.point, context, &open::caller(None)).await;
     let shown = report.map_err(Error::from).and_then(|report| show(common, report));
     open::end(platform, shown).await
 }

@@ -35,6 +35,11 @@ impl Grants {
         Self(granted.collect())
     }
 
+    /// How many values were granted.
+    pub(crate) fn len(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -30,6 +30,8 @@ pub struct PluginReport {
     pub evals: usize,
     /// How many language-model providers it has.
     pub providers: usize,
+    /// How much it was granted: the values of all capabilities together.
+    pub capabilities: usize,
     /// Why it is not there, or what is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -111,6 +113,7 @@ pub(super) fn gone(
         hooks: 0,
         evals: 0,
         providers: 0,
+        capabilities: 0,
         detail: Some(detail),
         remedy,
         failure: None,
@@ -133,12 +136,14 @@ pub(super) fn there(registered: &Registered) -> PluginReport {
         plugin: loaded.id().to_string(),
         kind: loaded.kind(),
         state: PluginState::Ready,
-        version: Some(identity.version.clone()),
+        // A script without a manifest has none.
+        version: Some(identity.version.clone()).filter(|version| version != "0.0.0"),
         description: Some(identity.description.clone()),
         tools: registered.tools().len(),
         hooks: registered.hooks().len(),
         evals: registered.evals().len(),
         providers: registered.providers().len(),
+        capabilities: loaded.granted(),
         detail: (!problems.is_empty()).then(|| problems.join("; ")),
         remedy: None,
         failure: None,

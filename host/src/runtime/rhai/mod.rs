@@ -61,6 +61,9 @@ pub(crate) struct RhaiPlugin {
 /// What a script is made with.
 pub(crate) struct Setting {
     pub(crate) id: Arc<str>,
+    /// What its manifest says of it, where it has one.
+    pub(crate) version: Option<semver::Version>,
+    pub(crate) description: Option<String>,
     pub(crate) limits: Limits,
     /// What the operator set for it.
     pub(crate) settings: Settings,
@@ -339,10 +342,12 @@ impl Plugin for RhaiPlugin {
                 hooks.push(point.clone());
             }
         }
+        let Setting { id, version, description, .. } = &script.setting;
+        let description = description.clone();
         let identity = Identity {
-            name: script.setting.id.to_string(),
-            version: "0.0.0".into(),
-            description: format!("The script {}", script.text.file),
+            name: id.to_string(),
+            version: version.as_ref().map_or_else(|| "0.0.0".into(), ToString::to_string),
+            description: description.unwrap_or_else(|| format!("The script {}", script.text.file)),
         };
         Ok(Registration {
             tools: script.tools.iter().map(|tool| tool.definition.clone()).collect(),
@@ -397,6 +402,8 @@ mod tests {
         let settings = settings.as_object().cloned().unwrap_or_default();
         let setting = Setting {
             id: "test".into(),
+            version: None,
+            description: None,
             limits,
             settings,
             voice: Arc::new(Voice::new("test".into(), Default::default())),

@@ -1,0 +1,79 @@
+//! `tenon history`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tenon_host::Surroundings;
+use tenon_host::history::{Query, Record, read};
+
+use crate::error::Error;
+use crate::{Common, output};
+
+/// Show the calls that were made, the latest last
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon history --failed --since 1h
+  tenon history --tool 'files__*' --limit 5
+  tenon --json history | jq '.[] | select(.usage.wallMicros > 1000000)'")]
+pub(crate) struct Args {
+    /// Only calls of this tool; * stands for anything
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only calls of this plugin
+    #[arg(long, value_name = "ID")]
+    plugin: Option<String>,
+    /// Only calls of this session
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Only calls that ended with this word: ok, tool-error, not-found, deadline, …
+    #[arg(long, value_name = "WORD")]
+    outcome: Option<String>,
+    /// Only calls that did not end well
+    #[arg(long)]
+    failed: bool,
+    /// Only calls of this last while, such as 10m or 2days
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
+    since: Option<Duration>,
+    /// At most so many, the latest
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+/// Where records of calls, and results that were too long, are kept.
+pub(crate) fn folder(surroundings: &Surroundings) -> Result<PathBuf, Error> {
+    let problem = "there is no place for records: neither HOME nor XDG_STATE_HOME is set";
+    surroundings.state.clone().ok_or_else(|| Error::Host(problem.into()))
+}
+
+pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let Args { tool, plugin, session, outcome, failed, since, limit } = args;
+    let since = since.map(|since| {
+        let then = SystemTime::now().checked_sub(since).unwrap_or(UNIX_EPOCH);
+        let since = then.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    });
+    let limit = Some(limit);
+    let query = Query { tool, plugin, session, outcome, failed, since, limit };
+    let folder = folder(&Surroundings::of_process())?;
+    let records = read(&folder, &query).map_err(|error| Error::Read(folder, error))?;
+    if common.json {
+        output::json(&records)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for record in &records {
+        output::line(output::visible(&line(record)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `2026-11-21T17:20:11Z  text_tools__slug  ok  0.8 ms  {"text":"A"}`
+fn line(record: &Record) -> String {
+    let Record { at, tool, outcome, usage, arguments, error, .. } = record;
+    let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*at));
+    let took = usage.wall_micros as f64 / 1_000.0;
+    let what = error.as_deref().map_or_else(|| arguments.to_string(), Into::into);
+    let what = what.lines().next().unwrap_or_default();
+    let cut = what.char_indices().nth(100).map_or(what.len(), |(cut, _)| cut);
+    let more = if cut < what.len() { "…" } else { "" };
+    format!("{at}  {tool}  {outcome}  {took:.1} ms  {}{more}", &what[..cut])
+}
