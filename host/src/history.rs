@@ -1,8 +1,8 @@
 //! The record of calls: who called what, how it ended and what it took. One JSON object a line, in
 //! files of bounded length.
 //!
-//! Calls hand their records over without waiting; a thread of its own writes them, at the latest
-//! [`DELAY`] later. Lines are written whole, and a line that a crash has torn is skipped when the
+//! Calls hand their records over without waiting; a thread of its own writes them, at the latest 50
+//! milliseconds later. Lines are written whole, and a line that a crash has torn is skipped when the
 //! history is read, so that a crash costs the last moment and nothing else. Several processes may
 //! write to one history: they take turns by a lock file.
 

@@ -20,7 +20,7 @@ use tenon_host::bindings::tool_handler;
 use tenon_host::discover::{Sources, discover};
 use tenon_host::load::Loader;
 use tenon_host::types::{CallContext, HookPoint};
-use tenon_host::{Allocation, Call, Caller, Config, Platform, Surroundings};
+use tenon_host::{Allocation, Builder, Call, Caller, Config, Platform, Surroundings};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
 use wasmtime::{
@@ -116,6 +116,9 @@ fn main() {
     if wanted("throughput") {
         print_throughput(runtime.block_on(throughput()));
     }
+    if wanted("memory") {
+        runtime.block_on(print_memory());
+    }
 }
 
 /// Runs the groups that are wanted: all, or those whose name contains an argument.
@@ -135,6 +138,9 @@ async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     }
     if wanted("command") {
         command(&mut rows).await;
+    }
+    if wanted("many") {
+        many(&mut rows).await;
     }
     rows
 }
@@ -277,11 +283,13 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
 }
 
 async fn platform(configuration: &str, allocation: Allocation) -> Platform {
+    builder(configuration, allocation).build().await.expect("the platform is built")
+}
+
+fn builder(configuration: &str, allocation: Allocation) -> Builder {
     let config = Config::parse(configuration, "/tenon.toml").expect("the configuration is read");
     let surroundings = Surroundings { cache: None, ..Surroundings::of_process() };
-    let builder =
-        Platform::builder().surroundings(surroundings).allocation(allocation).config(config);
-    builder.build().await.expect("the platform is built")
+    Platform::builder().surroundings(surroundings).allocation(allocation).config(config)
 }
 
 async fn calls(rows: &mut Vec<Row>) {
@@ -312,6 +320,22 @@ async fn calls(rows: &mut Vec<Row>) {
             .await;
             rows.push(Row {
                 what: "call, shared instance",
+                ours,
+                bare: Some(("call_concurrent", beside)),
+            });
+            let state = TempDir::new().unwrap();
+            let recorded = builder(&configuration, allocation).state(state.path());
+            let recorded = recorded.build().await.expect("the platform is built");
+            let (ours, beside) = versus(
+                50,
+                1_000,
+                async || self::ours(&recorded, "shared__slug").await,
+                async || bare_call(&mut store, &tools, &text).await,
+            )
+            .await;
+            recorded.shutdown().await;
+            rows.push(Row {
+                what: "the same, with a record of each call",
                 ours,
                 bare: Some(("call_concurrent", beside)),
             });
@@ -472,6 +496,112 @@ async fn command(rows: &mut Vec<Row>) {
         ours,
         bare: Some(("`tenon --version`", bare)),
     });
+}
+
+/// How many plugins there are in [`many`], and how many of them are faulty.
+const MANY: (usize, usize) = (500, 50);
+
+/// A folder with many plugins: components, scripts, and some that are broken in different ways.
+/// They are discovered, admitted, loaded from the cache and registered; and one that only waits
+/// takes so much memory.
+async fn many(rows: &mut Vec<Row>) {
+    let folder = TempDir::new().unwrap();
+    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
+    let (all, faulty) = MANY;
+    for i in 0..all {
+        let plugin = folder.path().join(format!("plugins/p{i}"));
+        std::fs::create_dir_all(&plugin).unwrap();
+        let (kind, file) = if i / 2 % 2 == 0 { ("wasm", "p.wasm") } else { ("rhai", "p.rhai") };
+        let mut manifest =
+            format!("plugin.id = \"p{i}\"\nruntime = {{ kind = {kind:?}, path = {file:?} }}\n");
+        let script = format!("tool(#{{ name: \"t\", description: \"d\" }}, |a| {i});");
+        // Each component is another one.
+        let own = [&wasm[..], &[0, 5, 1, b'v', (i >> 8) as u8, i as u8, 0]].concat();
+        let (mut script, mut own) = (script.into_bytes(), own);
+        if i % (all / faulty) == 0 {
+            match i / (all / faulty) % 5 {
+                0 => manifest.push_str("capabilities.network = [\"https://x/*\"]\n"),
+                1 => manifest.push_str("plugin.nmae = 3\n"),
+                2 => manifest.push_str("requires.env = [\"NOT_SET\"]\n"),
+                3 => own.truncate(100),
+                _ => own = Vec::new(),
+            }
+            script.truncate(9);
+        }
+        std::fs::write(plugin.join("plugin.toml"), manifest).unwrap();
+        std::fs::write(plugin.join(file), if kind == "wasm" { own } else { script }).unwrap();
+    }
+    let surroundings =
+        Surroundings { cache: Some(folder.path().join("cache")), ..Surroundings::default() };
+    let config = format!("plugins.folders = [{:?}]", folder.path().join("plugins"));
+    let build = async || {
+        let config = Config::parse(&config, folder.path().join("tenon.toml")).unwrap();
+        let builder = Platform::builder().surroundings(surroundings.clone()).config(config);
+        builder.build().await.expect("the platform is built")
+    };
+    let platform = build().await;
+    let ready = platform.registry().plugins().len();
+    assert_eq!(ready, all - faulty, "{:?}", platform.diagnostics());
+    platform.shutdown().await;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        let platform = build().await;
+        times.push(began.elapsed());
+        platform.shutdown().await;
+    }
+    times.sort();
+    rows.push(Row {
+        what: "500 plugins, 50 of them faulty, from cache",
+        ours: times[times.len() / 2],
+        bare: None,
+    });
+}
+
+/// The memory of this process that is its own, in KiB, where the system tells.
+fn private_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let private = status.lines().filter(|line| line.starts_with("Private_"));
+    Some(private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+}
+
+/// Prints what idle plugins take: loaded and registered components whose calls have fresh
+/// instances, and shared instances that have served a call.
+async fn print_memory() {
+    const EACH: usize = 100;
+    let folder = TempDir::new().unwrap();
+    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
+    let surroundings =
+        Surroundings { cache: Some(folder.path().join("cache")), ..Surroundings::default() };
+    let mut entries = [String::new(), String::new()];
+    for i in 0..EACH {
+        let file = folder.path().join(format!("p{i}.wasm"));
+        let own = [&wasm[..], &[0, 4, 1, b'm', (i >> 8) as u8, i as u8]].concat();
+        std::fs::write(&file, own).unwrap();
+        for (mode, entries) in ["fresh", "shared"].iter().zip(&mut entries) {
+            entries.push_str(&format!("{{ path = {file:?}, instance = {mode:?} }}, "));
+        }
+    }
+    println!("\n{:<44} {:>11}", "memory of an idle WASM plugin", "private");
+    // The first time everything is compiled.
+    for (what, entries, shown) in [
+        ("", &entries[0], false),
+        ("fresh instances, registered", &entries[0], true),
+        ("shared instance, after a call", &entries[1], true),
+    ] {
+        let config = Config::parse(&format!("plugins.wasm = [{entries}]"), "/tenon.toml").unwrap();
+        let builder = Platform::builder().surroundings(surroundings.clone()).config(config);
+        let before = private_memory();
+        let platform = builder.build().await.expect("the platform is built");
+        for i in 0..EACH {
+            ours(&platform, &format!("p{i}__slug")).await;
+        }
+        if let (Some(before), Some(after), true) = (before, private_memory(), shown) {
+            let each = after.saturating_sub(before) as f64 / EACH as f64;
+            println!("{what:<44} {each:>7.1} KiB");
+        }
+        platform.shutdown().await;
+    }
 }
 
 // --- Throughput ------------------------------------------------------------

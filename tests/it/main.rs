@@ -19,6 +19,7 @@ mod layers;
 mod lent;
 mod manifests;
 mod misbehave;
+mod observed;
 mod pipeline;
 mod provider;
 mod reload;

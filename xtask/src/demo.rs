@@ -89,6 +89,26 @@ const STEPS: &[(&str, &[&str], i32)] = &[
     ("How everything fares", &["doctor"], 0),
 ];
 
+/// What the agent's plugins are, in a project of its own.
+const AGENT: &str = r#"[plugins]
+folders = ["own"]
+mcp = [{ name = "demo", command = "BIN/demo-server" }]
+wasm = ["GUESTS/redact.wasm", "GUESTS/checks.wasm", "GUESTS/echo_provider.wasm"]
+"#;
+
+const HABITS: &str = r#"plugin.id = "habits"
+runtime = { kind = "rhai", path = "habits.rhai" }
+capabilities.tools = ["demo__*"]
+"#;
+
+const HABITS_SCRIPT: &str = r#"fn BeforePlan(context) { context.goal += "!"; }
+
+// A script that calls a tool of an MCP server.
+fn OnLearning(context) {
+    context.learning.noted = call_tool("demo__echo", #{ text: "noted" });
+}
+"#;
+
 pub(crate) fn run_task() -> Result<()> {
     crate::setup::run()?;
     run(&mut cargo(
@@ -134,17 +154,33 @@ pub(crate) fn run_task() -> Result<()> {
         }
         println!();
     }
-    Ok(())
+    let agent = folder.join("agent");
+    println!("# An agent whose thoughts go through the hooks of plugins, of every kind");
+    run(cargo(
+        ".",
+        &["run", "--quiet", "--locked", "--package", "tenon-host", "--example", "agent"],
+    )
+    .arg("--")
+    .arg(agent)
+    .args(["use sk-abcdefghijklmnop", "politely"])
+    .env("XDG_CACHE_HOME", folder.join("cache"))
+    .env("XDG_CONFIG_HOME", folder.join("config")))
 }
 
 fn write(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let bin = root().join("target/debug");
     let guests = root().join("guests/target/wasm32-wasip2/release");
-    let configuration = CONFIGURATION
-        .replace("BIN", &bin.display().to_string())
-        .replace("GUESTS", &guests.display().to_string());
-    fs::write(folder.join("tenon.toml"), configuration)?;
+    let configuration = |text: &str| {
+        text.replace("BIN", &bin.display().to_string())
+            .replace("GUESTS", &guests.display().to_string())
+    };
+    fs::write(folder.join("tenon.toml"), configuration(CONFIGURATION))?;
+    let agent = folder.join("agent");
+    fs::create_dir_all(agent.join("own/habits"))?;
+    fs::write(agent.join("tenon.toml"), configuration(AGENT))?;
+    fs::write(agent.join("own/habits/plugin.toml"), HABITS)?;
+    fs::write(agent.join("own/habits/habits.rhai"), HABITS_SCRIPT)?;
     fs::write(folder.join("greetings.rhai"), SCRIPT)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::call::problems;
-use super::{CallError, Caller, served};
+use super::{CallError, Caller, served, span_of};
 use crate::bindings::eval_handler::Evaluation;
 use crate::register::Registry;
 use crate::runtime::Failure;
@@ -51,10 +51,11 @@ pub(crate) async fn evaluate(
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
     let strategy = &eval.definition.name;
+    let span = span_of!("evaluate", loaded.id(), caller, context, strategy = name);
     let answer =
         loaded.plugin().evaluate(strategy, subject.to_string(), options.to_string(), context);
     let evaluation =
-        served(caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
+        served(span, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
     let scores = evaluation.findings.iter().filter_map(|finding| finding.score);
     for score in scores.chain([evaluation.score]) {
         if !(0.0..=1.0).contains(&score) {

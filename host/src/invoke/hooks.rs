@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::memory::Question;
-use super::{Caller, served};
+use super::{Caller, served, span_of};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::types::HookPoint;
 use crate::config::{HookSettings, OnFailure};
@@ -136,8 +136,9 @@ async fn ask(
     let loaded = plugin.loaded();
     let json = serde_json::to_string(context).map_err(|error| Failure::Host(error.to_string()))?;
     let (timeout, call) = caller.context(timeout.min(loaded.limits().wall));
+    let span = span_of!("hook", loaded.id(), caller, call, point = point.to_string());
     let event = Event { point: point.clone(), context: json, call };
-    match served(caller, timeout, loaded.plugin().handle(event)).await? {
+    match served(span, caller, timeout, loaded.plugin().handle(event)).await? {
         Outcome::Continue => Ok(Decision::Continue),
         Outcome::Replace(json) => match serde_json::from_str(&json) {
             Ok(Value::Object(replaced)) => replace(point, context, replaced),

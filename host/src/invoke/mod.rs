@@ -35,6 +35,7 @@ use crate::name::nearest;
 use crate::results::Results;
 use crate::runtime::{Failure, Serving};
 use trace::TraceParent;
+use tracing::{Instrument, Span};
 
 /// What calls reach besides the registry.
 pub(crate) struct Facilities {
@@ -151,8 +152,12 @@ pub struct Caller {
 impl Caller {
     /// The time that a call may take, and what the plugin is told of it.
     pub(crate) fn context(&self, wall: Duration) -> (Duration, CallContext) {
-        let trace = self.traceparent.as_deref().and_then(TraceParent::parse);
-        self.context_of(next_call().to_string(), trace.map(TraceParent::child), wall)
+        self.context_of(next_call().to_string(), self.trace(), wall)
+    }
+
+    /// The place of the next call in the caller's trace.
+    fn trace(&self) -> Option<TraceParent> {
+        self.traceparent.as_deref().and_then(TraceParent::parse).map(TraceParent::child)
     }
 
     /// The same for a call that has an id and a place in a trace already.
@@ -174,13 +179,52 @@ impl Caller {
     }
 }
 
-/// Has a plugin serve something on a caller's behalf, in this time.
+/// The span of whatever a plugin serves. All kinds of it have the same fields, and one that says
+/// what is asked of the plugin.
+macro_rules! span {
+    ($what:literal, $plugin:expr, $caller:expr, $call:expr, $trace:expr, $field:ident = $value:expr) => {
+        tracing::info_span!(
+            $what,
+            plugin = &**$plugin,
+            $field = $value,
+            call = $call,
+            agent = $caller.agent_id,
+            session = $caller.session_id,
+            trace_id = $trace.as_ref().map(|trace: &$crate::invoke::TraceParent| trace.trace_id()),
+            span_id = $trace.as_ref().map(|trace: &$crate::invoke::TraceParent| trace.span_id()),
+            outcome = tracing::field::Empty,
+        )
+    };
+}
+pub(crate) use span;
+
+/// The same for a call whose context was made already.
+macro_rules! span_of {
+    ($what:literal, $plugin:expr, $caller:expr, $context:expr, $field:ident = $value:expr) => {{
+        let trace = $context.traceparent.as_deref().and_then($crate::invoke::TraceParent::parse);
+        $crate::invoke::span!(
+            $what,
+            $plugin,
+            $caller,
+            $context.call_id.as_str(),
+            trace,
+            $field = $value
+        )
+    }};
+}
+pub(crate) use span_of;
+
+/// Has a plugin serve something on a caller's behalf, in this time and this span.
 pub(crate) async fn served<T>(
+    span: Span,
     caller: &Caller,
     timeout: Duration,
     answer: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    Serving::new(caller.clone()).by(within(timeout, answer)).await
+    let serving = span.in_scope(|| Serving::new(caller.clone()));
+    let answer = serving.by(within(timeout, answer)).instrument(span.clone()).await;
+    span.record("outcome", if answer.is_ok() { "ok" } else { "error" });
+    answer
 }
 
 /// The number of the next call.

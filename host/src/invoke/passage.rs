@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
 
 use super::trace::TraceParent;
-use super::{Call, CallError, Caller, Facilities, Fingerprint, next_call, redact};
+use super::{Call, CallError, Caller, Facilities, Fingerprint, next_call, redact, span};
 use crate::bindings::types::{CallContext, ToolResult};
 use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
@@ -71,11 +71,7 @@ impl<'a> Passage<'a> {
         });
         Self {
             fingerprint: Fingerprint::of(&name, &arguments),
-            trace: caller
-                .traceparent
-                .as_deref()
-                .and_then(TraceParent::parse)
-                .map(TraceParent::child),
+            trace: caller.trace(),
             facilities,
             name,
             arguments,
@@ -99,17 +95,7 @@ impl<'a> Passage<'a> {
             heard.plugin = Some(called.id().clone());
         }
         self.step(|| Step::Found);
-        tracing::info_span!(
-            "call",
-            plugin = &**called.id(),
-            tool = self.name,
-            call = self.number,
-            agent = self.caller.agent_id,
-            session = self.caller.session_id,
-            trace_id = self.trace.map(|trace| trace.trace_id()),
-            span_id = self.trace.map(|trace| trace.span_id()),
-            outcome = tracing::field::Empty,
-        )
+        span!("call", called.id(), self.caller, self.number, self.trace, tool = self.name)
     }
 
     /// Tells those who watch what was done.
@@ -172,6 +158,7 @@ impl<'a> Passage<'a> {
             Err(error) => error.word(),
         };
         Span::current().record("outcome", outcome);
+        tracing::debug!(took = ?took, "the call is over: {outcome}");
         let error = || result.as_ref().err().map(ToString::to_string);
         self.step(|| Step::Ended { outcome, error: error(), usage });
         if let Some(called) = called {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CallError, Caller, served, within};
+use super::{CallError, Caller, served, span_of, within};
 use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::register::{Registered, Registry};
 use crate::runtime::{CompletionStream, Failure};
@@ -64,8 +64,10 @@ pub(crate) async fn complete(
     let (plugin, request) = provider(registry, request, caller).await?;
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
+    let model = request.model.clone();
+    let span = span_of!("complete", loaded.id(), caller, context, model = model);
     let answer = loaded.plugin().complete(request, context);
-    served(caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))
+    served(span, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))
 }
 
 /// How many times the plugin's wall limit an answer may take that comes in pieces, where the caller
@@ -82,8 +84,11 @@ pub(crate) async fn stream(
     let (plugin, request) = provider(registry, request, caller).await?;
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
+    let model = request.model.clone();
+    let span = span_of!("complete", loaded.id(), caller, context, model = model);
     let answer = loaded.plugin().stream(request, context);
-    let stream = served(caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
+    let stream =
+        served(span, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
     let total = caller.timeout.unwrap_or(loaded.limits().wall * PIECES);
     Ok(stream.with_patience(timeout, total).of(loaded.uses()))
 }
