@@ -126,7 +126,8 @@ pub enum Step {
     },
     /// The call is over.
     Ended {
-        /// `ok`, `tool-error`, or the word for the error ([`crate::CallError::word`]).
+        /// `ok`, `tool-error`, the word for the error ([`crate::CallError::word`]), or `abandoned`
+        /// where the caller dropped the call.
         outcome: &'static str,
         /// The error.
         error: Option<String>,

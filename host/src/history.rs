@@ -68,7 +68,8 @@ pub struct Record {
     pub fingerprint: Fingerprint,
     /// What the tool was called with. Secrets are masked and long texts cut.
     pub arguments: Value,
-    /// How it ended: `ok`, `tool-error`, or the word for its error ([`crate::CallError::word`]).
+    /// How it ended: `ok`, `tool-error`, the word for its error ([`crate::CallError::word`]), or
+    /// `abandoned` where the caller dropped it.
     pub outcome: Cow<'static, str>,
     /// The error, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]

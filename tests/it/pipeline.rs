@@ -229,12 +229,17 @@ async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
     let hang = Call { name: "misbehave__hang".into(), arguments: json!({}), caller };
     platform.call(hang).await.unwrap_err();
     failure(&platform, "nothing", json!({})).await;
+    {
+        let mut dropped = std::pin::pin!(call(&platform, "misbehave__hang", json!({})));
+        let timeout = Duration::from_millis(50);
+        tokio::time::timeout(timeout, dropped.as_mut()).await.expect_err("it hangs");
+    }
     platform.shutdown().await;
 
     let read = |query: Query| history::read(&state, &query).unwrap();
     let records = read(Query::default());
     let outcomes: Vec<&str> = records.iter().map(|record| &*record.outcome).collect();
-    assert_eq!(outcomes, ["ok", "deadline", "not-found"]);
+    assert_eq!(outcomes, ["ok", "deadline", "not-found", "abandoned"]);
     let Record { agent, session, plugin, usage, fingerprint, .. } = &records[0];
     assert_eq!((agent.as_deref(), session.as_deref()), (Some("planner"), Some("s-1")));
     assert_eq!(plugin.as_deref(), Some("misbehave"));
@@ -245,9 +250,9 @@ async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
     assert!(usage.cpu_micros.is_some() && usage.host_calls.is_some());
     assert!(records[1].usage.wall_micros >= 100_000, "{:?}", records[1].usage);
     assert!(records[1].error.as_deref().is_some_and(|error| error.contains("within 100ms")));
-    assert_eq!(read(Query { failed: true, ..Query::default() }).len(), 2);
+    assert_eq!(read(Query { failed: true, ..Query::default() }).len(), 3);
     assert_eq!(read(Query { session: Some("s-1".into()), ..Query::default() }).len(), 1);
-    assert_eq!(read(Query { tool: Some("*__hang".into()), ..Query::default() }).len(), 1);
+    assert_eq!(read(Query { tool: Some("*__hang".into()), ..Query::default() }).len(), 2);
 }
 
 #[tokio::test]

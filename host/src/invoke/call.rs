@@ -43,15 +43,15 @@ pub(crate) async fn call_tool(
     registry: &Registry,
     call: Call,
 ) -> Result<ToolResult, CallError> {
-    let mut passage = Passage::begin(facilities, call);
+    let mut passage = Passage::begin(facilities, registry, call);
     let called = match look_up(registry, &passage.name) {
         Ok(called) => called,
-        Err(error) => return passage.end(registry, None, Err(error)),
+        Err(error) => return passage.end(None, Err(error)),
     };
     let span = passage.found(&called);
-    let steps = steps(registry, &called, &mut passage).instrument(span.clone());
+    let steps = steps(registry, &called, &mut passage).instrument(span);
     let result = steps.await;
-    span.in_scope(|| passage.end(registry, Some(&called), result))
+    passage.end(Some(&called), result)
 }
 
 /// All that is done for a call of a tool that is there. Together the steps have the time that the

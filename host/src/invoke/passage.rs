@@ -12,6 +12,7 @@ use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
 use crate::register::{Called, Registry};
 use crate::runtime::{Serving, Usage};
+use crate::secret::Redactor;
 use crate::wire;
 
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
@@ -40,8 +41,12 @@ pub(super) struct Passage<'a> {
     pub(super) bytes_out: u64,
     /// Where the whole result is kept.
     pub(super) whole: Option<String>,
+    plugin: Option<Arc<str>>,
+    redactor: Arc<Redactor>,
     /// Who hears of the steps, if anybody does.
     heard: Option<Heard>,
+    span: Span,
+    over: bool,
 }
 
 /// One attempt at a call.
@@ -57,18 +62,17 @@ pub(super) struct Attempt {
 struct Heard {
     call: Arc<str>,
     tool: Arc<str>,
-    plugin: Option<Arc<str>>,
 }
 
 impl<'a> Passage<'a> {
-    pub(super) fn begin(facilities: &'a Facilities, call: Call) -> Self {
+    pub(super) fn begin(facilities: &'a Facilities, registry: &Registry, call: Call) -> Self {
         let Call { name, arguments, caller } = call;
         let number = next_call();
-        let heard = facilities.news.events().are_heard().then(|| Heard {
-            call: number.to_string().into(),
-            tool: name.as_str().into(),
-            plugin: None,
-        });
+        let heard = facilities
+            .news
+            .events()
+            .are_heard()
+            .then(|| Heard { call: number.to_string().into(), tool: name.as_str().into() });
         Self {
             fingerprint: Fingerprint::of(&name, &arguments),
             trace: caller.trace(),
@@ -85,27 +89,31 @@ impl<'a> Passage<'a> {
             bytes_in: 0,
             bytes_out: 0,
             whole: None,
+            plugin: None,
+            redactor: registry.redactor().clone(),
             heard,
+            span: Span::none(),
+            over: false,
         }
     }
 
     /// The tool was found. What is done for the call is done in the returned span.
     pub(super) fn found(&mut self, called: &Called<'_>) -> Span {
-        if let Some(heard) = &mut self.heard {
-            heard.plugin = Some(called.id().clone());
-        }
+        self.plugin = Some(called.id().clone());
         self.step(|| Step::Found);
-        span!("call", called.id(), self.caller, self.number, self.trace, tool = self.name)
+        self.span =
+            span!("call", called.id(), self.caller, self.number, self.trace, tool = self.name);
+        self.span.clone()
     }
 
     /// Tells those who watch what was done.
     pub(super) fn step(&self, step: impl FnOnce() -> Step) {
-        let Some(Heard { call, tool, plugin }) = &self.heard else { return };
+        let Some(Heard { call, tool }) = &self.heard else { return };
         self.facilities.news.events().publish(|| {
             Event::Call(CallEvent {
                 call: call.clone(),
                 tool: tool.clone(),
-                plugin: plugin.clone(),
+                plugin: self.plugin.clone(),
                 fingerprint: self.fingerprint,
                 step: step(),
             })
@@ -138,60 +146,72 @@ impl<'a> Passage<'a> {
     /// The call is over: says so to the caller, to those who watch and to the record.
     pub(super) fn end(
         mut self,
-        registry: &Registry,
         called: Option<&Called<'_>>,
         result: Result<ToolResult, CallError>,
     ) -> Result<ToolResult, CallError> {
-        let redactor = registry.redactor();
-        let took = self.began.elapsed();
-        let usage = self.usage(took);
+        let usage = self.usage();
         let result = match result {
             Ok(mut result) => {
                 wire::insert_meta(&mut result, USAGE, &usage);
                 Ok(result)
             }
-            Err(error) => Err(redact::error(redactor, error)),
+            Err(error) => Err(redact::error(&self.redactor, error)),
         };
         let outcome = match &result {
             Ok(ToolResult { is_error: false, .. }) => "ok",
             Ok(ToolResult { is_error: true, .. }) => "tool-error",
             Err(error) => error.word(),
         };
-        Span::current().record("outcome", outcome);
-        tracing::debug!(took = ?took, "the call is over: {outcome}");
-        let error = || result.as_ref().err().map(ToString::to_string);
-        self.step(|| Step::Ended { outcome, error: error(), usage });
         if let Some(called) = called {
-            called.gauges.count(outcome, took);
+            called.gauges.count(outcome, self.began.elapsed());
         }
-        if let Some(history) = &self.facilities.history {
-            let record = Record {
-                at: milliseconds(self.at),
-                call: self.number.to_string(),
-                plugin: called.map(|called| called.id().clone()),
-                tool: std::mem::take(&mut self.name),
-                agent: self.caller.agent_id.take(),
-                session: self.caller.session_id.take(),
-                trace: self.trace.map(|trace| trace.trace_id()),
-                fingerprint: self.fingerprint,
-                arguments: std::mem::take(&mut self.arguments),
-                outcome: outcome.into(),
-                error: error(),
-                whole: self.whole.take(),
-                usage,
-            };
-            history.record(Entry { record, redactor: redactor.clone() });
-        }
+        self.conclude(outcome, result.as_ref().err(), usage);
         result
     }
 
-    fn usage(&self, took: Duration) -> Usage {
+    /// Tells those who watch how the call has ended, and records it.
+    fn conclude(&mut self, outcome: &'static str, error: Option<&CallError>, usage: Usage) {
+        self.over = true;
+        self.span.record("outcome", outcome);
+        self.span.in_scope(|| tracing::debug!("the call is over: {outcome}"));
+        let error = || error.map(ToString::to_string);
+        self.step(|| Step::Ended { outcome, error: error(), usage });
+        let Some(history) = &self.facilities.history else { return };
+        let record = Record {
+            at: milliseconds(self.at),
+            call: self.number.to_string(),
+            plugin: self.plugin.take(),
+            tool: std::mem::take(&mut self.name),
+            agent: self.caller.agent_id.take(),
+            session: self.caller.session_id.take(),
+            trace: self.trace.map(|trace| trace.trace_id()),
+            fingerprint: self.fingerprint,
+            arguments: std::mem::take(&mut self.arguments),
+            outcome: outcome.into(),
+            error: error(),
+            whole: self.whole.take(),
+            usage,
+        };
+        history.record(Entry { record, redactor: self.redactor.clone() });
+    }
+
+    fn usage(&self) -> Usage {
         Usage {
-            wall_micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            wall_micros: u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
             attempts: self.attempts,
             ..self.usage
+        }
+    }
+}
+
+impl Drop for Passage<'_> {
+    /// The caller has dropped the call before it was over.
+    fn drop(&mut self) {
+        if !self.over {
+            let usage = self.usage();
+            self.conclude("abandoned", None, usage);
         }
     }
 }
