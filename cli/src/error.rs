@@ -1,11 +1,14 @@
 //! What can go wrong, and the exit code that says so.
 
+use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
 use tenon_host::{BuildError, CallError, Failure, WatchError, chain};
+
+use crate::output;
 
 /// The exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
@@ -15,7 +18,8 @@ Exit codes:
   2  wrong usage, configuration or input
   3  refused
   4  the plugin trapped, or ran out of a limit or of time
-  5  the host failed";
+  5  the host failed
+130  interrupted";
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +48,12 @@ pub(crate) enum Error {
         /// Why it did not register, if it came so far.
         failure: Option<Failure>,
     },
+    /// Something that may be a guard is not there.
+    #[error("{0}")]
+    Unguarded(String),
+    /// Somebody interrupted it.
+    #[error("interrupted")]
+    Interrupted,
     /// Who reads the output has gone: it has what it wanted.
     #[error("nobody reads the output")]
     Unread,
@@ -52,10 +62,18 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Says on standard error what went wrong, and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// Says on standard error what went wrong, and on standard output for programs that read JSON,
+    /// and gives the exit code.
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
         if matches!(self, Self::Unread) {
             return ExitCode::SUCCESS;
+        }
+        if json {
+            let error = json!({
+                "error": { "word": self.word(), "message": chain(self), "hint": self.hint() }
+            });
+            // Where standard output is closed there is nobody to tell.
+            let _ = output::json(&error);
         }
         let mut text = format!("error: {}", chain(self));
         if let Some(hint) = self.hint() {
@@ -66,9 +84,24 @@ impl Error {
         ExitCode::from(self.code())
     }
 
+    /// A word for it, for programs.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Input(_) | Self::Read(..) => "invalid-input",
+            Self::Config(_) => "configuration",
+            Self::Unguarded(_) => "unguarded",
+            Self::NotThere { refused: true, .. } => "refused",
+            Self::NotThere { .. } => "not-there",
+            Self::Interrupted => "interrupted",
+            Self::Unread | Self::Build(_) | Self::Watch(_) | Self::Host(_) => "host",
+            Self::Call(error) => error.word(),
+        }
+    }
+
     fn code(&self) -> u8 {
         match self {
-            Self::Input(_) | Self::Read(..) | Self::Config(_) => 2,
+            Self::Input(_) | Self::Read(..) | Self::Config(_) | Self::Unguarded(_) => 2,
+            Self::Interrupted => 130,
             Self::NotThere { refused: true, .. } => 3,
             Self::NotThere { failure: Some(failure), .. } => code_of(failure),
             Self::NotThere { .. } => 2,
@@ -84,6 +117,11 @@ impl Error {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Unguarded(_) => Some(
+                "it may be a guard, and `on_failure = \"stop\"` under [hooks] has that stop \
+                 everything; mend it, or take it out"
+                    .into(),
+            ),
             Self::NotThere { remedy, .. } => remedy.clone(),
             Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))

@@ -69,9 +69,14 @@ fn main() -> ExitCode {
     // long.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Error::Host(format!("the runtime cannot start: {error}")).report(),
+        Err(error) => {
+            let error = Error::Host(format!("the runtime cannot start: {error}"));
+            return error.report(common.json);
+        }
     };
-    let result = runtime.block_on(async {
+    // It ends its work itself.
+    let watches = matches!(verb, Verb::Watch(_));
+    let run = async {
         match verb {
             Verb::Plugins(args) => commands::plugins::run(&common, args).await,
             Verb::Tools(args) => commands::tools::run(&common, args).await,
@@ -85,13 +90,41 @@ fn main() -> ExitCode {
             Verb::Doctor(args) => commands::doctor::run(&common, args).await,
             Verb::Watch(args) => commands::watch::run(&common, args).await,
         }
+    };
+    let result = runtime.block_on(async {
+        tokio::select! {
+            // First, so that it listens before anything is begun.
+            biased;
+            // What is dropped then is recorded as abandoned, and takes its children with it.
+            () = interrupted(), if !watches => Err(Error::Interrupted),
+            result = run => result,
+        }
     });
     // A script that was given up may still be on its thread; nobody waits for it.
     runtime.shutdown_background();
     match result {
         Ok(code) => code,
-        Err(error) => error.report(),
+        Err(error) => error.report(common.json),
     }
+}
+
+/// Waits until somebody wants an end: with Ctrl-C, or the system's word for it.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut terminate), Ok(mut hangup)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Logs go to standard error: warnings, or what `TENON_LOG` asks for.

@@ -20,14 +20,9 @@ pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Ve
         let problem = format!("--project {} is not a folder", common.project.display());
         return Err(Error::Input(problem));
     }
-    let mut configs = Vec::new();
-    let project = common.project.join("tenon.toml");
-    if project.exists() {
-        configs.push(Config::read(project)?);
-    }
-    let user = surroundings.configuration.as_ref().map(|folder| folder.join("config.toml"));
-    if let Some(user) = user.filter(|path| path.exists()) {
-        configs.push(Config::read(user)?.of_user());
+    let mut configs = vec![Config::read_optional(common.project.join("tenon.toml"))?];
+    if let Some(folder) = &surroundings.configuration {
+        configs.push(Config::read_optional(folder.join("config.toml"))?.of_user());
     }
     Ok(configs)
 }
@@ -42,7 +37,7 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
     let surroundings = Surroundings::of_process();
     let configs = configs(common, &surroundings)?;
     let workspace = common.config.is_none().then(|| common.project.clone());
-    let sources = Sources { configs, workspace, bundled: Vec::new(), surroundings };
+    let sources = Sources { configs, workspace, bundled: Vec::new(), surroundings }.settled();
     let discovery = discover(&sources);
     for diagnostic in &discovery.diagnostics {
         tracing::warn!("{diagnostic}");
@@ -77,6 +72,11 @@ impl Found {
         wanted: impl Fn(&Candidate) -> bool,
     ) -> Result<Platform, Error> {
         let hooks = self.sources.configs.first().map(|config| config.hooks.on_failure);
+        // What could not be read or understood may be a guard.
+        let unknown = self.discovery.diagnostics.first().filter(|_| hooks == Some(OnFailure::Stop));
+        if let Some(diagnostic) = unknown {
+            return Err(Error::Unguarded(diagnostic.to_string()));
+        }
         let platform = self.build(wanted).await?;
         for report in platform.plugins().iter().filter(|report| report.state.is_failure()) {
             if hooks == Some(OnFailure::Stop) && report.kind != PluginKind::Mcp {
@@ -128,9 +128,12 @@ pub(crate) fn caller(timeout: Option<Duration>) -> Caller {
 /// Says why a plugin that something is asked of is not there.
 fn require(platform: &Platform, ids: &[&str]) -> Result<(), Error> {
     let reports = platform.plugins();
+    let is_ready = |id: &str| {
+        reports.iter().any(|report| report.plugin == id && report.state == PluginState::Ready)
+    };
     let missing = reports
         .iter()
-        .find(|report| ids.contains(&report.plugin.as_str()) && report.state.is_failure());
+        .find(|report| ids.contains(&report.plugin.as_str()) && !is_ready(&report.plugin));
     missing.map_or(Ok(()), |report| Err(not_there(report)))
 }
 
@@ -139,17 +142,18 @@ fn not_there(report: &PluginReport) -> Error {
         plugin: report.plugin.clone(),
         detail: report.detail.clone().unwrap_or_default(),
         remedy: report.remedy.clone(),
-        refused: report.state == PluginState::Refused,
+        refused: matches!(report.state, PluginState::Refused | PluginState::Denied),
         failure: report.failure.clone(),
     }
 }
 
 /// Ends a platform. What came of the command is said first: ending may take its time.
 pub(crate) async fn end(
+    common: &Common,
     platform: Platform,
     result: Result<ExitCode, Error>,
 ) -> Result<ExitCode, Error> {
-    let code = result.unwrap_or_else(|error| error.report());
+    let code = result.unwrap_or_else(|error| error.report(common.json));
     platform.shutdown().await;
     Ok(code)
 }

@@ -17,12 +17,23 @@ pub(crate) fn line(text: impl Display) -> Result<(), Error> {
 /// Prints text as it is, at once.
 pub(crate) fn write(text: impl AsRef<str>) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_ref().as_bytes()).and_then(|()| stdout.flush());
+    written(stdout.write_all(text.as_ref().as_bytes()).and_then(|()| stdout.flush()))
+}
+
+fn written(written: io::Result<()>) -> Result<(), Error> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::Unread),
         Err(error) => Err(Error::Host(format!("standard output: {error}"))),
         Ok(()) => Ok(()),
     }
+}
+
+/// Prints bytes as they are; on a terminal only how many there are.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Error> {
+    if io::stdout().is_terminal() {
+        return line(format!("[{} bytes]", bytes.len()));
+    }
+    written(io::stdout().lock().write_all(bytes))
 }
 
 /// Prints a plugin's text. On a terminal its control characters are shown and not obeyed; a program
@@ -52,6 +63,11 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
         }
     }
     shown.into()
+}
+
+/// The same for a text that must not begin a line of its own.
+pub(crate) fn inline(text: &str) -> String {
+    visible(text).replace(['\n', '\t'], " ")
 }
 
 /// Prints JSON over several lines.

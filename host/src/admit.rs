@@ -50,6 +50,16 @@ impl Rules {
         Self { policies, reserved: BTreeSet::new(), approvals }
     }
 
+    /// The same, with what was approved.
+    pub(crate) fn approve(self, approvals: Approvals) -> Self {
+        Self { approvals, ..self }
+    }
+
+    /// Whether the policies have nothing against a candidate, whatever is approved.
+    pub(crate) fn policy_admits(&self, candidate: &Candidate) -> bool {
+        policy(candidate, self).is_none()
+    }
+
     /// Keeps ids for plugins that are part of the host: no other is admitted under one of them.
     pub fn reserve(mut self, ids: impl IntoIterator<Item = String>) -> Self {
         self.reserved.extend(ids);
@@ -144,6 +154,12 @@ impl fmt::Display for Missing {
 }
 
 impl Refusal {
+    /// Whether it is what the operator has said of this very plugin.
+    pub(crate) fn is_meant(&self) -> bool {
+        let Self::Policy { objection, .. } = self else { return false };
+        matches!(objection, Objection::Denied | Objection::Disabled)
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> String {
         match self {

@@ -4,12 +4,13 @@
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::policy::Policy;
 use crate::runtime::wasm::Mode;
 
 /// One configuration file.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Config {
     /// Where it was read from; relative paths in it begin in its folder.
     pub path: PathBuf,
@@ -53,8 +54,31 @@ pub struct Config {
     pub history: HistorySettings,
     /// What plugins are told of who calls.
     pub context: ContextSettings,
-    /// Whether it was read from its file, and so can be read again.
-    from_file: bool,
+    /// What it says itself of what it may inherit.
+    said: Said,
+    /// How it comes from its file, and so can be read again.
+    file: Provenance,
+}
+
+/// What a configuration says itself; see [`Config::inherit`].
+#[derive(Clone, Default, PartialEq)]
+struct Said {
+    limits: LimitsTable,
+    hooks: HooksTable,
+    history: HistoryTable,
+    context: ContextTable,
+}
+
+/// How a configuration comes from its file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Provenance {
+    /// It does not.
+    #[default]
+    Text,
+    /// It was read from it.
+    Read,
+    /// The file may be there, or not.
+    Optional,
 }
 
 /// `[discovery]`
@@ -92,11 +116,11 @@ pub struct ToolRule {
     /// Whether it may be called.
     pub enabled: Option<bool>,
     /// How long one attempt may take.
-    #[serde(with = "humantime_serde")]
+    #[serde(deserialize_with = "some_time")]
     pub timeout: Option<Duration>,
     /// How often a call is tried that fails for a reason which may pass; once, where nothing is
     /// said. Only a tool whose calls may be repeated is tried again.
-    pub max_attempts: Option<u32>,
+    pub max_attempts: Option<NonZeroU32>,
     /// How long to wait before the second attempt; each further one waits twice as long.
     #[serde(with = "humantime_serde")]
     pub retry_backoff: Option<Duration>,
@@ -116,13 +140,20 @@ pub enum SideEffects {
     Repeated,
 }
 
-/// `[history]`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// `[history]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+struct HistoryTable {
+    enabled: Option<bool>,
+    max_mib: Option<NonZeroU32>,
+}
+
+/// `[history]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistorySettings {
     /// Whether calls are recorded, where the host has a place for it.
     pub enabled: bool,
-    /// How much may be kept, in MiB.
+    /// How much may be kept, in MiB; of what several configurations say, the most.
     pub max_mib: u32,
 }
 
@@ -132,20 +163,42 @@ impl Default for HistorySettings {
     }
 }
 
-/// `[context]`, here and in manifests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+/// `[context]`, here and in manifests, as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+pub(crate) struct ContextTable {
+    pub(crate) passthrough: Option<bool>,
+}
+
+/// `[context]`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ContextSettings {
     /// Whether MCP servers get the ids of the agent and the session in the `_meta` of calls.
     pub passthrough: bool,
 }
 
-/// `[hooks]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// `[hooks]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+struct HooksTable {
+    #[serde(deserialize_with = "some_time")]
+    timeout: Option<Duration>,
+    on_failure: Option<OnFailure>,
+    deterministic: Option<Vec<String>>,
+}
+
+/// Reads a time in which something can be done.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    match humantime_serde::deserialize(deserializer)? {
+        Some(Duration::ZERO) => Err(D::Error::custom("a time must be more than nothing")),
+        time => Ok(time),
+    }
+}
+
+/// `[hooks]`
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSettings {
     /// How long one handler may take.
-    #[serde(with = "humantime_serde")]
     pub timeout: Duration,
     /// What a handler that fails, or takes longer, means for the chain.
     pub on_failure: OnFailure,
@@ -222,7 +275,7 @@ pub struct FileTable {
 }
 
 /// An MCP server that runs as a child process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpEntry {
     /// The plugin's id.
@@ -243,6 +296,31 @@ pub struct McpEntry {
     /// How long it may take to start and to say what it offers.
     #[serde(default, with = "humantime_serde")]
     pub startup_timeout: Option<Duration>,
+}
+
+impl fmt::Debug for McpEntry {
+    /// Shows nothing that could be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, command, .. } = self;
+        f.debug_struct("McpEntry")
+            .field("name", name)
+            .field("command", command)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Config {
+    /// Shows nothing that could be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, wasm, scripts, mcp, folders, .. } = self;
+        f.debug_struct("Config")
+            .field("path", path)
+            .field("wasm", wasm)
+            .field("scripts", scripts)
+            .field("mcp", mcp)
+            .field("folders", folders)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a configuration file was not read.
@@ -278,13 +356,13 @@ struct File {
     #[serde(default)]
     policy: Policy,
     #[serde(default)]
-    hooks: HookSettings,
+    hooks: HooksTable,
     #[serde(default)]
     tools: BTreeMap<String, ToolRule>,
     #[serde(default)]
-    history: HistorySettings,
+    history: HistoryTable,
     #[serde(default)]
-    context: ContextSettings,
+    context: ContextTable,
 }
 
 #[derive(Default, Deserialize)]
@@ -300,25 +378,25 @@ struct Plugins {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitsTable {
-    memory_mib: Option<u32>,
-    #[serde(default, with = "humantime_serde")]
+    memory_mib: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "some_time")]
     cpu: Option<Duration>,
-    #[serde(default, with = "humantime_serde")]
+    #[serde(default, deserialize_with = "some_time")]
     wall: Option<Duration>,
-    transfer_mib: Option<u32>,
-    output_kib: Option<u32>,
+    transfer_mib: Option<NonZeroU32>,
+    output_kib: Option<NonZeroU32>,
 }
 
 impl LimitsTable {
     /// These limits, with `others` where nothing is said.
     pub(crate) fn over(&self, others: &Limits) -> Limits {
-        let bytes = |mib: u32| (mib as usize) << 20;
+        let bytes = |mib: NonZeroU32| (mib.get() as usize) << 20;
         Limits {
             memory: self.memory_mib.map_or(others.memory, bytes),
             cpu: self.cpu.unwrap_or(others.cpu),
             wall: self.wall.unwrap_or(others.wall),
             transfer: self.transfer_mib.map_or(others.transfer, bytes),
-            output: self.output_kib.map_or(others.output, |kib| (kib as usize) << 10),
+            output: self.output_kib.map_or(others.output, |kib| (kib.get() as usize) << 10),
             ..others.clone()
         }
     }
@@ -335,14 +413,64 @@ impl Config {
         let path = path.into();
         let text = files::read_text(&path, CONFIGURATION)
             .map_err(|error| ConfigError::Read(path.clone(), error))?;
-        Ok(Self { from_file: true, ..Self::parse(&text, path)? })
+        Ok(Self { file: Provenance::Read, ..Self::parse(&text, path)? })
+    }
+
+    /// Reads a file that need not be there. Without it nothing is said; a reload finds it when it
+    /// has come.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::read`], for a file that is there.
+    pub fn read_optional(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        let path = path.into();
+        // Only what is not there is not there: a link that leads nowhere, or a folder that cannot be
+        // looked into, may hide a policy.
+        let config = match std::fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Self { path, ..Self::default() }
+            }
+            Err(error) => return Err(ConfigError::Read(path, error)),
+            Ok(_) => Self::read(path)?,
+        };
+        Ok(Self { file: Provenance::Optional, ..config })
     }
 
     /// The same, with what its file says now, where it came from one.
     pub(crate) fn read_again(&self) -> Result<Self, ConfigError> {
-        match self.from_file {
-            true => Ok(Self { origin: self.origin, ..Self::read(&self.path)? }),
-            false => Ok(self.clone()),
+        let read = match self.file {
+            Provenance::Text => return Ok(self.clone()),
+            Provenance::Read => Self::read(&self.path)?,
+            Provenance::Optional => Self::read_optional(&self.path)?,
+        };
+        Ok(Self { origin: self.origin, ..read })
+    }
+
+    /// Has each configuration say what those after it say, where it says nothing itself: how much
+    /// plugins may use, how hooks are run, what is recorded.
+    pub(crate) fn inherit(configs: &mut [Self]) {
+        // One project must not cut short the record of all.
+        let max_mib = configs.iter().filter_map(|config| config.said.history.max_mib).max();
+        let mut below = Self::default();
+        for config in configs.iter_mut().rev() {
+            let Said { limits, hooks, history, context } = &config.said;
+            config.limits = limits.over(&below.limits);
+            config.hooks = HookSettings {
+                timeout: hooks.timeout.unwrap_or(below.hooks.timeout),
+                on_failure: hooks.on_failure.unwrap_or(below.hooks.on_failure),
+                deterministic: {
+                    let said = hooks.deterministic.clone();
+                    said.unwrap_or_else(|| below.hooks.deterministic.clone())
+                },
+            };
+            config.history = HistorySettings {
+                enabled: history.enabled.unwrap_or(below.history.enabled),
+                max_mib: max_mib.map_or(below.history.max_mib, NonZeroU32::get),
+            };
+            config.context = ContextSettings {
+                passthrough: context.passthrough.unwrap_or(below.context.passthrough),
+            };
+            below.clone_from(config);
         }
     }
 
@@ -360,12 +488,11 @@ impl Config {
         let File { plugins, settings, limits, discovery, policy, hooks, tools, history, context } =
             file;
         let Plugins { wasm, scripts, mcp, folders } = plugins;
-        let limits = limits.over(&Limits::default());
         let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
         // The more a pattern says, the earlier it comes.
         tools.sort_by_key(|(pattern, _)| (pattern.contains('*'), std::cmp::Reverse(pattern.len())));
         let origin = Origin::Config;
-        Ok(Self {
+        let mut config = Self {
             path,
             wasm,
             scripts,
@@ -373,15 +500,14 @@ impl Config {
             folders,
             discovery,
             policy,
-            hooks,
             tools,
             origin,
             settings,
-            limits,
-            history,
-            context,
-            from_file: false,
-        })
+            said: Said { limits, hooks, history, context },
+            ..Self::default()
+        };
+        Self::inherit(std::slice::from_mut(&mut config));
+        Ok(config)
     }
 
     /// The same as the user's own configuration, which comes after a project's.

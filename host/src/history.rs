@@ -10,26 +10,46 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::convert::Infallible;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
-use crate::files::make_private;
+use crate::files::{is_private, make_private};
 use crate::invoke::Fingerprint;
 use crate::invoke::constraints::fits;
+use crate::invoke::weight::weigh;
 use crate::runtime::Usage;
 use crate::secret::Redactor;
+
+/// How long the texts in a record may be that are not arguments, in bytes.
+const WORDS: usize = 2 << 10;
 
 /// How long a record may wait to be written, with others.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The most records that wait to be written; more are dropped, and counted.
-const WAITING: usize = 100_000;
+/// The most that waits to be written, in bytes or so; more records are dropped, and counted.
+const WAITING: usize = 64 << 20;
+
+/// What a record counts besides its arguments.
+const EACH: usize = 512;
+
+/// The heaviest arguments that are handed over.
+const HEAVY: usize = 1 << 20;
+
+/// What stands in the place of arguments that are too long.
+const TOO_LONG: &str = "[too long]";
+
+/// How long others are waited for who write to the same files.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest line that is read, in bytes; none of ours is longer.
+const LINE: u64 = 1 << 20;
 
 /// How many files there are: the one that is written to, and older ones.
 const FILES: usize = 4;
@@ -55,6 +75,9 @@ pub struct Record {
     /// The plugin; nothing where there was no such tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<Arc<str>>,
+    /// The plugin that called, where it was not the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<str>>,
     /// On whose behalf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -64,9 +87,10 @@ pub struct Record {
     /// The W3C Trace Context trace id, where the caller gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// FNV-1a 64 of the tool and its arguments, in hexadecimal: the same for the same call.
+    /// FNV-1a 64 of the tool and the arguments that the caller gave, in hexadecimal: the same for the
+    /// same call.
     pub fingerprint: Fingerprint,
-    /// What the tool was called with. Secrets are masked and long texts cut.
+    /// What the tool was called with, as hooks have left it. Secrets are masked and long texts cut.
     pub arguments: Value,
     /// How it ended: `ok`, `tool-error`, the word for its error ([`crate::CallError::word`]), or
     /// `abandoned` where the caller dropped it.
@@ -85,13 +109,22 @@ pub struct Record {
 pub(crate) struct Entry {
     pub(crate) record: Record,
     pub(crate) redactor: Arc<Redactor>,
+    weight: usize,
 }
 
-/// Writes a history. It ends, all written, with its last clone.
+impl Entry {
+    pub(crate) fn new(record: Record, redactor: Arc<Redactor>) -> Self {
+        Self { record, redactor, weight: 0 }
+    }
+}
+
+/// Writes a history. When it goes away, its thread writes what waits, and ends.
 pub(crate) struct History {
     queue: mpsc::Sender<Message>,
     shared: Arc<Shared>,
     writer: thread::Thread,
+    /// Closes with the thread.
+    ended: Mutex<mpsc::Receiver<Infallible>>,
 }
 
 enum Message {
@@ -113,23 +146,35 @@ impl History {
     ///
     /// # Errors
     ///
-    /// Where the folder cannot be made, or no thread can be started.
+    /// Where the folder cannot be made or others can write to it, or no thread can be started.
     pub(crate) fn open(folder: PathBuf, most: u64) -> io::Result<Self> {
         make_private(&folder)?;
+        if !is_private(&folder)? {
+            return Err(io::Error::other("others can write to the folder"));
+        }
         let (queue, inbox) = mpsc::channel();
         let shared = Arc::<Shared>::default();
         let mut writer =
             Writer { folder, most: most / FILES as u64, inbox, shared: shared.clone() };
-        let thread = thread::Builder::new()
-            .name("tenon-history".into())
-            .spawn(move || while writer.write_what_waits() {})?;
-        Ok(Self { queue, shared, writer: thread.thread().clone() })
+        let (ending, ended) = mpsc::channel();
+        let thread = thread::Builder::new().name("tenon-history".into()).spawn(move || {
+            let _ending = ending;
+            while writer.write_what_waits() {}
+        })?;
+        let ended = Mutex::new(ended);
+        Ok(Self { queue, shared, writer: thread.thread().clone(), ended })
     }
 
     /// Hands a record over.
-    pub(crate) fn record(&self, entry: Entry) {
-        if self.shared.waiting.fetch_add(1, Ordering::SeqCst) >= WAITING {
-            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn record(&self, mut entry: Entry) {
+        let mut weight = EACH + weigh(&entry.record.arguments);
+        if weight > HEAVY {
+            entry.record.arguments = TOO_LONG.into();
+            weight = EACH;
+        }
+        entry.weight = weight;
+        if self.shared.waiting.fetch_add(weight, Ordering::SeqCst) >= WAITING {
+            self.shared.waiting.fetch_sub(weight, Ordering::Relaxed);
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -153,9 +198,12 @@ impl History {
 
 impl Drop for History {
     fn drop(&mut self) {
-        // The thread sees that nobody sends any more.
+        // The thread sees that nobody sends any more. What waits is written in milliseconds, unless
+        // somebody else is at it.
         self.queue = mpsc::channel().0;
         self.writer.unpark();
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.recv_timeout(PATIENCE);
     }
 }
 
@@ -175,10 +223,10 @@ impl Writer {
         let open = loop {
             match self.inbox.try_recv() {
                 Ok(Message::Record(entry)) => {
-                    self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                    self.shared.waiting.fetch_sub(entry.weight, Ordering::Relaxed);
                     add_line(&mut lines, *entry);
                     // Not all at once: they may be many.
-                    if lines.len() > 1 << 20 {
+                    if lines.len() as u64 > (self.most / 4).min(1 << 20) {
                         break true;
                     }
                 }
@@ -226,12 +274,12 @@ impl Writer {
     fn append(&self, lines: &[u8]) -> io::Result<()> {
         let _turn = turn(&self.folder)?;
         let path = self.folder.join(NAME);
-        let mut file = File::options().create(true).append(true).read(true).open(&path)?;
+        let mut file = open(private(), &path)?;
         let length = file.metadata()?.len();
         if length > 0 && length + lines.len() as u64 > self.most {
             drop(file);
             self.rotate()?;
-            file = File::options().create(true).append(true).read(true).open(&path)?;
+            file = open(private(), &path)?;
         } else if length > 0 {
             let mut last = [0];
             file.seek(SeekFrom::End(-1))?;
@@ -265,28 +313,67 @@ fn path(folder: &Path, age: usize) -> PathBuf {
     }
 }
 
-/// Waits for this process's turn to write, which lasts as long as what is returned.
+/// Waits for this process's turn, which lasts as long as what is returned. Others have it for
+/// milliseconds; one that keeps it is not waited for for ever.
 fn turn(folder: &Path) -> io::Result<File> {
-    let lock = File::options().create(true).append(true).open(folder.join("history.lock"))?;
-    lock.lock()?;
-    Ok(lock)
+    let lock = open(private(), &folder.join("history.lock"))?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("somebody keeps history.lock locked"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Opens an ordinary file; what is none, such as a pipe, is not waited for.
+fn open(options: fs::OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(format!("{} is not a regular file", path.display()))),
+    }
+}
+
+/// How files are opened to be appended to: for this user alone, and not through a link.
+fn private() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.create(true).append(true).read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.mode(0o600).custom_flags(flags.bits().cast_signed());
+    }
+    options
 }
 
 fn add_line(lines: &mut Vec<u8>, entry: Entry) {
-    let Entry { mut record, redactor } = entry;
+    let Entry { mut record, redactor, weight: _ } = entry;
     redactor.json(&mut record.arguments);
     shorten(&mut record.arguments);
     if let Some(error) = &mut record.error {
         redactor.redact(error);
+    }
+    // Callers choose all of these, that of a tool which is not there too.
+    let texts = [&mut record.error, &mut record.agent, &mut record.session];
+    for text in texts.into_iter().flatten().chain([&mut record.tool]) {
+        cut_text(text, WORDS);
     }
     let start = lines.len();
     if serde_json::to_writer(&mut *lines, &record).is_err() {
         lines.truncate(start);
         return;
     }
-    if lines.len() - start > ARGUMENTS + 4 * TEXT {
+    if lines.len() - start > ARGUMENTS + 4 * WORDS {
         lines.truncate(start);
-        record.arguments = Value::from("[too long]");
+        record.arguments = TOO_LONG.into();
         let _ = serde_json::to_writer(&mut *lines, &record);
     }
     lines.push(b'\n');
@@ -295,15 +382,31 @@ fn add_line(lines: &mut Vec<u8>, entry: Entry) {
 /// Cuts the texts in a value that are too long.
 fn shorten(value: &mut Value) {
     match value {
-        Value::String(text) if text.len() > TEXT => {
-            let length = text.len();
-            text.truncate(text.floor_char_boundary(TEXT));
-            text.push_str(&format!("[cut: {length} bytes]"));
-        }
+        Value::String(text) => cut_text(text, TEXT),
         Value::Array(items) => items.iter_mut().for_each(shorten),
         Value::Object(members) => members.values_mut().for_each(shorten),
         _ => {}
     }
+}
+
+fn cut_text(text: &mut String, most: usize) {
+    let length = text.len();
+    if length > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push_str(&format!("[cut: {length} bytes]"));
+    }
+}
+
+/// How files are opened to be read; a pipe is not waited for.
+fn readable() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options
 }
 
 /// Milliseconds since 1970.
@@ -355,15 +458,29 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let _turn = turn(folder)?;
-    for age in (0..FILES).rev() {
-        let file = match File::open(path(folder, age)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+    let mut files = Vec::new();
+    {
+        // None is renamed between one and the next. Who writes does not wait for more than that.
+        let _turn = match turn(folder) {
+            // Who may read and not write takes no turn.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+            turn => Some(turn?),
         };
-        for line in BufReader::new(file).split(b'\n') {
-            let Ok(record) = serde_json::from_slice::<Record>(&line?) else { continue };
+        for age in (0..FILES).rev() {
+            match open(readable(), &path(folder, age)) {
+                Ok(file) => files.push(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    for file in files {
+        let mut lines = BufReader::new(file);
+        let mut line = Vec::new();
+        while lines.by_ref().take(LINE).read_until(b'\n', &mut line)? > 0 {
+            let record = serde_json::from_slice::<Record>(&line);
+            line.clear();
+            let Ok(record) = record else { continue };
             if !query.wants(&record) {
                 continue;
             }
@@ -389,6 +506,7 @@ mod tests {
             call: "1".into(),
             tool: tool.into(),
             plugin: Some("p".into()),
+            by: None,
             agent: None,
             session: None,
             trace: None,
@@ -399,7 +517,7 @@ mod tests {
             whole: None,
             usage: Usage::default(),
         };
-        Entry { record, redactor: Arc::default() }
+        Entry::new(record, Arc::default())
     }
 
     fn tools(folder: &Path, query: &Query) -> Vec<String> {

@@ -50,6 +50,9 @@ const STARTUP: Duration = Duration::from_secs(10);
 /// The same for programs that may have to download the server first.
 const STARTUP_OF_RUNNERS: Duration = Duration::from_secs(60);
 
+/// How long a plugin may take to end itself.
+const GOODBYE: Duration = Duration::from_secs(15);
+
 /// Programs that fetch and run a package.
 const RUNNERS: &[&str] =
     &["npx", "uvx", "pipx", "bunx", "pnpm", "yarn", "docker", "podman", "deno"];
@@ -67,7 +70,7 @@ pub struct Loaded {
     fingerprint: Option<Fingerprint>,
     uses: Uses,
     secrets: Secrets,
-    granted: usize,
+    grants: Grants,
 }
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
@@ -101,7 +104,9 @@ impl Retiring {
                 () = patience => {}
             }
         }
-        plugin.shutdown().await;
+        if tokio::time::timeout(GOODBYE, plugin.shutdown()).await.is_err() {
+            tracing::warn!("a plugin did not end in time and was dropped");
+        }
     }
 }
 
@@ -151,9 +156,9 @@ impl Loaded {
         &self.secrets
     }
 
-    /// How many values it was granted, of all capabilities together.
-    pub(crate) fn granted(&self) -> usize {
-        self.granted
+    /// What it was granted.
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     /// Whoever keeps this uses the plugin.
@@ -179,7 +184,7 @@ impl Loaded {
             fingerprint: None,
             uses: Uses::default(),
             secrets: Secrets::default(),
-            granted: 0,
+            grants: Grants::default(),
         }
     }
 }
@@ -373,7 +378,7 @@ impl Loader {
             permissions,
             fingerprint: Some(fingerprint),
             uses: Uses::default(),
-            granted: candidate.grants.len(),
+            grants: candidate.grants,
             secrets: candidate.secrets,
         })
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::config::{ContextSettings, LimitsTable, parse};
+use crate::config::{ContextTable, LimitsTable, parse};
 use crate::files::{self, CONFIGURATION};
 use crate::runtime::wasm::Mode;
 
@@ -29,7 +29,7 @@ pub(crate) struct Manifest {
     #[serde(default)]
     pub(crate) limits: LimitsTable,
     #[serde(default)]
-    pub(crate) context: ContextSettings,
+    pub(crate) context: ContextTable,
     /// Settings, where the operator says nothing else.
     #[serde(default)]
     pub(crate) settings: Map<String, Value>,

@@ -18,7 +18,7 @@ use crate::diagnostic::Diagnostic;
 use crate::invoke::constraints::Constraints;
 use crate::invoke::gauges::Gauges;
 use crate::invoke::memory::Memory;
-use crate::invoke::within;
+use crate::invoke::{redact, within};
 use crate::load::Loaded;
 use crate::manifest::Permissions;
 use crate::name::ToolName;
@@ -122,7 +122,15 @@ pub(crate) async fn register_again(former: &Registered) -> Result<Registered, Fa
 }
 
 async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
-    within(loaded.startup(), loaded.plugin().register()).await
+    let registration = within(loaded.startup(), loaded.plugin().register()).await;
+    let redactor = Redactor::new(loaded.secrets());
+    match registration {
+        Ok(registration) => Ok(redact::registration(&redactor, registration)),
+        Err(mut failure) => {
+            redact::failure(&redactor, &mut failure);
+            Err(failure)
+        }
+    }
 }
 
 /// The most tools of one plugin; and the most strategies, hook points and providers.

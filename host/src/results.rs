@@ -54,6 +54,9 @@ impl Results {
     pub(crate) fn keep(&self, result: &ToolResult) -> io::Result<String> {
         let folder = self.folder()?;
         let form = wire::tool_result(result).to_string();
+        if form.len() as u64 > LONGEST {
+            return Err(io::Error::other(format!("it has more than {} MiB", LONGEST >> 20)));
+        }
         make_room(folder, form.len() as u64)?;
         let file = tempfile::Builder::new()
             .prefix("")
@@ -79,7 +82,11 @@ impl Results {
     fn folder(&self) -> io::Result<&Path> {
         let folder = self.folder.get_or_init(|| {
             match &self.wanted {
-                Some(path) => files::make_private(path).map(|()| Folder::Named(path.clone())),
+                Some(path) => files::make_private(path).and_then(|()| {
+                    let private = files::is_private(path)?;
+                    let others = || io::Error::other("others can write to the folder");
+                    private.then(|| Folder::Named(path.clone())).ok_or_else(others)
+                }),
                 None => tempfile::Builder::new().prefix("tenon-").tempdir().map(Folder::Temporary),
             }
             .map_err(|error| error.to_string())
@@ -96,6 +103,7 @@ fn is_id(id: &str) -> bool {
 fn make_room(folder: &Path, bytes: u64) -> io::Result<()> {
     let mut kept: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(folder)?
         .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
         .filter_map(|entry| {
             let metadata = entry.metadata().ok()?;
             Some((metadata.modified().ok()?, metadata.len(), entry.path()))
@@ -107,8 +115,11 @@ fn make_room(folder: &Path, bytes: u64) -> io::Result<()> {
         if total <= MOST {
             break;
         }
-        fs::remove_file(path)?;
-        total -= length;
+        match fs::remove_file(path) {
+            // Somebody else made room.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => total -= length,
+        }
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ const SUFFIXES: &[&str] = &[
     "KEY",
     "SECRET",
     "PASSWORD",
+    "PASS",
     "CREDENTIAL",
     "PAT",
     "AUTH",
@@ -73,36 +74,41 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Adds a value, if its name says that it is a secret.
+    /// Adds the value of a variable, if its name says that it is a secret.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
-        if is_secret_name(name) {
+        if is_secret_name(name) || SUFFIXES.contains(&upper_snake(name).as_str()) {
             self.add_value(value);
         }
     }
 
-    pub(crate) fn add_value(&mut self, value: &str) {
-        if value.len() >= SHORTEST {
-            self.0.insert(value.to_string());
+    fn add_value(&mut self, value: &str) {
+        // Programs show texts line by line.
+        for part in std::iter::once(value).chain(value.lines().map(str::trim)) {
+            if part.len() >= SHORTEST {
+                self.0.insert(part.to_string());
+            }
         }
     }
 
     /// Adds the values in settings whose names say that they are secrets.
     pub(crate) fn add_settings(&mut self, settings: &Map<String, Value>) {
         for (name, value) in settings {
-            match value {
-                Value::String(text) => self.add(name, text),
-                Value::Object(members) => self.add_settings(members),
-                Value::Array(items) => {
-                    for item in items {
-                        match item {
-                            Value::String(text) => self.add(name, text),
-                            Value::Object(members) => self.add_settings(members),
-                            _ => {}
-                        }
-                    }
+            self.add_setting(value, is_secret_name(name));
+        }
+    }
+
+    /// Adds the texts in a setting; all of them, where it goes under a name of a secret.
+    fn add_setting(&mut self, value: &Value, secret: bool) {
+        match value {
+            Value::String(text) if secret => self.add_value(text),
+            Value::Number(number) if secret => self.add_value(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.add_setting(item, secret)),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.add_setting(value, secret || is_secret_name(name));
                 }
-                _ => {}
             }
+            _ => {}
         }
     }
 
@@ -170,6 +176,26 @@ impl Redactor {
         }
     }
 
+    /// Masks known secrets in the texts of a JSON text, which stays JSON.
+    pub(crate) fn json_text(&self, json: &mut String) {
+        if !self.values.as_ref().is_some_and(|values| values.is_match(&*json)) {
+            return;
+        }
+        let Ok(mut value) = serde_json::from_str(json) else { return self.redact(json) };
+        self.texts(&mut value);
+        *json = value.to_string();
+    }
+
+    /// Masks known secrets in the texts of a value.
+    fn texts(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.texts(item)),
+            Value::Object(members) => members.values_mut().for_each(|value| self.texts(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
     /// Masks secrets in JSON: known values, and what goes under a name that speaks of one.
     pub(crate) fn json(&self, value: &mut Value) {
         match value {
@@ -224,12 +250,25 @@ mod tests {
         secrets.add("C_TOKEN", "with\"quote");
         secrets.add("D_TOKEN", "short");
         secrets.add("NAME", "harmless");
-        assert_eq!(format!("{secrets:?}"), "3 secrets");
+        secrets.add("PEM_KEY", "-----BEGIN-----\nMIIABCDEF");
+        secrets.add("KEY", "a key alone");
+        assert_eq!(format!("{secrets:?}"), "7 secrets");
         let redactor = Redactor::new(&secrets);
         let check = |text: &str, expected: &str| assert_eq!(redactor.text(text), expected);
         check("a hunter22 b hunter22-longer", "a [redacted] b [redacted]");
         check(r#"{"x":"with\"quote"} with"quote"#, r#"{"x":"[redacted]"} [redacted]"#);
         check("short and harmless", "short and harmless");
+        check("> MIIABCDEF <", "> [redacted] <");
+        check("a key alone", "[redacted]");
+    }
+
+    #[test]
+    fn json_text_stays_json() {
+        let mut secrets = Secrets::default();
+        secrets.add("PIN_KEY", "123456");
+        let mut json = r#"{"id":1234567,"text":"it is 123456"}"#.to_string();
+        Redactor::new(&secrets).json_text(&mut json);
+        assert_eq!(json, r#"{"id":1234567,"text":"it is [redacted]"}"#);
     }
 
     #[test]

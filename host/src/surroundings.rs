@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Environment and folders. An embedder may make them up.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// The environment: `${VAR}` in configuration, and what child processes inherit of it.
     pub environment: BTreeMap<OsString, OsString>,
@@ -19,6 +20,20 @@ pub struct Surroundings {
     pub state: Option<PathBuf>,
     /// Where the user's own configuration is.
     pub configuration: Option<PathBuf>,
+}
+
+impl fmt::Debug for Surroundings {
+    /// Shows the names of variables, and not their values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { environment, home, cache, state, configuration } = self;
+        f.debug_struct("Surroundings")
+            .field("environment", &environment.keys())
+            .field("home", home)
+            .field("cache", cache)
+            .field("state", state)
+            .field("configuration", configuration)
+            .finish()
+    }
 }
 
 impl Surroundings {

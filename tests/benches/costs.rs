@@ -558,11 +558,15 @@ async fn many(rows: &mut Vec<Row>) {
     });
 }
 
-/// The memory of this process that is its own, in KiB, where the system tells.
-fn private_memory() -> Option<u64> {
+/// The memory of this process that is its own, in KiB, where the system tells: what was written to,
+/// and what is mapped from files that nobody else maps, such as cached code.
+fn private_memory() -> Option<(u64, u64)> {
     let status = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
-    let private = status.lines().filter(|line| line.starts_with("Private_"));
-    Some(private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+    let of = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    Some((of("Private_Dirty:")?, of("Private_Clean:")?))
 }
 
 /// Prints what idle plugins take: loaded and registered components whose calls have fresh
@@ -582,7 +586,7 @@ async fn print_memory() {
             entries.push_str(&format!("{{ path = {file:?}, instance = {mode:?} }}, "));
         }
     }
-    println!("\n{:<44} {:>11}", "memory of an idle WASM plugin", "private");
+    println!("\n{:<44} {:>11} {:>11}", "memory of an idle WASM plugin", "written", "mapped");
     // The first time everything is compiled.
     for (what, entries, shown) in [
         ("", &entries[0], false),
@@ -597,8 +601,9 @@ async fn print_memory() {
             ours(&platform, &format!("p{i}__slug")).await;
         }
         if let (Some(before), Some(after), true) = (before, private_memory(), shown) {
-            let each = after.saturating_sub(before) as f64 / EACH as f64;
-            println!("{what:<44} {each:>7.1} KiB");
+            let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / EACH as f64;
+            let (written, mapped) = (each(before.0, after.0), each(before.1, after.1));
+            println!("{what:<44} {written:>7.1} KiB {mapped:>7.1} KiB");
         }
         platform.shutdown().await;
     }

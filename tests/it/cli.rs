@@ -381,3 +381,96 @@ fn what_was_cut_is_read_as_a_resource() {
     let nobody = project.tenon(&["resources", "list", "misbehave"]);
     assert_eq!(nobody.status.code(), Some(2), "{}", stderr(&nobody));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_that_cannot_be_looked_at_is_not_taken_for_none() {
+    let project = Project::new("");
+    std::fs::remove_file(project.path("tenon.toml")).unwrap();
+    assert_eq!(project.tenon(&["plugins"]).status.code(), Some(0));
+    std::os::unix::fs::symlink("nowhere", project.path("tenon.toml")).unwrap();
+    let output = project.tenon(&["plugins"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("tenon.toml cannot be read"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_the_user_says_holds_where_the_project_says_nothing() {
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::MISBEHAVE));
+    project.write("tenon/config.toml", "limits.wall = \"300ms\"\nhistory.enabled = false");
+    let output = project.tenon(&["call", "misbehave__hang"]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("within 300ms"), "{}", stderr(&output));
+    assert_eq!(stdout(&project.tenon(&["history"])), "");
+}
+
+#[test]
+fn what_may_be_a_guard_and_cannot_be_read_stops_what_it_may_guard() {
+    let check = |entry: &str, code: i32| {
+        let project = Project::new(&format!(
+            "plugins = {{ wasm = [{:?}], {entry} }}\nhooks.on_failure = \"stop\"\npolicy.deny = [\"other\"]",
+            guests::TEXT_TOOLS
+        ));
+        project.write("guards/guard/plugin.toml", "plugin.id =");
+        project.write("other.rhai", "fn BeforePlan(context) {}");
+        let output = project.tenon(&["call", "text_tools__slug", "{\"text\": \"A\"}"]);
+        assert_eq!(output.status.code(), Some(code), "{entry}: {}", stderr(&output));
+    };
+    check("folders = [\"guards\"]", 2);
+    check("folders = [\"missing\"]", 2);
+    check("scripts = [\"${NOPE}/guard.rhai\"]", 2);
+    // What is denied is not missing.
+    check("scripts = [\"other.rhai\"]", 0);
+}
+
+#[test]
+fn errors_are_json_for_who_asked_for_it() {
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
+    let error = |arguments: &[&str]| parsed(&project.tenon(arguments))["error"].clone();
+    let missing = error(&["--json", "call", "text_tools__slgu"]);
+    assert_eq!(missing["word"], "not-found");
+    assert_eq!(missing["hint"], "did you mean \"text_tools__slug\"?");
+    let wrong = error(&["--json", "call", "text_tools__slug", "{"]);
+    assert_eq!(wrong["word"], "invalid-input");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_call_is_recorded() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::MISBEHAVE));
+    let mut command = project.command(&["call", "misbehave__flood_log"]);
+    let command = command.env("TENON_LOG", "info").stderr(Stdio::piped());
+    let mut tenon = command.spawn().expect("tenon starts");
+    let mut lines = BufReader::new(tenon.stderr.take().expect("it is piped")).lines();
+    // It is in the middle of the call.
+    lines.next().expect("it says something").expect("it is text");
+    let reader = std::thread::spawn(move || lines.map_while(Result::ok).last());
+    let process = rustix::process::Pid::from_raw(i32::try_from(tenon.id()).unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it is there");
+    assert_eq!(tenon.wait().expect("tenon ends").code(), Some(130));
+    assert_eq!(reader.join().unwrap().as_deref(), Some("error: interrupted"));
+    let history = parsed(&project.tenon(&["--json", "history"]));
+    assert_eq!(history[0]["outcome"], "abandoned", "{history}");
+}
+
+#[cfg(unix)]
+#[test]
+fn odd_files_in_the_state_folder_hold_nothing_up() {
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
+    let state = project.path("state/tenon");
+    let slug = ["call", "text_tools__slug", "{\"text\": \"A b\"}"];
+    assert_eq!(stdout(&project.tenon(&slug)), "a-b\n");
+    for name in ["history.jsonl", "history.lock"] {
+        std::fs::remove_file(state.join(name)).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(state.join(name)).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        let output = project.tenon(&slug);
+        assert_eq!(stdout(&output), "a-b\n");
+        assert!(stderr(&output).contains("calls are not recorded"), "{}", stderr(&output));
+        assert_ne!(project.tenon(&["history"]).status.code(), Some(0));
+        std::fs::remove_file(state.join(name)).unwrap();
+        project.tenon(&slug);
+    }
+}

@@ -9,7 +9,7 @@ use tenon_host::types::{Content, HookPoint, ResourceBody};
 use tenon_host::{Call, CallError, Caller, Event, MASK, Platform, Step, Subscription, wire};
 
 use crate::guests;
-use crate::support::{Project, RUDE_SERVER, Running, call, failure, text};
+use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, text};
 
 /// The words for the steps that were heard, and for the end.
 fn heard(events: &mut Subscription) -> Vec<String> {
@@ -212,6 +212,72 @@ async fn secrets_do_not_leave_in_results_errors_or_the_record() {
 }
 
 #[tokio::test]
+async fn secrets_do_not_leave_in_events_reports_or_complaints() {
+    let project = Project::new(&format!(
+        "[plugins]\nscripts = [\"s.rhai\"]\n\
+         mcp = [{{ name = \"m\", command = {RUDE_SERVER:?}, args = [\"dies\"], env = {{ API_TOKEN = \"my configuration\" }} }}]\n\
+         [settings.s]\napi_key = \"swordfish-9\""
+    ));
+    project.write(
+        "s.rhai",
+        r#"tool(#{ name: "login", description: "d", schema: #{ type: "object", properties: #{
+               password: #{ type: "string", minLength: 12 } } } }, |a| "in");
+           strategy(#{ name: "leak", description: "d" }, |s, o| #{ score: 1.0, findings: [
+               #{ criterion: "c", verdict: "pass", reason: "it is " + config("api_key") }] });
+           fn BeforeToolCall(context) { throw "it is " + config("api_key"); }"#,
+    );
+    let platform = project.platform().await;
+    // The server's last words have its token in them.
+    let report = platform.plugins().iter().find(|r| r.plugin == "m").cloned().unwrap();
+    let detail = report.detail.expect("it says why");
+    assert!(detail.contains("cannot find [redacted]"), "{detail}");
+    let mut events = platform.events();
+    let error = failure(&platform, "s__login", json!({ "password": "hunter2" })).await;
+    assert!(error.to_string().contains("at /password: "), "{error}");
+    let mut said = error.to_string();
+    while let Some(event) = events.try_next() {
+        said.push_str(&serde_json::to_string(&event).unwrap());
+    }
+    assert!(said.contains("it is [redacted]"), "{said}");
+    assert!(!said.contains("hunter2") && !said.contains("swordfish"), "{said}");
+    let caller = Caller::default();
+    let judged = platform.evaluate("s/leak", json!({ "output": 1 }), json!({}), &caller).await;
+    assert_eq!(judged.unwrap().findings[0].reason, "it is [redacted]");
+}
+
+#[tokio::test]
+async fn a_result_that_is_cut_and_changed_keeps_its_whole() {
+    let project = Project::new(&format!(
+        "plugins = {{ wasm = [{:?}], scripts = [\"s.rhai\"] }}\nlimits.output_kib = 1",
+        guests::MISBEHAVE
+    ));
+    let script = "fn AfterToolCall(context) { context.result.content[0].text += \" (seen)\"; }";
+    project.write("s.rhai", script);
+    let platform = project.platform().await;
+    let long = "word ".repeat(1_000);
+    let result = call(&platform, "misbehave__echo", json!({ "text": long })).await.unwrap();
+    assert!(result.plain_text().contains("(seen)\n[cut: a part of 5000 bytes"));
+    let form = wire::tool_result(&result);
+    let uri = form["_meta"][TRUNCATED]["uri"].as_str().expect("it says where the whole is");
+    let whole = platform.read_result(uri).await.unwrap();
+    assert!(matches!(&whole[0].body, ResourceBody::Text(text) if *text == long));
+}
+
+#[tokio::test]
+async fn who_takes_the_callers_time_is_to_blame() {
+    let project = Project::new(&format!(
+        "plugins = {{ wasm = [{:?}], scripts = [\"slow.rhai\"] }}\nlimits.cpu = \"1h\"",
+        guests::MISBEHAVE
+    ));
+    project.write("slow.rhai", "fn BeforeToolCall(context) { loop {} }");
+    let platform = project.platform().await;
+    let timeout = Duration::from_millis(200);
+    let arguments = json!({ "text": "x" });
+    let error = call_within(&platform, "misbehave__echo", arguments, timeout).await.unwrap_err();
+    assert!(matches!(&error, CallError::Failed { plugin, .. } if &**plugin == "slow"), "{error}");
+}
+
+#[tokio::test]
 async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
     let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::MISBEHAVE));
     let state = project.path("state");
@@ -240,6 +306,8 @@ async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
     let records = read(Query::default());
     let outcomes: Vec<&str> = records.iter().map(|record| &*record.outcome).collect();
     assert_eq!(outcomes, ["ok", "deadline", "not-found", "abandoned"]);
+    // What was given up has used something, too.
+    assert!(records[3].usage.memory_bytes.is_some(), "{:?}", records[3].usage);
     let Record { agent, session, plugin, usage, fingerprint, .. } = &records[0];
     assert_eq!((agent.as_deref(), session.as_deref()), (Some("planner"), Some("s-1")));
     assert_eq!(plugin.as_deref(), Some("misbehave"));

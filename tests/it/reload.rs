@@ -118,7 +118,7 @@ async fn plugins_come_and_go_with_their_files_and_the_configuration() {
     assert_eq!(done(&platform.reload().await), ["Some(\"a\") NotReloaded"]);
     let error = failure(&platform, "a__version", json!({})).await;
     assert!(matches!(error, CallError::NotFound { .. }), "{error}");
-    assert_eq!(platform.plugins()[0].state, PluginState::Refused);
+    assert_eq!(platform.plugins()[0].state, PluginState::Denied);
 
     platform.project.write("tenon.toml", "plugins.foldrs = []");
     assert_eq!(done(&platform.reload().await), ["None NotReloaded"]);
@@ -235,6 +235,130 @@ async fn calls_during_a_hundred_reloads_all_succeed() {
     }
     assert!(calls.load(Ordering::Relaxed) > 400);
     platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_reload_that_nobody_waits_for_is_finished_all_the_same() {
+    let project = Project::new("plugins.scripts = [\"s.rhai\"]");
+    project.write("s.rhai", version(1));
+    let own = tenon_host::Builtin::new("own", "Of the host");
+    let platform = project.builder().builtin("own", own).build().await.unwrap();
+    for number in 2..20 {
+        project.write("s.rhai", version(number));
+        let mut reload = std::pin::pin!(platform.reload());
+        assert!(futures::poll!(reload.as_mut()).is_pending());
+    }
+    // What was begun is done one after the other; this one comes last.
+    platform.reload().await;
+    assert_eq!(text(&platform, "s__version", json!({})).await, "19");
+    let ids: Vec<String> = platform.plugins().iter().map(|r| r.plugin.clone()).collect();
+    assert_eq!(ids, ["own", "s"]);
+    assert_eq!(platform.reload().await, []);
+}
+
+#[tokio::test]
+async fn nothing_is_loaded_any_more_after_the_end() {
+    let project = Project::new("");
+    let mark = format!("TENON_TEST_{}", project.path("").display());
+    let entry = format!(
+        "plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?}, env = {{ MARK = {mark:?} }} }}]"
+    );
+    let platform = project.builder().build().await.unwrap();
+    let other = platform.clone();
+    platform.shutdown().await;
+    project.write("tenon.toml", entry);
+    assert_eq!(other.reload().await, []);
+    assert!(processes_with(&mark).is_empty());
+}
+
+#[tokio::test]
+async fn an_approval_that_changes_changes_what_a_plugin_can_do() {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use tenon_host::services::{ApprovalRequest, Approver};
+
+    struct Fickle(Arc<Mutex<Vec<String>>>);
+
+    #[async_trait::async_trait]
+    impl Approver for Fickle {
+        async fn approve(&self, _: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
+            [("tools".to_string(), self.0.lock().unwrap().clone())].into()
+        }
+    }
+
+    let project = Project::new(&format!(
+        "plugins = {{ folders = [\"own\"], wasm = [{:?}] }}",
+        guests::TEXT_TOOLS
+    ));
+    let manifest = "plugin.id = \"r\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }\n\
+                    capabilities.tools = [\"*\"]";
+    let script = "tool(#{ name: \"t\", description: \"d\" }, |a| call_tool(a.name, #{ text: \"A b\" }).to_string());";
+    project.write("own/r/plugin.toml", manifest);
+    project.write("own/r/s.rhai", script);
+    let granted = Arc::new(Mutex::new(vec!["text_tools__*".to_string()]));
+    let approver = Fickle(granted.clone());
+    let platform = project.builder().approver(approver).build().await.unwrap();
+    let call = json!({ "name": "text_tools__slug" });
+    assert_eq!(text(&platform, "r__t", call.clone()).await, "a-b");
+    *granted.lock().unwrap() = vec!["text_tools__count".to_string()];
+    assert_eq!(done(&platform.reload().await), ["r Modified"]);
+    let result = crate::support::call(&platform, "r__t", call.clone()).await.unwrap();
+    assert!(result.is_error && result.plain_text().contains("is not granted"));
+    // A new form that is broken, and requests nothing, leaves the old one with what it has.
+    project.write(
+        "own/r/plugin.toml",
+        "plugin.id = \"r\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }",
+    );
+    project.write("own/r/s.rhai", "let x = ;");
+    assert_eq!(done(&platform.reload().await), ["Some(\"r\") NotReloaded"]);
+    assert!(platform.registry().tool("r__t").is_some());
+    // And when nothing is approved any more, nothing is left to run.
+    granted.lock().unwrap().clear();
+    project.write("own/r/s.rhai", "let y = ;");
+    assert_eq!(done(&platform.reload().await), ["Some(\"r\") NotReloaded"]);
+    assert!(platform.registry().tool("r__t").is_none());
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_no_good_leaves_its_plugin_in_place_and_says_why_once() {
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let manifest = "plugin.id = \"a\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }";
+    project.write("own/a/plugin.toml", manifest);
+    project.write("own/a/s.rhai", version(1));
+    let platform = project.platform().await;
+    platform.project.write("own/a/plugin.toml", "plugin.id = ");
+    assert_eq!(done(&platform.reload().await), ["None NotReloaded"]);
+    assert_eq!(text(&platform, "a__version", json!({})).await, "1");
+    let detail = platform.plugins()[0].detail.clone().expect("it says why");
+    assert!(detail.contains("the former goes on") && detail.contains("plugin.toml"), "{detail}");
+    assert_eq!(platform.reload().await, []);
+    platform.project.write("own/a/plugin.toml", manifest);
+    platform.project.write("own/a/s.rhai", version(2));
+    assert_eq!(done(&platform.reload().await), ["a Modified"]);
+    assert_eq!(text(&platform, "a__version", json!({})).await, "2");
+    // An entry of a configuration that cannot be understood any more.
+    platform.project.write(
+        "tenon.toml",
+        "plugins = { folders = [\"own\"], scripts = [{ path = \"${NOPE}/b.rhai\", id = \"b\" }] }",
+    );
+    assert_eq!(done(&platform.reload().await), ["None NotReloaded"]);
+}
+
+#[tokio::test]
+async fn a_configuration_that_comes_later_is_found() {
+    let project = Project::new("");
+    std::fs::remove_file(project.path("tenon.toml")).unwrap();
+    let builder = Platform::builder().surroundings(crate::support::surroundings());
+    let platform = builder.project(project.path("")).unwrap().build().await.unwrap();
+    let mut events = platform.events();
+    let _watch = platform.watch(OnChange::Reload).expect("files can be watched");
+    project.write("s.rhai", version(1));
+    project.write("tenon.toml", "plugins.scripts = [\"s.rhai\"]");
+    let added = Event::Reloaded { plugin: "s".into(), change: Change::Added };
+    assert_eq!(heard(&mut events).await, added);
+    std::fs::remove_file(project.path("tenon.toml")).unwrap();
+    let removed = Event::Reloaded { plugin: "s".into(), change: Change::Removed };
+    assert_eq!(heard(&mut events).await, removed);
 }
 
 /// The next event about a plugin on disk.

@@ -38,7 +38,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let caller = Caller { agent_id: agent, session_id: session, ..open::caller(timeout) };
     let result = platform.call(Call { name, arguments, caller }).await;
     let shown = result.map_err(Error::from).and_then(|result| show(common, &result));
-    open::end(platform, shown).await
+    open::end(common, platform, shown).await
 }
 
 fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {

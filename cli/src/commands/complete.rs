@@ -44,7 +44,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         true => stream(common, &platform, request(args), &caller).await,
         false => complete(common, &platform, request(args), &caller).await,
     };
-    open::end(platform, result.map(|()| ExitCode::SUCCESS)).await
+    open::end(common, platform, result.map(|()| ExitCode::SUCCESS)).await
 }
 
 fn request(args: Args) -> CompletionRequest {

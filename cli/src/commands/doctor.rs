@@ -14,7 +14,7 @@ pub(crate) struct Args {}
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
     let platform = open::found(common)?.build(|_| true).await?;
     let shown = show(common, &platform);
-    open::end(platform, shown).await
+    open::end(common, platform, shown).await
 }
 
 fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
@@ -27,7 +27,9 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
         output::json(&rows.collect::<Vec<_>>())?;
     } else {
         for report in reports.iter() {
-            output::line(line(report))?;
+            for text in wrap(&line(report), WIDTH) {
+                output::line(text)?;
+            }
             details(report.detail.as_deref(), report.remedy.as_deref())?;
         }
         for diagnostic in &diagnostics {
@@ -139,7 +141,7 @@ fn line(report: &PluginReport) -> String {
     let capabilities = plural(report.capabilities, "capability", "capabilities");
     let line = format!("{tier}: {} ({}{counts}{capabilities})", report.plugin, report.state);
     let version = report.version.as_deref().unwrap_or_default();
-    let version = output::visible(version);
+    let version = output::inline(version);
     let room = WIDTH.saturating_sub(line.chars().count() + 1);
     match version.is_empty() || version.chars().count() > room {
         true => line,

@@ -34,7 +34,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let platform = open::found(common)?.platform_with(plugin).await?;
     let evaluation = platform.evaluate(&args.strategy, subject, options, &open::caller(None)).await;
     let shown = evaluation.map_err(Error::from).and_then(|evaluation| show(common, &evaluation));
-    open::end(platform, shown).await
+    open::end(common, platform, shown).await
 }
 
 fn show(common: &Common, evaluation: &Evaluation) -> Result<ExitCode, Error> {

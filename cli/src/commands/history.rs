@@ -61,7 +61,8 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     for record in &records {
-        output::line(output::visible(&line(record)))?;
+        // A caller may have named the tool as it liked.
+        output::line(output::inline(&line(record)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,7 +70,9 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
 /// `2026-11-21T17:20:11Z  text_tools__slug  ok  0.8 ms  {"text":"A"}`
 fn line(record: &Record) -> String {
     let Record { at, tool, outcome, usage, arguments, error, .. } = record;
-    let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(*at));
+    // What is not before the year 9999 has no such form.
+    let at = Duration::from_millis((*at).min(253_402_300_799_000));
+    let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + at);
     let took = usage.wall_micros as f64 / 1_000.0;
     let what = error.as_deref().map_or_else(|| arguments.to_string(), Into::into);
     let what = what.lines().next().unwrap_or_default();

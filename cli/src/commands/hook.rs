@@ -29,7 +29,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
     let report = platform.fire(&args.point, context, &open::caller(None)).await;
     let shown = report.map_err(Error::from).and_then(|report| show(common, report));
-    open::end(platform, shown).await
+    open::end(common, platform, shown).await
 }
 
 fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {

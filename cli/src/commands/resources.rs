@@ -1,7 +1,6 @@
 //! `tenon resources`
 
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::process::ExitCode;
 use tenon_host::bindings::resources::ListedResource;
 use tenon_host::types::{ResourceBody, ResourceContents};
@@ -46,7 +45,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             let platform = found.platform_with(&plugin).await?;
             let listed = platform.resources(&plugin, &Caller::default()).await;
             let shown = listed.map_err(Error::from).and_then(|listed| list(common, &listed));
-            open::end(platform, shown).await
+            open::end(common, platform, shown).await
         }
         Verb::Read { which } => match &which[..] {
             [uri] if uri.starts_with(RESULTS) => {
@@ -54,13 +53,13 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 let read = platform.read_result(uri).await;
                 let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
                 let shown = read.and_then(|contents| show(common, &contents));
-                open::end(platform, shown).await
+                open::end(common, platform, shown).await
             }
             [plugin, uri] => {
                 let platform = found.platform_with(plugin).await?;
                 let read = platform.read_resource(plugin, uri, &Caller::default()).await;
                 let shown = read.map_err(Error::from).and_then(|read| show(common, &read));
-                open::end(platform, shown).await
+                open::end(common, platform, shown).await
             }
             _ => {
                 let problem =
@@ -102,10 +101,7 @@ fn show(common: &Common, contents: &[ResourceContents]) -> Result<ExitCode, Erro
     for part in contents {
         match &part.body {
             ResourceBody::Text(text) => output::text(text)?,
-            ResourceBody::Blob(bytes) => {
-                let written = io::stdout().lock().write_all(bytes);
-                written.map_err(|error| Error::Host(format!("standard output: {error}")))?;
-            }
+            ResourceBody::Blob(bytes) => output::bytes(bytes)?,
         }
     }
     Ok(ExitCode::SUCCESS)

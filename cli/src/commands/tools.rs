@@ -21,7 +21,7 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
             tracing::warn!("plugin \"{}\": {detail}", report.plugin);
         }
     }
-    open::end(platform, shown).await
+    open::end(common, platform, shown).await
 }
 
 fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {

@@ -1,5 +1,6 @@
 //! `tenon watch`
 
+use serde_json::json;
 use std::process::ExitCode;
 use tenon_host::{Change, Event, OnChange, Platform};
 
@@ -22,10 +23,15 @@ pub(crate) struct Args {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let platform = open::found(common)?.platform(|_| true).await?;
     let watched = tokio::select! {
+        biased;
+        () = crate::interrupted() => Ok(()),
         result = watch(common, &platform, args) => result,
-        _ = tokio::signal::ctrl_c() => Ok(()),
     };
-    open::end(platform, watched.map(|()| ExitCode::SUCCESS)).await
+    tokio::select! {
+        ended = open::end(common, platform, watched.map(|()| ExitCode::SUCCESS)) => ended,
+        // Who asks twice does not want to wait.
+        () = crate::interrupted() => Err(Error::Interrupted),
+    }
 }
 
 async fn watch(common: &Common, platform: &Platform, args: Args) -> Result<(), Error> {
@@ -33,8 +39,9 @@ async fn watch(common: &Common, platform: &Platform, args: Args) -> Result<(), E
     let on_change = if args.report_only { OnChange::Report } else { OnChange::Reload };
     let _watch = platform.watch(on_change)?;
     let ready = platform.registry().plugins().len();
-    if !common.json {
-        output::line(format!("watching; {ready} plugins are ready"))?;
+    match common.json {
+        true => output::json_line(&json!({ "event": "watching", "plugins": ready }))?,
+        false => output::line(format!("watching; {ready} plugins are ready"))?,
     }
     while let Some(event) = events.next().await {
         let Some(words) = words(&event) else { continue };

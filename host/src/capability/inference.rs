@@ -22,7 +22,7 @@ pub(crate) async fn complete(
 ) -> Result<Completion, Error> {
     let model = &request.model;
     lent.require(NAME, model, &format!("asking the model {model}"))?;
-    let caller = deeper(caller)?;
+    let caller = deeper(lent, caller)?;
     lent.reach.hub()?.complete(request, &caller).await.map_err(as_contract)
 }
 

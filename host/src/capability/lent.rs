@@ -28,8 +28,9 @@ impl Grants {
     ) -> Self {
         let granted = requested.iter().filter_map(|(name, values)| {
             let approved = approved.get(name)?;
-            let granted = values.iter().filter(|value| approved.contains(value));
-            let granted: Vec<String> = granted.cloned().collect();
+            // What fits a request, fits it whatever its own `*` stands for.
+            let was_requested = |value: &&String| values.iter().any(|request| fits(request, value));
+            let granted: Vec<String> = approved.iter().filter(was_requested).cloned().collect();
             (!granted.is_empty()).then(|| (name.clone(), granted))
         });
         Self(granted.collect())
@@ -144,12 +145,15 @@ pub(super) async fn apart<T: Send + 'static>(
 const DEEPEST: u32 = 8;
 
 /// On whose behalf a plugin calls that serves a call itself: one deeper in the chain.
-pub(super) fn deeper(caller: Caller) -> Result<Caller, Error> {
+pub(super) fn deeper(lent: &Lent, caller: Caller) -> Result<Caller, Error> {
     match caller.depth >= DEEPEST {
         true => Err(Error::Denied(format!(
             "the chain of calls of plugins by plugins is longer than {DEEPEST}"
         ))),
-        false => Ok(Caller { depth: caller.depth + 1, timeout: None, ..caller }),
+        false => {
+            let by = Some(lent.plugin.clone());
+            Ok(Caller { depth: caller.depth + 1, by, timeout: None, ..caller })
+        }
     }
 }
 
@@ -184,14 +188,17 @@ mod tests {
 
     #[test]
     fn only_what_was_requested_and_approved_is_granted() {
-        let requested = map(&[("tools", &["a__*", "b__x"]), ("services", &["send-message"])]);
-        let approved = map(&[("tools", &["a__*", "c__*"]), ("providers", &["*"])]);
+        let requested =
+            map(&[("tools", &["a__*", "b__x", "d__*"]), ("services", &["send-message"])]);
+        let approved = map(&[("tools", &["a__*", "c__*", "d__x*", "*"]), ("providers", &["*"])]);
         let grants = Grants::new(&requested, &approved);
         let check = |capability, value, expected| {
             assert_eq!(grants.allow(capability, value), expected, "{capability} {value}");
         };
         check("tools", "a__anything", true);
         check("tools", "b__x", false);
+        check("tools", "d__xy", true);
+        check("tools", "d__y", false);
         check("tools", "c__x", false);
         check("services", "send-message", false);
         check("providers", "x", false);
@@ -214,10 +221,12 @@ mod tests {
 
     #[test]
     fn a_chain_of_calls_ends() {
+        let lent = Lent::new("p".into(), Grants::default(), Arc::default());
         let mut caller = Caller::default();
         for _ in 0..DEEPEST {
-            caller = deeper(caller).unwrap();
+            caller = deeper(&lent, caller).unwrap();
+            assert_eq!(caller.by.as_deref(), Some("p"));
         }
-        assert!(matches!(deeper(caller), Err(Error::Denied(_))));
+        assert!(matches!(deeper(&lent, caller), Err(Error::Denied(_))));
     }
 }

@@ -75,8 +75,9 @@ impl Voice {
         if dropped > 0 {
             tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
         }
-        let message = self.redactor.text(cut(message, LENGTH));
-        let shown = self.redactor.text(&shown(fields)).into_owned();
+        let message = self.redactor.text(message);
+        let message = cut(&message, LENGTH);
+        let shown = shown(fields.iter().map(|(key, value)| (key, self.redactor.text(value))));
         match level {
             Level::Trace => tracing::trace!(plugin, "{message}{shown}"),
             Level::Debug => tracing::debug!(plugin, "{message}{shown}"),
@@ -99,7 +100,7 @@ impl fmt::Debug for Voice {
 }
 
 /// Fields as they stand behind a message.
-fn shown(fields: &[(String, String)]) -> String {
+fn shown<'a>(fields: impl Iterator<Item = (&'a String, Cow<'a, str>)>) -> String {
     let mut shown = String::new();
     for (key, value) in fields {
         if shown.len() >= LENGTH {
@@ -108,7 +109,7 @@ fn shown(fields: &[(String, String)]) -> String {
         if !shown.is_empty() {
             shown.push(' ');
         }
-        shown.push_str(&format!("{}={:?}", cut(key, LENGTH), cut(value, LENGTH)));
+        shown.push_str(&format!("{}={:?}", cut(key, LENGTH), cut(&value, LENGTH)));
     }
     shown.truncate(shown.floor_char_boundary(LENGTH));
     if shown.is_empty() { shown } else { format!(" ({shown})") }

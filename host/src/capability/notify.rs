@@ -76,7 +76,8 @@ impl notify::Host for HostState {
         self.setting.news.events.publish(|| {
             let plugin = self.setting.id.clone();
             let call_id = cut(&call_id, LENGTH).to_string();
-            let message = message.map(|message| cut(&message, LENGTH).to_string());
+            let message = message
+                .map(|message| cut(&self.setting.voice.without_secrets(&message), LENGTH).into());
             Event::Progress { plugin, call_id, progress, total, message }
         });
         Ok(())

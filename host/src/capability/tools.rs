@@ -30,7 +30,7 @@ pub(crate) async fn call(
     arguments: &str,
 ) -> Result<ToolResult, Error> {
     lent.require(NAME, &name, &format!("calling the tool {name}"))?;
-    let caller = deeper(caller)?;
+    let caller = deeper(lent, caller)?;
     let arguments = serde_json::from_str(arguments)
         .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
     lent.reach.hub()?.call(Call { name, arguments, caller }).await.map_err(as_contract)

@@ -31,7 +31,6 @@ use crate::bindings::types::{Error, Unavailability};
 use crate::capability::log::Voice;
 
 /// How to run a child. The bridge can neither choose nor see any of it.
-#[derive(Debug)]
 pub(crate) struct Spec {
     /// How it speaks in the log.
     pub(crate) voice: Arc<Voice>,

@@ -36,9 +36,13 @@ impl Reader<'_> {
             },
             Place::Folder(folder) => {
                 // These need not exist.
-                match folder.exists() {
-                    true => self.add_folder(folder),
-                    false => self.discovery.look_in(folder),
+                match folder.try_exists() {
+                    Ok(true) => self.add_folder(folder),
+                    Ok(false) => self.discovery.look_in(folder),
+                    Err(error) => {
+                        let problem = format!("the folder cannot be looked into: {error}");
+                        self.report(Diagnostic::in_file(folder.display(), problem));
+                    }
                 }
             }
         }
@@ -145,7 +149,8 @@ impl Reader<'_> {
         for (name, value) in &server.environment {
             secrets.add(name, value);
         }
-        let given = server.environment.values().chain(&server.arguments);
+        let program = server.program.to_string_lossy().into_owned();
+        let given = server.environment.values().chain(&server.arguments).chain([&program]);
         let given: Vec<&String> = given.collect();
         for (name, value) in &self.surroundings().environment {
             let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
@@ -193,6 +198,7 @@ impl Reader<'_> {
 
     fn add_folder(&mut self, folder: &Path) {
         let settings = &self.root.config.discovery;
+        self.discovery.look_in(folder);
         let walk = walk::Walk::new(folder, settings);
         self.discovery.diagnostics.extend(walk.diagnostics);
         self.discovery.looked_in.extend(walk.folders);
@@ -265,7 +271,7 @@ impl Reader<'_> {
             permissions,
             limits: limits.over(&self.config().limits),
             context: ContextSettings {
-                passthrough: context.passthrough || self.config().context.passthrough,
+                passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },
             settings: merged,
             facts,

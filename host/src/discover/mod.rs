@@ -32,7 +32,7 @@ use crate::files::{self, COMPONENT, Digest};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::Mode;
-use crate::secret::Secrets;
+use crate::secret::{Redactor, Secrets};
 use crate::surroundings::Surroundings;
 use candidate::Reader;
 
@@ -258,6 +258,11 @@ impl Candidate {
         &self.named_in
     }
 
+    /// Whether it has a manifest of its own.
+    pub(crate) fn has_manifest(&self) -> bool {
+        self.folder.is_some()
+    }
+
     /// The version that its manifest gives it.
     pub fn version(&self) -> Option<&semver::Version> {
         self.version.as_ref()
@@ -268,12 +273,13 @@ impl Candidate {
         self.description.as_deref()
     }
 
-    /// Where its code is: a file, or the program of a server.
+    /// Where its code is: a file, or the program of a server. A secret in it is masked.
     pub fn source(&self) -> String {
-        match &self.source {
+        let source = match &self.source {
             Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
             Source::Mcp(server) => server.program.display().to_string(),
-        }
+        };
+        Redactor::new(&self.secrets).text(&source).into_owned()
     }
 
     /// What the names of its tools begin with.
@@ -329,6 +335,15 @@ impl Candidate {
         let file = facts::file_of(&self.source)?;
         let is_own = |folder: &PathBuf| file.starts_with(folder);
         (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
+    }
+}
+
+impl Sources {
+    /// The same, with configurations that say what those after them say, where they say nothing
+    /// themselves.
+    pub fn settled(mut self) -> Self {
+        Config::inherit(&mut self.configs);
+        self
     }
 }
 

@@ -14,29 +14,40 @@ use crate::wire;
 /// `uri`, where it is kept.
 pub const TRUNCATED: &str = "tenon/truncated";
 
-/// The length of a result, in bytes of what it says.
+/// What a block counts besides what it says, in bytes.
+const BLOCK: usize = 32;
+
+/// The length of a result, in bytes.
 pub(super) fn length(result: &ToolResult) -> usize {
-    let blocks = result.content.iter().map(|block| {
-        let extra = block.extra.as_ref().map_or(0, String::len);
-        extra + length_of(&block.body)
-    });
     let others = [&result.structured, &result.extra];
     let others = others.into_iter().flatten().map(String::len);
+    // The common case is one block, of which the text is all.
+    let single = result.content.len() <= 1;
+    let blocks = result.content.iter().map(length_of);
+    let blocks = blocks.map(|length| if single { length } else { length + BLOCK });
     blocks.sum::<usize>() + others.sum::<usize>()
 }
 
-fn length_of(body: &Content) -> usize {
-    match body {
-        Content::Text(text) | Content::Other(text) => text.len(),
-        Content::Image(media) | Content::Audio(media) => media.data.len(),
-        Content::ResourceLink(link) => {
-            link.uri.len() + link.name.len() + link.description.as_ref().map_or(0, String::len)
+fn length_of(block: &ContentBlock) -> usize {
+    let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    of(&block.extra)
+        + match &block.body {
+            Content::Text(text) | Content::Other(text) => text.len(),
+            Content::Image(media) | Content::Audio(media) => {
+                media.data.len() + media.mime_type.len()
+            }
+            Content::ResourceLink(link) => {
+                let ResourceLink { uri, name, title, description, mime_type, size: _ } = link;
+                uri.len() + name.len() + of(title) + of(description) + of(mime_type)
+            }
+            Content::Resource(contents) => {
+                let body = match &contents.body {
+                    ResourceBody::Text(text) => text.len(),
+                    ResourceBody::Blob(bytes) => bytes.len(),
+                };
+                body + contents.uri.len() + of(&contents.mime_type) + of(&contents.extra)
+            }
         }
-        Content::Resource(contents) => match &contents.body {
-            ResourceBody::Text(text) => text.len(),
-            ResourceBody::Blob(bytes) => bytes.len(),
-        },
-    }
 }
 
 /// Cuts a result that has more than `most` bytes, and keeps the whole. Gives its URI as well.
@@ -63,6 +74,18 @@ pub(super) async fn bound(
     }
 }
 
+/// How much longer a cut result is than what was left of it: a word about the rest, and where it is.
+const WORD: usize = 1 << 10;
+
+/// The same for a result that was cut before, and changed since. The whole stays where it is.
+pub(super) fn bound_again(result: ToolResult, most: usize, kept: String) -> ToolResult {
+    let length = length(&result);
+    match length <= most + WORD {
+        true => result,
+        false => cut_to(result, most, length, &Ok(kept)),
+    }
+}
+
 /// The beginning of a result, with a word about the rest.
 fn cut_to(
     result: ToolResult,
@@ -73,22 +96,21 @@ fn cut_to(
     let mut left = most;
     let mut content = Vec::new();
     for block in result.content {
-        let extra = block.extra.as_ref().map_or(0, String::len);
+        let length = length_of(&block) + BLOCK;
         match block.body {
-            body if extra + length_of(&body) <= left => {
-                left -= extra + length_of(&body);
+            body if length <= left => {
+                left -= length;
                 content.push(ContentBlock { body, extra: block.extra });
+                continue;
             }
             Content::Text(text) => {
                 let body = Content::Text(cut(&text, left).to_string());
                 content.push(ContentBlock { body, extra: None });
-                left = 0;
             }
-            _ => left = 0,
+            _ => {}
         }
-        if left == 0 {
-            break;
-        }
+        left = 0;
+        break;
     }
     let structured = result.structured.filter(|json| json.len() <= left);
     let (place, uri) = match whole {
@@ -108,6 +130,7 @@ fn cut_to(
         };
         ContentBlock { body: Content::ResourceLink(link), extra: None }
     }));
+    left -= structured.as_ref().map_or(0, String::len);
     let extra = result.extra.filter(|extra| extra.len() <= left);
     let is_error = result.is_error;
     let mut result = ToolResult { content, structured, is_error, extra };
@@ -150,10 +173,26 @@ mod tests {
 
     #[test]
     fn what_fits_stays() {
-        check(result(&["one", "two", "three"], None), 8, &["one", "two", "th"], false);
-        check(result(&["one", "é"], None), 4, &["one", ""], false);
-        check(result(&["one"], Some("[1]")), 4, &["one"], false);
-        check(result(&["one", "seventeen letters"], Some("[1]")), 3, &["one"], false);
+        check(result(&["one", "two", "three"], None), 72, &["one", "two", "th"], false);
+        check(result(&["one", "é"], None), 36, &["one", ""], false);
+        check(result(&["one"], Some("[1]")), 38, &["one"], true);
+        check(result(&["one", "seventeen letters"], Some("[1]")), 35, &["one", ""], false);
+    }
+
+    #[test]
+    fn many_small_blocks_are_as_long_as_they_are() {
+        assert!(length(&result(&[""; 1000], None)) > 10_000);
+    }
+
+    #[test]
+    fn what_was_cut_and_changed_is_cut_again_at_most() {
+        let kept = || "tenon://results/kept".to_string();
+        let short = bound_again(result(&["short"], None), 8, kept());
+        assert_eq!(short.plain_text(), "short");
+        let long = bound_again(result(&[&"x".repeat(5_000)], None), 8, kept());
+        let expected =
+            "xxxxxxxx\n[cut: a part of 5000 bytes; the whole is the resource tenon://results/kept]";
+        assert_eq!(long.plain_text(), expected);
     }
 
     #[tokio::test]

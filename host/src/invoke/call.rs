@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
 
-use super::bound::{bound, length};
+use super::bound::{bound, bound_again, length};
 use super::hooks::{HookOutcome, HookReport, fire};
 use super::passage::{Attempt, Passage};
 use super::{CallError, Caller, Facilities, redact, within};
 use crate::bindings::types::{HookPoint, ToolResult};
+use crate::capability::log::cut;
 use crate::event::Step;
 use crate::register::{Called, Registry, Tool};
 use crate::runtime::Failure;
+use crate::secret::is_secret_name;
 use crate::wire;
 
 /// A call of a tool.
@@ -66,14 +68,19 @@ async fn steps(
             before(registry, called, passage).await?;
             check(called.tool, passage)?;
             permit(called, passage)?;
-            let result = attempt(called, passage).await?;
+            let result = attempt(registry, called, passage).await?;
             let result = check_result(called, result)?;
             let result = redact::result(registry.redactor(), result);
+            passage.bytes_out = length(&result) as u64;
             let result = shorten(called, passage, result).await;
+            passage.bounded();
             after(registry, called, passage, result).await
         })
         .await
 }
+
+/// How much later than the caller's time a call is given up that no step has given up itself.
+const LATE: Duration = Duration::from_millis(20);
 
 impl Called<'_> {
     pub(super) fn id(&self) -> &Arc<str> {
@@ -87,7 +94,14 @@ impl Called<'_> {
         steps: impl Future<Output = Result<T, CallError>>,
     ) -> Result<T, CallError> {
         let Some(timeout) = timeout else { return steps.await };
-        within(timeout, async { Ok(steps.await) }).await.map_err(CallError::failed(self.id()))?
+        // Each step has what is left of the time, and knows better whose fault it is when there is
+        // none: this comes after it.
+        let late = timeout.saturating_add(LATE);
+        let ended = within(late, async { Ok(steps.await) }).await;
+        ended.map_err(|failure| match failure {
+            Failure::Deadline(_) => CallError::failed(self.id())(Failure::Deadline(timeout)),
+            other => CallError::failed(self.id())(other),
+        })?
     }
 }
 
@@ -110,7 +124,7 @@ async fn before(
     }
     let context = context(called, [("arguments", passage.arguments.clone())]);
     let HookReport { outcome, mut context, handlers } =
-        fire(registry, &HookPoint::BeforeToolCall, context, &passage.caller).await;
+        fire(registry, &HookPoint::BeforeToolCall, context, &passage.caller_now()).await;
     let changed = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     passage.changed_by = changed.map(|handler| handler.plugin.as_str().into());
     passage.step(|| Step::HooksBefore { handlers });
@@ -150,13 +164,19 @@ fn check(tool: &Tool, passage: &Passage<'_>) -> Result<(), CallError> {
     })
 }
 
+/// The longest description of one thing that is wrong, in bytes.
+const PROBLEM: usize = 512;
+
 /// What a schema finds wrong with a value, each with its place. The value's own contents are not
 /// repeated at length.
 pub(super) fn problems(validator: &jsonschema::Validator, value: &Value) -> Vec<String> {
     let describe = |error: jsonschema::ValidationError<'_>| {
         let place = error.instance_path().to_string();
-        let problem = error.to_string();
-        if place.is_empty() { problem } else { format!("at {place}: {problem}") }
+        // What goes under such a name is not repeated.
+        let secret = place.split('/').any(is_secret_name);
+        let problem = if secret { error.masked().to_string() } else { error.to_string() };
+        let problem = cut(&problem, PROBLEM);
+        if place.is_empty() { problem.to_string() } else { format!("at {place}: {problem}") }
     };
     validator.iter_errors(value).take(8).map(describe).collect()
 }
@@ -173,7 +193,11 @@ fn permit(called: &Called<'_>, passage: &Passage<'_>) -> Result<(), CallError> {
 }
 
 /// Calls the plugin, and again where the failure may pass and the tool may be called twice.
-async fn attempt(called: &Called<'_>, passage: &mut Passage<'_>) -> Result<ToolResult, CallError> {
+async fn attempt(
+    registry: &Registry,
+    called: &Called<'_>,
+    passage: &mut Passage<'_>,
+) -> Result<ToolResult, CallError> {
     let loaded = called.plugin.loaded();
     let name = &called.tool.definition.name;
     let wall = called
@@ -186,7 +210,11 @@ async fn attempt(called: &Called<'_>, passage: &mut Passage<'_>) -> Result<ToolR
         passage.bytes_in = arguments.len() as u64;
         let answer = loaded.plugin().call_tool(name, arguments, context);
         let answer = serving.by(within(timeout, answer)).await;
-        passage.used(&serving);
+        passage.used();
+        let answer = answer.map_err(|mut failure| {
+            redact::failure(registry.redactor(), &mut failure);
+            failure
+        });
         let error = answer.as_ref().err();
         passage.step(|| Step::Attempted { attempt, error: error.map(ToString::to_string) });
         let failure = match answer {
@@ -227,13 +255,14 @@ fn check_result(called: &Called<'_>, mut result: ToolResult) -> Result<ToolResul
 
 /// Cuts a result that is too long; the whole is kept.
 async fn shorten(called: &Called<'_>, passage: &mut Passage<'_>, result: ToolResult) -> ToolResult {
-    let bytes = length(&result) as u64;
     let most = called.plugin.loaded().limits().output;
-    let (result, whole) = bound(result, most, &passage.facilities.results).await;
-    passage.bytes_out = bytes;
-    passage.step(|| Step::Bounded { bytes, whole: whole.clone() });
-    passage.whole = whole;
-    result
+    let Some(kept) = passage.whole.clone() else {
+        let (result, whole) = bound(result, most, &passage.facilities.results).await;
+        passage.whole = whole;
+        return result;
+    };
+    // It was cut before: where the whole is, it says already.
+    bound_again(result, most, kept)
 }
 
 /// Lets hooks change the result. What they make of it is kept as short.
@@ -250,7 +279,7 @@ async fn after(
     let arguments = passage.arguments.clone();
     let context = context(called, [("arguments", arguments), ("result", form.clone())]);
     let HookReport { outcome, mut context, handlers } =
-        fire(registry, &HookPoint::AfterToolCall, context, &passage.caller).await;
+        fire(registry, &HookPoint::AfterToolCall, context, &passage.caller_now()).await;
     passage.step(|| Step::HooksAfter { handlers });
     if let HookOutcome::Stopped { plugin, failure } = outcome {
         return Err(CallError::Failed { plugin, failure });
@@ -261,8 +290,5 @@ async fn after(
     }
     // Each handler's result was read once already, to see whether it can be.
     let changed = wire::read_tool_result(changed).unwrap_or(result);
-    let most = called.plugin.loaded().limits().output;
-    let (changed, whole) = bound(changed, most, &passage.facilities.results).await;
-    passage.whole = whole.or(passage.whole.take());
-    Ok(changed)
+    Ok(shorten(called, passage, redact::result(registry.redactor(), changed)).await)
 }

@@ -1,5 +1,6 @@
 //! How one tool is called: what its plugin says of it, and what the operator says about that.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::bindings::types::{Error, ToolAnnotations};
@@ -42,7 +43,7 @@ impl Constraints {
             Some(effects) => effects != SideEffects::Repeated,
             None => annotations.idempotent == Some(true) || annotations.read_only == Some(true),
         };
-        let attempts = said.max_attempts.unwrap_or(1).max(1);
+        let attempts = said.max_attempts.map_or(1, NonZeroU32::get);
         Self {
             enabled: said.enabled.unwrap_or(true),
             timeout: said.timeout,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::call::problems;
-use super::{CallError, Caller, served, span_of};
+use super::{CallError, Caller, redact, served, span_of};
 use crate::bindings::eval_handler::Evaluation;
 use crate::register::Registry;
 use crate::runtime::Failure;
@@ -54,8 +54,9 @@ pub(crate) async fn evaluate(
     let span = span_of!("evaluate", loaded.id(), caller, context, strategy = name);
     let answer =
         loaded.plugin().evaluate(strategy, subject.to_string(), options.to_string(), context);
-    let evaluation =
-        served(span, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
+    let evaluation = served(span, registry, caller, timeout, answer)
+        .await
+        .map_err(CallError::failed(loaded.id()))?;
     let scores = evaluation.findings.iter().filter_map(|finding| finding.score);
     for score in scores.chain([evaluation.score]) {
         if !(0.0..=1.0).contains(&score) {
@@ -63,5 +64,5 @@ pub(crate) async fn evaluate(
             return Err(CallError::failed(loaded.id())(Failure::Contract(problem)));
         }
     }
-    Ok(evaluation)
+    Ok(redact::evaluation(registry.redactor(), evaluation))
 }

@@ -72,6 +72,7 @@ pub(crate) async fn fire(
     caller: &Caller,
 ) -> HookReport {
     let HookSettings { timeout, on_failure, .. } = &registry.settings().hooks;
+    let start = Instant::now();
     let mut context = context;
     let mut outcome = HookOutcome::Continue;
     let mut handlers = Vec::new();
@@ -79,13 +80,19 @@ pub(crate) async fn fire(
         let id = plugin.loaded().id();
         let began = Instant::now();
         let memory = registry.memory(id);
-        let question = memory.map(|memory| (memory, Question::new(point, &context)));
+        let question = memory.map(|memory| (memory, Question::new(point, &context, caller)));
         let known = question.as_ref().and_then(|(memory, question)| memory.answer(question));
         let remembered = known.is_some();
         let answer = match known {
             Some(decision) => Ok(decision),
-            None => ask(plugin, point, &context, caller, *timeout).await,
+            None => {
+                let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
+                let caller = Caller { timeout: left, ..caller.clone() };
+                ask(registry, plugin, point, &context, &caller, *timeout).await
+            }
         };
+        // Where the caller's time is up, there is none for the others.
+        let late = caller.timeout.is_some_and(|all| start.elapsed() >= all);
         if let (Some((memory, question)), Ok(decision), false) = (question, &answer, remembered) {
             memory.remember(question, decision);
         }
@@ -103,7 +110,7 @@ pub(crate) async fn fire(
             Err(failure) => {
                 tracing::warn!(plugin = &**id, %point, "a hook handler failed: {failure}");
                 let error = failure.to_string();
-                if *on_failure == OnFailure::Stop {
+                if *on_failure == OnFailure::Stop || late {
                     outcome = HookOutcome::Stopped { plugin: id.clone(), failure };
                 }
                 ("error", Some(error))
@@ -127,6 +134,7 @@ pub(crate) enum Decision {
 }
 
 async fn ask(
+    registry: &Registry,
     plugin: &Arc<Registered>,
     point: &HookPoint,
     context: &Map<String, Value>,
@@ -138,17 +146,22 @@ async fn ask(
     let (timeout, call) = caller.context(timeout.min(loaded.limits().wall));
     let span = span_of!("hook", loaded.id(), caller, call, point = point.to_string());
     let event = Event { point: point.clone(), context: json, call };
-    match served(span, caller, timeout, loaded.plugin().handle(event)).await? {
+    match served(span, registry, caller, timeout, loaded.plugin().handle(event)).await? {
         Outcome::Continue => Ok(Decision::Continue),
-        Outcome::Replace(json) => match serde_json::from_str(&json) {
-            Ok(Value::Object(replaced)) => replace(point, context, replaced),
-            Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
-            Err(error) => Err(Failure::Contract(format!("the new context is not JSON: {error}"))),
-        },
+        Outcome::Replace(mut json) => {
+            registry.redactor().json_text(&mut json);
+            match serde_json::from_str(&json) {
+                Ok(Value::Object(replaced)) => replace(point, context, replaced),
+                Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
+                Err(error) => {
+                    Err(Failure::Contract(format!("the new context is not JSON: {error}")))
+                }
+            }
+        }
         Outcome::Veto(_) if !point.allows_veto() => {
             Err(Failure::Contract(format!("{point} cannot be vetoed: it has happened")))
         }
-        Outcome::Veto(reason) => Ok(Decision::Veto(reason)),
+        Outcome::Veto(reason) => Ok(Decision::Veto(registry.redactor().text(&reason).into_owned())),
     }
 }
 

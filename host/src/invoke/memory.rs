@@ -7,12 +7,16 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::Fingerprint;
 use super::hooks::Decision;
+use super::weight::weigh_members;
+use super::{Caller, Fingerprint};
 use crate::bindings::types::HookPoint;
 
 /// The most answers of one plugin that are remembered.
 const MOST: usize = 256;
+
+/// The largest question and answer together that are remembered, in bytes or so.
+const LARGEST: usize = 64 << 10;
 
 /// The answers of one plugin.
 #[derive(Default)]
@@ -24,14 +28,18 @@ pub(super) struct Question {
     fingerprint: Fingerprint,
     point: HookPoint,
     context: Map<String, Value>,
+    /// On whose behalf, which handlers get to see as well.
+    agent: Option<String>,
+    session: Option<String>,
 }
 
 impl Question {
-    pub(super) fn new(point: &HookPoint, context: &Map<String, Value>) -> Self {
+    pub(super) fn new(point: &HookPoint, context: &Map<String, Value>, caller: &Caller) -> Self {
         let context = Value::Object(context.clone());
         let fingerprint = Fingerprint::of(&point.to_string(), &context);
         let Value::Object(context) = context else { unreachable!("it was made an object") };
-        Self { fingerprint, point: point.clone(), context }
+        let (agent, session) = (caller.agent_id.clone(), caller.session_id.clone());
+        Self { fingerprint, point: point.clone(), context, agent, session }
     }
 }
 
@@ -43,6 +51,13 @@ impl Memory {
     }
 
     pub(super) fn remember(&self, question: Question, decision: &Decision) {
+        let replaced = match decision {
+            Decision::Replace(context) => weigh_members(context),
+            Decision::Continue | Decision::Veto(_) => 0,
+        };
+        if weigh_members(&question.context) + replaced > LARGEST {
+            return;
+        }
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() >= MOST {
             answers.clear();
@@ -60,7 +75,8 @@ mod tests {
     fn only_the_very_same_question_has_the_answer() {
         let question = |goal: &str| {
             let context = json!({ "goal": goal });
-            Question::new(&HookPoint::BeforePlan, context.as_object().unwrap())
+            let caller = Caller::default();
+            Question::new(&HookPoint::BeforePlan, context.as_object().unwrap(), &caller)
         };
         let memory = Memory::default();
         memory.remember(question("a"), &Decision::Veto("no".into()));
@@ -69,5 +85,10 @@ mod tests {
         // Another question that is made to have the same fingerprint.
         let forged = Question { fingerprint: question("a").fingerprint, ..question("b") };
         assert!(memory.answer(&forged).is_none());
+        let other = Question { agent: Some("other".into()), ..question("a") };
+        assert!(memory.answer(&other).is_none());
+        // What is large is not kept.
+        memory.remember(question(&"x".repeat(LARGEST)), &Decision::Continue);
+        assert!(memory.answer(&question(&"x".repeat(LARGEST))).is_none());
     }
 }

@@ -13,9 +13,10 @@ pub(crate) mod hooks;
 pub(crate) mod memory;
 mod passage;
 pub(crate) mod provider;
-mod redact;
+pub(crate) mod redact;
 pub(crate) mod resources;
 mod trace;
+pub(crate) mod weight;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,7 @@ use crate::bindings::types::{CallContext, Error};
 use crate::capability::notify::News;
 use crate::history::History;
 use crate::name::nearest;
+use crate::register::Registry;
 use crate::results::Results;
 use crate::runtime::{Failure, Serving};
 use trace::TraceParent;
@@ -145,6 +147,8 @@ pub struct Caller {
     pub traceparent: Option<String>,
     /// A shorter time than the plugin's own limit.
     pub timeout: Option<Duration>,
+    /// The plugin that calls, where it is not the host.
+    pub by: Option<Arc<str>>,
     /// How many plugins there are between the host and the call, each of which has called the next.
     pub depth: u32,
 }
@@ -214,15 +218,21 @@ macro_rules! span_of {
 }
 pub(crate) use span_of;
 
-/// Has a plugin serve something on a caller's behalf, in this time and this span.
+/// Has a plugin serve something on a caller's behalf, in this time and this span. What it says of a
+/// failure is free of secrets.
 pub(crate) async fn served<T>(
     span: Span,
+    registry: &Registry,
     caller: &Caller,
     timeout: Duration,
     answer: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let serving = span.in_scope(|| Serving::new(caller.clone()));
     let answer = serving.by(within(timeout, answer)).instrument(span.clone()).await;
+    let answer = answer.map_err(|mut failure| {
+        redact::failure(registry.redactor(), &mut failure);
+        failure
+    });
     span.record("outcome", if answer.is_ok() { "ok" } else { "error" });
     answer
 }

@@ -11,7 +11,7 @@ use crate::bindings::types::{CallContext, ToolResult};
 use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
 use crate::register::{Called, Registry};
-use crate::runtime::{Serving, Usage};
+use crate::runtime::{Failure, Serving, Usage};
 use crate::secret::Redactor;
 use crate::wire;
 
@@ -35,7 +35,9 @@ pub(super) struct Passage<'a> {
     at: SystemTime,
     began: Instant,
     attempts: u32,
-    /// What the plugin has used.
+    /// The attempt that goes on.
+    attempt: Option<Arc<Serving>>,
+    /// What those before it have used.
     usage: Usage,
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
@@ -85,6 +87,7 @@ impl<'a> Passage<'a> {
             at: SystemTime::now(),
             began: Instant::now(),
             attempts: 0,
+            attempt: None,
             usage: Usage::default(),
             bytes_in: 0,
             bytes_out: 0,
@@ -128,14 +131,27 @@ impl<'a> Passage<'a> {
             1 => self.number.to_string(),
             attempt => format!("{}.{attempt}", self.number),
         };
-        let (timeout, context) = self.caller.context_of(call_id, self.trace, wall);
+        let (timeout, context) = self.caller_now().context_of(call_id, self.trace, wall);
         let traceparent = context.traceparent.clone();
         let serving = Serving::new(Caller { traceparent, timeout: None, ..self.caller.clone() });
+        self.attempt = Some(serving.clone());
         Attempt { number: self.attempts, timeout, context, serving }
     }
 
-    /// Adds what an attempt has used.
-    pub(super) fn used(&mut self, attempt: &Serving) {
+    /// The caller, with the time that is left.
+    pub(super) fn caller_now(&self) -> Caller {
+        let timeout = self.caller.timeout.map(|all| all.saturating_sub(self.began.elapsed()));
+        Caller { timeout, ..self.caller.clone() }
+    }
+
+    /// Tells those who watch that the result is free of secrets and short enough.
+    pub(super) fn bounded(&self) {
+        self.step(|| Step::Bounded { bytes: self.bytes_out, whole: self.whole.clone() });
+    }
+
+    /// Adds what the last attempt has used.
+    pub(super) fn used(&mut self) {
+        let Some(attempt) = self.attempt.take() else { return };
         let Usage { cpu_micros, memory_bytes, host_calls, .. } = attempt.usage();
         let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a + b.unwrap_or(0)));
         self.usage.cpu_micros = sum(self.usage.cpu_micros, cpu_micros);
@@ -155,7 +171,16 @@ impl<'a> Passage<'a> {
                 wire::insert_meta(&mut result, USAGE, &usage);
                 Ok(result)
             }
-            Err(error) => Err(redact::error(&self.redactor, error)),
+            Err(mut error) => {
+                // Steps have what is left of the caller's time; the caller knows the whole.
+                if let CallError::Failed { failure: Failure::Deadline(time), .. } = &mut error
+                    && let Some(all) =
+                        self.caller.timeout.filter(|all| self.began.elapsed() >= *all)
+                {
+                    *time = all;
+                }
+                Err(redact::error(&self.redactor, error))
+            }
         };
         let outcome = match &result {
             Ok(ToolResult { is_error: false, .. }) => "ok",
@@ -181,6 +206,7 @@ impl<'a> Passage<'a> {
             at: milliseconds(self.at),
             call: self.number.to_string(),
             plugin: self.plugin.take(),
+            by: self.caller.by.take(),
             tool: std::mem::take(&mut self.name),
             agent: self.caller.agent_id.take(),
             session: self.caller.session_id.take(),
@@ -192,10 +218,11 @@ impl<'a> Passage<'a> {
             whole: self.whole.take(),
             usage,
         };
-        history.record(Entry { record, redactor: self.redactor.clone() });
+        history.record(Entry::new(record, self.redactor.clone()));
     }
 
-    fn usage(&self) -> Usage {
+    fn usage(&mut self) -> Usage {
+        self.used();
         Usage {
             wall_micros: u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             bytes_in: self.bytes_in,

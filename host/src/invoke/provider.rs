@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CallError, Caller, served, span_of, within};
+use super::{CallError, Caller, redact, served, span_of, within};
 use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::register::{Registered, Registry};
 use crate::runtime::{CompletionStream, Failure};
@@ -67,7 +67,9 @@ pub(crate) async fn complete(
     let model = request.model.clone();
     let span = span_of!("complete", loaded.id(), caller, context, model = model);
     let answer = loaded.plugin().complete(request, context);
-    served(span, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))
+    let completion = served(span, registry, caller, timeout, answer).await;
+    let completion = completion.map_err(CallError::failed(loaded.id()))?;
+    Ok(redact::completion(registry.redactor(), completion))
 }
 
 /// How many times the plugin's wall limit an answer may take that comes in pieces, where the caller
@@ -87,8 +89,8 @@ pub(crate) async fn stream(
     let model = request.model.clone();
     let span = span_of!("complete", loaded.id(), caller, context, model = model);
     let answer = loaded.plugin().stream(request, context);
-    let stream =
-        served(span, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))?;
+    let stream = served(span, registry, caller, timeout, answer).await;
+    let stream = stream.map_err(CallError::failed(loaded.id()))?;
     let total = caller.timeout.unwrap_or(loaded.limits().wall * PIECES);
     Ok(stream.with_patience(timeout, total).of(loaded.uses()))
 }

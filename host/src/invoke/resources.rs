@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{CallError, Caller, within};
+use super::{CallError, Caller, redact, served, span_of};
 use crate::bindings::resources::ListedResource;
 use crate::bindings::types::ResourceContents;
 use crate::register::{Registered, Registry};
@@ -27,9 +27,14 @@ pub(crate) async fn list(
     let mut cursor = None;
     for _ in 0..PAGES {
         let (timeout, context) = caller.context(loaded.limits().wall);
-        let page = within(timeout, loaded.plugin().list_resources(cursor, context)).await;
+        let span = span_of!("list_resources", loaded.id(), caller, context, cursor = cursor);
+        let answer = loaded.plugin().list_resources(cursor, context);
+        let page = served(span, registry, caller, timeout, answer).await;
         let page = page.map_err(CallError::failed(loaded.id()))?;
-        listed.extend(page.resources);
+        listed.extend(page.resources.into_iter().map(|mut resource| {
+            redact::link(registry.redactor(), &mut resource.link);
+            resource
+        }));
         match page.next {
             None => return Ok(listed),
             Some(next) if seen.insert(next.clone()) && listed.len() < MOST => cursor = Some(next),
@@ -50,8 +55,12 @@ pub(crate) async fn read(
     let plugin = with_resources(registry, plugin)?;
     let loaded = plugin.loaded();
     let (timeout, context) = caller.context(loaded.limits().wall);
+    let span = span_of!("read_resource", loaded.id(), caller, context, uri = uri);
     let answer = loaded.plugin().read_resource(uri, context);
-    within(timeout, answer).await.map_err(CallError::failed(loaded.id()))
+    let read = served(span, registry, caller, timeout, answer).await;
+    let mut read = read.map_err(CallError::failed(loaded.id()))?;
+    read.iter_mut().for_each(|part| redact::contents(registry.redactor(), part));
+    Ok(read)
 }
 
 /// A plugin that has resources.

@@ -4,19 +4,19 @@ use arc_swap::ArcSwap;
 use futures::stream::{self, StreamExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::reload::{MadeOf, Plugins, Slot};
 use super::report::{gone, there};
 use super::{Inner, Platform, PluginReport, PluginState, attend};
-use crate::admit::{Approvals, Rules, admit};
+use crate::admit::{Approvals, Refusal, Rules, admit};
 use crate::capability::lent::{Hub, Reach};
 use crate::capability::notify::News;
 use crate::config::{Config, ConfigError};
 use crate::diagnostic::chain;
-use crate::discover::{Candidate, Discovery, PluginKind, Sources, discover};
+use crate::discover::{Candidate, Discovery, Fingerprint, PluginKind, Sources, discover};
 use crate::history::History;
 use crate::invoke::Facilities;
 use crate::limits::Limits;
@@ -74,12 +74,7 @@ impl Builder {
     /// Where there is a `tenon.toml` and it cannot be read or understood.
     pub fn project(self, folder: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let folder = folder.into();
-        let file = folder.join("tenon.toml");
-        let builder = match file.exists() {
-            true => self.config(Config::read(file)?),
-            false => self,
-        };
-        Ok(builder.workspace(folder))
+        Ok(self.config(Config::read_optional(folder.join("tenon.toml"))?).workspace(folder))
     }
 
     /// Adds a configuration. Of two plugins with one id, the one of the first configuration is
@@ -157,10 +152,20 @@ impl Builder {
     ///
     /// Only where the engine itself cannot be set up.
     pub async fn build(self) -> Result<Platform, BuildError> {
-        let Self { sources, discovery, allocation, builtins, services, state } = self;
+        let Self { mut sources, discovery, allocation, builtins, services, state } = self;
+        Config::inherit(&mut sources.configs);
         let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
         let results = Arc::new(Results::new(state.map(|folder| folder.join("results"))));
-        let discovery = discovery.unwrap_or_else(|| discover(&sources));
+        let (sources, discovery) = match discovery {
+            Some(discovery) => (sources, discovery),
+            // Looking through folders blocks.
+            None => tokio::task::spawn_blocking(move || {
+                let discovery = discover(&sources);
+                (sources, discovery)
+            })
+            .await
+            .expect("discovery does not panic, and is not aborted"),
+        };
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
         let news = News::default();
@@ -181,7 +186,9 @@ impl Builder {
         });
         let mut slots = futures::future::join_all(builtins).await;
         let rules = workshop.rules(&sources.configs, &discovery.candidates).await;
-        slots.extend(workshop.bring_all(discovery.candidates, &rules).await);
+        let candidates = discovery.candidates.into_iter().map(|candidate| (candidate, None));
+        slots.extend(workshop.bring_all(candidates.collect(), &rules).await);
+        let problems = discovery.diagnostics.iter().map(ToString::to_string).collect();
         let plugins = Plugins {
             sources,
             workshop,
@@ -189,6 +196,7 @@ impl Builder {
             left_out: discovery.left_out,
             diagnostics: discovery.diagnostics,
             looked_in: discovery.looked_in,
+            problems,
             replaced: Vec::new(),
             retiring: Default::default(),
         };
@@ -198,6 +206,7 @@ impl Builder {
             allocation,
             facilities: Facilities { news: news.clone(), history, results },
             closing: AtomicBool::new(false),
+            draining: OnceLock::new(),
             attending: Mutex::default(),
         });
         let hub: Weak<dyn Hub> = Arc::<Inner>::downgrade(&inner);
@@ -238,7 +247,11 @@ impl Workshop {
     /// What candidates are held against. Who approves is asked for those that request something.
     pub(super) async fn rules(&self, configs: &[Config], candidates: &[Candidate]) -> Arc<Rules> {
         let mut approvals = Approvals::default();
-        for candidate in candidates.iter().filter(|candidate| !candidate.requests.is_empty()) {
+        let rules = Rules::new(configs, Approvals::default());
+        let rules = rules.reserve(self.reserved.iter().cloned());
+        let requesting = candidates.iter().filter(|candidate| !candidate.requests.is_empty());
+        // Nobody is bothered with what is refused in any case.
+        for candidate in requesting.filter(|candidate| rules.policy_admits(candidate)) {
             let request = ApprovalRequest {
                 plugin: candidate.id().to_string(),
                 kind: candidate.kind(),
@@ -247,43 +260,60 @@ impl Workshop {
             };
             approvals.insert(candidate.id(), self.approver.approve(&request).await);
         }
-        let rules = Rules::new(configs, approvals).reserve(self.reserved.iter().cloned());
-        Arc::new(rules)
+        Arc::new(rules.approve(approvals))
     }
 
     /// Takes candidates from where they are to their registration, or finds out why they do not
     /// get there. They come out in the order in which they went in.
     pub(super) async fn bring_all(
         self: &Arc<Self>,
-        candidates: Vec<Candidate>,
+        candidates: Vec<(Candidate, Option<Fingerprint>)>,
         rules: &Arc<Rules>,
     ) -> Vec<Slot> {
-        let slots = candidates.into_iter().map(|candidate| self.bring(candidate, rules.clone()));
+        let slots = candidates
+            .into_iter()
+            .map(|(candidate, fingerprint)| self.bring(candidate, fingerprint, rules.clone()));
         stream::iter(slots).buffered(ON_THEIR_WAY).collect().await
     }
 
-    /// Takes one candidate there.
-    async fn bring(self: &Arc<Self>, candidate: Candidate, rules: Arc<Rules>) -> Slot {
+    /// Takes one candidate there. Its fingerprint, where it is known, was taken before: what is
+    /// written meanwhile is found to be another.
+    async fn bring(
+        self: &Arc<Self>,
+        candidate: Candidate,
+        fingerprint: Option<Fingerprint>,
+        rules: Arc<Rules>,
+    ) -> Slot {
         let (id, kind) = (candidate.id().to_string(), candidate.kind());
         let made_of = candidate.clone();
         let gone = |state, detail, remedy| gone(&id, kind, state, detail, remedy);
         let loaded = match self.load(candidate, rules).await {
             Ok(loaded) => loaded,
-            Err(NotLoaded::Refused(detail, remedy)) => {
-                return Slot::without(made_of, gone(PluginState::Refused, detail, remedy)).await;
+            Err(NotLoaded::Refused(refusal)) => {
+                let state = match refusal.is_meant() {
+                    true => PluginState::Denied,
+                    false => PluginState::Refused,
+                };
+                let report = gone(state, refusal.to_string(), Some(refusal.remedy()));
+                return Slot::without(made_of, fingerprint, report).await;
             }
             Err(NotLoaded::Failed(detail, remedy)) => {
-                return Slot::without(made_of, gone(PluginState::Failed, detail, remedy)).await;
+                let report = gone(PluginState::Failed, detail, remedy);
+                return Slot::without(made_of, fingerprint, report).await;
             }
         };
         match register(loaded).await {
             Ok(registered) => Slot::with(made_of, registered),
             Err(failure) => {
+                let named_in = made_of.named_in().display();
+                let remedy = (kind == PluginKind::Mcp).then(|| {
+                    format!("check its `command`, `args` and `env` in {named_in}; it must be an MCP server that speaks over its standard input and output")
+                });
                 let report = PluginReport {
                     failure: Some(failure.clone()),
-                    ..gone(PluginState::Failed, failure.to_string(), None)
+                    ..gone(PluginState::Failed, failure.to_string(), remedy)
                 };
-                Slot::without(made_of, report).await
+                Slot::without(made_of, fingerprint, report).await
             }
         }
     }
@@ -294,8 +324,7 @@ impl Workshop {
         candidate: Candidate,
         rules: Arc<Rules>,
     ) -> Result<Loaded, NotLoaded> {
-        let admitted = admit(candidate, &rules)
-            .map_err(|refusal| NotLoaded::Refused(refusal.to_string(), Some(refusal.remedy())))?;
+        let admitted = admit(candidate, &rules).map_err(NotLoaded::Refused)?;
         let place = self.places.acquire().await;
         let workshop = self.clone();
         // Compiling blocks.
@@ -309,7 +338,7 @@ impl Workshop {
 
 /// Why a candidate was not loaded, and what to do about it.
 enum NotLoaded {
-    Refused(String, Option<String>),
+    Refused(Refusal),
     Failed(String, Option<String>),
 }
 
@@ -342,10 +371,14 @@ impl Slot {
         }
     }
 
-    async fn without(candidate: Candidate, report: PluginReport) -> Self {
+    async fn without(
+        candidate: Candidate,
+        fingerprint: Option<Fingerprint>,
+        report: PluginReport,
+    ) -> Self {
         let id = candidate.id().to_string();
         let made_of = tokio::task::spawn_blocking(move || {
-            let tried = candidate.fingerprint();
+            let tried = fingerprint.unwrap_or_else(|| candidate.fingerprint());
             MadeOf { candidate, tried }
         });
         Self { id, made_of: made_of.await.ok(), registered: None, report }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
@@ -54,6 +54,8 @@ struct Inner {
     facilities: Facilities,
     /// It is being shut down: what calls see is not replaced any more.
     closing: AtomicBool,
+    /// While it is being shut down, what calls in flight see.
+    draining: OnceLock<Weak<Registry>>,
     /// The task that registers plugins again which say that they have changed.
     attending: Mutex<Option<JoinHandle<()>>>,
 }
@@ -84,6 +86,9 @@ impl Drop for Inner {
 
 /// How long a shutdown may take, where nothing is said.
 const GOODBYE: Duration = Duration::from_secs(15);
+
+/// How long the record of calls may take to be written.
+const FLUSH: Duration = Duration::from_secs(3);
 
 /// How long a plugin's changes are gathered before it registers again.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -143,7 +148,8 @@ impl Inner {
 #[async_trait]
 impl Hub for Inner {
     fn registry(&self) -> Arc<Registry> {
-        self.current.load().registry.clone()
+        let draining = self.draining.get().and_then(Weak::upgrade);
+        draining.unwrap_or_else(|| self.current.load().registry.clone())
     }
 
     async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
@@ -199,7 +205,8 @@ impl Platform {
     /// [`CallError`] says who is to blame. A tool that could not do what it was asked is none: its
     /// result says so.
     pub async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
-        self.inner.call(call).await
+        let inner = &self.inner;
+        invoke::call::call_tool(&inner.facilities, &self.registry(), call).await
     }
 
     /// Runs the hooks of a point over a context, a JSON object.
@@ -321,20 +328,27 @@ impl Platform {
     /// The same with a deadline, of which the first half is for the calls in flight and the rest
     /// for good-byes.
     pub async fn shutdown_within(self, deadline: Duration) {
-        if let Some(attending) = self.inner.stop_attending() {
+        let inner = &self.inner;
+        if let Some(attending) = inner.stop_attending() {
             let _ = attending.await;
         }
-        self.inner.closing.store(true, Ordering::SeqCst);
-        self.inner.current.store(Arc::default());
+        inner.closing.store(true, Ordering::SeqCst);
+        let last = inner.current.swap(Arc::default());
+        // What is in flight may call other plugins; it keeps them alive.
+        let _ = inner.draining.set(Arc::downgrade(&last.registry));
+        drop(last);
         let ended = tokio::time::timeout(deadline, async {
-            let mut plugins = self.inner.plugins.lock().await;
+            let mut plugins = inner.plugins.lock().await;
+            // A reload that was under way may have put another in its place.
+            inner.current.store(Arc::default());
             plugins.end(deadline / 2).await;
-            if let Some(history) = &self.inner.facilities.history {
-                history.flush().await;
-            }
         });
         if ended.await.is_err() {
-            tracing::warn!("some plugins did not end in time and were dropped");
+            tracing::warn!("some plugins did not end in time");
+        }
+        if let Some(history) = &inner.facilities.history {
+            // Others may be at it; it is not waited for long.
+            let _ = tokio::time::timeout(FLUSH, history.flush()).await;
         }
     }
 }

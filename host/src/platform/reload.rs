@@ -16,8 +16,10 @@ use tokio::time::sleep;
 
 use super::build::Workshop;
 use super::report::left_out;
-use super::{Current, Platform, PluginReport, PluginState};
+use super::{Current, Inner, Platform, PluginReport, PluginState};
 use crate::admit::{Rules, admit};
+use crate::capability::Grants;
+use crate::config::Config;
 use crate::diagnostic::{Diagnostic, chain};
 use crate::discover::{Candidate, Discovery, Fingerprint, LeftOut, Sources, discover};
 use crate::event::{Change, Event};
@@ -38,6 +40,8 @@ pub(super) struct Plugins {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The folders that discovery looked in last.
     pub(super) looked_in: BTreeSet<PathBuf>,
+    /// Configurations that could not be read last time.
+    pub(super) problems: Vec<String>,
     /// What was replaced, and may still be found by new calls.
     pub(super) replaced: Vec<Arc<Registered>>,
     pub(super) retiring: Retirement,
@@ -123,43 +127,67 @@ impl Plugins {
 
         let mut kept = HashMap::new();
         let mut changed = Vec::new();
-        let order: Vec<String> = discovery.candidates.iter().map(|c| c.id().to_string()).collect();
-        for (candidate, fingerprint) in discovery.candidates.into_iter().zip(&fingerprints) {
+        let mut order: Vec<String> =
+            discovery.candidates.iter().map(|c| c.id().to_string()).collect();
+        for (candidate, fingerprint) in discovery.candidates.into_iter().zip(fingerprints) {
             let id = candidate.id();
-            if former.get(id).is_some_and(|slot| slot.may_stay(fingerprint, &rules)) {
+            if former.get(id).is_some_and(|slot| slot.may_stay(&fingerprint, &rules)) {
                 kept.extend(former.remove_entry(id));
             } else {
-                changed.push(candidate);
+                changed.push((candidate, Some(fingerprint)));
             }
         }
 
         let mut events = Vec::new();
         for slot in self.workshop.bring_all(changed, &rules).await {
             let before = former.remove(&slot.id);
-            let (slot, replaced, event) = slot.in_place_of(before, &rules);
+            let stays = match &before {
+                Some(before) if slot.registered.is_none() => {
+                    before.may_go_on(&self.workshop, &sources.configs).await
+                }
+                _ => false,
+            };
+            let (slot, replaced, event) = slot.in_place_of(before, stays);
             self.replaced.extend(replaced);
             events.push(event);
             kept.insert(slot.id.clone(), slot);
         }
-        for (id, slot) in former {
+        for (id, mut slot) in former {
+            if let Some(problem) = slot.problem_in(&discovery.diagnostics)
+                && slot.may_go_on(&self.workshop, &sources.configs).await
+            {
+                let detail = format!("its new form is not loaded, the former goes on: {problem}");
+                slot.report.detail = Some(detail);
+                order.push(id.clone());
+                kept.insert(id, slot);
+                continue;
+            }
             self.replaced.extend(slot.registered);
             events.push(Event::Reloaded { plugin: id.into(), change: Change::Removed });
         }
+        let unread = problems.iter().map(|problem| Diagnostic {
+            plugin: None,
+            file: None,
+            problem: problem.clone(),
+            remedy: None,
+        });
+        let unread: Vec<Diagnostic> = unread.collect();
+        let mut problems = problems;
+        problems.extend(discovery.diagnostics.iter().map(ToString::to_string));
+        // Each is said once, as long as it lasts.
+        let new = problems.iter().filter(|problem| !self.problems.contains(problem));
         events.extend(
-            problems
-                .iter()
-                .map(|problem| Event::NotReloaded { plugin: None, problem: problem.clone() }),
+            new.map(|problem| Event::NotReloaded { plugin: None, problem: problem.clone() }),
         );
+        self.problems.clone_from(&problems);
 
         self.slots = builtins;
         self.slots.extend(order.iter().filter_map(|id| kept.remove(id)));
         self.sources = sources;
         self.left_out = discovery.left_out;
         self.looked_in = discovery.looked_in;
-        self.diagnostics = discovery.diagnostics;
-        let problem =
-            |text: String| Diagnostic { plugin: None, file: None, problem: text, remedy: None };
-        self.diagnostics.extend(problems.into_iter().map(problem));
+        self.diagnostics = unread;
+        self.diagnostics.extend(discovery.diagnostics);
         events
     }
 
@@ -172,6 +200,7 @@ impl Plugins {
 
     /// Ends all plugins. Calls in flight have so much time.
     pub(super) async fn end(&mut self, patience: Duration) {
+        self.retire_replaced();
         for slot in std::mem::take(&mut self.slots) {
             if let Some(registered) = slot.registered {
                 self.retiring.add(registered.loaded().retire());
@@ -211,6 +240,7 @@ impl OnDisk {
                     Err(error) => problems.push(chain(&error)),
                 }
             }
+            Config::inherit(&mut sources.configs);
             let discovery = discover(&sources);
             let fingerprints = discovery.candidates.iter().map(Candidate::fingerprint).collect();
             Self { sources, discovery, fingerprints, problems }
@@ -231,7 +261,9 @@ impl OnDisk {
             Some(Difference { plugin: candidate.id().to_string(), change })
         });
         let is_there = |slot: &&Slot| {
-            slot.made_of.is_none() || self.discovery.candidates.iter().any(|c| c.id() == slot.id)
+            slot.made_of.is_none()
+                || self.discovery.candidates.iter().any(|c| c.id() == slot.id)
+                || slot.problem_in(&self.discovery.diagnostics).is_some()
         };
         let gone = slots
             .iter()
@@ -248,22 +280,54 @@ impl Slot {
 
     /// Whether it can stay as it is: nothing has changed, and the rules say of it what they said.
     fn may_stay(&self, fingerprint: &Fingerprint, rules: &Rules) -> bool {
-        let refused = self.report.state == PluginState::Refused;
-        self.is_made_of(fingerprint) && self.is_admitted(rules) != refused
+        if !self.is_made_of(fingerprint) {
+            return false;
+        }
+        let refused = matches!(self.report.state, PluginState::Refused | PluginState::Denied);
+        match self.grants_by(rules) {
+            None => refused,
+            Some(grants) => {
+                let running = self.registered.as_ref().map(|running| running.loaded().grants());
+                !refused && running.is_none_or(|running| *running == grants)
+            }
+        }
     }
 
-    /// Whether the rules admit what runs.
-    fn is_admitted(&self, rules: &Rules) -> bool {
-        let made_of = self.made_of.as_ref();
-        made_of.is_none_or(|made_of| admit(made_of.candidate.clone(), rules).is_ok())
+    /// Why its manifest, or its entry in a configuration, could not be read, if that is why it is not
+    /// found any more.
+    fn problem_in(&self, diagnostics: &[Diagnostic]) -> Option<String> {
+        let candidate = &self.made_of.as_ref()?.candidate;
+        let manifest = candidate.named_in().display().to_string();
+        let concerns = |diagnostic: &&Diagnostic| {
+            let own_manifest = candidate.has_manifest();
+            diagnostic.plugin.as_ref() == Some(&self.id)
+                || own_manifest && diagnostic.file.as_ref() == Some(&manifest)
+        };
+        diagnostics.iter().find(concerns).map(ToString::to_string)
     }
 
-    /// Takes the place of another. One that is not there leaves the other where it is, if that may
-    /// still run.
+    /// What the rules grant to what it is made of, if they admit it.
+    fn grants_by(&self, rules: &Rules) -> Option<Grants> {
+        let candidate = self.made_of.as_ref()?.candidate.clone();
+        admit(candidate, rules).ok().map(|admitted| admitted.into_candidate().grants)
+    }
+
+    /// Whether what runs may go on, though it is not what is on disk any more: it is admitted, with
+    /// all that it was granted.
+    async fn may_go_on(&self, workshop: &Workshop, configs: &[Config]) -> bool {
+        let (Some(running), Some(made_of)) = (&self.registered, &self.made_of) else {
+            return false;
+        };
+        let rules = workshop.rules(configs, std::slice::from_ref(&made_of.candidate)).await;
+        self.grants_by(&rules).is_some_and(|grants| grants == *running.loaded().grants())
+    }
+
+    /// Takes the place of another. One that is not there leaves the other where it is, if that
+    /// stays.
     fn in_place_of(
         self,
         former: Option<Self>,
-        rules: &Rules,
+        stays: bool,
     ) -> (Self, Option<Arc<Registered>>, Event) {
         let plugin: Arc<str> = self.id.as_str().into();
         let change = if former.is_some() { Change::Modified } else { Change::Added };
@@ -274,7 +338,7 @@ impl Slot {
         let problem = self.report.detail.clone().unwrap_or_default();
         let event = Event::NotReloaded { plugin: Some(plugin), problem: problem.clone() };
         match former {
-            Some(former) if former.registered.is_some() && former.is_admitted(rules) => {
+            Some(former) if stays => {
                 let made_of = former.made_of.zip(self.made_of).map(|(former, tried)| MadeOf {
                     candidate: former.candidate,
                     tried: tried.tried,
@@ -295,28 +359,48 @@ impl Slot {
 impl Platform {
     /// Compares what is on disk with what is loaded. Nothing is changed.
     pub async fn differences(&self) -> Vec<Difference> {
+        self.compare().await.0
+    }
+
+    /// The same, and what cannot be read.
+    pub(super) async fn compare(&self) -> (Vec<Difference>, Vec<String>) {
         let mut plugins = self.inner.plugins.lock().await;
         let disk = OnDisk::read(plugins.sources.clone()).await;
         plugins.looked_in.clone_from(&disk.discovery.looked_in);
-        disk.differences(&plugins.slots)
+        let differences = disk.differences(&plugins.slots);
+        let problems = disk.discovery.diagnostics.iter().map(ToString::to_string);
+        (differences, disk.problems.into_iter().chain(problems).collect())
     }
 
     /// Loads what has changed on disk: configurations that were read from files, manifests,
     /// components and scripts. Calls in flight finish where they began; a plugin whose new form
     /// cannot be loaded stays as it was. Gives what was done.
     pub async fn reload(&self) -> Vec<Event> {
-        let mut plugins = self.inner.plugins.lock().await;
-        let disk = OnDisk::read(plugins.sources.clone()).await;
-        let events = plugins.renew(disk).await;
-        if self.inner.closing.load(Ordering::SeqCst) {
+        // In a task of its own: what was begun must be finished, also when nobody waits for it.
+        let inner = self.inner.clone();
+        let reloading = tokio::spawn(async move { inner.reload().await });
+        reloading.await.unwrap_or_default()
+    }
+}
+
+impl Inner {
+    async fn reload(&self) -> Vec<Event> {
+        let mut plugins = self.plugins.lock().await;
+        if self.closing.load(Ordering::SeqCst) {
             return Vec::new();
         }
-        self.inner.current.store(Arc::new(plugins.current()));
+        let disk = OnDisk::read(plugins.sources.clone()).await;
+        let events = plugins.renew(disk).await;
+        if self.closing.load(Ordering::SeqCst) {
+            // Who shuts down waits for this to be over, and ends them all.
+            return Vec::new();
+        }
+        self.current.store(Arc::new(plugins.current()));
         // Only now: until a moment ago new calls went to them.
         plugins.retire_replaced();
         drop(plugins);
         for event in &events {
-            self.inner.facilities.news.events().publish(|| event.clone());
+            self.facilities.news.events().publish(|| event.clone());
         }
         events
     }

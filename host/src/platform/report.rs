@@ -51,6 +51,8 @@ pub enum PluginState {
     Ready,
     /// It was not admitted.
     Refused,
+    /// The operator's policy denies it, as was meant.
+    Denied,
     /// It could not be loaded, or did not register.
     Failed,
     /// Discovery left it out: [`Reason::Nested`].
@@ -75,6 +77,7 @@ impl fmt::Display for PluginState {
         f.write_str(match self {
             Self::Ready => "ok",
             Self::Refused => "refused",
+            Self::Denied => "denied",
             Self::Failed => "failed",
             Self::Nested => "nested",
             Self::Shadowed => "shadowed",
@@ -143,7 +146,7 @@ pub(super) fn there(registered: &Registered) -> PluginReport {
         hooks: registered.hooks().len(),
         evals: registered.evals().len(),
         providers: registered.providers().len(),
-        capabilities: loaded.granted(),
+        capabilities: loaded.grants().len(),
         detail: (!problems.is_empty()).then(|| problems.join("; ")),
         remedy: None,
         failure: None,

@@ -3,10 +3,11 @@
 //! The operating system says that *something* happened in one of the folders that discovery looked
 //! in; what it means is found by comparing. So events can be lost or repeated without harm.
 
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -71,6 +72,7 @@ async fn watch(
     on_change: OnChange,
 ) {
     let mut reported: Vec<Difference> = Vec::new();
+    let mut unread: Vec<String> = Vec::new();
     loop {
         happened.notified().await;
         quiet(&happened).await;
@@ -81,7 +83,13 @@ async fn watch(
                 platform.reload().await;
             }
             OnChange::Report => {
-                let differences = platform.differences().await;
+                let (differences, problems) = platform.compare().await;
+                for problem in problems.iter().filter(|problem| !unread.contains(problem)) {
+                    let problem = problem.clone();
+                    let event = Event::NotReloaded { plugin: None, problem };
+                    platform.inner.facilities.news.events().publish(|| event);
+                }
+                unread = problems;
                 for Difference { plugin, change } in &differences {
                     let known = reported.iter().any(|d| d.plugin == *plugin && d.change == *change);
                     if !known {
@@ -119,16 +127,26 @@ async fn quiet(happened: &Notify) {
 struct Folders {
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
+    /// Something was removed or renamed: a folder of the same name may be another one.
+    moved: Arc<AtomicBool>,
 }
 
 impl Folders {
     fn new(happened: Arc<Notify>) -> notify::Result<Self> {
+        let moved = Arc::new(AtomicBool::new(false));
+        let noted = moved.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| !is_reading(&event.kind)) {
-                happened.notify_one();
+            // An error may be the loss of events: then anything may have happened.
+            let kind = event.map_or(EventKind::Any, |event| event.kind);
+            if is_reading(&kind) {
+                return;
             }
+            if !matches!(kind, EventKind::Access(_) | EventKind::Modify(ModifyKind::Data(_))) {
+                noted.store(true, Ordering::SeqCst);
+            }
+            happened.notify_one();
         })?;
-        Ok(Self { watcher, watched: BTreeSet::new() })
+        Ok(Self { watcher, watched: BTreeSet::new(), moved })
     }
 
     /// Watches these folders, and no others. Says whether one of them was not watched before.
@@ -138,7 +156,8 @@ impl Folders {
             // It may be gone, and its watch with it.
             let _ = self.watcher.unwatch(folder);
         }
-        for folder in &wanted {
+        let all = self.moved.swap(false, Ordering::SeqCst);
+        for folder in wanted.iter().filter(|folder| all || !self.watched.contains(*folder)) {
             // Watching it again is no harm, and needed where it was removed and made anew.
             if let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive)
                 && !self.watched.contains(folder)

@@ -62,15 +62,22 @@ fn complete(about: Map) -> Answer<String> {
     let missing = |key: &str| format!("the request has no {key}");
     let system = text("system")?.map(|text| message(Role::System, text));
     let prompt = message(Role::User, text("prompt")?.ok_or_else(|| missing("prompt"))?);
-    let max_tokens = about.get("max_tokens").and_then(|value| value.as_int().ok());
+    let max_tokens = about.get("max_tokens").map(|value| {
+        let tokens = value.as_int().ok().and_then(|tokens| u64::try_from(tokens).ok());
+        tokens.ok_or_else(|| format!("the `max_tokens` are a number of tokens, not {value}"))
+    });
+    let temperature = about.get("temperature").map(|value| {
+        let number = value.as_float().or_else(|_| value.as_int().map(|int| int as f64));
+        number.map_err(|kind| format!("the `temperature` is a number, not {kind}"))
+    });
     let request = CompletionRequest {
         model: text("model")?.ok_or_else(|| missing("model"))?,
         messages: system.into_iter().chain([prompt]).collect(),
         tools: Vec::new(),
         tool_choice: ToolChoice::Auto,
         limits: Sampling {
-            max_tokens: max_tokens.and_then(|tokens| u64::try_from(tokens).ok()),
-            temperature: about.get("temperature").and_then(|value| value.as_float().ok()),
+            max_tokens: max_tokens.transpose()?,
+            temperature: temperature.transpose()?,
             top_p: None,
             stop: Vec::new(),
             seed: None,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tracing::{Instrument, Span};
 
 use super::threads;
 use crate::bindings::types::Error;
@@ -124,16 +125,26 @@ where
     let Some((Outside { lent, caller, runtime }, given_up)) = outside else {
         return Err("the host can be asked in calls, not while the script is loaded".into());
     };
-    threads::leave_place();
     let began = Instant::now();
     let (reply, answer) = sync_channel(1);
     let working = what(lent, caller);
-    let task = runtime.spawn(async move {
-        let _ = reply.send(working.await);
-    });
+    let place = threads::place();
+    let working = async move {
+        let answer = working.await;
+        // The script goes on when there is a place for it again.
+        let place = match place {
+            Some(places) => places.acquire_owned().await.ok(),
+            None => None,
+        };
+        let _ = reply.send((answer, place));
+    };
+    let task = runtime.spawn(working.instrument(Span::current()));
     let answer = loop {
         match answer.recv_timeout(LOOK) {
-            Ok(answer) => break answer,
+            Ok((answer, place)) => {
+                threads::take_place(place);
+                break answer;
+            }
             Err(RecvTimeoutError::Timeout) if given_up.load(Ordering::Relaxed) => {
                 task.abort();
                 return Err(end(Ended::GivenUp));

@@ -85,9 +85,15 @@ thread_local! {
     static PLACE: Cell<Option<OwnedSemaphorePermit>> = const { Cell::new(None) };
 }
 
-/// Lets another script run, while this one waits for the host.
-pub(super) fn leave_place() {
-    PLACE.take();
+/// Lets another script run while this one waits for the host. Gives the places, to wait for one
+/// again.
+pub(super) fn place() -> Option<Arc<Semaphore>> {
+    PLACE.take().map(|place| place.semaphore().clone())
+}
+
+/// Takes a place again.
+pub(super) fn take_place(place: Option<OwnedSemaphorePermit>) {
+    PLACE.set(place);
 }
 
 /// Leaves the place in the end, come what may.
@@ -95,7 +101,7 @@ struct Leave;
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        leave_place();
+        PLACE.take();
     }
 }
 

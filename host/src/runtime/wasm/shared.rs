@@ -240,6 +240,8 @@ impl Live {
     /// Runs a job that no caller waits for as the last one, and drops the store. Calls in flight
     /// are given up before.
     pub(super) async fn end<J: Job<()> + 'static>(&self, last: J) {
+        // Somebody waits: the callers that leave now are not the last, whose leaving ends it.
+        self.fate.waiting.fetch_add(1, Ordering::SeqCst);
         self.fate.retired.store(true, Ordering::SeqCst);
         let _ = self.fate.ending.set(unloaded());
         // Whether it says good-bye or traps, it ends here.
@@ -371,7 +373,8 @@ async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, f
     if !matches!(reason, Failure::Lost(_)) {
         tracing::warn!(
             plugin = &*instance.store.data().setting.id,
-            "the shared instance ended: {reason}"
+            "the shared instance ended: {}",
+            instance.store.data().setting.voice.without_secrets(&reason.to_string())
         );
     }
     drop(instance);

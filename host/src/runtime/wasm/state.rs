@@ -143,7 +143,7 @@ impl HostState {
             self.calls.iter().filter_map(|call| Some(call.serving.as_ref()?.caller()));
         let first = callers.next().cloned().unwrap_or_default();
         let caller = callers.fold(first, |mut common, other| {
-            let Caller { agent_id, session_id, traceparent, depth, timeout: _ } = other;
+            let Caller { agent_id, session_id, traceparent, depth, by: _, timeout: _ } = other;
             common.agent_id = common.agent_id.filter(|id| agent_id.as_ref() == Some(id));
             common.session_id = common.session_id.filter(|id| session_id.as_ref() == Some(id));
             common.traceparent = common.traceparent.filter(|id| traceparent.as_ref() == Some(id));

@@ -1,0 +1,21 @@
+//! How much a JSON value holds, roughly, without writing it out.
+
+use serde_json::{Map, Value};
+
+/// What a value counts besides its text, in bytes.
+const EACH: usize = 8;
+
+/// The weight of a value, in bytes or so.
+pub(crate) fn weigh(value: &Value) -> usize {
+    EACH + match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weigh).sum(),
+        Value::Object(members) => weigh_members(members),
+    }
+}
+
+/// The weight of the members of an object.
+pub(crate) fn weigh_members(members: &Map<String, Value>) -> usize {
+    members.iter().map(|(name, value)| name.len() + weigh(value)).sum()
+}
