@@ -57,6 +57,7 @@ mod schema;
 mod secret;
 pub mod services;
 mod surroundings;
+mod text;
 pub mod wire;
 
 pub use bindings::{model, types};
@@ -70,6 +71,7 @@ pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
+pub use results::URI as RESULT_URI;
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage};
 pub use secret::MASK;
 pub use surroundings::Surroundings;

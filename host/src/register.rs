@@ -12,7 +12,6 @@ use tokio::sync::OnceCell;
 use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
-use crate::capability::log::cut;
 use crate::config::{Config, HookSettings, ToolRule};
 use crate::diagnostic::Diagnostic;
 use crate::invoke::constraints::Constraints;
@@ -25,6 +24,7 @@ use crate::name::ToolName;
 use crate::runtime::Failure;
 use crate::schema::compile;
 use crate::secret::{Redactor, Secrets};
+use crate::text::cut;
 
 /// A plugin together with what it contributes.
 pub struct Registered {

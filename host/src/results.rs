@@ -15,8 +15,8 @@ use crate::bindings::types::{Content, ResourceBody, ResourceContents, ToolResult
 use crate::files;
 use crate::wire;
 
-/// How the URIs of kept results begin.
-pub(crate) const URI: &str = "tenon://results/";
+/// How the URIs begin under which results are kept that were too long to be passed on.
+pub const URI: &str = "tenon://results/";
 
 /// The most that is kept, in bytes.
 const MOST: u64 = 256 << 20;

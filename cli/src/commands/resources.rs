@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use tenon_host::bindings::resources::ListedResource;
 use tenon_host::types::{ResourceBody, ResourceContents};
-use tenon_host::{Caller, wire};
+use tenon_host::{Caller, RESULT_URI, wire};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -35,9 +35,6 @@ enum Verb {
     },
 }
 
-/// How the URIs of results begin.
-const RESULTS: &str = "tenon://results/";
-
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
     match args.verb {
@@ -48,7 +45,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             open::end(common, platform, shown).await
         }
         Verb::Read { which } => match &which[..] {
-            [uri] if uri.starts_with(RESULTS) => {
+            [uri] if uri.starts_with(RESULT_URI) => {
                 let platform = found.build(|_| false).await?;
                 let read = platform.read_result(uri).await;
                 let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
@@ -63,7 +60,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             }
             _ => {
                 let problem =
-                    format!("name the plugin whose resource it is, or a URI of {RESULTS}");
+                    format!("name the plugin whose resource it is, or a URI of {RESULT_URI}");
                 Err(Error::Input(problem))
             }
         },

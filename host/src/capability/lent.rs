@@ -9,11 +9,11 @@ use tracing::{Instrument, Span};
 
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, ToolResult};
-use crate::invoke::constraints::fits;
 use crate::invoke::{Call, CallError, Caller};
 use crate::register::Registry;
 use crate::runtime::Failure;
 use crate::services::Services;
+use crate::text::fits;
 
 /// What a plugin was granted: values by the names of capabilities. In values `*` stands for
 /// anything.

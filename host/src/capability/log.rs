@@ -10,6 +10,7 @@ use super::Host;
 use crate::bindings::log::{self, Level};
 use crate::runtime::wasm::HostState;
 use crate::secret::Redactor;
+use crate::text::cut;
 
 /// The messages that a plugin may write at once.
 const BURST: f64 = 500.0;
@@ -115,14 +116,6 @@ fn shown<'a>(fields: impl Iterator<Item = (&'a String, Cow<'a, str>)>) -> String
     if shown.is_empty() { shown } else { format!(" ({shown})") }
 }
 
-/// The beginning of a text, cut between characters.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
-    match text.len() <= most {
-        true => text,
-        false => &text[..text.floor_char_boundary(most)],
-    }
-}
-
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     log::add_to_linker::<_, Host>(linker, |state| state)
 }
@@ -151,11 +144,5 @@ mod tests {
         let written = (0..BURST as usize + 7).filter(|_| allowance.take(now).is_some()).count();
         assert_eq!(written, BURST as usize);
         assert_eq!(allowance.take(now + Duration::from_secs(1)), Some(7));
-    }
-
-    #[test]
-    fn a_long_text_is_cut_between_characters() {
-        assert_eq!(cut("aé", 2), "a");
-        assert_eq!(cut("aé", 3), "aé");
     }
 }

@@ -7,10 +7,10 @@ use tokio::sync::Notify;
 use wasmtime::component::Linker;
 
 use super::Host;
-use super::log::cut;
 use crate::bindings::notify;
 use crate::event::{Event, Events};
 use crate::runtime::wasm::HostState;
+use crate::text::cut;
 
 /// The longest message of progress, and the longest id, in bytes.
 const LENGTH: usize = 1 << 10;

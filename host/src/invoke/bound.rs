@@ -6,8 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::bindings::types::{Content, ContentBlock, ResourceBody, ResourceLink, ToolResult};
-use crate::capability::log::cut;
 use crate::results::Results;
+use crate::text::cut;
 use crate::wire;
 
 /// The member of a result's `_meta` that says that it was cut: `bytes`, how long the whole is, and

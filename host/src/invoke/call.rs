@@ -14,11 +14,11 @@ use super::hooks::{HookOutcome, HookReport, fire};
 use super::passage::{Attempt, Passage};
 use super::{CallError, Caller, Facilities, redact, within};
 use crate::bindings::types::{HookPoint, ToolResult};
-use crate::capability::log::cut;
 use crate::event::Step;
 use crate::register::{Called, Registry, Tool};
 use crate::runtime::Failure;
 use crate::secret::is_secret_name;
+use crate::text::cut;
 use crate::wire;
 
 /// A call of a tool.

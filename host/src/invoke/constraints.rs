@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::bindings::types::{Error, ToolAnnotations};
 use crate::config::{SideEffects, ToolRule};
 use crate::runtime::Failure;
+use crate::text::fits;
 
 /// How long to wait before a second attempt, where nothing is said.
 const BACKOFF: Duration = Duration::from_millis(200);
@@ -72,45 +73,11 @@ impl Constraints {
     }
 }
 
-/// Whether a pattern, in which `*` stands for anything, fits a name.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut left) = name.strip_prefix(start) else { return false };
-    let mut parts = rest.split('*').peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return left.ends_with(part);
-        }
-        match left.find(part) {
-            Some(place) => left = &left[place + part.len()..],
-            None => return false,
-        }
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bindings::types::Unavailability;
     use crate::config::Config;
-
-    #[test]
-    fn patterns() {
-        for (pattern, name, expected) in [
-            ("a__b", "a__b", true),
-            ("a__b", "a__bc", false),
-            ("a__*", "a__b", true),
-            ("*", "anything", true),
-            ("a*c", "abc", true),
-            ("a*c", "ab", false),
-            ("a*b*c", "a1b2c", true),
-            ("a*b*c", "a1c", false),
-            ("ab*ba", "aba", false),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 
     fn constraints(config: &str, read_only: Option<bool>, idempotent: Option<bool>) -> Constraints {
         let config = Config::parse(config, "tenon.toml").expect("it is read");

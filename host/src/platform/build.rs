@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
+use super::attend::attend;
 use super::reload::{MadeOf, Plugins, Slot};
 use super::report::{gone, there};
-use super::{Inner, Platform, PluginReport, PluginState, attend};
+use super::{Inner, Platform, PluginReport, PluginState};
 use crate::admit::{Approvals, Refusal, Rules, admit};
 use crate::capability::lent::{Hub, Reach};
 use crate::capability::notify::News;

@@ -1,8 +1,10 @@
 //! The platform: the five steps in a row, and what an embedder holds afterwards.
 //!
 //! `build` takes plugins through the steps when it is made, `reload` does so again for those that
-//! have changed on disk, and `watch` finds out when that is. Here is what is done with the plugins.
+//! have changed on disk, and `watch` finds out when that is; `attend` asks those again that say that
+//! they have changed. Here is what is done with the plugins.
 
+mod attend;
 mod build;
 mod reload;
 mod report;
@@ -11,7 +13,6 @@ mod watch;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -29,11 +30,10 @@ use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::resources::ListedResource;
 use crate::bindings::types::{HookPoint, ResourceContents, ToolResult};
 use crate::capability::lent::Hub;
-use crate::capability::notify::News;
 use crate::diagnostic::Diagnostic;
-use crate::event::{Event, Subscription};
+use crate::event::Subscription;
 use crate::invoke::{self, Call, CallError, Caller, Facilities, HookReport, Model};
-use crate::register::{Registry, register_again};
+use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
 use reload::Plugins;
 
@@ -89,61 +89,6 @@ const GOODBYE: Duration = Duration::from_secs(15);
 
 /// How long the record of calls may take to be written.
 const FLUSH: Duration = Duration::from_secs(3);
-
-/// How long a plugin's changes are gathered before it registers again.
-const SETTLE: Duration = Duration::from_millis(100);
-
-/// How long the next registration of plugins that have changed is put off after one.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// Registers plugins again that say they have changed, for as long as the platform is there.
-async fn attend(platform: Weak<Inner>, news: News) {
-    loop {
-        news.changed().await;
-        // Several changes in a row are one.
-        tokio::time::sleep(SETTLE).await;
-        let changed = news.take_changed();
-        let Some(inner) = platform.upgrade() else { return };
-        inner.register_again(&changed).await;
-        drop(inner);
-        // A plugin that never stops changing must not keep the host busy.
-        tokio::time::sleep(PAUSE).await;
-    }
-}
-
-impl Inner {
-    /// Asks plugins again what they contribute.
-    async fn register_again(&self, changed: &BTreeSet<Arc<str>>) {
-        let mut plugins = self.plugins.lock().await;
-        let asked = plugins.slots.iter_mut().map(async |slot| {
-            let former = slot.registered.clone()?;
-            let plugin = former.loaded().id().clone();
-            if !changed.contains(&plugin) {
-                return None;
-            }
-            Some(match register_again(&former).await {
-                Ok(registered) => {
-                    slot.report = report::there(&registered);
-                    slot.registered = Some(Arc::new(registered));
-                    Event::Registered { plugin }
-                }
-                Err(failure) => {
-                    tracing::warn!(
-                        plugin = &*plugin,
-                        "the plugin did not register again: {failure}"
-                    );
-                    Event::NotRegistered { plugin, problem: failure.to_string() }
-                }
-            })
-        });
-        let events = futures::future::join_all(asked).await;
-        self.current.store(Arc::new(plugins.current()));
-        drop(plugins);
-        for event in events.into_iter().flatten() {
-            self.facilities.news.events().publish(|| event.clone());
-        }
-    }
-}
 
 #[async_trait]
 impl Hub for Inner {

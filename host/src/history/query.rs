@@ -1,0 +1,92 @@
+//! Reading a history.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::Record;
+use super::files::{FILES, open, path, readable, turn};
+use crate::text::fits;
+
+/// The longest line that is read, in bytes; none of ours is longer.
+const LINE: u64 = 1 << 20;
+
+/// Which calls of a history are wanted. What is not said is no condition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// The tool; `*` stands for anything.
+    pub tool: Option<String>,
+    /// The plugin.
+    pub plugin: Option<String>,
+    /// The session.
+    pub session: Option<String>,
+    /// The word for how it ended.
+    pub outcome: Option<String>,
+    /// Only those that did not end well.
+    pub failed: bool,
+    /// Not before this time, in milliseconds since 1970.
+    pub since: Option<u64>,
+    /// At most so many, the latest; all, where nothing is said.
+    pub limit: Option<usize>,
+}
+
+impl Query {
+    fn wants(&self, record: &Record) -> bool {
+        let Self { tool, plugin, session, outcome, failed, since, limit: _ } = self;
+        tool.as_ref().is_none_or(|tool| fits(tool, &record.tool))
+            && plugin.as_ref().is_none_or(|plugin| record.plugin.as_deref() == Some(plugin))
+            && session.as_ref().is_none_or(|session| record.session.as_ref() == Some(session))
+            && outcome.as_ref().is_none_or(|outcome| record.outcome == *outcome)
+            && !(*failed && record.outcome == "ok")
+            && since.is_none_or(|since| record.at >= since)
+    }
+}
+
+/// Reads a history, the oldest call first. Lines that are no records are skipped; there may be one
+/// where a process has crashed. A history that is not there is empty. It blocks.
+///
+/// # Errors
+///
+/// Where a file cannot be read.
+pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let mut found = VecDeque::new();
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut files = Vec::new();
+    {
+        // None is renamed between one and the next. Who writes does not wait for more than that.
+        let _turn = match turn(folder) {
+            // Who may read and not write takes no turn.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+            turn => Some(turn?),
+        };
+        for age in (0..FILES).rev() {
+            match open(readable(), &path(folder, age)) {
+                Ok(file) => files.push(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    for file in files {
+        let mut lines = BufReader::new(file);
+        let mut line = Vec::new();
+        while lines.by_ref().take(LINE).read_until(b'\n', &mut line)? > 0 {
+            let record = serde_json::from_slice::<Record>(&line);
+            line.clear();
+            let Ok(record) = record else { continue };
+            if !query.wants(&record) {
+                continue;
+            }
+            if found.len() == limit {
+                found.pop_front();
+            }
+            if limit > 0 {
+                found.push_back(record);
+            }
+        }
+    }
+    Ok(found.into())
+}
