@@ -39,9 +39,6 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
     let workspace = common.config.is_none().then(|| common.project.clone());
     let sources = Sources { configs, workspace, bundled: Vec::new(), surroundings }.settled();
     let discovery = discover(&sources);
-    for diagnostic in &discovery.diagnostics {
-        tracing::warn!("{diagnostic}");
-    }
     for left_out in &discovery.left_out {
         let LeftOut { id, reason, named_in, .. } = left_out;
         tracing::info!("plugin \"{id}\" of {} is left out: {reason}", named_in.display());
@@ -76,6 +73,9 @@ impl Found {
         let unknown = self.discovery.diagnostics.first().filter(|_| hooks == Some(OnFailure::Stop));
         if let Some(diagnostic) = unknown {
             return Err(Error::Unguarded(diagnostic.to_string()));
+        }
+        for diagnostic in &self.discovery.diagnostics {
+            tracing::warn!("{diagnostic}");
         }
         let platform = self.build(wanted).await?;
         for report in platform.plugins().iter().filter(|report| report.state.is_failure()) {

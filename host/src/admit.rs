@@ -386,6 +386,9 @@ impl fmt::Display for Snapshot {
                 (None, None) => writeln!(f)?,
             }
         }
+        for diagnostic in &self.diagnostics {
+            writeln!(f, "note: {diagnostic}")?;
+        }
         Ok(())
     }
 }

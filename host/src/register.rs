@@ -380,9 +380,10 @@ impl Registry {
         self.plugins.iter().find(|plugin| &**plugin.loaded.id() == id)
     }
 
-    /// All tools, by name.
+    /// All tools that may be called, by name.
     pub fn tools(&self) -> impl Iterator<Item = (&Arc<Registered>, &Tool)> {
-        self.tools.values().map(|Entry { plugin, index, .. }| (plugin, &plugin.tools[*index]))
+        let enabled = self.tools.values().filter(|entry| entry.constraints.enabled);
+        enabled.map(|Entry { plugin, index, .. }| (plugin, &plugin.tools[*index]))
     }
 
     /// A tool by its rendered name.

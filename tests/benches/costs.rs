@@ -110,6 +110,9 @@ fn main() {
     // One thread: waking another core costs more than most of what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("the runtime starts");
+    if let Ok(measure) = std::env::var(MEASURE) {
+        return runtime.block_on(memory_of(&measure));
+    }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let wanted = |group: &str| only.as_deref().is_none_or(|only| group.contains(only));
     print(&runtime.block_on(all(wanted)));
@@ -117,7 +120,7 @@ fn main() {
         print_throughput(runtime.block_on(throughput()));
     }
     if wanted("memory") {
-        runtime.block_on(print_memory());
+        print_memory();
     }
 }
 
@@ -569,44 +572,69 @@ fn private_memory() -> Option<(u64, u64)> {
     Some((of("Private_Dirty:")?, of("Private_Clean:")?))
 }
 
+/// How many plugins [`memory_of`] looks at.
+const IDLE: usize = 100;
+
+/// Names what a process of its own is to measure: the mode of the instances, and the folder.
+const MEASURE: &str = "TENON_BENCH_MEMORY";
+
 /// Prints what idle plugins take: loaded and registered components whose calls have fresh
-/// instances, and shared instances that have served a call.
-async fn print_memory() {
-    const EACH: usize = 100;
+/// instances, and shared instances that have served a call. Each is measured in a process of its
+/// own, in which nothing was freed that could be used again.
+fn print_memory() {
     let folder = TempDir::new().unwrap();
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
-    let surroundings =
-        Surroundings { cache: Some(folder.path().join("cache")), ..Surroundings::default() };
-    let mut entries = [String::new(), String::new()];
-    for i in 0..EACH {
-        let file = folder.path().join(format!("p{i}.wasm"));
+    for i in 0..IDLE {
         let own = [&wasm[..], &[0, 4, 1, b'm', (i >> 8) as u8, i as u8]].concat();
-        std::fs::write(&file, own).unwrap();
-        for (mode, entries) in ["fresh", "shared"].iter().zip(&mut entries) {
-            entries.push_str(&format!("{{ path = {file:?}, instance = {mode:?} }}, "));
-        }
+        std::fs::write(folder.path().join(format!("p{i}.wasm")), own).unwrap();
     }
     println!("\n{:<44} {:>11} {:>11}", "memory of an idle WASM plugin", "written", "mapped");
-    // The first time everything is compiled.
-    for (what, entries, shown) in [
-        ("", &entries[0], false),
-        ("fresh instances, registered", &entries[0], true),
-        ("shared instance, after a call", &entries[1], true),
+    let bench = std::env::current_exe().expect("a program has a path");
+    for (mode, what) in [
+        // The first compiles, and is not shown.
+        ("fresh", ""),
+        ("fresh", "fresh instances, registered"),
+        ("shared", "shared instance, after a call"),
     ] {
+        let measure = format!("{mode} {}", folder.path().display());
+        let measured = std::process::Command::new(&bench).env(MEASURE, measure).output();
+        let measured = measured.expect("it starts").stdout;
+        if !what.is_empty() {
+            println!("{what:<44} {}", String::from_utf8_lossy(&measured).trim_end());
+        }
+    }
+}
+
+/// Measures what [`print_memory`] prints.
+async fn memory_of(measure: &str) {
+    let (mode, folder) = measure.split_once(' ').expect("it is a mode and a folder");
+    let folder = Path::new(folder);
+    let surroundings =
+        Surroundings { cache: Some(folder.join("cache")), ..Surroundings::default() };
+    let build = async |plugins: std::ops::Range<usize>| {
+        let entries: String = plugins
+            .clone()
+            .map(|i| {
+                let path = folder.join(format!("p{i}.wasm"));
+                format!("{{ path = {path:?}, instance = {mode:?} }}, ")
+            })
+            .collect();
         let config = Config::parse(&format!("plugins.wasm = [{entries}]"), "/tenon.toml").unwrap();
         let builder = Platform::builder().surroundings(surroundings.clone()).config(config);
-        let before = private_memory();
         let platform = builder.build().await.expect("the platform is built");
-        for i in 0..EACH {
+        for i in plugins {
             ours(&platform, &format!("p{i}__slug")).await;
         }
-        if let (Some(before), Some(after), true) = (before, private_memory(), shown) {
-            let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / EACH as f64;
-            let (written, mapped) = (each(before.0, after.0), each(before.1, after.1));
-            println!("{what:<44} {written:>7.1} KiB {mapped:>7.1} KiB");
-        }
-        platform.shutdown().await;
-    }
+        platform
+    };
+    // What a host needs whatever plugins it has.
+    let _host = build(0..1).await;
+    let before = private_memory();
+    let _plugins = build(1..IDLE).await;
+    let (Some(before), Some(after)) = (before, private_memory()) else { return };
+    let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / (IDLE - 1) as f64;
+    let (written, mapped) = (each(before.0, after.0), each(before.1, after.1));
+    println!("{written:>7.1} KiB {mapped:>7.1} KiB");
 }
 
 // --- Throughput ------------------------------------------------------------

@@ -128,7 +128,7 @@ fn a_refused_plugin_is_a_refusal() {
     let output = project.tenon(&["call", "a__b"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("which is not granted"), "{}", stderr(&output));
-    assert_eq!(parsed(&project.tenon(&["plugins", "--json"]))[0]["state"], "refused");
+    assert_eq!(parsed(&project.tenon(&["plugins", "--json"]))["plugins"][0]["state"], "refused");
 }
 
 #[test]
@@ -472,5 +472,49 @@ fn odd_files_in_the_state_folder_hold_nothing_up() {
         assert_ne!(project.tenon(&["history"]).status.code(), Some(0));
         std::fs::remove_file(state.join(name)).unwrap();
         project.tenon(&slug);
+    }
+}
+
+#[test]
+fn what_is_no_plugin_yet_is_listed_with_its_reason() {
+    let project = Project::new("plugins.scripts = [\"${NOPE}/a.rhai\"]");
+    let said = stdout(&project.tenon(&["plugins"]));
+    assert!(said.contains("note: plugin \"a\"") && said.contains("NOPE"), "{said}");
+    let form = parsed(&project.tenon(&["--json", "plugins"]));
+    assert_eq!(form["diagnostics"][0]["plugin"], "a");
+    // What is disabled need not be mended.
+    let project =
+        Project::new("plugins.scripts = [\"${NOPE}/a.rhai\"]\ndiscovery.disabled = [\"a\"]");
+    assert_eq!(project.tenon(&["doctor"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_tool_that_is_disabled_is_not_offered() {
+    let project = Project::new(&format!(
+        "plugins.wasm = [{:?}]\ntools.text_tools__slug.enabled = false",
+        guests::TEXT_TOOLS
+    ));
+    let said = stdout(&project.tenon(&["tools"]));
+    assert!(said.contains("text_tools__count") && !said.contains("text_tools__slug"), "{said}");
+    let slug = ["call", "text_tools__slug", "{\"text\": \"A\"}"];
+    assert_eq!(project.tenon(&slug).status.code(), Some(3));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_above_a_plugin_that_anybody_can_write_to_is_a_reason_to_refuse() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let manifest = "plugin.id = \"a\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }";
+    project.write("own/of/a/plugin.toml", manifest);
+    project.write("own/of/a/s.rhai", "");
+    let state = || parsed(&project.tenon(&["--json", "plugins"]))["plugins"][0]["state"].clone();
+    assert_eq!(state(), "enabled");
+    for folder in ["own/of", "own"] {
+        let all = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(project.path(folder), all).unwrap();
+        assert_eq!(state(), "refused", "{folder}");
+        let own = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(project.path(folder), own).unwrap();
     }
 }

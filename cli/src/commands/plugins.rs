@@ -15,7 +15,7 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     let rules = Rules::new(&found.sources.configs, Approvals::default());
     let snapshot = Snapshot::new(&found.discovery, &rules);
     match common.json {
-        true => output::json(&snapshot.plugins)?,
+        true => output::json(&snapshot)?,
         false => output::write(snapshot.to_string())?,
     }
     Ok(ExitCode::SUCCESS)

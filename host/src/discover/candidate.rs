@@ -60,6 +60,14 @@ impl Reader<'_> {
         self.discovery.diagnostics.push(diagnostic);
     }
 
+    /// Reports what is wrong with a plugin, unless it is disabled anyway.
+    fn report_of(&mut self, id: &str, diagnostic: Diagnostic) {
+        let mut configs = self.sources.configs.iter();
+        if !configs.any(|config| config.discovery.disabled.iter().any(|disabled| disabled == id)) {
+            self.report(diagnostic);
+        }
+    }
+
     /// A path of the configuration, which begins in its folder.
     fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
         Ok(self.config().folder().join(expand::path(text, self.surroundings())?))
@@ -92,7 +100,7 @@ impl Reader<'_> {
         let source = match source(self) {
             Ok(source) => source,
             Err(error) => {
-                return self.report(Diagnostic::of(&id, error).file(file.display()));
+                return self.report_of(&id, Diagnostic::of(&id, error).file(file.display()));
             }
         };
         let mut limits = self.config().limits.clone();
@@ -241,7 +249,7 @@ impl Reader<'_> {
         let source = match source {
             Ok(source) => source,
             Err(problem) => {
-                return self.report(Diagnostic::of(&id, problem).file(path.display()));
+                return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
             }
         };
         // A program elsewhere is named by its absolute path.

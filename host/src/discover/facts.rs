@@ -48,7 +48,13 @@ impl Facts {
                 facts.outside.push(file.to_path_buf());
             }
             let folder = real.parent().unwrap_or(&real);
-            for path in [&*real, folder] {
+            // Who can write to a folder above can put another in the place of this one.
+            let root = real_root.as_deref().filter(|root| folder.starts_with(root));
+            let above = folder
+                .ancestors()
+                .take_while(|above| root.is_some_and(|root| above.starts_with(root)));
+            let own = if root.is_none() { Some(folder) } else { None };
+            for path in [&*real].into_iter().chain(own).chain(above) {
                 if is_world_writable(path) && !facts.world_writable.iter().any(|p| p == path) {
                     facts.world_writable.push(path.to_path_buf());
                 }
