@@ -26,6 +26,11 @@ impl Diagnostic {
         Self { plugin, file: None, problem: problem.to_string(), remedy: None }
     }
 
+    /// A problem that says itself where it is.
+    pub(crate) fn unplaced(problem: String) -> Self {
+        Self { plugin: None, file: None, problem, remedy: None }
+    }
+
     /// A problem of a file that is no plugin yet.
     pub(crate) fn in_file(file: impl fmt::Display, problem: impl fmt::Display) -> Self {
         let file = Some(file.to_string());

@@ -40,7 +40,7 @@ pub(super) struct Plugins {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The folders that discovery looked in last.
     pub(super) looked_in: BTreeSet<PathBuf>,
-    /// Configurations that could not be read last time.
+    /// What was wrong last time.
     pub(super) problems: Vec<String>,
     /// What was replaced, and may still be found by new calls.
     pub(super) replaced: Vec<Arc<Registered>>,
@@ -122,13 +122,14 @@ impl Plugins {
         let former = std::mem::take(&mut self.slots);
         let (builtins, former): (Vec<_>, Vec<_>) =
             former.into_iter().partition(|slot| slot.made_of.is_none());
+        let former_order: Vec<String> = former.iter().map(|slot| slot.id.clone()).collect();
         let mut former: HashMap<String, Slot> =
             former.into_iter().map(|slot| (slot.id.clone(), slot)).collect();
 
-        let mut kept = HashMap::new();
-        let mut changed = Vec::new();
         let mut order: Vec<String> =
             discovery.candidates.iter().map(|c| c.id().to_string()).collect();
+        let mut kept = HashMap::new();
+        let mut changed = Vec::new();
         for (candidate, fingerprint) in discovery.candidates.into_iter().zip(fingerprints) {
             let id = candidate.id();
             if former.get(id).is_some_and(|slot| slot.may_stay(&fingerprint, &rules)) {
@@ -152,42 +153,41 @@ impl Plugins {
             events.push(event);
             kept.insert(slot.id.clone(), slot);
         }
-        for (id, mut slot) in former {
-            if let Some(problem) = slot.problem_in(&discovery.diagnostics)
+        for id in &former_order {
+            let Some(mut slot) = former.remove(id) else { continue };
+            let problem = slot.problem_in(&discovery.diagnostics);
+            if let Some(problem) = problem
                 && slot.may_go_on(&self.workshop, &sources.configs).await
             {
-                let detail = format!("its new form is not loaded, the former goes on: {problem}");
-                slot.report.detail = Some(detail);
-                order.push(id.clone());
-                kept.insert(id, slot);
-                continue;
+                slot.report.detail = Some(goes_on(&problem));
+                insert_as_before(&mut order, &former_order, id);
+                kept.insert(id.clone(), slot);
+            } else {
+                self.replaced.extend(slot.registered);
+                let plugin = id.as_str().into();
+                events.push(Event::Reloaded { plugin, change: Change::Removed });
             }
-            self.replaced.extend(slot.registered);
-            events.push(Event::Reloaded { plugin: id.into(), change: Change::Removed });
         }
-        let unread = problems.iter().map(|problem| Diagnostic {
-            plugin: None,
-            file: None,
-            problem: problem.clone(),
-            remedy: None,
-        });
-        let unread: Vec<Diagnostic> = unread.collect();
-        let mut problems = problems;
-        problems.extend(discovery.diagnostics.iter().map(ToString::to_string));
-        // Each is said once, as long as it lasts.
-        let new = problems.iter().filter(|problem| !self.problems.contains(problem));
-        events.extend(
-            new.map(|problem| Event::NotReloaded { plugin: None, problem: problem.clone() }),
-        );
-        self.problems.clone_from(&problems);
 
         self.slots = builtins;
         self.slots.extend(order.iter().filter_map(|id| kept.remove(id)));
         self.sources = sources;
         self.left_out = discovery.left_out;
         self.looked_in = discovery.looked_in;
-        self.diagnostics = unread;
+        self.diagnostics = problems.into_iter().map(Diagnostic::unplaced).collect();
         self.diagnostics.extend(discovery.diagnostics);
+        events.extend(self.new_problems());
+        events
+    }
+
+    /// What is wrong and was not before: it is said once, as long as it lasts.
+    fn new_problems(&mut self) -> Vec<Event> {
+        let problems: Vec<String> = self.diagnostics.iter().map(ToString::to_string).collect();
+        let new = problems.iter().filter(|problem| !self.problems.contains(problem));
+        let events =
+            new.map(|problem| Event::NotReloaded { plugin: None, problem: problem.clone() });
+        let events = events.collect();
+        self.problems = problems;
         events
     }
 
@@ -218,6 +218,20 @@ impl Plugins {
             () = hurry => {}
         }
     }
+}
+
+/// What is said of a plugin that is not what is on disk any more.
+fn goes_on(problem: &str) -> String {
+    format!("its new form is not loaded, the former goes on: {problem}")
+}
+
+/// Puts an id behind the one that it came after before, as far as that is there: hooks run in this
+/// order.
+fn insert_as_before(order: &mut Vec<String>, before: &[String], id: &String) {
+    let earlier = before.iter().take_while(|other| *other != id);
+    let places = earlier.filter_map(|other| order.iter().position(|there| there == other));
+    let place = places.last().map_or(0, |place| place + 1);
+    order.insert(place, id.clone());
 }
 
 /// What is on disk now.
@@ -343,7 +357,7 @@ impl Slot {
                     candidate: former.candidate,
                     tried: tried.tried,
                 });
-                let detail = format!("its new form is not loaded, the former goes on: {problem}");
+                let detail = goes_on(&problem);
                 let report = PluginReport {
                     detail: Some(detail),
                     remedy: self.report.remedy,
@@ -403,5 +417,24 @@ impl Inner {
             self.facilities.news.events().publish(|| event.clone());
         }
         events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_keeps_its_place() {
+        let check = |there: &[&str], before: &[&str], id: &str, expected: &[&str]| {
+            let strings = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+            let (mut order, before): (Vec<String>, Vec<String>) = (strings(there), strings(before));
+            insert_as_before(&mut order, &before, &id.to_string());
+            assert_eq!(order, expected);
+        };
+        check(&["a", "c"], &["a", "b", "c"], "b", &["a", "b", "c"]);
+        check(&["c"], &["a", "b", "c"], "b", &["b", "c"]);
+        check(&["new", "a"], &["a", "b"], "b", &["new", "a", "b"]);
+        check(&[], &["a"], "a", &["a"]);
     }
 }
