@@ -386,24 +386,19 @@ async fn a_watch_reloads_what_changes() {
     platform.project.write("s.rhai", version(3));
     assert_eq!(heard(&mut events).await, modified);
     assert_eq!(text(&platform, "s__version", json!({})).await, "3");
-    // A folder in a folder that was not there.
-    platform
-        .project
-        .write("tenon.toml", "plugins = { scripts = [\"s.rhai\"], folders = [\"more\"] }");
-    platform.project.write(
-        "more/a/plugin.toml",
-        "plugin.id = \"a\"\nruntime = { kind = \"rhai\", path = \"x.rhai\" }",
-    );
-    platform.project.write("more/a/x.rhai", version(9));
-    let event = heard(&mut events).await;
-    // It may have been seen while it was being written.
-    if event != (Event::Reloaded { plugin: "a".into(), change: Change::Added }) {
-        assert_eq!(
-            heard(&mut events).await,
-            Event::Reloaded { plugin: "a".into(), change: Change::Modified }
-        );
+    // Folders that were not there; in each the script comes before the manifest that names it.
+    for (number, id) in ["a", "b"].iter().enumerate() {
+        let manifest =
+            format!("plugin.id = {id:?}\nruntime = {{ kind = \"rhai\", path = \"x.rhai\" }}");
+        platform.project.write(&format!("more/{id}/x.rhai"), version(number));
+        platform.project.write(&format!("more/{id}/plugin.toml"), manifest);
+        let config = "plugins = { scripts = [\"s.rhai\"], folders = [\"more\"] }";
+        platform.project.write("tenon.toml", config);
+        let added = Event::Reloaded { plugin: (*id).into(), change: Change::Added };
+        assert_eq!(heard(&mut events).await, added);
+        let said = text(&platform, &format!("{id}__version"), json!({})).await;
+        assert_eq!(said, number.to_string());
     }
-    assert_eq!(text(&platform, "a__version", json!({})).await, "9");
     drop(watch);
 }
 

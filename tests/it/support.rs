@@ -33,11 +33,14 @@ impl Project {
         self.folder.path().join(name)
     }
 
+    /// Writes a file, as a whole: nobody sees half of it.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a file is in a folder"))
             .expect("a folder is made");
-        fs::write(path, content).expect("a file is written");
+        let partial = path.with_extension("partial");
+        fs::write(&partial, content).expect("a file is written");
+        fs::rename(partial, path).expect("a file is renamed");
     }
 
     pub(crate) fn config(&self) -> Config {

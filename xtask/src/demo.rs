@@ -131,9 +131,22 @@ pub(crate) fn run_task() -> Result<()> {
             "text-tools",
         ],
     ))?;
+    // All at once: what is built for one package alone may be built with other features.
     run(&mut cargo(
         ".",
-        &["build", "--locked", "--package", "tenon-cli", "--package", "tenon-tests", "--bins"],
+        &[
+            "build",
+            "--locked",
+            "--package",
+            "tenon-cli",
+            "--package",
+            "tenon-host",
+            "--package",
+            "tenon-tests",
+            "--bins",
+            "--example",
+            "agent",
+        ],
     ))?;
     let folder = root().join("target/demo");
     write(&folder)?;
@@ -156,15 +169,11 @@ pub(crate) fn run_task() -> Result<()> {
     }
     let agent = folder.join("agent");
     println!("# An agent whose thoughts go through the hooks of plugins, of every kind");
-    run(cargo(
-        ".",
-        &["run", "--quiet", "--locked", "--package", "tenon-host", "--example", "agent"],
-    )
-    .arg("--")
-    .arg(agent)
-    .args(["use sk-abcdefghijklmnop", "politely"])
-    .env("XDG_CACHE_HOME", folder.join("cache"))
-    .env("XDG_CONFIG_HOME", folder.join("config")))
+    run(Command::new(root().join("target/debug/examples/agent"))
+        .arg(agent)
+        .args(["use sk-abcdefghijklmnop", "politely"])
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env("XDG_CONFIG_HOME", folder.join("config")))
 }
 
 fn write(folder: &Path) -> Result<()> {
