@@ -446,32 +446,45 @@ impl Config {
         Ok(Self { origin: self.origin, ..read })
     }
 
-    /// Has each configuration say what those after it say, where it says nothing itself: how much
-    /// plugins may use, how hooks are run, what is recorded.
+    /// Has each configuration that was read from a file say what those after it say, where it says
+    /// nothing itself: how much plugins may use, how hooks are run, what is recorded. One that was
+    /// made in code says what it says.
     pub(crate) fn inherit(configs: &mut [Self]) {
-        // One project must not cut short the record of all.
-        let max_mib = configs.iter().filter_map(|config| config.said.history.max_mib).max();
         let mut below = Self::default();
         for config in configs.iter_mut().rev() {
-            let Said { limits, hooks, history, context } = &config.said;
-            config.limits = limits.over(&below.limits);
-            config.hooks = HookSettings {
-                timeout: hooks.timeout.unwrap_or(below.hooks.timeout),
-                on_failure: hooks.on_failure.unwrap_or(below.hooks.on_failure),
-                deterministic: {
-                    let said = hooks.deterministic.clone();
-                    said.unwrap_or_else(|| below.hooks.deterministic.clone())
-                },
-            };
-            config.history = HistorySettings {
-                enabled: history.enabled.unwrap_or(below.history.enabled),
-                max_mib: max_mib.map_or(below.history.max_mib, NonZeroU32::get),
-            };
-            config.context = ContextSettings {
-                passthrough: context.passthrough.unwrap_or(below.context.passthrough),
-            };
+            if config.file != Provenance::Text {
+                config.settle(&below);
+            }
             below.clone_from(config);
         }
+    }
+
+    /// Says what it says itself, and else what another says.
+    fn settle(&mut self, below: &Self) {
+        let Said { limits, hooks, history, context } = &self.said;
+        self.limits = limits.over(&below.limits);
+        self.hooks = HookSettings {
+            timeout: hooks.timeout.unwrap_or(below.hooks.timeout),
+            on_failure: hooks.on_failure.unwrap_or(below.hooks.on_failure),
+            deterministic: {
+                let said = hooks.deterministic.clone();
+                said.unwrap_or_else(|| below.hooks.deterministic.clone())
+            },
+        };
+        self.history = HistorySettings {
+            enabled: history.enabled.unwrap_or(below.history.enabled),
+            // One project must not cut short the record of all.
+            max_mib: match history.max_mib.map(NonZeroU32::get) {
+                Some(said) if below.said.history.max_mib.is_some() => {
+                    said.max(below.history.max_mib)
+                }
+                Some(said) => said,
+                None => below.history.max_mib,
+            },
+        };
+        self.context = ContextSettings {
+            passthrough: context.passthrough.unwrap_or(below.context.passthrough),
+        };
     }
 
     /// Reads a text as if it stood in a file.
@@ -506,7 +519,7 @@ impl Config {
             said: Said { limits, hooks, history, context },
             ..Self::default()
         };
-        Self::inherit(std::slice::from_mut(&mut config));
+        config.settle(&Self::default());
         Ok(config)
     }
 
@@ -574,6 +587,32 @@ mod tests {
         assert_eq!(config.settings["bee"]["depth"], 3);
         assert_eq!(config.limits.wall, Duration::from_secs(2));
         assert_eq!(config.folder(), Path::new("dir"));
+    }
+
+    #[test]
+    fn a_file_inherits_and_code_says_what_it_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            Config::read(folder.path().join(name)).unwrap()
+        };
+        let user = read(
+            "user.toml",
+            "limits.wall = \"2s\"\nhistory.max_mib = 64\nhooks.on_failure = \"stop\"",
+        );
+        let project = read("project.toml", "limits.cpu = \"1s\"\nhistory.max_mib = 1");
+        let mut code = Config::default();
+        code.limits.memory = 1;
+        let mut configs = [code, project, user];
+        for _ in 0..2 {
+            Config::inherit(&mut configs);
+            let [code, project, user] = &configs;
+            assert_eq!((code.limits.memory, code.limits.wall), (1, Limits::default().wall));
+            let second = Duration::from_secs(1);
+            assert_eq!((project.limits.cpu, project.limits.wall), (second, 2 * second));
+            assert_eq!(project.hooks.on_failure, OnFailure::Stop);
+            assert_eq!((project.history.max_mib, user.history.max_mib), (64, 64));
+        }
     }
 
     #[test]
