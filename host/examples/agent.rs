@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::error::Error;
 use tenon_host::bindings::eval_handler::Verdict;
 use tenon_host::invoke::{HandlerReport, HookOutcome};
-use tenon_host::model::{CompletionRequest, Message, ModelTool, Part, Role, Sampling, ToolChoice};
+use tenon_host::model::{CompletionRequest, ModelTool, Part, ToolChoice};
 use tenon_host::services::GrantAll;
 use tenon_host::types::HookPoint;
 use tenon_host::{Call, Caller, Event, Platform, Step, Subscription, wire};
@@ -120,25 +120,14 @@ impl Agent {
     async fn plan(&self, goal: &str) -> Result<Vec<Value>, Failed> {
         let registry = self.platform.registry();
         let tool = registry.tool("demo__echo").ok_or("the project has no tool demo__echo")?.1;
-        let request = CompletionRequest {
-            model: "echo_provider/echo".into(),
-            messages: vec![Message { role: Role::User, parts: vec![Part::Text(goal.into())] }],
-            tools: vec![ModelTool {
-                name: tool.name.to_string(),
-                description: tool.definition.description.clone(),
-                input_schema: tool.definition.input_schema.clone(),
-            }],
-            tool_choice: ToolChoice::Required,
-            limits: Sampling {
-                max_tokens: None,
-                temperature: None,
-                top_p: None,
-                stop: Vec::new(),
-                seed: Some(1),
-            },
-            response_schema: None,
-            extra: None,
-        };
+        let mut request = CompletionRequest::new("echo_provider/echo", goal);
+        request.tools = vec![ModelTool {
+            name: tool.name.to_string(),
+            description: tool.definition.description.clone(),
+            input_schema: tool.definition.input_schema.clone(),
+        }];
+        request.tool_choice = ToolChoice::Required;
+        request.limits.seed = Some(1);
         let completion = self.platform.complete(request, &self.caller).await?;
         let steps = completion.parts.into_iter().filter_map(|part| match part {
             Part::ToolCall(call) => {

@@ -45,6 +45,15 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Makes a folder that only this user can look into, or refuses one that others can write to.
+pub(crate) fn claim(folder: &Path) -> io::Result<()> {
+    make_private(folder)?;
+    match is_private(folder)? {
+        true => Ok(()),
+        false => Err(io::Error::other("others can write to the folder")),
+    }
+}
+
 /// Whether a folder is this user's, and nobody else can write to it.
 #[cfg(unix)]
 pub(crate) fn is_private(folder: &Path) -> io::Result<bool> {

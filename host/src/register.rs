@@ -126,10 +126,7 @@ async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
     let redactor = Redactor::new(loaded.secrets());
     match registration {
         Ok(registration) => Ok(redact::registration(&redactor, registration)),
-        Err(mut failure) => {
-            redact::failure(&redactor, &mut failure);
-            Err(failure)
-        }
+        Err(failure) => Err(redact::failure(&redactor, failure)),
     }
 }
 

@@ -82,11 +82,7 @@ impl Results {
     fn folder(&self) -> io::Result<&Path> {
         let folder = self.folder.get_or_init(|| {
             match &self.wanted {
-                Some(path) => files::make_private(path).and_then(|()| {
-                    let private = files::is_private(path)?;
-                    let others = || io::Error::other("others can write to the folder");
-                    private.then(|| Folder::Named(path.clone())).ok_or_else(others)
-                }),
+                Some(path) => files::claim(path).map(|()| Folder::Named(path.clone())),
                 None => tempfile::Builder::new().prefix("tenon-").tempdir().map(Folder::Temporary),
             }
             .map_err(|error| error.to_string())

@@ -8,6 +8,15 @@ pub(crate) fn cut(text: &str, most: usize) -> &str {
     }
 }
 
+/// Cuts a text that is longer, and says in it how long it was.
+pub(crate) fn shorten(text: &mut String, most: usize) {
+    let length = text.len();
+    if length > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push_str(&format!("[cut: {length} bytes]"));
+    }
+}
+
 /// Whether a pattern, in which `*` stands for anything, fits a name.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };

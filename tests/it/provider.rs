@@ -2,9 +2,7 @@
 
 use futures::StreamExt;
 use std::time::Duration;
-use tenon_host::model::{
-    CompletionRequest, Delta, Message, ModelTool, Part, Role, Sampling, StopReason, ToolChoice,
-};
+use tenon_host::model::{CompletionRequest, Delta, ModelTool, Part, StopReason, ToolChoice};
 use tenon_host::types::Error;
 use tenon_host::{CallError, Caller, Failure};
 
@@ -21,25 +19,9 @@ async fn providers(mode: &str) -> Running {
 }
 
 fn request(model: &str, prompt: &str) -> CompletionRequest {
-    CompletionRequest {
-        model: model.into(),
-        messages: vec![Message { role: Role::User, parts: vec![Part::Text(prompt.into())] }],
-        tools: vec![ModelTool {
-            name: "look".into(),
-            description: "Looks".into(),
-            input_schema: "{}".into(),
-        }],
-        tool_choice: ToolChoice::Auto,
-        limits: Sampling {
-            max_tokens: None,
-            temperature: None,
-            top_p: None,
-            stop: Vec::new(),
-            seed: None,
-        },
-        response_schema: None,
-        extra: None,
-    }
+    let look =
+        ModelTool { name: "look".into(), description: "Looks".into(), input_schema: "{}".into() };
+    CompletionRequest { tools: vec![look], ..CompletionRequest::new(model, prompt) }
 }
 
 #[tokio::test]

@@ -4,10 +4,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::model::{
-    CompletionRequest, CompletionSummary, Delta, Message, Part, Role, Sampling, StopReason,
-    ToolChoice,
-};
+use tenon_host::model::{CompletionRequest, CompletionSummary, Delta, Part, StopReason};
 use tenon_host::{Caller, Platform, PluginKind};
 
 use crate::error::Error;
@@ -48,21 +45,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 }
 
 fn request(args: Args) -> CompletionRequest {
-    CompletionRequest {
-        model: args.model,
-        messages: vec![Message { role: Role::User, parts: vec![Part::Text(args.prompt)] }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        limits: Sampling {
-            max_tokens: args.max_tokens,
-            temperature: None,
-            top_p: None,
-            stop: Vec::new(),
-            seed: None,
-        },
-        response_schema: None,
-        extra: None,
-    }
+    let mut request = CompletionRequest::new(args.model, args.prompt);
+    request.limits.max_tokens = args.max_tokens;
+    request
 }
 
 async fn complete(

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 pub use query::{Query, read};
 
-use crate::files::{is_private, make_private};
+use crate::files::claim;
 use crate::invoke::Fingerprint;
 use crate::invoke::weight::weigh;
 use crate::runtime::Usage;
@@ -129,10 +129,7 @@ impl History {
     ///
     /// Where the folder cannot be made or others can write to it, or no thread can be started.
     pub(crate) fn open(folder: PathBuf, most: u64) -> io::Result<Self> {
-        make_private(&folder)?;
-        if !is_private(&folder)? {
-            return Err(io::Error::other("others can write to the folder"));
-        }
+        claim(&folder)?;
         let (queue, inbox) = mpsc::channel();
         let shared = Arc::<Shared>::default();
         let mut writer =

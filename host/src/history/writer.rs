@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::files::{FILES, NAME, open, path, private, turn};
 use super::{Entry, Message, Shared, TOO_LONG};
+use crate::text::shorten;
 
 /// How long a record may wait to be written, with others.
 const DELAY: Duration = Duration::from_millis(50);
@@ -37,7 +38,7 @@ impl Writer {
     /// Writes what waits, and waits for more. Says whether more can come.
     pub(super) fn write_what_waits(&mut self) -> bool {
         let mut lines = Vec::new();
-        let mut flushed = Vec::new();
+        let mut asked = None;
         let open = loop {
             match self.inbox.try_recv() {
                 Ok(Message::Record(entry)) => {
@@ -49,7 +50,7 @@ impl Writer {
                     }
                 }
                 Ok(Message::Flush(done)) => {
-                    flushed.push(done);
+                    asked = Some(done);
                     break true;
                 }
                 Err(mpsc::TryRecvError::Empty) => break true,
@@ -64,12 +65,12 @@ impl Writer {
         if dropped > 0 {
             tracing::warn!(dropped, "calls were not recorded: there were too many at once");
         }
-        let asked = !flushed.is_empty();
-        for done in flushed {
+        if let Some(done) = asked {
             let _ = done.send(());
+            return true;
         }
-        if !open || asked {
-            return open;
+        if !open {
+            return false;
         }
         if wrote {
             thread::park_timeout(DELAY);
@@ -127,14 +128,14 @@ impl Writer {
 pub(super) fn add_line(lines: &mut Vec<u8>, entry: Entry) {
     let Entry { mut record, redactor, weight: _ } = entry;
     redactor.json(&mut record.arguments);
-    shorten(&mut record.arguments);
+    shorten_texts(&mut record.arguments);
     if let Some(error) = &mut record.error {
         redactor.redact(error);
     }
     // Callers choose all of these, that of a tool which is not there too.
     let texts = [&mut record.error, &mut record.agent, &mut record.session];
     for text in texts.into_iter().flatten().chain([&mut record.tool]) {
-        cut_text(text, WORDS);
+        shorten(text, WORDS);
     }
     let start = lines.len();
     if serde_json::to_writer(&mut *lines, &record).is_err() {
@@ -150,19 +151,11 @@ pub(super) fn add_line(lines: &mut Vec<u8>, entry: Entry) {
 }
 
 /// Cuts the texts in a value that are too long.
-fn shorten(value: &mut Value) {
+fn shorten_texts(value: &mut Value) {
     match value {
-        Value::String(text) => cut_text(text, TEXT),
-        Value::Array(items) => items.iter_mut().for_each(shorten),
-        Value::Object(members) => members.values_mut().for_each(shorten),
+        Value::String(text) => shorten(text, TEXT),
+        Value::Array(items) => items.iter_mut().for_each(shorten_texts),
+        Value::Object(members) => members.values_mut().for_each(shorten_texts),
         _ => {}
-    }
-}
-
-fn cut_text(text: &mut String, most: usize) {
-    let length = text.len();
-    if length > most {
-        text.truncate(text.floor_char_boundary(most));
-        text.push_str(&format!("[cut: {length} bytes]"));
     }
 }

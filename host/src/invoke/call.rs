@@ -97,11 +97,7 @@ impl Called<'_> {
         // Each step has what is left of the time, and knows better whose fault it is when there is
         // none: this comes after it.
         let late = timeout.saturating_add(LATE);
-        let ended = within(late, async { Ok(steps.await) }).await;
-        ended.map_err(|failure| match failure {
-            Failure::Deadline(_) => CallError::failed(self.id())(Failure::Deadline(timeout)),
-            other => CallError::failed(self.id())(other),
-        })?
+        within(late, async { Ok(steps.await) }).await.map_err(CallError::failed(self.id()))?
     }
 }
 
@@ -211,10 +207,7 @@ async fn attempt(
         let answer = loaded.plugin().call_tool(name, arguments, context);
         let answer = serving.by(within(timeout, answer)).await;
         passage.used();
-        let answer = answer.map_err(|mut failure| {
-            redact::failure(registry.redactor(), &mut failure);
-            failure
-        });
+        let answer = answer.map_err(|failure| redact::failure(registry.redactor(), failure));
         let error = answer.as_ref().err();
         passage.step(|| Step::Attempted { attempt, error: error.map(ToString::to_string) });
         let failure = match answer {

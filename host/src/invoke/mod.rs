@@ -229,10 +229,7 @@ pub(crate) async fn served<T>(
 ) -> Result<T, Failure> {
     let serving = span.in_scope(|| Serving::new(caller.clone()));
     let answer = serving.by(within(timeout, answer)).instrument(span.clone()).await;
-    let answer = answer.map_err(|mut failure| {
-        redact::failure(registry.redactor(), &mut failure);
-        failure
-    });
+    let answer = answer.map_err(|failure| redact::failure(registry.redactor(), failure));
     span.record("outcome", if answer.is_ok() { "ok" } else { "error" });
     answer
 }

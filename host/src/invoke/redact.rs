@@ -9,6 +9,7 @@ use crate::bindings::types::{
 };
 use crate::runtime::Failure;
 use crate::secret::Redactor;
+use crate::text::shorten;
 
 /// The longest words of a failure, in bytes.
 const WORDS: usize = 16 << 10;
@@ -96,13 +97,18 @@ pub(super) fn error(redactor: &Redactor, mut error: CallError) -> CallError {
             problems.iter_mut().for_each(|problem| words(redactor, problem));
         }
         CallError::Vetoed { reason, .. } => words(redactor, reason),
-        CallError::Failed { failure: inner, .. } => failure(redactor, inner),
+        CallError::Failed { failure, .. } => mask_failure(redactor, failure),
     }
     error
 }
 
-/// Masks secrets in a failure, and bounds its length.
-pub(crate) fn failure(redactor: &Redactor, failure: &mut Failure) {
+/// A failure without secrets, of bounded length.
+pub(crate) fn failure(redactor: &Redactor, mut failure: Failure) -> Failure {
+    mask_failure(redactor, &mut failure);
+    failure
+}
+
+fn mask_failure(redactor: &Redactor, failure: &mut Failure) {
     match failure {
         Failure::Answered(answer) => words(redactor, message_of(answer)),
         Failure::Trapped(text)
@@ -115,11 +121,7 @@ pub(crate) fn failure(redactor: &Redactor, failure: &mut Failure) {
 
 fn words(redactor: &Redactor, text: &mut String) {
     redactor.redact(text);
-    if text.len() > WORDS {
-        let length = text.len();
-        text.truncate(text.floor_char_boundary(WORDS));
-        text.push_str(&format!("[cut: {length} bytes]"));
-    }
+    shorten(text, WORDS);
 }
 
 fn message_of(error: &mut Error) -> &mut String {

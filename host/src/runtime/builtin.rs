@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use super::{Failure, Plugin};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
+use crate::bindings::model::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
 use crate::bindings::types::{
     CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition,
     ToolResult,
@@ -147,6 +148,34 @@ impl ToolDefinition {
             capabilities: Vec::new(),
             extra: None,
         }
+    }
+}
+
+impl CompletionRequest {
+    /// A request of one user message, without tools and with the provider's own settings.
+    pub fn new(model: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            messages: vec![Message::text(Role::User, prompt)],
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            limits: Sampling {
+                max_tokens: None,
+                temperature: None,
+                top_p: None,
+                stop: Vec::new(),
+                seed: None,
+            },
+            response_schema: None,
+            extra: None,
+        }
+    }
+}
+
+impl Message {
+    /// A message in plain text.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, parts: vec![Part::Text(text.into())] }
     }
 }
 

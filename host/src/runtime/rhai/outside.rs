@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::engine::to_json;
 use super::running::ask;
-use crate::bindings::model::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
+use crate::bindings::model::{CompletionRequest, Message, Part, Role};
 use crate::bindings::services::{Memory, OutgoingMessage};
 use crate::bindings::types::ToolResult;
 use crate::capability::{inference, services, tools};
@@ -58,10 +58,9 @@ fn complete(about: Map) -> Answer<String> {
         let text = about.get(key).map(|value| value.clone().into_string());
         text.transpose().map_err(|kind| format!("the `{key}` is a text, not {kind}").into())
     };
-    let message = |role, text| Message { role, parts: vec![Part::Text(text)] };
     let missing = |key: &str| format!("the request has no {key}");
-    let system = text("system")?.map(|text| message(Role::System, text));
-    let prompt = message(Role::User, text("prompt")?.ok_or_else(|| missing("prompt"))?);
+    let model = text("model")?.ok_or_else(|| missing("model"))?;
+    let prompt = text("prompt")?.ok_or_else(|| missing("prompt"))?;
     let max_tokens = about.get("max_tokens").map(|value| {
         let tokens = value.as_int().ok().and_then(|tokens| u64::try_from(tokens).ok());
         tokens.ok_or_else(|| format!("the `max_tokens` are a number of tokens, not {value}"))
@@ -70,21 +69,12 @@ fn complete(about: Map) -> Answer<String> {
         let number = value.as_float().or_else(|_| value.as_int().map(|int| int as f64));
         number.map_err(|kind| format!("the `temperature` is a number, not {kind}"))
     });
-    let request = CompletionRequest {
-        model: text("model")?.ok_or_else(|| missing("model"))?,
-        messages: system.into_iter().chain([prompt]).collect(),
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        limits: Sampling {
-            max_tokens: max_tokens.transpose()?,
-            temperature: temperature.transpose()?,
-            top_p: None,
-            stop: Vec::new(),
-            seed: None,
-        },
-        response_schema: None,
-        extra: None,
-    };
+    let mut request = CompletionRequest::new(model, prompt);
+    if let Some(system) = text("system")? {
+        request.messages.insert(0, Message::text(Role::System, system));
+    }
+    request.limits.max_tokens = max_tokens.transpose()?;
+    request.limits.temperature = temperature.transpose()?;
     let completion =
         ask(|lent, caller| async move { inference::complete(&lent, caller, request).await })?;
     let texts = completion.parts.into_iter().filter_map(|part| match part {
