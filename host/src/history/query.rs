@@ -80,11 +80,9 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
             if !query.wants(&record) {
                 continue;
             }
-            if found.len() == limit {
+            found.push_back(record);
+            if found.len() > limit {
                 found.pop_front();
-            }
-            if limit > 0 {
-                found.push_back(record);
             }
         }
     }

@@ -31,8 +31,8 @@ pub(super) struct Passage<'a> {
     /// Names the call.
     number: u64,
     trace: Option<TraceParent>,
-    fingerprint: Fingerprint,
-    at: SystemTime,
+    /// Of what the caller passed, where somebody will hear of it.
+    fingerprint: Option<Fingerprint>,
     began: Instant,
     attempts: u32,
     /// The attempt that goes on.
@@ -75,8 +75,9 @@ impl<'a> Passage<'a> {
             .events()
             .are_heard()
             .then(|| Heard { call: number.to_string().into(), tool: name.as_str().into() });
+        let told = heard.is_some() || facilities.history.is_some();
         Self {
-            fingerprint: Fingerprint::of(&name, &arguments),
+            fingerprint: told.then(|| Fingerprint::of(&name, &arguments)),
             trace: caller.trace(),
             facilities,
             name,
@@ -84,7 +85,6 @@ impl<'a> Passage<'a> {
             changed_by: None,
             caller,
             number,
-            at: SystemTime::now(),
             began: Instant::now(),
             attempts: 0,
             attempt: None,
@@ -111,13 +111,16 @@ impl<'a> Passage<'a> {
 
     /// Tells those who watch what was done.
     pub(super) fn step(&self, step: impl FnOnce() -> Step) {
-        let Some(Heard { call, tool }) = &self.heard else { return };
+        let (Some(Heard { call, tool }), Some(fingerprint)) = (&self.heard, self.fingerprint)
+        else {
+            return;
+        };
         self.facilities.news.events().publish(|| {
             Event::Call(CallEvent {
                 call: call.clone(),
                 tool: tool.clone(),
                 plugin: self.plugin.clone(),
-                fingerprint: self.fingerprint,
+                fingerprint,
                 step: step(),
             })
         });
@@ -201,9 +204,13 @@ impl<'a> Passage<'a> {
         self.span.in_scope(|| tracing::debug!("the call is over: {outcome}"));
         let error = || error.map(ToString::to_string);
         self.step(|| Step::Ended { outcome, error: error(), usage });
-        let Some(history) = &self.facilities.history else { return };
+        let (Some(history), Some(fingerprint)) = (&self.facilities.history, self.fingerprint)
+        else {
+            return;
+        };
+        let began = SystemTime::now().checked_sub(self.began.elapsed());
         let record = Record {
-            at: milliseconds(self.at),
+            at: began.map_or(0, milliseconds),
             call: self.number.to_string(),
             plugin: self.plugin.take(),
             by: self.caller.by.take(),
@@ -211,7 +218,7 @@ impl<'a> Passage<'a> {
             agent: self.caller.agent_id.take(),
             session: self.caller.session_id.take(),
             trace: self.trace.map(|trace| trace.trace_id()),
-            fingerprint: self.fingerprint,
+            fingerprint,
             arguments: std::mem::take(&mut self.arguments),
             outcome: outcome.into(),
             error: error(),
