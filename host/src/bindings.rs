@@ -21,6 +21,7 @@ wasmtime::component::bindgen!({
             import tenon:plugin/services@0.1.0;
             import tenon:plugin/inference@0.1.0;
             import tenon:plugin/tools@0.1.0;
+            import tenon:plugin/secrets@0.1.0;
         }
     ",
     world: "tenon:host/every",
@@ -33,7 +34,7 @@ pub use exports::tenon::plugin::{
     resources, tool_handler,
 };
 pub use tenon::plugin::{
-    config, inference, log, model, notify, services, stdio_child, tools, types,
+    config, inference, log, model, notify, secrets, services, stdio_child, tools, types,
 };
 
 /// The version of the package that this host speaks.

@@ -3,7 +3,8 @@
 
 #![allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
 
-/// The shared types and what every plugin may import.
+/// The shared types and what plugins may import. What a plugin does not use, its component does not
+/// import.
 pub mod base {
     wit_bindgen::generate!({
         path: "../wit",
@@ -13,6 +14,10 @@ pub mod base {
                 include tenon:plugin/base@0.1.0;
                 import tenon:plugin/types@0.1.0;
                 import tenon:plugin/model@0.1.0;
+                import tenon:plugin/secrets@0.1.0;
+                import tenon:plugin/services@0.1.0;
+                import tenon:plugin/inference@0.1.0;
+                import tenon:plugin/tools@0.1.0;
             }
         ",
         world: "tenon:sdk/sdk-base",

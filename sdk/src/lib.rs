@@ -59,6 +59,7 @@ pub mod eval;
 pub mod hook;
 pub mod log;
 pub mod provider;
+pub mod secrets;
 pub mod tool;
 
 pub use content::{Content, Json, ToolResult};

@@ -1,0 +1,12 @@
+//! Secrets that the user keeps for the plugin. The manifest names them under `secrets`.
+
+use crate::bindings::base::tenon::plugin::{secrets, types::Error};
+
+/// The value of a secret by its name.
+///
+/// # Errors
+///
+/// [`Error::Denied`] for one that is not granted, [`Error::NotFound`] for one that nobody has set.
+pub fn get(name: &str) -> Result<String, Error> {
+    secrets::get(name)
+}
