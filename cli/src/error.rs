@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
+use tenon_host::services::ApprovalError;
 use tenon_host::{BuildError, CallError, Failure, WatchError, chain};
 
 use crate::output;
@@ -48,6 +49,11 @@ pub(crate) enum Error {
         /// Why it did not register, if it came so far.
         failure: Option<Failure>,
     },
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
+    /// Somebody would have to approve it, and nobody is there to be asked.
+    #[error("nobody is there to approve {}", .0.join(", "))]
+    Unasked(Vec<String>),
     /// Something that may be a guard is not there.
     #[error("{0}")]
     Unguarded(String),
@@ -89,6 +95,8 @@ impl Error {
         match self {
             Self::Input(_) | Self::Read(..) => "invalid-input",
             Self::Config(_) => "configuration",
+            Self::Approval(_) => "approvals",
+            Self::Unasked(_) => "refused",
             Self::Unguarded(_) => "unguarded",
             Self::NotThere { refused: true, .. } => "refused",
             Self::NotThere { .. } => "not-there",
@@ -102,11 +110,11 @@ impl Error {
         match self {
             Self::Input(_) | Self::Read(..) | Self::Config(_) | Self::Unguarded(_) => 2,
             Self::Interrupted => 130,
-            Self::NotThere { refused: true, .. } => 3,
+            Self::NotThere { refused: true, .. } | Self::Unasked(_) => 3,
             Self::NotThere { failure: Some(failure), .. } => code_of(failure),
             Self::NotThere { .. } => 2,
             Self::Unread => 0,
-            Self::Build(_) | Self::Watch(_) | Self::Host(_) => 5,
+            Self::Build(_) | Self::Watch(_) | Self::Host(_) | Self::Approval(_) => 5,
             Self::Call(error) => match error {
                 CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
                 CallError::Vetoed { .. } | CallError::Disabled(_) => 3,
@@ -123,6 +131,9 @@ impl Error {
                     .into(),
             ),
             Self::NotThere { remedy, .. } => remedy.clone(),
+            Self::Unasked(plugins) => {
+                Some(format!("`tenon approve {} --yes` approves it", plugins.join(" ")))
+            }
             Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))
             }

@@ -1,6 +1,7 @@
 //! The `tenon` command. Here arguments are read and handed to a verb; each verb is a file in
 //! [`commands`].
 
+mod approval;
 mod commands;
 mod error;
 mod open;
@@ -50,6 +51,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Subcommand)]
 enum Verb {
     Plugins(commands::plugins::Args),
+    Approve(commands::approve::Args),
+    Revoke(commands::revoke::Args),
     Tools(commands::tools::Args),
     Call(commands::call::Args),
     Hook(commands::hook::Args),
@@ -79,6 +82,8 @@ fn main() -> ExitCode {
     let run = async {
         match verb {
             Verb::Plugins(args) => commands::plugins::run(&common, args).await,
+            Verb::Approve(args) => commands::approve::run(&common, args).await,
+            Verb::Revoke(args) => commands::revoke::run(&common, args),
             Verb::Tools(args) => commands::tools::run(&common, args).await,
             Verb::Call(args) => commands::call::run(&common, args).await,
             Verb::Hook(args) => commands::hook::run(&common, args).await,

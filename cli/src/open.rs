@@ -5,9 +5,11 @@ use std::time::Duration;
 use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover};
 use tenon_host::name::ToolName;
+use tenon_host::services::{ApprovalFile, Approver};
 use tenon_host::{Caller, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings};
 
 use crate::Common;
+use crate::approval::Asking;
 use crate::error::Error;
 
 /// The configuration files that there are: the one that was named, or else the project's and the
@@ -47,14 +49,32 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
 }
 
 impl Found {
-    /// A platform with the plugins that are wanted. The others are not started.
+    /// The user's approvals; nothing where there is no place for them.
+    pub(crate) fn approvals(&self) -> Option<ApprovalFile> {
+        let folder = self.sources.surroundings.state.as_ref()?;
+        Some(ApprovalFile::new(folder.join("approvals.json")))
+    }
+
+    /// A platform with the plugins that are wanted. The others are not started. Nobody is asked to
+    /// approve any.
     pub(crate) async fn build(
+        self,
+        wanted: impl Fn(&Candidate) -> bool,
+    ) -> Result<Platform, Error> {
+        match self.approvals() {
+            Some(approvals) => self.build_with(wanted, approvals).await,
+            None => self.build_with(wanted, Asking::nobody()).await,
+        }
+    }
+
+    async fn build_with(
         mut self,
         wanted: impl Fn(&Candidate) -> bool,
+        approver: impl Approver,
     ) -> Result<Platform, Error> {
         self.discovery.candidates.retain(wanted);
         let state = self.sources.surroundings.state.clone();
-        let builder = Platform::builder().sources(self.sources);
+        let builder = Platform::builder().sources(self.sources).approver(approver);
         let builder = match state {
             Some(folder) => builder.state(folder),
             None => builder,
@@ -77,7 +97,8 @@ impl Found {
         for diagnostic in &self.discovery.diagnostics {
             tracing::warn!("{diagnostic}");
         }
-        let platform = self.build(wanted).await?;
+        let approver = Asking::on_terminal(self.approvals());
+        let platform = self.build_with(wanted, approver).await?;
         for report in platform.plugins().iter().filter(|report| report.state.is_failure()) {
             if hooks == Some(OnFailure::Stop) && report.kind != PluginKind::Mcp {
                 let error = not_there(report);

@@ -9,28 +9,71 @@
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::bindings::PACKAGE_VERSION;
-use crate::capability::{Capability, Grants, Lent};
+use crate::capability::{Capability, GrantSet, Grants, Lent};
 use crate::config::Config;
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Candidate, Discovery, Facts, LeftOut, Origin, PluginKind};
+use crate::files::Digest;
 use crate::policy::{Objection, Policy};
+use crate::secret::Secret;
+use crate::services::{Approval, ApprovalChange, Approver};
+use crate::surroundings::Surroundings;
 
-/// What was approved for each plugin: values by the names of capabilities.
+/// What was said of the requests of plugins.
 #[derive(Debug, Clone, Default)]
-pub struct Approvals(BTreeMap<String, BTreeMap<String, Vec<String>>>);
+pub struct Approvals(BTreeMap<String, Said>);
+
+/// What was said of a plugin's requests.
+#[derive(Debug, Clone)]
+enum Said {
+    Granted {
+        grants: GrantSet,
+        /// What it was said of.
+        content: Option<Digest>,
+    },
+    Stale(Vec<ApprovalChange>),
+}
 
 impl Approvals {
-    /// Notes what was approved for a plugin.
-    pub fn insert(&mut self, plugin: impl Into<String>, approved: BTreeMap<String, Vec<String>>) {
-        self.0.insert(plugin.into(), approved);
+    /// Asks about all candidates that request something and that no policy speaks against: nobody
+    /// is bothered with what is refused in any case.
+    pub async fn ask(candidates: &[Candidate], rules: &Rules, approver: &dyn Approver) -> Self {
+        let mut approvals = Self::default();
+        let requesting = candidates.iter().filter(|candidate| !candidate.requests.is_empty());
+        for candidate in requesting.filter(|candidate| policy(candidate, rules).is_none()) {
+            let candidate = candidate.clone();
+            // It reads the plugin's file.
+            let asked = tokio::task::spawn_blocking(move || candidate.request_approval()).await;
+            let Ok((request, content)) = asked else { continue };
+            let approval = approver.approve(&request).await;
+            approvals.insert(&request.plugin, content, approval);
+        }
+        approvals
     }
 
-    fn of(&self, plugin: &str) -> &BTreeMap<String, Vec<String>> {
-        static NOTHING: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        self.0.get(plugin).unwrap_or(&NOTHING)
+    /// Notes what was said of a candidate, whose file has this content. Values that are none are not
+    /// granted.
+    fn insert(&mut self, plugin: &str, content: Option<Digest>, approval: Approval) {
+        let said = match approval {
+            Approval::Undecided => return,
+            Approval::Stale(changes) => Said::Stale(changes),
+            Approval::Granted(texts) => {
+                let mut grants = GrantSet::default();
+                for (capability, text) in
+                    texts.iter().flat_map(|(name, of)| of.iter().map(move |text| (name, text)))
+                {
+                    let nowhere = Surroundings::default();
+                    if let Err(error) = grants.add(capability, text, &nowhere, Path::new("/")) {
+                        tracing::warn!(plugin, "what was approved is left out: {error}");
+                    }
+                }
+                Said::Granted { grants, content }
+            }
+        };
+        self.0.insert(plugin.to_string(), said);
     }
 }
 
@@ -44,20 +87,15 @@ pub struct Rules {
 
 impl Rules {
     /// The policies of these configurations; a plugin must pass all of them.
-    pub fn new(configs: &[Config], approvals: Approvals) -> Self {
+    pub fn new(configs: &[Config]) -> Self {
         let policies =
             configs.iter().map(|config| (config.path.clone(), config.policy.clone())).collect();
-        Self { policies, reserved: BTreeSet::new(), approvals }
+        Self { policies, reserved: BTreeSet::new(), approvals: Approvals::default() }
     }
 
     /// The same, with what was approved.
-    pub(crate) fn approve(self, approvals: Approvals) -> Self {
+    pub fn approve(self, approvals: Approvals) -> Self {
         Self { approvals, ..self }
-    }
-
-    /// Whether the policies have nothing against a candidate, whatever is approved.
-    pub(crate) fn policy_admits(&self, candidate: &Candidate) -> bool {
-        policy(candidate, self).is_none()
     }
 
     /// Keeps ids for plugins that are part of the host: no other is admitted under one of them.
@@ -74,6 +112,18 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// The plugin's id, and the names of the secrets that it was granted.
+    pub(crate) fn secrets(&self) -> (String, Vec<String>) {
+        let names = self.candidate.grants.names(crate::capability::secrets::NAME);
+        (self.candidate.id.clone(), names.map(str::to_string).collect())
+    }
+
+    /// Gives the plugin a secret.
+    pub(crate) fn give(&mut self, name: String, secret: Secret) {
+        self.candidate.secrets.add_value(secret.reveal());
+        self.candidate.given.insert(name, secret);
+    }
+
     /// The candidate, for the next step.
     pub(crate) fn into_candidate(self) -> Candidate {
         self.candidate
@@ -121,14 +171,27 @@ pub enum Refusal {
         /// The key in the manifest.
         name: String,
     },
-    /// It requests a capability of which nobody has approved anything, or that this host cannot
-    /// lend.
-    #[error("it requests `{name} = {values:?}`, which is not granted")]
+    /// It requests something, and nobody has approved anything of it.
+    #[error("it requests {}, which nobody has approved", shown(.requests))]
     NotApproved {
+        /// The plugin.
+        plugin: String,
+        /// Values by the names of capabilities.
+        requests: BTreeMap<String, Vec<String>>,
+    },
+    /// It is not what was approved any more.
+    #[error("it is not what was approved: {}", listed(.changes))]
+    Stale {
+        /// The plugin.
+        plugin: String,
+        /// In what it differs.
+        changes: Vec<ApprovalChange>,
+    },
+    /// It requests something that this host cannot lend.
+    #[error("it requests the capability `{name}`, which this host does not lend on this system")]
+    NotLent {
         /// The capability.
         name: String,
-        /// What it wants of it.
-        values: Vec<String>,
     },
 }
 
@@ -190,10 +253,14 @@ impl Refusal {
             Self::Unknown { .. } => {
                 "correct the name under [capabilities] in its plugin.toml".into()
             }
-            Self::NotApproved { .. } => "the host's approver would have to grant it, and the \
-                 `tenon` command has none yet; remove the line from [capabilities] in its \
-                 plugin.toml if the plugin can do without"
-                .into(),
+            Self::NotApproved { plugin, .. } | Self::Stale { plugin, .. } => {
+                format!("`tenon approve {plugin}` shows it and asks; other hosts have an approver")
+            }
+            Self::NotLent { .. } => {
+                "remove the line from [capabilities] in its plugin.toml if the \
+                 plugin can do without"
+                    .into()
+            }
         }
     }
 }
@@ -206,8 +273,10 @@ impl Refusal {
 pub fn admit(mut candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusal> {
     match refusal(&candidate, rules) {
         None => {
-            let approved = rules.approvals.of(&candidate.id);
-            candidate.grants = Grants::new(&candidate.requests, approved);
+            if let Some(Said::Granted { grants, content }) = rules.approvals.0.get(&candidate.id) {
+                candidate.grants = Grants::new(candidate.requests.clone(), grants.clone());
+                candidate.approved = *content;
+            }
             Ok(Admitted { candidate })
         }
         Some(refusal) => Err(refusal),
@@ -227,9 +296,7 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
         return Some(Refusal::Reserved);
     }
     let process = (candidate.kind() == PluginKind::Mcp).then_some("process");
-    let requests = candidate.requests.iter().filter(|(_, values)| !values.is_empty());
-    let effects: Vec<&str> =
-        process.into_iter().chain(requests.map(|(name, _)| name.as_str())).collect();
+    let effects: Vec<&str> = process.into_iter().chain(candidate.requests.capabilities()).collect();
     let bundled = candidate.origin == Origin::Bundled;
     rules.policies.iter().find_map(|(by, policy)| {
         let objection = policy.objection(&candidate.id, &effects, bundled)?;
@@ -273,23 +340,36 @@ fn contract(candidate: &Candidate) -> Option<Refusal> {
 }
 
 fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal> {
-    let approved = approvals.of(&candidate.id);
-    let grants = Grants::new(&candidate.requests, approved);
-    candidate.requests.iter().find_map(|(name, values)| {
-        let name = name.clone();
-        let Some(capability) = Capability::named(&name).filter(|named| is_requestable(named))
-        else {
-            return Some(Refusal::Unknown { name });
-        };
-        if values.is_empty() || grants.has(&name) && capability.can_be_lent() {
-            return None;
+    for name in candidate.requests.names() {
+        match Capability::named(name).filter(|named| is_requestable(named)) {
+            None => return Some(Refusal::Unknown { name: name.into() }),
+            Some(capability) if !capability.can_be_lent() => {
+                return Some(Refusal::NotLent { name: name.into() });
+            }
+            Some(_) => {}
         }
-        Some(Refusal::NotApproved { name, values: values.clone() })
-    })
+    }
+    let plugin = candidate.id.clone();
+    match approvals.0.get(&candidate.id) {
+        _ if candidate.requests.is_empty() => None,
+        Some(Said::Granted { .. }) => None,
+        Some(Said::Stale(changes)) => Some(Refusal::Stale { plugin, changes: changes.clone() }),
+        None => Some(Refusal::NotApproved { plugin, requests: candidate.requests.texts() }),
+    }
 }
 
 fn is_requestable(capability: &Capability) -> bool {
-    matches!(capability.lent, Lent::OnRequest(_))
+    matches!(capability.lent, Lent::OnRequest { .. })
+}
+
+/// Requests as they stand in a manifest.
+fn shown(requests: &BTreeMap<String, Vec<String>>) -> String {
+    let lines = requests.iter().map(|(name, values)| format!("`{name} = {values:?}`"));
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+fn listed(changes: &[ApprovalChange]) -> String {
+    changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn known() -> String {

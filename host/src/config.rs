@@ -539,9 +539,13 @@ impl Config {
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, (usize, String)> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
-        let line = text[..start.min(text.len())].matches('\n').count() + 1;
-        (line, with_nearest(error.message()))
+        (line_of(text, start), with_nearest(error.message()))
     })
+}
+
+/// The line that a place in a text is on, counted from one.
+pub(crate) fn line_of(text: &str, place: usize) -> usize {
+    text[..place.min(text.len())].matches('\n').count() + 1
 }
 
 /// Says of an unknown key which one may have been meant.

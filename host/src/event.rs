@@ -112,6 +112,11 @@ pub enum Step {
         /// Why it has failed.
         error: Option<String>,
     },
+    /// The plugin tried what it was not granted.
+    Refused {
+        /// Who tried what, and the line that would request it.
+        words: String,
+    },
     /// The result is free of secrets and short enough.
     Bounded {
         /// The length of the plugin's answer, in bytes.

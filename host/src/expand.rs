@@ -22,6 +22,15 @@ pub(crate) enum ExpandError {
 
 /// Expands the variables of a text.
 pub(crate) fn variables(text: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
+    expand(text, surroundings, str::to_string)
+}
+
+/// Expands the variables of a text; `put` gives what is put for a value.
+fn expand(
+    text: &str,
+    surroundings: &Surroundings,
+    put: impl Fn(&str) -> String,
+) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -29,7 +38,7 @@ pub(crate) fn variables(text: &str, surroundings: &Surroundings) -> Result<Strin
         expanded.push_str(before);
         let inner = &after[2..];
         let end = inner.find('}').ok_or_else(|| ExpandError::Unclosed(text.to_string()))?;
-        expanded.push_str(&variable(&inner[..end], surroundings)?);
+        expanded.push_str(&put(&variable(&inner[..end], surroundings)?));
         rest = &inner[end + 1..];
     }
     expanded.push_str(rest);
@@ -38,13 +47,26 @@ pub(crate) fn variables(text: &str, surroundings: &Surroundings) -> Result<Strin
 
 /// Expands a path: its variables, and `~` at its beginning.
 pub(crate) fn path(text: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
-    let expanded = variables(text, surroundings)?;
+    path_with(text, surroundings, str::to_string)
+}
+
+/// Expands a glob over paths. What is put into it is no glob: a wildcard there is a character.
+pub(crate) fn glob(text: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
+    path_with(text, surroundings, globset::escape)
+}
+
+fn path_with(
+    text: &str,
+    surroundings: &Surroundings,
+    put: impl Fn(&str) -> String,
+) -> Result<String, ExpandError> {
+    let expanded = expand(text, surroundings, &put)?;
     if text != "~" && !text.starts_with("~/") {
         return Ok(expanded);
     }
     let home = surroundings.home.as_deref().ok_or_else(|| ExpandError::NoHome(text.to_string()))?;
     let home = home.to_str().ok_or_else(|| ExpandError::NoHome(text.to_string()))?;
-    Ok(format!("{home}{}", &expanded[1..]))
+    Ok(format!("{}{}", put(home), &expanded[1..]))
 }
 
 fn variable(inner: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {

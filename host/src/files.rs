@@ -38,6 +38,24 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
+/// Reads a file of UTF-8 text that only this user can read.
+#[cfg(unix)]
+pub(crate) fn read_private(path: &Path) -> io::Result<String> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(path)?;
+    let mine = metadata.uid() == rustix::process::geteuid().as_raw();
+    if !mine || metadata.mode() & 0o077 != 0 {
+        return Err(io::Error::other("others can read it: `chmod 600` makes it private"));
+    }
+    read_text(path, CONFIGURATION)
+}
+
+/// A file of the user's profile is the user's own on Windows.
+#[cfg(not(unix))]
+pub(crate) fn read_private(path: &Path) -> io::Result<String> {
+    read_text(path, CONFIGURATION)
+}
+
 /// Makes a folder that only this user can look into, where there is none.
 #[cfg(unix)]
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {

@@ -32,6 +32,7 @@
 //! from the environment is in [`Surroundings`] and can be replaced.
 
 pub mod admit;
+mod approvals;
 pub mod bindings;
 pub mod capability;
 mod child;

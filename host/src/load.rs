@@ -195,6 +195,9 @@ pub enum LoadError {
     /// Its file cannot be read.
     #[error("{} cannot be read", .0.display())]
     Read(PathBuf, #[source] io::Error),
+    /// Its file was written to after it was approved.
+    #[error("{} has changed since it was approved", .0.display())]
+    Changed(PathBuf),
     /// Its file is no component.
     #[error("{}: {problem}", .path.display())]
     NotComponent {
@@ -229,6 +232,7 @@ impl LoadError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Read(..) => Some("check the path".into()),
+            Self::Changed(_) => Some("approve it again".into()),
             Self::NotComponent { .. } => {
                 Some("build a component, in Rust with `--target wasm32-wasip2`".into())
             }
@@ -252,6 +256,8 @@ pub struct Loader {
     wasm: WasmRuntime,
     plugins: Linker<HostState>,
     bridge: OnceLock<Result<Linked, String>>,
+    surroundings: Surroundings,
+    /// What all children get of the environment.
     environment: BTreeMap<OsString, OsString>,
     news: News,
     reach: Arc<Reach>,
@@ -281,6 +287,7 @@ impl Loader {
             wasm,
             plugins,
             bridge: OnceLock::new(),
+            surroundings: surroundings.clone(),
             environment,
             news,
             reach,
@@ -325,6 +332,12 @@ impl Loader {
             startup += Duration::from_secs(1);
         }
         let grants = &candidate.grants;
+        let files = Arc::new(grants.files());
+        let environment = capability::environment::of(grants, &self.surroundings);
+        for (name, value) in &environment {
+            candidate.secrets.add(name, value);
+        }
+        let secrets = Arc::new(std::mem::take(&mut candidate.given));
         let redactor = Redactor::new(&candidate.secrets);
         let voice = Arc::new(Voice::new(id.clone(), redactor));
         let lent = Arc::new(Lent::new(id.clone(), grants.clone(), self.reach.clone()));
@@ -335,6 +348,9 @@ impl Loader {
             config: Config::from(&settings),
             voice: voice.clone(),
             lent: lent.clone(),
+            files: files.clone(),
+            environment: environment.clone(),
+            secrets: secrets.clone(),
             progress: Allowance::default(),
             news: self.news.clone(),
             child,
@@ -344,13 +360,16 @@ impl Loader {
                 let wasm = files::read(path, COMPONENT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&wasm);
+                unchanged(path, candidate.approved, digest)?;
                 let plugin = self.component(path, &wasm, &digest, *mode, grants, setting(None))?;
                 (plugin, candidate.fingerprint_with(Some(digest)))
             }
             Source::Rhai { path } => {
                 let text = read_text(path, SCRIPT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
-                let fingerprint = candidate.fingerprint_with(Some(Digest::of(&text)));
+                let digest = Digest::of(&text);
+                unchanged(path, candidate.approved, digest)?;
+                let fingerprint = candidate.fingerprint_with(Some(digest));
                 let setting = ScriptSetting {
                     id: id.clone(),
                     version: candidate.version.clone(),
@@ -447,6 +466,14 @@ impl Loader {
             grace: SHUTDOWN_GRACE,
             starts: Starts::default(),
         }
+    }
+}
+
+/// What is loaded must be what was approved a moment ago.
+fn unchanged(path: &Path, approved: Option<Digest>, found: Digest) -> Result<(), LoadError> {
+    match approved.is_none_or(|approved| approved == found) {
+        true => Ok(()),
+        false => Err(LoadError::Changed(path.into())),
     }
 }
 

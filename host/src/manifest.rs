@@ -5,23 +5,26 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use toml::Spanned;
 
-use crate::config::{ContextTable, LimitsTable, parse};
-use crate::files::{self, CONFIGURATION};
+use crate::capability::GrantSet;
+use crate::config::{ContextTable, LimitsTable, line_of, parse};
+use crate::files::{self, CONFIGURATION, Digest};
 use crate::runtime::wasm::Mode;
+use crate::surroundings::Surroundings;
 
 /// The name of the file.
 pub(crate) const FILE_NAME: &str = "plugin.toml";
 
 /// A manifest.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     pub(crate) plugin: About,
     pub(crate) runtime: Runtime,
     /// What it requests, by the names of capabilities.
     #[serde(default)]
-    pub(crate) capabilities: BTreeMap<String, Vec<String>>,
+    pub(crate) capabilities: BTreeMap<String, Vec<Spanned<String>>>,
     #[serde(default)]
     pub(crate) requires: Requires,
     /// What it may register; all, where nothing is said.
@@ -33,6 +36,18 @@ pub(crate) struct Manifest {
     /// Settings, where the operator says nothing else.
     #[serde(default)]
     pub(crate) settings: Map<String, Value>,
+}
+
+/// What stands in a manifest's file.
+pub(crate) struct Text {
+    pub(crate) path: PathBuf,
+    text: String,
+}
+
+impl Text {
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::of(&self.text)
+    }
 }
 
 /// Who the plugin is.
@@ -174,11 +189,32 @@ pub(crate) enum ManifestError {
 }
 
 impl Manifest {
-    pub(crate) fn read(folder: &Path) -> Result<(Self, PathBuf), ManifestError> {
+    pub(crate) fn read(folder: &Path) -> Result<(Self, Text), ManifestError> {
         let path = folder.join(FILE_NAME);
         let text = files::read_text(&path, CONFIGURATION).map_err(ManifestError::Read)?;
-        let manifest = Self::parse(&text)?;
-        Ok((manifest, path))
+        Ok((Self::parse(&text)?, Text { path, text }))
+    }
+
+    /// What it requests, with relative paths beginning in its folder.
+    pub(crate) fn requests(
+        &self,
+        text: &Text,
+        surroundings: &Surroundings,
+    ) -> Result<GrantSet, ManifestError> {
+        let folder = text.path.parent().unwrap_or(Path::new("."));
+        let mut requests = GrantSet::default();
+        for (capability, values) in &self.capabilities {
+            requests.note(capability);
+            for value in values {
+                requests.add(capability, value.get_ref(), surroundings, folder).map_err(
+                    |error| ManifestError::Invalid {
+                        line: line_of(&text.text, value.span().start),
+                        problem: error.to_string(),
+                    },
+                )?;
+            }
+        }
+        Ok(requests)
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, ManifestError> {

@@ -5,10 +5,16 @@
 //! [`MASK`] stands in its place.
 
 use aho_corasick::AhoCorasick;
+use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
+
+use crate::files;
+use crate::services::SecretStore;
+use crate::surroundings::Surroundings;
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "[redacted]";
@@ -63,6 +69,68 @@ fn upper_snake(name: &str) -> String {
     upper
 }
 
+/// The value of a secret. It is shown to nobody but who asks for it by [`Secret::reveal`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a value.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Secrets from the environment and from files, where a host has no other place for them. The
+/// secret `api-key` is the variable `API_KEY`, or what is in the file `secrets/api-key` in the
+/// user's configuration folder, which nobody else may be able to read.
+pub(crate) struct SurroundingSecrets {
+    surroundings: Surroundings,
+}
+
+impl SurroundingSecrets {
+    pub(crate) fn new(surroundings: Surroundings) -> Self {
+        Self { surroundings }
+    }
+
+    fn find(&self, name: &str) -> Option<Secret> {
+        let variable = self.surroundings.variable(&upper_snake(name));
+        if let Some(value) = variable.filter(|value| !value.is_empty()) {
+            return Some(Secret::new(value));
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if !name.chars().all(is_name) {
+            return None;
+        }
+        let file = self.surroundings.configuration.as_ref()?.join("secrets").join(name);
+        match files::read_private(&file) {
+            Ok(value) => Some(Secret::new(value.trim_end_matches(['\r', '\n']))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!("the secret in {} cannot be used: {error}", file.display());
+                None
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl SecretStore for SurroundingSecrets {
+    async fn secret(&self, _: &str, name: &str) -> Option<Secret> {
+        self.find(name)
+    }
+}
+
 /// The values of secrets. It shows none of them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secrets(BTreeSet<String>);
@@ -81,7 +149,8 @@ impl Secrets {
         }
     }
 
-    fn add_value(&mut self, value: &str) {
+    /// Adds a value that is known to be a secret.
+    pub(crate) fn add_value(&mut self, value: &str) {
         // Programs show texts line by line.
         for part in std::iter::once(value).chain(value.lines().map(str::trim)) {
             if part.len() >= SHORTEST {
@@ -260,6 +329,38 @@ mod tests {
         check("short and harmless", "short and harmless");
         check("> MIIABCDEF <", "> [redacted] <");
         check("a key alone", "[redacted]");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn secrets_come_from_the_environment_and_from_private_files() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("secrets")).unwrap();
+        let write = |name: &str, mode: u32| {
+            let path = folder.path().join("secrets").join(name);
+            std::fs::write(&path, format!("of {name}\n")).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        write("private", 0o600);
+        write("open", 0o644);
+        write("api-key", 0o600);
+        let surroundings = Surroundings {
+            environment: [("API_KEY".into(), "from the environment".into())].into(),
+            configuration: Some(folder.path().into()),
+            ..Surroundings::default()
+        };
+        let secrets = SurroundingSecrets::new(surroundings);
+        let check = |name: &str, expected: Option<&str>| {
+            let found = secrets.find(name);
+            assert_eq!(found.as_ref().map(Secret::reveal), expected, "{name}");
+        };
+        check("api-key", Some("from the environment"));
+        check("private", Some("of private"));
+        check("open", None);
+        check("missing", None);
+        check("../secrets/private", None);
+        assert_eq!(format!("{:?}", Secret::new("x")), "Secret");
     }
 
     #[test]

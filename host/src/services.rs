@@ -5,9 +5,13 @@
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use crate::approvals::{ApprovalError, ApprovalFile};
 pub use crate::bindings::services::{Memory, OutgoingMessage};
+pub use crate::secret::Secret;
 
 use crate::bindings::types::Error;
 use crate::discover::PluginKind;
@@ -41,15 +45,26 @@ pub trait MemorySearch: Send + Sync + 'static {
     }
 }
 
+/// Keeps the secrets of plugins.
+#[async_trait]
+pub trait SecretStore: Send + Sync + 'static {
+    /// The value of a secret; nothing where there is none. It is asked before the plugin is loaded,
+    /// for the names that were granted. The default has none.
+    async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
+        let _ = (plugin, name);
+        None
+    }
+}
+
 /// Says what plugins get of what they request.
 #[async_trait]
 pub trait Approver: Send + Sync + 'static {
     /// Gives what is granted, which may be less than was requested; what was not requested is not
-    /// granted either way. It is asked before the plugin is loaded, each time. The default grants
+    /// granted either way. It is asked before the plugin is loaded, each time. The default decides
     /// nothing.
-    async fn approve(&self, request: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
+    async fn approve(&self, request: &ApprovalRequest) -> Approval {
         let _ = request;
-        BTreeMap::new()
+        Approval::Undecided
     }
 }
 
@@ -63,9 +78,70 @@ pub struct ApprovalRequest {
     pub kind: PluginKind,
     /// Where its code is.
     pub source: String,
+    /// The configuration file or manifest that names it.
+    pub named_in: PathBuf,
     /// What it requests: values by the names of capabilities, as in `[capabilities]` of its
-    /// manifest.
+    /// manifest. Paths are resolved: `~`, variables and links are not in them any more.
     pub capabilities: BTreeMap<String, Vec<String>>,
+    /// The SHA-256 of its component or script, in hexadecimal. What is loaded has this one.
+    pub component: Option<String>,
+    /// The SHA-256 of its manifest, in hexadecimal.
+    pub manifest: Option<String>,
+}
+
+/// What somebody said to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approval {
+    /// So much is granted: values by the names of capabilities.
+    Granted(BTreeMap<String, Vec<String>>),
+    /// Nobody has decided. The plugin is not loaded.
+    Undecided,
+    /// What was approved was another: it has changed since. The plugin is not loaded.
+    Stale(Vec<ApprovalChange>),
+}
+
+impl From<BTreeMap<String, Vec<String>>> for Approval {
+    fn from(granted: BTreeMap<String, Vec<String>>) -> Self {
+        Self::Granted(granted)
+    }
+}
+
+/// In what a plugin differs from what was approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalChange {
+    /// Its component or script has another content.
+    Component,
+    /// Its manifest has another text.
+    Manifest,
+    /// It requests something more.
+    Added {
+        /// The capability.
+        capability: String,
+        /// The value.
+        value: String,
+    },
+    /// It does not request something any more.
+    Removed {
+        /// The capability.
+        capability: String,
+        /// The value.
+        value: String,
+    },
+}
+
+impl fmt::Display for ApprovalChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Component => f.write_str("its code has changed"),
+            Self::Manifest => f.write_str("its manifest has changed"),
+            Self::Added { capability, value } => {
+                write!(f, "it requests `{capability} = [{value:?}]` more")
+            }
+            Self::Removed { capability, value } => {
+                write!(f, "it requests `{capability} = [{value:?}]` no more")
+            }
+        }
+    }
 }
 
 /// Grants everything that is requested, for hosts that trust all their plugins.
@@ -74,8 +150,8 @@ pub struct GrantAll;
 
 #[async_trait]
 impl Approver for GrantAll {
-    async fn approve(&self, request: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
-        request.capabilities.clone()
+    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+        Approval::Granted(request.capabilities.clone())
     }
 }
 
@@ -92,6 +168,8 @@ pub(crate) struct Services {
     pub(crate) messaging: Arc<dyn Messaging>,
     pub(crate) memory: Arc<dyn MemorySearch>,
     pub(crate) approver: Arc<dyn Approver>,
+    /// Without it secrets come from the environment and from files.
+    pub(crate) secrets: Option<Arc<dyn SecretStore>>,
 }
 
 impl Default for Services {
@@ -100,6 +178,7 @@ impl Default for Services {
             messaging: Arc::new(Nothing),
             memory: Arc::new(Nothing),
             approver: Arc::new(Nothing),
+            secrets: None,
         }
     }
 }

@@ -157,9 +157,9 @@ async fn a_manifest_with_an_error_names_file_and_line() {
 }
 
 #[tokio::test]
-async fn a_capability_that_is_requested_is_refused_for_now() {
-    let manifest = b"[plugin]\nid = \"bad\"\n[runtime]\nkind = \"wasm\"\npath = \"x.wasm\"\n[capabilities]\nnetwork = [\"https://x/*\"]";
-    check("wasm = [GOOD]\nfolders = [\"p\"]", &[("p/bad/plugin.toml", manifest)], "bad: it requests `network = [\"https://x/*\"]`, which is not granted / the host's approver would have to grant it").await;
+async fn a_capability_that_nobody_has_approved_is_refused() {
+    let manifest = b"[plugin]\nid = \"bad\"\n[runtime]\nkind = \"wasm\"\npath = \"x.wasm\"\n[capabilities]\nenvironment = [\"LANG\"]";
+    check("wasm = [GOOD]\nfolders = [\"p\"]", &[("p/bad/plugin.toml", manifest)], "bad: it requests `environment = [\"LANG\"]`, which nobody has approved / `tenon approve bad` shows it and asks").await;
 }
 
 #[tokio::test]

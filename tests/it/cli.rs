@@ -123,11 +123,11 @@ fn a_refused_plugin_is_a_refusal() {
     let project = Project::new("plugins.folders = [\"p\"]");
     project.write(
         "p/a/plugin.toml",
-        "[plugin]\nid = \"a\"\n[runtime]\nkind = \"wasm\"\npath = \"a.wasm\"\n[capabilities]\nnetwork = [\"https://x/*\"]",
+        "[plugin]\nid = \"a\"\n[runtime]\nkind = \"wasm\"\npath = \"a.wasm\"\n[capabilities]\nenvironment = [\"LANG\"]",
     );
     let output = project.tenon(&["call", "a__b"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(stderr(&output).contains("which is not granted"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("which nobody has approved"), "{}", stderr(&output));
     assert_eq!(parsed(&project.tenon(&["plugins", "--json"]))["plugins"][0]["state"], "refused");
 }
 

@@ -3,16 +3,16 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tenon_host::services::{
-    ApprovalRequest, Approver, GrantAll, Memory, MemorySearch, Messaging, OutgoingMessage,
+    Approval, ApprovalRequest, Approver, GrantAll, Memory, MemorySearch, Messaging,
+    OutgoingMessage, Secret, SecretStore,
 };
 use tenon_host::types::Error;
-use tenon_host::{CallError, Failure, Platform, PluginState};
+use tenon_host::{CallError, Failure, Platform, PluginState, Surroundings};
 
 use crate::guests;
-use crate::support::{Project, Running, call, text};
+use crate::support::{Project, Running, call, failure, surroundings, text};
 
 /// A post office that keeps what it is given.
 #[derive(Clone, Default)]
@@ -62,6 +62,7 @@ const CAPABILITIES: &str = r#"
     tools = ["text_tools__slug", "*__call"]
     providers = ["echo_provider/*"]
     services = ["send-message", "search-memory"]
+    secrets = ["api-key", "unset"]
 "#;
 
 /// A project with two plugins that turn to the host, one of each kind, and with those they turn to.
@@ -123,11 +124,11 @@ async fn what_is_not_granted_is_refused_in_the_same_words() {
 
     #[async_trait]
     impl Approver for Part {
-        async fn approve(&self, request: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
+        async fn approve(&self, request: &ApprovalRequest) -> Approval {
             let mut granted = request.capabilities.clone();
             granted.insert("tools".into(), vec!["text_tools__slug".into()]);
             granted.insert("services".into(), vec!["search-memory".into()]);
-            granted
+            granted.into()
         }
     }
 
@@ -154,7 +155,7 @@ async fn what_is_not_granted_is_refused_in_the_same_words() {
 #[tokio::test]
 async fn one_channel_can_be_granted_alone() {
     let post = Post::default();
-    let capabilities = "capabilities.services = [\"send-message:ops\", \"search-memory\"]\ncapabilities.tools = [\"x\"]\ncapabilities.providers = [\"x\"]";
+    let capabilities = "capabilities.services = [\"send-message:ops\", \"search-memory\"]\ncapabilities.tools = [\"x\"]\ncapabilities.secrets = [\"x\"]\ncapabilities.providers = [\"x\"]";
     let platform = platform(capabilities, GrantAll, post.clone()).await;
     for plugin in ["w", "r"] {
         let send = format!("{plugin}__send");
@@ -213,4 +214,49 @@ async fn a_script_that_waits_for_the_host_does_not_hold_it_up() {
     });
     let said = futures::future::join_all(calls).await;
     assert!(said.iter().all(|said| said == "a-b"));
+}
+
+/// A keeper of one secret, which no environment has.
+struct Keeper;
+
+#[async_trait]
+impl SecretStore for Keeper {
+    async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
+        (name == "api-key").then(|| Secret::new(format!("hunter22-{plugin}")))
+    }
+}
+
+#[tokio::test]
+async fn a_secret_reaches_the_plugin_and_nobody_else() {
+    let project = project(CAPABILITIES);
+    let builder = project.builder().approver(GrantAll).secrets(Keeper);
+    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let secret = |name: &str, plain: bool| json!({ "name": name, "plain": plain });
+    let spelt = text(&platform, "w__secret", secret("api-key", false)).await;
+    assert_eq!(spelt.replace(' ', ""), "hunter22-w");
+    assert_eq!(text(&platform, "w__secret", secret("api-key", true)).await, "it is [redacted]");
+    let said = |name: &'static str| failure(&platform, "w__secret", secret(name, true));
+    let said = [said("unset").await.to_string(), said("other").await.to_string()];
+    assert!(said[0].contains("nobody has set the secret unset"), "{}", said[0]);
+    let expected = "plugin \"w\": the secret other is not granted; its plugin.toml would request \
+                    it with `secrets = [\"other\"]` under [capabilities]";
+    assert!(said[1].contains(expected), "{}", said[1]);
+    assert!(!format!("{:?}", platform.plugins()).contains("hunter22"));
+}
+
+#[tokio::test]
+async fn only_the_variables_that_were_granted_are_seen() {
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let manifest = "plugin.id = \"e\"\nruntime = { kind = \"wasm\", path = \"e.wasm\" }\n\
+                    capabilities.environment = [\"SEEN\", \"SEEN_TOKEN\", \"UNSET\"]";
+    project.write("own/e/plugin.toml", manifest);
+    project.write("own/e/e.wasm", std::fs::read(guests::ESCAPE).unwrap());
+    let variables = [("SEEN", "one"), ("SEEN_TOKEN", "two-two-two"), ("HIDDEN", "three")];
+    let environment = variables.map(|(name, value)| (name.into(), value.into())).into();
+    let surroundings = Surroundings { environment, ..surroundings() };
+    let builder = project.builder().surroundings(surroundings).approver(GrantAll);
+    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let seen = text(&platform, "e__environment", json!({})).await;
+    let of_each = |one: &str| [one; 3].join(" ");
+    assert_eq!(seen, format!("{} {}", of_each("SEEN=one"), of_each("SEEN_TOKEN=[redacted]")));
 }

@@ -6,6 +6,7 @@ mod guests {
     include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 }
 
+mod approval;
 mod bad_input;
 mod bridge;
 mod call;
@@ -13,6 +14,7 @@ mod cli;
 mod contract;
 mod eval;
 mod examples;
+mod files;
 mod hooks;
 mod kinds;
 mod layers;

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tenon_host::admit::{Approvals, Rules, Snapshot};
+use tenon_host::admit::{Rules, Snapshot};
 use tenon_host::discover::{Sources, discover};
 use tenon_host::{Config, Surroundings};
 
@@ -72,8 +72,7 @@ fn meaning(manifest: &Path) -> (&'static str, String) {
     let config = Config::parse(CONFIGURATION, "tenon.toml").expect("the configuration is read");
     let sources = Sources { configs: vec![config], surroundings, ..Sources::default() };
     let discovery = discover(&sources);
-    let rules =
-        Rules::new(&sources.configs, Approvals::default()).reserve(["reserved".to_string()]);
+    let rules = Rules::new(&sources.configs).reserve(["reserved".to_string()]);
     let snapshot = Snapshot::new(&discovery, &rules);
     let (extension, meaning) = match &snapshot.plugins[..] {
         [standing] => {

@@ -273,16 +273,15 @@ async fn nothing_is_loaded_any_more_after_the_end() {
 
 #[tokio::test]
 async fn an_approval_that_changes_changes_what_a_plugin_can_do() {
-    use std::collections::BTreeMap;
     use std::sync::Mutex;
-    use tenon_host::services::{ApprovalRequest, Approver};
+    use tenon_host::services::{Approval, ApprovalRequest, Approver};
 
     struct Fickle(Arc<Mutex<Vec<String>>>);
 
     #[async_trait::async_trait]
     impl Approver for Fickle {
-        async fn approve(&self, _: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
-            [("tools".to_string(), self.0.lock().unwrap().clone())].into()
+        async fn approve(&self, _: &ApprovalRequest) -> Approval {
+            Approval::Granted([("tools".to_string(), self.0.lock().unwrap().clone())].into())
         }
     }
 

@@ -1,5 +1,6 @@
 //! One file for each verb: its arguments, and what it does.
 
+pub(crate) mod approve;
 pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod doctor;
@@ -9,5 +10,6 @@ pub(crate) mod hook;
 pub(crate) mod inspect;
 pub(crate) mod plugins;
 pub(crate) mod resources;
+pub(crate) mod revoke;
 pub(crate) mod tools;
 pub(crate) mod watch;

@@ -12,7 +12,15 @@ pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
-    let rules = Rules::new(&found.sources.configs, Approvals::default());
+    let rules = Rules::new(&found.sources.configs);
+    let candidates = &found.discovery.candidates;
+    let rules = match found.approvals() {
+        Some(file) => {
+            let approvals = Approvals::ask(candidates, &rules, &file).await;
+            rules.approve(approvals)
+        }
+        None => rules,
+    };
     let snapshot = Snapshot::new(&found.discovery, &rules);
     match common.json {
         true => output::json(&snapshot)?,

@@ -1,33 +1,12 @@
 //! Turns to the host for what it was granted: one tool for each thing that a plugin can ask for.
 
+use tenon_sdk::__private::bindings::base::tenon::plugin::services::OutgoingMessage;
+use tenon_sdk::__private::bindings::base::tenon::plugin::{inference, services, tools};
 use tenon_sdk::__private::types::Content;
 use tenon_sdk::provider::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
 use tenon_sdk::{Result, Value, plugin, tool};
 
-mod host {
-    wit_bindgen::generate!({
-        path: "../../wit",
-        inline: "
-            package tenon:caller;
-            world caller {
-                import tenon:plugin/tools@0.1.0;
-                import tenon:plugin/inference@0.1.0;
-                import tenon:plugin/services@0.1.0;
-            }
-        ",
-        world: "tenon:caller/caller",
-        generate_all,
-        with: {
-            "tenon:plugin/types@0.1.0": tenon_sdk::__private::bindings::base::tenon::plugin::types,
-            "tenon:plugin/model@0.1.0": tenon_sdk::__private::bindings::base::tenon::plugin::model,
-        },
-    });
-}
-
-use host::tenon::plugin::services::OutgoingMessage;
-use host::tenon::plugin::{inference, services, tools};
-
-plugin!(tools: [list, call, ask, send, recall]);
+plugin!(tools: [list, call, ask, send, recall, secret]);
 
 /// Lists the tools that this plugin may call.
 #[tool]
@@ -103,4 +82,19 @@ pub async fn recall(
 ) -> Result<String> {
     let found = services::search_memory(query, 3).await?;
     Ok(found.into_iter().map(|memory| memory.text).collect::<Vec<_>>().join("; "))
+}
+
+/// A secret, spelt out so that nobody recognizes it.
+#[tool]
+pub async fn secret(
+    name: String,
+    /// Whether it is said as it is.
+    plain: bool,
+) -> Result<String> {
+    let secret = tenon_sdk::secrets::get(&name)?;
+    tenon_sdk::log::info(format!("the secret is {secret}"));
+    match plain {
+        true => Ok(format!("it is {secret}")),
+        false => Ok(secret.chars().map(|c| format!("{c} ")).collect()),
+    }
 }

@@ -2,59 +2,17 @@
 //! the same place.
 
 use async_trait::async_trait;
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
+use super::Grants;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, ToolResult};
 use crate::invoke::{Call, CallError, Caller};
 use crate::register::Registry;
 use crate::runtime::Failure;
 use crate::services::Services;
-use crate::text::fits;
-
-/// What a plugin was granted: values by the names of capabilities. In values `*` stands for
-/// anything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Grants(BTreeMap<String, Vec<String>>);
-
-impl Grants {
-    /// What of a request was approved.
-    pub(crate) fn new(
-        requested: &BTreeMap<String, Vec<String>>,
-        approved: &BTreeMap<String, Vec<String>>,
-    ) -> Self {
-        let granted = requested.iter().filter_map(|(name, values)| {
-            let approved = approved.get(name)?;
-            // What fits a request, fits it whatever its own `*` stands for.
-            let was_requested = |value: &&String| values.iter().any(|request| fits(request, value));
-            let granted: Vec<String> = approved.iter().filter(was_requested).cloned().collect();
-            (!granted.is_empty()).then(|| (name.clone(), granted))
-        });
-        Self(granted.collect())
-    }
-
-    /// How many values were granted.
-    pub(crate) fn len(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether anything of a capability was granted.
-    pub(crate) fn has(&self, capability: &str) -> bool {
-        self.0.contains_key(capability)
-    }
-
-    /// Whether this was granted of a capability.
-    pub(crate) fn allow(&self, capability: &str, value: &str) -> bool {
-        self.0.get(capability).is_some_and(|granted| granted.iter().any(|g| fits(g, value)))
-    }
-}
 
 /// What one plugin was lent.
 pub(crate) struct Lent {
@@ -76,18 +34,21 @@ impl Lent {
         &self.grants
     }
 
-    /// Refuses what was not granted, in words that teach: who tried what, and the line that would
-    /// request it.
+    /// Refuses what was not granted, in words that teach.
     pub(super) fn require(&self, capability: &str, value: &str, tried: &str) -> Result<(), Error> {
         if self.grants.allow(capability, value) {
             return Ok(());
         }
-        Err(Error::Denied(format!(
-            "plugin \"{}\": {tried} is not granted; its plugin.toml would request it with \
-             `{capability} = [{value:?}]` under [capabilities]",
-            self.plugin
-        )))
+        Err(Error::Denied(not_granted(&self.plugin, tried, capability, value)))
     }
+}
+
+/// The words of every refusal: who tried what, and the line that would request it.
+pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &str) -> String {
+    format!(
+        "plugin \"{plugin}\": {tried} is not granted; its plugin.toml would request it with \
+         `{capability} = [{value:?}]` under [capabilities]"
+    )
 }
 
 /// The way to the services of a host, and to its other plugins.
@@ -180,30 +141,6 @@ pub(super) fn as_contract(error: CallError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn map(pairs: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
-        let values = |values: &[&str]| values.iter().map(ToString::to_string).collect();
-        pairs.iter().map(|(name, of)| (name.to_string(), values(of))).collect()
-    }
-
-    #[test]
-    fn only_what_was_requested_and_approved_is_granted() {
-        let requested =
-            map(&[("tools", &["a__*", "b__x", "d__*"]), ("services", &["send-message"])]);
-        let approved = map(&[("tools", &["a__*", "c__*", "d__x*", "*"]), ("providers", &["*"])]);
-        let grants = Grants::new(&requested, &approved);
-        let check = |capability, value, expected| {
-            assert_eq!(grants.allow(capability, value), expected, "{capability} {value}");
-        };
-        check("tools", "a__anything", true);
-        check("tools", "b__x", false);
-        check("tools", "d__xy", true);
-        check("tools", "d__y", false);
-        check("tools", "c__x", false);
-        check("services", "send-message", false);
-        check("providers", "x", false);
-        assert!(grants.has("tools") && !grants.has("providers") && !grants.has("services"));
-    }
 
     #[test]
     fn a_refusal_names_the_plugin_what_it_tried_and_the_line() {

@@ -5,10 +5,14 @@
 //! not linked, and the default is nothing.
 
 pub(crate) mod config;
+pub(crate) mod environment;
+pub(crate) mod filesystem;
+mod grant;
 pub(crate) mod inference;
 pub(crate) mod lent;
 pub(crate) mod log;
 pub(crate) mod notify;
+pub(crate) mod secrets;
 pub(crate) mod services;
 mod stdio_child;
 pub(crate) mod tools;
@@ -16,7 +20,8 @@ mod wasi;
 
 use wasmtime::component::{Component, Linker};
 
-pub(crate) use lent::Grants;
+pub use grant::Values;
+pub(crate) use grant::{GrantSet, Grants};
 
 use crate::runtime::wasm::HostState;
 
@@ -45,13 +50,17 @@ pub enum Lent {
     ToPlugins,
     /// The bridge to an MCP server, and no other component.
     ToBridge,
-    /// Plugins whose manifest requests it and whose user approved. The text is an example of the
-    /// line that requests it.
-    OnRequest(&'static str),
+    /// Plugins whose manifest requests it and whose user approved.
+    OnRequest {
+        /// What its values are.
+        values: Values,
+        /// An example of the line that requests it.
+        line: &'static str,
+    },
 }
 
 /// Who a component is, as far as lending goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Borrower<'a> {
     /// A plugin, with what it was granted.
     Plugin(&'a Grants),
@@ -93,26 +102,50 @@ pub static CAPABILITIES: &[Capability] = &[
     Capability {
         name: services::NAME,
         imports: &["tenon:plugin/services"],
-        lent: Lent::OnRequest(r#"services = ["send-message"]"#),
+        lent: Lent::OnRequest { values: Values::Patterns, line: r#"services = ["send-message"]"# },
         link: Some(services::link),
     },
     Capability {
         name: inference::NAME,
         imports: &["tenon:plugin/inference"],
-        lent: Lent::OnRequest(r#"providers = ["*"]"#),
+        lent: Lent::OnRequest { values: Values::Patterns, line: r#"providers = ["*"]"# },
         link: Some(inference::link),
     },
     Capability {
         name: tools::NAME,
         imports: &["tenon:plugin/tools"],
-        lent: Lent::OnRequest(r#"tools = ["*"]"#),
+        lent: Lent::OnRequest { values: Values::Patterns, line: r#"tools = ["*"]"# },
         link: Some(tools::link),
     },
-    not_yet("filesystem", &[], r#"filesystem = ["read:~/notes/**"]"#),
+    Capability {
+        name: filesystem::NAME,
+        // Linked with `wasi` for every plugin, as the standard libraries of guests import it.
+        imports: &[],
+        lent: Lent::OnRequest {
+            values: Values::Paths,
+            line: r#"filesystem = ["read:~/notes/**"]"#,
+        },
+        link: Some(nothing),
+    },
+    Capability {
+        name: environment::NAME,
+        imports: &[],
+        lent: Lent::OnRequest { values: Values::Names, line: r#"environment = ["LANG"]"# },
+        link: Some(nothing),
+    },
+    Capability {
+        name: secrets::NAME,
+        imports: &["tenon:plugin/secrets"],
+        lent: Lent::OnRequest { values: Values::Names, line: r#"secrets = ["api-key"]"# },
+        link: Some(secrets::link),
+    },
     not_yet("network", &["wasi:http"], r#"network = ["https://api.example.com/*"]"#),
-    not_yet("environment", &[], r#"environment = ["LANG"]"#),
-    not_yet("secrets", &[], r#"secrets = ["api-key"]"#),
 ];
+
+/// For what plugins reach through interfaces that all of them have.
+fn nothing(_: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    Ok(())
+}
 
 /// The row of a capability that manifests can request and this host does not lend yet.
 const fn not_yet(
@@ -120,7 +153,8 @@ const fn not_yet(
     imports: &'static [&'static str],
     line: &'static str,
 ) -> Capability {
-    Capability { name, imports, lent: Lent::OnRequest(line), link: None }
+    let lent = Lent::OnRequest { values: Values::Patterns, line };
+    Capability { name, imports, lent, link: None }
 }
 
 impl Capability {
@@ -143,8 +177,8 @@ impl Capability {
             (Lent::ToAll, _) => true,
             (Lent::ToPlugins, Borrower::Plugin(_)) => true,
             (Lent::ToBridge, Borrower::Bridge) => true,
-            (Lent::OnRequest(_), Borrower::Plugin(grants)) => grants.has(self.name),
-            (Lent::ToPlugins | Lent::OnRequest(_), Borrower::Bridge)
+            (Lent::OnRequest { .. }, Borrower::Plugin(grants)) => grants.has(self.name),
+            (Lent::ToPlugins | Lent::OnRequest { .. }, Borrower::Bridge)
             | (Lent::ToBridge, Borrower::Plugin(_)) => false,
         }
     }
@@ -188,7 +222,7 @@ pub(crate) fn check_imports(
         };
         if !capability.is_lent_to(borrower) {
             let request = match capability.lent {
-                Lent::OnRequest(line) => Some(line),
+                Lent::OnRequest { line, .. } => Some(line),
                 Lent::ToAll | Lent::ToPlugins | Lent::ToBridge => None,
             };
             let import = import.to_string();

@@ -1,5 +1,5 @@
-//! WASI 0.2 and 0.3 with nothing behind them: clocks and random numbers work, the standard streams
-//! go to the log, and there are no files, no environment and no network.
+//! WASI 0.2 and 0.3: clocks and random numbers work, the standard streams go to the log, and there
+//! is no network. Files and environment are there as far as they were granted.
 //!
 //! Every component gets them because the standard libraries of guest languages import them whether
 //! they are used or not.
@@ -14,5 +14,6 @@ pub(super) const IMPORTS: &[&str] =
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
-    wasmtime_wasi::p3::add_to_linker(linker)
+    wasmtime_wasi::p3::add_to_linker(linker)?;
+    super::filesystem::link(linker)
 }

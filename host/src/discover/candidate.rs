@@ -122,8 +122,11 @@ impl Reader<'_> {
             version: None,
             description: None,
             api_version: None,
+            manifest: None,
             requests: Default::default(),
             grants: Default::default(),
+            approved: None,
+            given: Default::default(),
             permissions: None,
             limits,
             context: self.config().context,
@@ -216,17 +219,20 @@ impl Reader<'_> {
     }
 
     fn add_manifest(&mut self, folder: &Path, root: &Path) {
-        let (manifest, path) = match Manifest::read(folder) {
+        let (manifest, text) = match Manifest::read(folder) {
             Ok(read) => read,
             Err(error) => {
                 let file = folder.join(manifest::FILE_NAME);
                 return self.report(Diagnostic::in_file(file.display(), chain(&error)));
             }
         };
+        let requests = manifest.requests(&text, self.surroundings());
+        let digest = text.digest();
+        let path = text.path;
         let Manifest {
             plugin,
             runtime,
-            capabilities,
+            capabilities: _,
             requires,
             permissions,
             limits,
@@ -252,6 +258,12 @@ impl Reader<'_> {
                 return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
             }
         };
+        let requests = match requests {
+            Ok(requests) => requests,
+            Err(error) => {
+                return self.report_of(&id, Diagnostic::of(&id, error).file(path.display()));
+            }
+        };
         // A program elsewhere is named by its absolute path.
         let file = file_of(&source)
             .filter(|file| source.kind() != PluginKind::Mcp || file.starts_with(folder));
@@ -274,8 +286,11 @@ impl Reader<'_> {
             api_version: plugin.plugin_api_version,
             secrets: self.secrets(&source, &merged),
             source,
-            requests: capabilities,
+            manifest: Some(digest),
+            requests,
             grants: Default::default(),
+            approved: None,
+            given: Default::default(),
             permissions,
             limits: limits.over(&self.config().limits),
             context: ContextSettings {

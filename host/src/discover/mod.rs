@@ -25,14 +25,15 @@ use std::time::Duration;
 pub(crate) use facts::Facts;
 pub use roots::Origin;
 
-use crate::capability::Grants;
+use crate::capability::{GrantSet, Grants};
 use crate::config::{Config, ContextSettings};
 use crate::diagnostic::Diagnostic;
 use crate::files::{self, COMPONENT, Digest};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::Mode;
-use crate::secret::{Redactor, Secrets};
+use crate::secret::{Redactor, Secret, Secrets};
+use crate::services::ApprovalRequest;
 use crate::surroundings::Surroundings;
 use candidate::Reader;
 
@@ -173,16 +174,21 @@ pub struct Candidate {
     /// The versions of the contract that it is made for.
     pub(crate) api_version: Option<semver::VersionReq>,
     pub(crate) source: Source,
-    /// Requested capabilities: the values of each, by its name.
-    pub(crate) requests: BTreeMap<String, Vec<String>>,
+    /// Its manifest, where it has one.
+    manifest: Option<Digest>,
+    pub(crate) requests: GrantSet,
     /// What it was granted of that; nothing before it is admitted.
     pub(crate) grants: Grants,
+    /// The content that was approved, where somebody was asked.
+    pub(crate) approved: Option<Digest>,
     /// What it may register; all, where nothing is said.
     pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,
     /// What it is told of who calls.
     pub(crate) context: ContextSettings,
     pub(crate) settings: Map<String, Value>,
+    /// The secrets that it was given.
+    pub(crate) given: BTreeMap<String, Secret>,
     /// What of all that must not be shown.
     pub(crate) secrets: Secrets,
     pub(crate) facts: Facts,
@@ -298,6 +304,48 @@ impl Candidate {
         Fingerprint { definition: Digest::of(self.definition()), content }
     }
 
+    /// What somebody is asked who approves; nothing for one that requests nothing. It reads the
+    /// plugin's file.
+    pub fn approval_request(&self) -> Option<ApprovalRequest> {
+        (!self.requests.is_empty()).then(|| self.request_approval().0)
+    }
+
+    /// Reads values that somebody wants to grant to it, in place of what it requests: `~`, variables
+    /// and relative paths are resolved as they would be in its manifest.
+    ///
+    /// # Errors
+    ///
+    /// Says which value is none.
+    pub fn grants_of(
+        &self,
+        values: &[(String, String)],
+        surroundings: &Surroundings,
+    ) -> Result<BTreeMap<String, Vec<String>>, String> {
+        let folder = self.named_in.parent().unwrap_or(Path::new("."));
+        let mut grants = GrantSet::default();
+        for (capability, value) in values {
+            grants
+                .add(capability, value, surroundings, folder)
+                .map_err(|error| error.to_string())?;
+        }
+        Ok(grants.texts())
+    }
+
+    /// The same, and the content that somebody is asked about.
+    pub(crate) fn request_approval(&self) -> (ApprovalRequest, Option<Digest>) {
+        let content = self.fingerprint().content;
+        let request = ApprovalRequest {
+            plugin: self.id.clone(),
+            kind: self.kind(),
+            source: self.source(),
+            named_in: self.named_in.clone(),
+            capabilities: self.requests.texts(),
+            component: content.map(|digest| digest.to_string()),
+            manifest: self.manifest.map(|digest| digest.to_string()),
+        };
+        (request, content)
+    }
+
     /// All that is said of it, for comparing: two that differ in what they mean differ in this.
     fn definition(&self) -> String {
         let Self {
@@ -312,8 +360,12 @@ impl Candidate {
             api_version,
             source,
             requests,
+            // What it says is in the others.
+            manifest: _,
             // What follows from the others, and from the user.
             grants: _,
+            approved: _,
+            given: _,
             permissions,
             limits,
             context,
@@ -326,7 +378,7 @@ impl Candidate {
         let about = (version, description, api_version);
         format!(
             "{:?}",
-            (place, about, source, requests, permissions, limits, context, settings, facts)
+            (place, about, source, requests.texts(), permissions, limits, context, settings, facts)
         )
     }
 

@@ -26,7 +26,7 @@ pub use bound::TRUNCATED;
 pub use call::{Call, OUTPUT_MISMATCH};
 pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
-pub use passage::USAGE;
+pub use passage::{REFUSED, USAGE};
 pub use provider::Model;
 
 use crate::bindings::types::{CallContext, Error};

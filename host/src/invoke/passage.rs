@@ -18,6 +18,9 @@ use crate::wire;
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
 pub const USAGE: &str = "tenon/usage";
 
+/// The member of a result's `_meta` that says what the plugin was refused, in words.
+pub const REFUSED: &str = "tenon/refused";
+
 /// A call on its way.
 pub(super) struct Passage<'a> {
     pub(super) facilities: &'a Facilities,
@@ -39,6 +42,8 @@ pub(super) struct Passage<'a> {
     attempt: Option<Arc<Serving>>,
     /// What those before it have used.
     usage: Usage,
+    /// What the plugin was refused.
+    refusals: Vec<String>,
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
     /// Where the whole result is kept.
@@ -89,6 +94,7 @@ impl<'a> Passage<'a> {
             attempts: 0,
             attempt: None,
             usage: Usage::default(),
+            refusals: Vec::new(),
             bytes_in: 0,
             bytes_out: 0,
             whole: None,
@@ -155,6 +161,11 @@ impl<'a> Passage<'a> {
     /// Adds what the last attempt has used.
     pub(super) fn used(&mut self) {
         let Some(attempt) = self.attempt.take() else { return };
+        for mut refusal in attempt.refusals() {
+            self.redactor.redact(&mut refusal);
+            self.step(|| Step::Refused { words: refusal.clone() });
+            self.refusals.push(refusal);
+        }
         let Usage { cpu_micros, memory_bytes, host_calls, .. } = attempt.usage();
         let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a + b.unwrap_or(0)));
         self.usage.cpu_micros = sum(self.usage.cpu_micros, cpu_micros);
@@ -172,6 +183,9 @@ impl<'a> Passage<'a> {
         let result = match result {
             Ok(mut result) => {
                 wire::insert_meta(&mut result, USAGE, &usage);
+                if !self.refusals.is_empty() {
+                    wire::insert_meta(&mut result, REFUSED, &self.refusals);
+                }
                 Ok(result)
             }
             Err(mut error) => {

@@ -26,7 +26,8 @@ use crate::register::{Registered, register};
 use crate::results::Results;
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
-use crate::services::{ApprovalRequest, Approver, MemorySearch, Messaging, Services};
+use crate::secret::SurroundingSecrets;
+use crate::services::{Approver, MemorySearch, Messaging, SecretStore, Services};
 use crate::surroundings::Surroundings;
 
 /// Why there is no platform. One bad plugin is never a reason.
@@ -146,6 +147,14 @@ impl Builder {
         self
     }
 
+    /// Keeps the secrets of plugins. Without it they come from the environment, and from files in
+    /// the folder `secrets` of the user's configuration folder: the secret `api-key` is the variable
+    /// `API_KEY`, or the file `api-key`.
+    pub fn secrets(mut self, secrets: impl SecretStore) -> Self {
+        self.services.secrets = Some(Arc::new(secrets));
+        self
+    }
+
     /// Takes all plugins through the five steps. A plugin that fails in one leaves the line with a
     /// [`PluginReport`]; the others go on.
     ///
@@ -171,12 +180,17 @@ impl Builder {
         tokio::task::spawn_blocking(schema::prepare);
         let news = News::default();
         let approver = services.approver.clone();
+        let secrets = services
+            .secrets
+            .clone()
+            .unwrap_or_else(|| Arc::new(SurroundingSecrets::new(sources.surroundings.clone())));
         let reach = Arc::new(Reach::new(services));
         let loader = Loader::new(allocation, &sources.surroundings, news.clone(), reach.clone())?;
         let allocation = loader.allocation();
         let workshop = Arc::new(Workshop {
             loader,
             approver,
+            secrets,
             reserved: builtins.iter().map(|(id, _)| id.clone()).collect(),
             places: Semaphore::new(available_parallelism().map_or(2, Into::into)),
         });
@@ -238,6 +252,7 @@ const ON_THEIR_WAY: usize = 64;
 pub(super) struct Workshop {
     loader: Loader,
     approver: Arc<dyn Approver>,
+    secrets: Arc<dyn SecretStore>,
     /// The ids of built-in plugins.
     reserved: Vec<String>,
     /// Compiling takes a processor.
@@ -247,20 +262,8 @@ pub(super) struct Workshop {
 impl Workshop {
     /// What candidates are held against. Who approves is asked for those that request something.
     pub(super) async fn rules(&self, configs: &[Config], candidates: &[Candidate]) -> Arc<Rules> {
-        let mut approvals = Approvals::default();
-        let rules = Rules::new(configs, Approvals::default());
-        let rules = rules.reserve(self.reserved.iter().cloned());
-        let requesting = candidates.iter().filter(|candidate| !candidate.requests.is_empty());
-        // Nobody is bothered with what is refused in any case.
-        for candidate in requesting.filter(|candidate| rules.policy_admits(candidate)) {
-            let request = ApprovalRequest {
-                plugin: candidate.id().to_string(),
-                kind: candidate.kind(),
-                source: candidate.source(),
-                capabilities: candidate.requests.clone(),
-            };
-            approvals.insert(candidate.id(), self.approver.approve(&request).await);
-        }
+        let rules = Rules::new(configs).reserve(self.reserved.iter().cloned());
+        let approvals = Approvals::ask(candidates, &rules, &*self.approver).await;
         Arc::new(rules.approve(approvals))
     }
 
@@ -325,7 +328,13 @@ impl Workshop {
         candidate: Candidate,
         rules: Arc<Rules>,
     ) -> Result<Loaded, NotLoaded> {
-        let admitted = admit(candidate, &rules).map_err(NotLoaded::Refused)?;
+        let mut admitted = admit(candidate, &rules).map_err(NotLoaded::Refused)?;
+        let (id, names) = admitted.secrets();
+        for name in names {
+            if let Some(secret) = self.secrets.secret(&id, &name).await {
+                admitted.give(name, secret);
+            }
+        }
         let place = self.places.acquire().await;
         let workshop = self.clone();
         // Compiling blocks.

@@ -1,8 +1,8 @@
 //! The call that a plugin serves: on whose behalf, how deep, and what it uses.
 
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracing::Span;
 
@@ -46,7 +46,11 @@ pub(crate) struct Serving {
     cpu_nanos: AtomicU64,
     memory: AtomicU64,
     host_calls: AtomicU64,
+    refusals: Mutex<Vec<String>>,
 }
+
+/// The most refusals that are kept of one call.
+const REFUSALS: usize = 8;
 
 tokio::task_local! {
     static SERVING: Arc<Serving>;
@@ -87,6 +91,19 @@ impl Serving {
         self.memory.fetch_max(memory.unwrap_or(0) as u64, Ordering::Relaxed);
         self.host_calls.fetch_add(host_calls, Ordering::Relaxed);
         self.known.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes what the plugin was refused.
+    pub(super) fn refused(&self, words: String) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if refusals.len() < REFUSALS && !refusals.contains(&words) {
+            refusals.push(words);
+        }
+    }
+
+    /// What the plugin was refused.
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        std::mem::take(&mut *self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What was noted so far.

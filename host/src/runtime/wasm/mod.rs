@@ -22,7 +22,7 @@ pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};
 pub use exports::ExportError;
 pub(crate) use exports::{ExportIndices, Exports, check as check_exports};
-pub(crate) use state::{HostState, Setting};
+pub(crate) use state::{HostState, Refuse, Setting};
 
 use super::{CompletionStream, Failure, Plugin, Serving};
 use crate::bindings::eval_handler::Evaluation;

@@ -1,5 +1,6 @@
 //! What one instance has in its store.
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,14 +12,17 @@ use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::console::Console;
+use crate::bindings::log::Level;
 use crate::capability::config::Config;
-use crate::capability::lent::Lent;
+use crate::capability::filesystem::{Files, FilesView, Folders};
+use crate::capability::lent::{Lent, not_granted};
 use crate::capability::log::{Allowance, Voice};
 use crate::capability::notify::News;
 use crate::child::{ChildSlot, Spec};
 use crate::invoke::Caller;
 use crate::limits::{Limit, Limits};
 use crate::runtime::Serving;
+use crate::secret::Secret;
 
 /// What every instance of a plugin is made with.
 pub(crate) struct Setting {
@@ -33,6 +37,12 @@ pub(crate) struct Setting {
     pub(crate) voice: Arc<Voice>,
     /// What the plugin was lent.
     pub(crate) lent: Arc<Lent>,
+    /// The files that it may use.
+    pub(crate) files: Arc<Files>,
+    /// The variables of the environment that it sees.
+    pub(crate) environment: Vec<(String, String)>,
+    /// The secrets that it may ask for, by their names.
+    pub(crate) secrets: Arc<BTreeMap<String, Secret>>,
     /// How much news of progress it may still give.
     pub(crate) progress: Allowance,
     /// Where news of the plugin goes.
@@ -50,6 +60,7 @@ pub(crate) struct HostState {
     pub(super) console: Console,
     pub(super) meter: Meter,
     wasi: WasiCtx,
+    folders: Folders,
     table: ResourceTable,
 }
 
@@ -61,6 +72,7 @@ impl HostState {
         let wasi = WasiCtx::builder()
             .stdout(console.stdout())
             .stderr(console.stderr())
+            .envs(&setting.environment)
             .max_random_size(1 << 20)
             .allow_tcp(false)
             .allow_udp(false)
@@ -73,6 +85,7 @@ impl HostState {
             console,
             meter: Meter::new(limits),
             wasi,
+            folders: Folders::default(),
             table,
             setting: setting.clone(),
         };
@@ -151,6 +164,45 @@ impl HostState {
             common
         });
         (self.setting.lent.clone(), caller)
+    }
+}
+
+impl HostState {
+    /// What the interfaces of files see.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        let Self { table, folders, setting, calls, .. } = self;
+        let refuse = Refuse { setting, calls };
+        FilesView { table, folders, files: &setting.files, refuse }
+    }
+}
+
+/// Where refusals go that a guest gets to know as a mere code: to the log, and to who called.
+pub(crate) struct Refuse<'a> {
+    setting: &'a Setting,
+    calls: &'a [Running],
+}
+
+impl Refuse<'_> {
+    /// What the plugin tried was not granted; `value` would have allowed it.
+    pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
+        self.say(not_granted(&self.setting.id, tried, capability, value));
+    }
+
+    /// What the plugin tried cannot be granted.
+    pub(crate) fn never(&self, what: &str) {
+        self.say(format!("plugin \"{}\": {what} is never granted", self.setting.id));
+    }
+
+    fn say(&self, words: String) {
+        let serving = match self.calls {
+            [Running { serving: Some(serving), .. }] => Some(serving),
+            _ => None,
+        };
+        let span = serving.and_then(|serving| serving.span().cloned()).unwrap_or_else(Span::none);
+        span.in_scope(|| self.setting.voice.write(Level::Warn, &words, &[]));
+        if let Some(serving) = serving {
+            serving.refused(words);
+        }
     }
 }
 

@@ -1,0 +1,133 @@
+//! Asking the user what plugins may do.
+
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, IsTerminal, Write};
+use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Approver};
+
+use crate::output::inline;
+
+/// Values by the names of capabilities.
+pub(crate) type Values = BTreeMap<String, Vec<String>>;
+
+/// Goes by the user's approvals, and asks on a terminal for those that are missing.
+pub(crate) struct Asking {
+    file: Option<ApprovalFile>,
+    asks: bool,
+}
+
+impl Asking {
+    /// Asks where there is a terminal to ask on, and a place to keep the answer.
+    pub(crate) fn on_terminal(file: Option<ApprovalFile>) -> Self {
+        Self { asks: file.is_some() && is_terminal(), file }
+    }
+
+    /// Has nobody to ask, and no approvals.
+    pub(crate) fn nobody() -> Self {
+        Self { file: None, asks: false }
+    }
+}
+
+#[async_trait]
+impl Approver for Asking {
+    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+        let Some(file) = &self.file else { return Approval::Undecided };
+        let approval = file.approve(request).await;
+        if !self.asks || matches!(approval, Approval::Granted(_)) {
+            return approval;
+        }
+        match ask(request, &approval) {
+            Some(granted) => {
+                if let Err(error) = file.grant(request, granted.clone()) {
+                    tracing::warn!("the approval is not kept: {}", tenon_host::chain(&error));
+                }
+                Approval::Granted(granted)
+            }
+            None => approval,
+        }
+    }
+}
+
+/// Whether there is somebody to ask, and to show what is asked.
+pub(crate) fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Shows a request and asks for what of it is granted; nothing where the user says no.
+pub(crate) fn ask(request: &ApprovalRequest, approval: &Approval) -> Option<Values> {
+    say(&shown(request, approval));
+    match answer("approve it? [y]es, [n]o, [c]hoose: ")?.as_str() {
+        "y" | "yes" => Some(request.capabilities.clone()),
+        "c" | "choose" => choose(&request.capabilities),
+        _ => None,
+    }
+}
+
+/// Asks for each value.
+fn choose(capabilities: &Values) -> Option<Values> {
+    let mut granted = Values::new();
+    for (capability, value) in
+        capabilities.iter().flat_map(|(name, of)| of.iter().map(move |value| (name, value)))
+    {
+        let question = format!("  {capability}  {}? [y/n]: ", inline(value));
+        if matches!(answer(&question)?.as_str(), "y" | "yes") {
+            granted.entry(capability.clone()).or_default().push(value.clone());
+        }
+    }
+    Some(granted)
+}
+
+/// Asks a question; nothing where the input has ended.
+fn answer(question: &str) -> Option<String> {
+    say(question);
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line.trim().to_lowercase()),
+    }
+}
+
+fn say(text: &str) {
+    // Where standard error is closed there is nobody to ask.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// A request as people see it.
+pub(crate) fn shown(request: &ApprovalRequest, approval: &Approval) -> String {
+    let digest = |digest: &Option<String>| match digest {
+        Some(digest) => format!("  sha256:{}", &digest[..digest.len().min(16)]),
+        None => String::new(),
+    };
+    let mut text = format!(
+        "plugin \"{}\" ({})\n  code      {}{}\n  named in  {}{}\n",
+        request.plugin,
+        request.kind,
+        inline(&request.source),
+        digest(&request.component),
+        inline(&request.named_in.display().to_string()),
+        digest(&request.manifest),
+    );
+    text.push_str("  requests\n");
+    for (capability, values) in &request.capabilities {
+        for value in values {
+            text.push_str(&format!("    {capability:<11}  {}\n", inline(value)));
+        }
+    }
+    if let Approval::Stale(changes) = approval {
+        text.push_str("  since it was approved\n");
+        for change in changes {
+            text.push_str(&format!("    {}\n", inline(&change.to_string())));
+        }
+    }
+    if let Approval::Granted(granted) = approval
+        && *granted != request.capabilities
+    {
+        text.push_str("  is granted\n");
+        for (capability, values) in granted {
+            for value in values {
+                text.push_str(&format!("    {capability:<11}  {}\n", inline(value)));
+            }
+        }
+    }
+    text
+}

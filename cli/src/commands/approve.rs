@@ -1,0 +1,138 @@
+//! `tenon approve`
+
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest};
+
+use crate::approval::{Values, ask, is_terminal, shown};
+use crate::error::Error;
+use crate::{Common, open, output};
+
+/// Approve what plugins request
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon approve weather
+  tenon approve --all
+  tenon approve weather --yes
+  tenon approve notes --yes --grant 'filesystem=read:~/notes/today.md'
+
+An approval is of a plugin as it is: one that changes must be approved again.")]
+pub(crate) struct Args {
+    /// The plugins
+    #[arg(value_name = "PLUGIN", required_unless_present = "all", conflicts_with = "all")]
+    plugins: Vec<String>,
+    /// All that request something that is not approved
+    #[arg(long)]
+    all: bool,
+    /// Ask nothing
+    #[arg(long)]
+    yes: bool,
+    /// Grant this, and of what is requested nothing else
+    #[arg(long, value_name = "CAPABILITY=VALUE", requires = "plugins", value_parser = grant)]
+    grant: Vec<(String, String)>,
+}
+
+fn grant(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((capability, value)) if !capability.is_empty() && !value.is_empty() => {
+            Ok((capability.to_string(), value.to_string()))
+        }
+        _ => Err("it is no CAPABILITY=VALUE".into()),
+    }
+}
+
+/// A plugin that is to be approved.
+struct Asked {
+    request: ApprovalRequest,
+    approval: Approval,
+    /// What the user wants to grant, where that is not what is requested.
+    wanted: Option<Values>,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let found = open::found(common)?;
+    let Some(file) = found.approvals() else {
+        return Err(Error::Host("there is no home folder to keep approvals in".into()));
+    };
+    for diagnostic in &found.discovery.diagnostics {
+        tracing::warn!("{diagnostic}");
+    }
+    let mut asked = Vec::new();
+    for candidate in &found.discovery.candidates {
+        let is_named = args.plugins.iter().any(|id| id == candidate.id());
+        if !args.all && !is_named {
+            continue;
+        }
+        let Some(request) = candidate.approval_request() else { continue };
+        let approval = file.verdict(&request)?;
+        if args.all && matches!(approval, Approval::Granted(_)) {
+            continue;
+        }
+        let wanted = match args.grant.is_empty() {
+            true => None,
+            false => {
+                let surroundings = &found.sources.surroundings;
+                let wanted = candidate.grants_of(&args.grant, surroundings);
+                Some(wanted.map_err(Error::Input)?)
+            }
+        };
+        asked.push(Asked { request, approval, wanted });
+    }
+    for id in &args.plugins {
+        let is_known = found.discovery.candidates.iter().any(|candidate| candidate.id() == *id);
+        if !is_known {
+            return Err(Error::Input(format!("there is no plugin \"{id}\"")));
+        }
+    }
+    if !args.yes && !is_terminal() && !asked.is_empty() {
+        for Asked { request, approval, .. } in &asked {
+            output::write(shown(request, approval))?;
+        }
+        return Err(Error::Unasked(asked.into_iter().map(|asked| asked.request.plugin).collect()));
+    }
+    let mut rows = Vec::new();
+    for asked in asked {
+        rows.push(approve(common, &file, asked, args.yes)?);
+    }
+    match common.json {
+        true => output::json(&rows)?,
+        false if rows.is_empty() => output::line("there is nothing to approve")?,
+        false => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Approves one plugin, if the user says so, and gives what came of it.
+fn approve(common: &Common, file: &ApprovalFile, asked: Asked, yes: bool) -> Result<Value, Error> {
+    let Asked { request, approval, wanted } = asked;
+    let granted = match yes {
+        true => {
+            if !common.json {
+                output::write(shown(&request, &approval))?;
+            }
+            Some(wanted.unwrap_or_else(|| request.capabilities.clone()))
+        }
+        // What the user wants is what is asked about.
+        false => match wanted {
+            Some(wanted) => {
+                let mut narrower = request.clone();
+                narrower.capabilities = wanted;
+                ask(&narrower, &approval)
+            }
+            None => ask(&request, &approval),
+        },
+    };
+    if let Some(granted) = &granted {
+        file.grant(&request, granted.clone())?;
+    }
+    let state = if granted.is_some() { "approved" } else { "not approved" };
+    if !common.json {
+        output::line(format!("plugin \"{}\" is {state}", request.plugin))?;
+    }
+    Ok(json!({
+        "plugin": request.plugin,
+        "approved": granted.is_some(),
+        "requested": request.capabilities,
+        "granted": granted,
+    }))
+}

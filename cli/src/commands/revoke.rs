@@ -1,0 +1,34 @@
+//! `tenon revoke`
+
+use serde_json::json;
+use std::process::ExitCode;
+
+use crate::error::Error;
+use crate::{Common, open, output};
+
+/// Take back what was approved of a plugin
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The plugin
+    #[arg(value_name = "PLUGIN")]
+    plugin: String,
+}
+
+pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let found = open::found(common)?;
+    let Some(file) = found.approvals() else {
+        return Err(Error::Host("there is no home folder to keep approvals in".into()));
+    };
+    let id = &args.plugin;
+    // One that is gone from here may still be approved.
+    let here = found.discovery.candidates.iter().find(|candidate| candidate.id() == id);
+    let revoked = file.revoke(id, here.map(|candidate| candidate.named_in()))?;
+    if revoked == 0 {
+        return Err(Error::Input(format!("nothing was approved of a plugin \"{id}\"")));
+    }
+    match common.json {
+        true => output::json(&json!({ "plugin": id, "revoked": revoked }))?,
+        false => output::line(format!("plugin \"{id}\" is not approved any more"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,271 @@
+//! The file in which a user's approvals are kept.
+//!
+//! An approval is of one plugin as it was: its code, its manifest and what it requested, each by
+//! content. What has changed since is not approved.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::files::{self, CONFIGURATION};
+use crate::services::{Approval, ApprovalChange, ApprovalRequest, Approver};
+
+/// Approvals in a file, which only this user can write to.
+#[derive(Debug, Clone)]
+pub struct ApprovalFile {
+    path: PathBuf,
+}
+
+/// Why approvals cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    /// The file cannot be read or written.
+    #[error("the approvals in {} cannot be used", .0.display())]
+    File(PathBuf, #[source] io::Error),
+    /// The file is not what this host writes.
+    #[error("{} is not a file of approvals; move it away to begin anew", .0.display())]
+    Damaged(PathBuf, #[source] serde_json::Error),
+}
+
+/// The file, as it is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    approvals: Vec<Approved>,
+}
+
+/// One approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Approved {
+    plugin: String,
+    /// What names it: plugins of other projects may have the same id.
+    named_in: PathBuf,
+    /// The SHA-256 of its code.
+    component: Option<String>,
+    /// The SHA-256 of its manifest.
+    manifest: Option<String>,
+    requested: BTreeMap<String, Vec<String>>,
+    granted: BTreeMap<String, Vec<String>>,
+}
+
+impl ApprovalFile {
+    /// Approvals in this file, which need not be there yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the user has said of a plugin as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read or understood.
+    pub fn verdict(&self, request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
+        let content = self.read()?;
+        let Some(approved) = content.approvals.iter().find(|approved| approved.is_of(request))
+        else {
+            return Ok(Approval::Undecided);
+        };
+        let changes = approved.changes(request);
+        Ok(match changes.is_empty() {
+            true => Approval::Granted(approved.granted.clone()),
+            false => Approval::Stale(changes),
+        })
+    }
+
+    /// Approves a plugin as it is now, and grants it this.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read, understood or written.
+    pub fn grant(
+        &self,
+        request: &ApprovalRequest,
+        granted: BTreeMap<String, Vec<String>>,
+    ) -> Result<(), ApprovalError> {
+        self.change(|content| {
+            content.approvals.retain(|approved| !approved.is_of(request));
+            content.approvals.push(Approved {
+                plugin: request.plugin.clone(),
+                named_in: key(&request.named_in),
+                component: request.component.clone(),
+                manifest: request.manifest.clone(),
+                requested: request.capabilities.clone(),
+                granted,
+            });
+        })
+    }
+
+    /// Takes back what was approved of the plugins of an id that a configuration or manifest names
+    /// (any, where none is given). Gives how many approvals there were.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read, understood or written.
+    pub fn revoke(&self, plugin: &str, named_in: Option<&Path>) -> Result<usize, ApprovalError> {
+        let named_in = named_in.map(key);
+        let mut revoked = 0;
+        self.change(|content| {
+            let before = content.approvals.len();
+            content.approvals.retain(|approved| {
+                let named = named_in.as_ref().is_none_or(|path| *path == approved.named_in);
+                !(approved.plugin == plugin && named)
+            });
+            revoked = before - content.approvals.len();
+        })?;
+        Ok(revoked)
+    }
+
+    fn read(&self) -> Result<Content, ApprovalError> {
+        match files::read_text(&self.path, CONFIGURATION) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| ApprovalError::Damaged(self.path.clone(), error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
+            Err(error) => Err(self.error(error)),
+        }
+    }
+
+    /// Changes the file, alone of all who do.
+    fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), ApprovalError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        files::claim(folder).map_err(|error| self.error(error))?;
+        let lock = self.path.with_extension("lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(lock);
+        let lock = lock.map_err(|error| self.error(error))?;
+        lock.lock().map_err(|error| self.error(error))?;
+        let mut content = self.read()?;
+        change(&mut content);
+        let write = || -> io::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            serde_json::to_writer_pretty(&mut file, &content)?;
+            file.write_all(b"\n")?;
+            file.as_file().sync_all()?;
+            file.persist(&self.path)?;
+            Ok(())
+        };
+        write().map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: io::Error) -> ApprovalError {
+        ApprovalError::File(self.path.clone(), error)
+    }
+}
+
+#[async_trait]
+impl Approver for ApprovalFile {
+    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+        self.verdict(request).unwrap_or_else(|error| {
+            tracing::warn!("{}", crate::diagnostic::chain(&error));
+            Approval::Undecided
+        })
+    }
+}
+
+impl Approved {
+    fn is_of(&self, request: &ApprovalRequest) -> bool {
+        self.plugin == request.plugin && self.named_in == key(&request.named_in)
+    }
+
+    /// In what a plugin differs from this.
+    fn changes(&self, request: &ApprovalRequest) -> Vec<ApprovalChange> {
+        let mut changes = Vec::new();
+        if self.component != request.component {
+            changes.push(ApprovalChange::Component);
+        }
+        let added = missing(&request.capabilities, &self.requested);
+        changes
+            .extend(added.map(|(capability, value)| ApprovalChange::Added { capability, value }));
+        let removed = missing(&self.requested, &request.capabilities);
+        changes.extend(
+            removed.map(|(capability, value)| ApprovalChange::Removed { capability, value }),
+        );
+        if self.manifest != request.manifest {
+            changes.push(ApprovalChange::Manifest);
+        }
+        changes
+    }
+}
+
+/// The values that one has and another has not.
+fn missing<'a>(
+    these: &'a BTreeMap<String, Vec<String>>,
+    those: &'a BTreeMap<String, Vec<String>>,
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let all = these.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    let known = |name: &str, value: &String| those.get(name).is_some_and(|of| of.contains(value));
+    all.filter(move |(name, value)| !known(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+}
+
+/// A path under which the same file is found again, from whichever folder the host is started.
+fn key(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or(path.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discover::PluginKind;
+
+    fn request(component: &str, files: &[&str]) -> ApprovalRequest {
+        let files = files.iter().map(ToString::to_string).collect();
+        ApprovalRequest {
+            plugin: "p".into(),
+            kind: PluginKind::Wasm,
+            source: "p.wasm".into(),
+            named_in: "/no/such/plugin.toml".into(),
+            capabilities: [("filesystem".to_string(), files)].into(),
+            component: Some(component.into()),
+            manifest: Some("m".into()),
+        }
+    }
+
+    #[test]
+    fn an_approval_is_of_a_plugin_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ApprovalFile::new(folder.path().join("deep/approvals.json"));
+        let first = request("1", &["read:/a", "read:/b"]);
+        let check = |request: &ApprovalRequest, expected: Approval| {
+            assert_eq!(file.verdict(request).unwrap(), expected);
+        };
+        check(&first, Approval::Undecided);
+        let granted: BTreeMap<_, _> =
+            [("filesystem".to_string(), vec!["read:/a".to_string()])].into();
+        file.grant(&first, granted.clone()).unwrap();
+        check(&first, Approval::Granted(granted));
+        check(&request("2", &["read:/a", "read:/b"]), {
+            Approval::Stale(vec![ApprovalChange::Component])
+        });
+        let value = |value: &str| ("filesystem".to_string(), value.to_string());
+        let (capability, added) = value("write:/c");
+        let added = ApprovalChange::Added { capability, value: added };
+        let (capability, removed) = value("read:/b");
+        let removed = ApprovalChange::Removed { capability, value: removed };
+        check(&request("1", &["read:/a", "write:/c"]), Approval::Stale(vec![added, removed]));
+        let other = ApprovalRequest { named_in: "/no/such/other.toml".into(), ..first.clone() };
+        check(&other, Approval::Undecided);
+        assert_eq!(file.revoke("p", Some(Path::new("/no/such/other.toml"))).unwrap(), 0);
+        assert_eq!(file.revoke("p", None).unwrap(), 1);
+        check(&first, Approval::Undecided);
+    }
+
+    #[test]
+    fn a_damaged_file_is_neither_believed_nor_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.json");
+        std::fs::write(&path, "{\"approvals\": [{}]}").unwrap();
+        let file = ApprovalFile::new(&path);
+        let request = request("1", &["read:/a"]);
+        assert!(matches!(file.verdict(&request), Err(ApprovalError::Damaged(..))));
+        assert!(file.grant(&request, BTreeMap::new()).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"approvals\": [{}]}");
+    }
+}

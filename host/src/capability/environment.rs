@@ -1,0 +1,14 @@
+//! `environment`: variables of the host's environment, for the guest's own standard library. Values
+//! are their names.
+
+use super::Grants;
+use crate::surroundings::Surroundings;
+
+/// The name in manifests.
+pub(super) const NAME: &str = "environment";
+
+/// The variables that were granted and that are set to a text.
+pub(crate) fn of(grants: &Grants, surroundings: &Surroundings) -> Vec<(String, String)> {
+    let variable = |name: &str| Some((name.to_string(), surroundings.variable(name)?.to_string()));
+    grants.names(NAME).filter_map(variable).collect()
+}

@@ -1,0 +1,380 @@
+//! What a guest can do with a path, in one place for both editions of WASI. All of it blocks.
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
+    linkat, mkdirat, renameat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
+
+/// How something is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Opening {
+    pub(super) read: bool,
+    pub(super) write: bool,
+    pub(super) create: bool,
+    pub(super) exclusive: bool,
+    pub(super) truncate: bool,
+    pub(super) folder: bool,
+    /// Whether a link at the end is followed.
+    pub(super) follow: bool,
+}
+
+/// What was opened.
+pub(super) enum Opened {
+    Folder(Folder),
+    File { file: File, read: bool, write: bool },
+}
+
+/// What is known of a file without opening it.
+pub(super) struct Seen {
+    pub(super) file_type: FileType,
+    pub(super) links: u64,
+    pub(super) size: u64,
+    /// In seconds and nanoseconds.
+    pub(super) accessed: (i64, u32),
+    pub(super) modified: (i64, u32),
+    pub(super) changed: (i64, u32),
+}
+
+impl Seen {
+    // The numbers have other types on other systems.
+    #[allow(clippy::unnecessary_cast)]
+    fn new(stat: &Stat) -> Self {
+        Self {
+            file_type: file_type(stat),
+            links: stat.st_nlink as u64,
+            size: stat.st_size as u64,
+            accessed: (stat.st_atime as i64, stat.st_atime_nsec as u32),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
+        }
+    }
+}
+
+/// A time to set.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Time {
+    Keep,
+    Now,
+    At { seconds: i64, nanoseconds: u32 },
+}
+
+impl Opening {
+    /// Whether it asks for something that there can be.
+    pub(super) fn is_sound(self) -> bool {
+        !(self.folder && (self.create || self.exclusive || self.truncate))
+    }
+}
+
+impl Time {
+    /// A point in time; nothing where it has more nanoseconds than a second.
+    pub(super) fn at(seconds: i64, nanoseconds: u32) -> Option<Self> {
+        (nanoseconds < 1_000_000_000).then_some(Self::At { seconds, nanoseconds })
+    }
+}
+
+/// A folder that paths are resolved beneath, for a plugin.
+#[derive(Clone)]
+pub(super) struct Beneath {
+    pub(super) files: Arc<Files>,
+    pub(super) folder: Folder,
+}
+
+impl Beneath {
+    /// Where a path leads.
+    fn find(&self, path: &str, follow: bool, purpose: Purpose) -> Result<Place, Stop> {
+        Walk::new(&self.files, &self.folder, path, purpose)?.finish(follow)
+    }
+
+    /// Where a path leads that is going to be changed, if it may be.
+    fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), Stop> {
+        let place = self.find(path, follow, Attempt::writing)?;
+        let path = place.path();
+        if !self.files.rights(&path).write.here {
+            return Err(Stop::Denied(Attempt::writing(path)));
+        }
+        match place.name {
+            Some(name) => Ok((place.folder, name)),
+            // The folder that was begun in has no name here.
+            None => Err(Errno::INVAL.into()),
+        }
+    }
+
+    pub(super) fn open(&self, path: &str, how: Opening) -> Result<Opened, Stop> {
+        let changes = how.write || how.truncate || how.create;
+        let purpose = if changes { Attempt::writing } else { Attempt::reading };
+        let mut walk = Walk::new(&self.files, &self.folder, path, purpose)?;
+        loop {
+            let place = walk.finish(how.follow)?;
+            match self.open_place(&place, how) {
+                // It has become a link since it was looked at.
+                Err(stop @ Stop::Os(errno @ (Errno::LOOP | Errno::NOTDIR))) if how.follow => {
+                    let Some(name) = &place.name else { return Err(stop) };
+                    match place.folder.read_link(name)? {
+                        Some(target) => walk.follow(&target)?,
+                        None => walk.again(name, errno)?,
+                    }
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_place(&self, place: &Place, how: Opening) -> Result<Opened, Stop> {
+        let path = place.path();
+        let rights = self.files.rights(&path);
+        let writes = how.write || how.truncate;
+        let changes = writes || how.create;
+        if changes && !rights.write.here {
+            return Err(Stop::Denied(Attempt::writing(path)));
+        }
+        if !rights.any() {
+            return Err(Stop::Denied(Attempt::reading(path)));
+        }
+        let name = place.name.as_deref().unwrap_or(".");
+        let must_be_folder = how.folder || place.must_be_folder || place.name.is_none();
+        let reads = how.read || !how.write;
+        if must_be_folder || (reads && !rights.read.here) {
+            if changes {
+                // A file that is only written to is not read by the way.
+                return match must_be_folder {
+                    true => Err(Errno::ISDIR.into()),
+                    false => Err(Stop::Denied(Attempt::reading(path))),
+                };
+            }
+            let opened = place.folder.open(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+            return match opened {
+                Ok(handle) => Ok(Opened::Folder(Folder {
+                    handle: Arc::new(File::from(handle)),
+                    path: path.into(),
+                })),
+                Err(Errno::NOTDIR | Errno::NOENT) if !must_be_folder => {
+                    Err(Stop::Denied(Attempt::reading(path)))
+                }
+                Err(errno) => Err(errno.into()),
+            };
+        }
+        let mut flags = match (reads, writes) {
+            (true, true) => OFlags::RDWR,
+            (false, true) => OFlags::WRONLY,
+            (_, false) => OFlags::RDONLY,
+        };
+        // Opening a pipe must not wait for its other end.
+        flags |= OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::CREATE, how.create);
+        flags.set(OFlags::EXCL, how.exclusive);
+        let handle = place.folder.open(name, flags, Mode::from_raw_mode(0o666))?;
+        match file_type(&fstat(&handle)?) {
+            FileType::RegularFile => {
+                let file = File::from(handle);
+                // Only now it is known to be one.
+                if how.truncate {
+                    rustix::fs::ftruncate(&file, 0)?;
+                }
+                Ok(Opened::File { file, read: reads, write: writes })
+            }
+            FileType::Directory => Ok(Opened::Folder(Folder {
+                handle: Arc::new(File::from(handle)),
+                path: path.into(),
+            })),
+            _ => Err(Stop::Never("what is neither a file nor a folder")),
+        }
+    }
+
+    pub(super) fn see(&self, path: &str, follow: bool) -> Result<Seen, Stop> {
+        Ok(Seen::new(&self.stat(path, follow)?))
+    }
+
+    fn stat(&self, path: &str, follow: bool) -> Result<Stat, Stop> {
+        let place = self.find(path, follow, Attempt::reading)?;
+        let path = place.path();
+        let rights = self.files.rights(&path);
+        let denied = || Stop::Denied(Attempt::reading(path.clone()));
+        if !rights.any() {
+            return Err(denied());
+        }
+        let stat = match &place.name {
+            Some(name) => place.folder.stat(name),
+            None => fstat(&*place.folder.handle),
+        };
+        let stat = stat.map_err(|errno| match rights.read.here {
+            true => errno.into(),
+            false => denied(),
+        })?;
+        let is_folder = file_type(&stat) == FileType::Directory;
+        match rights.read.here || is_folder {
+            true if place.must_be_folder && !is_folder => Err(Errno::NOTDIR.into()),
+            true => Ok(stat),
+            // What is granted beneath it makes a folder known, and nothing else.
+            false => Err(denied()),
+        }
+    }
+
+    /// Tells a file from all others, as two halves of a number.
+    pub(super) fn identity(&self, path: &str, follow: bool) -> Result<(u64, u64), Stop> {
+        Ok(identity(&self.stat(path, follow)?))
+    }
+
+    pub(super) fn set_times(
+        &self,
+        path: &str,
+        follow: bool,
+        accessed: Time,
+        modified: Time,
+    ) -> Result<(), Stop> {
+        let (folder, name) = self.find_to_change(path, follow)?;
+        let times = timestamps(accessed, modified);
+        Ok(utimensat(&*folder.handle, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// Sets the times of the folder itself.
+    pub(super) fn set_own_times(&self, accessed: Time, modified: Time) -> Result<(), Stop> {
+        if !self.files.rights(&self.folder.path).write.here {
+            return Err(Stop::Denied(Attempt::writing(self.folder.path.to_string())));
+        }
+        let times = timestamps(accessed, modified);
+        Ok(utimensat(&*self.folder.handle, ".", &times, AtFlags::empty())?)
+    }
+
+    pub(super) fn create_folder(&self, path: &str) -> Result<(), Stop> {
+        let trimmed = path.trim_end_matches('/');
+        let (folder, name) = self.find_to_change(trimmed, false)?;
+        Ok(mkdirat(&*folder.handle, name, Mode::from_raw_mode(0o777))?)
+    }
+
+    pub(super) fn remove_folder(&self, path: &str) -> Result<(), Stop> {
+        let trimmed = path.trim_end_matches('/');
+        let (folder, name) = self.find_to_change(trimmed, false)?;
+        Ok(unlinkat(&*folder.handle, name, AtFlags::REMOVEDIR)?)
+    }
+
+    pub(super) fn remove_file(&self, path: &str) -> Result<(), Stop> {
+        let (folder, name) = self.find_to_change(path, false)?;
+        Ok(unlinkat(&*folder.handle, name, AtFlags::empty())?)
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &Self, into: &str) -> Result<(), Stop> {
+        let trim = |path: &str| path.trim_end_matches('/').to_string();
+        let source = self.find_to_change(&trim(from), false)?;
+        let target = to.find_to_change(&trim(into), false)?;
+        self.may_move(&source, &target)?;
+        Ok(renameat(&*source.0.handle, &source.1, &*target.0.handle, &target.1)?)
+    }
+
+    pub(super) fn link(&self, from: &str, to: &Self, into: &str) -> Result<(), Stop> {
+        let source = self.find_to_change(from, false)?;
+        let target = to.find_to_change(into, false)?;
+        if file_type(&source.0.stat(&source.1)?) != FileType::RegularFile {
+            return Err(Stop::Never("another name for what is no file"));
+        }
+        self.may_move(&source, &target)?;
+        let (from, to) = (&source.0.handle, &target.0.handle);
+        Ok(linkat(&**from, &source.1, &**to, &target.1, AtFlags::empty())?)
+    }
+
+    /// What gets another name must not get other rights with it: where it was, all of it may be
+    /// read and written.
+    fn may_move(&self, source: &(Folder, String), target: &(Folder, String)) -> Result<(), Stop> {
+        let (from, to) = (source.0.path_of(&source.1), target.0.path_of(&target.1));
+        let is_folder = file_type(&source.0.stat(&source.1)?) == FileType::Directory;
+        let (here, there) = (self.files.rights(&from), self.files.rights(&to));
+        let may_leave = match is_folder {
+            true => here.read.tree() && here.write.tree(),
+            false => here.read.here && here.write.here,
+        };
+        if !may_leave {
+            return Err(Stop::Denied(Attempt::moving(from, is_folder)));
+        }
+        if is_folder && !there.write.tree() {
+            return Err(Stop::Denied(Attempt::moving(to, true)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
+        let place = self.find(path, false, Attempt::reading)?;
+        let path = place.path();
+        if !self.files.rights(&path).read.here {
+            return Err(Stop::Denied(Attempt::reading(path)));
+        }
+        let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
+        match place.folder.read_link(&name)? {
+            Some(target) if target.starts_with('/') => {
+                Err(Stop::Never("where an absolute link leads"))
+            }
+            Some(target) => Ok(target),
+            None => Err(Errno::INVAL.into()),
+        }
+    }
+
+    /// Makes a link. It must lead to what is granted: others may follow it.
+    pub(super) fn make_link(&self, target: &str, path: &str) -> Result<(), Stop> {
+        if target.is_empty() || target.contains('\0') {
+            return Err(Errno::INVAL.into());
+        }
+        if target.starts_with('/') {
+            return Err(Stop::Never("an absolute link"));
+        }
+        let (folder, name) = self.find_to_change(path, false)?;
+        let leads_to = lexically(&folder.path, target);
+        if !self.files.rights(&leads_to).any() {
+            return Err(Stop::Denied(Attempt::reading(leads_to)));
+        }
+        Ok(symlinkat(target, &*folder.handle, name)?)
+    }
+
+    /// What is in the folder, as far as it is granted.
+    pub(super) fn list(&self) -> Result<Vec<(String, FileType)>, Stop> {
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&*self.folder.handle)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let mut file_type = entry.file_type();
+            if file_type == FileType::Unknown
+                && let Ok(stat) = self.folder.stat(name)
+            {
+                file_type = self::file_type(&stat);
+            }
+            if self.shows(name, file_type == FileType::Directory) {
+                entries.push((name.to_string(), file_type));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Whether a listing of the folder shows this: what may be read, and folders on the way to what
+    /// is granted.
+    pub(super) fn shows(&self, name: &str, is_folder: bool) -> bool {
+        let rights = self.files.rights(&self.folder.path_of(name));
+        rights.read.here || is_folder && rights.any()
+    }
+}
+
+/// Tells a file from all others. What the system numbers it by is not shown.
+pub(super) fn identity(stat: &Stat) -> (u64, u64) {
+    let hash = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        (stat.st_dev, stat.st_ino, salt).hash(&mut hasher);
+        hasher.finish()
+    };
+    (hash(0), hash(1))
+}
+
+fn timestamps(accessed: Time, modified: Time) -> Timestamps {
+    let spec = |time| match time {
+        Time::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        Time::Now => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        Time::At { seconds, nanoseconds } => {
+            Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() }
+        }
+    };
+    Timestamps { last_access: spec(accessed), last_modification: spec(modified) }
+}

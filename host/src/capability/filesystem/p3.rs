@@ -1,0 +1,360 @@
+//! `wasi:filesystem` 0.3.
+
+use rustix::fs::FileType;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::vec;
+use tokio::task::JoinHandle;
+use wasmtime::component::{
+    Access, Accessor, Destination, FutureReader, Linker, Resource, StreamProducer, StreamReader,
+    StreamResult,
+};
+use wasmtime::{AsContextMut, StoreContextMut};
+use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystem, WasiFilesystemCtxView};
+use wasmtime_wasi::p3::bindings::clocks::system_clock::Instant;
+use wasmtime_wasi::p3::bindings::filesystem::preopens;
+use wasmtime_wasi::p3::bindings::filesystem::types::{
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode,
+    Filesize, HostDescriptorWithStore, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p3::filesystem::{FilesystemError, FilesystemResult};
+
+use super::ops::{Beneath, Opening, Seen, Time};
+use super::walk::Stop;
+use super::{FileSystem, FilesView, blocking};
+use crate::runtime::wasm::HostState;
+
+pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    types::add_to_linker::<_, FileSystem>(linker, HostState::files)?;
+    preopens::add_to_linker::<_, FileSystem>(linker, HostState::files)
+}
+
+type Store = Accessor<HostState, FileSystem>;
+
+/// What wasmtime-wasi sees of an instance.
+fn wasi(state: &mut HostState) -> WasiFilesystemCtxView<'_> {
+    let FilesView { table, folders, .. } = state.files();
+    WasiFilesystemCtxView { ctx: &mut folders.wasi, table }
+}
+
+fn error(store: &Store, stop: Stop) -> FilesystemError {
+    store.with(|mut store| ErrorCode::from(store.get().reason(stop))).into()
+}
+
+fn beneath(store: &Store, folder: &Resource<Descriptor>) -> FilesystemResult<Beneath> {
+    let beneath = store.with(|mut store| store.get().beneath(folder));
+    beneath.map_err(|stop| error(store, stop))
+}
+
+/// Does something beneath a folder, where it may block.
+async fn act<T: Send + 'static>(
+    store: &Store,
+    folder: &Resource<Descriptor>,
+    act: impl FnOnce(Beneath) -> Result<T, Stop> + Send + 'static,
+) -> FilesystemResult<T> {
+    let beneath = beneath(store, folder)?;
+    blocking(move || act(beneath)).await.map_err(|stop| error(store, stop))
+}
+
+impl preopens::Host for FilesView<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        self.roots()
+    }
+}
+
+impl types::Host for FilesView<'_> {
+    fn convert_error_code(&mut self, error: FilesystemError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+}
+
+impl types::HostDescriptor for FilesView<'_> {
+    fn drop(&mut self, file: Resource<Descriptor>) -> wasmtime::Result<()> {
+        self.forget(&file);
+        types::HostDescriptor::drop(&mut self.wasi(), file)
+    }
+}
+
+/// Functions that take an open file, and no path: wasmtime-wasi does them.
+macro_rules! delegate {
+    ($($function:ident($($name:ident: $argument:ty),*) -> $result:ty;)*) => {$(
+        async fn $function(
+            store: &Store,
+            file: Resource<Descriptor>,
+            $($name: $argument),*
+        ) -> $result {
+            let store = store.with_getter::<WasiFilesystem>(wasi);
+            WasiFilesystem::$function(&store, file $(, $name)*).await
+        }
+    )*};
+}
+
+impl HostDescriptorWithStore<HostState> for FileSystem {
+    delegate! {
+        advise(offset: Filesize, length: Filesize, advice: Advice) -> FilesystemResult<()>;
+        sync_data() -> FilesystemResult<()>;
+        sync() -> FilesystemResult<()>;
+        get_flags() -> FilesystemResult<DescriptorFlags>;
+        get_type() -> FilesystemResult<DescriptorType>;
+        set_size(size: Filesize) -> FilesystemResult<()>;
+        stat() -> FilesystemResult<DescriptorStat>;
+        is_same_object(other: Resource<Descriptor>) -> wasmtime::Result<bool>;
+    }
+
+    fn read_via_stream(
+        mut store: Access<'_, HostState, Self>,
+        file: Resource<Descriptor>,
+        offset: Filesize,
+    ) -> wasmtime::Result<(StreamReader<u8>, FutureReader<Result<(), ErrorCode>>)> {
+        let store = Access::<HostState, WasiFilesystem>::new(store.as_context_mut(), wasi);
+        WasiFilesystem::read_via_stream(store, file, offset)
+    }
+
+    fn write_via_stream(
+        mut store: Access<'_, HostState, Self>,
+        file: Resource<Descriptor>,
+        data: StreamReader<u8>,
+        offset: Filesize,
+    ) -> wasmtime::Result<FutureReader<Result<(), ErrorCode>>> {
+        let store = Access::<HostState, WasiFilesystem>::new(store.as_context_mut(), wasi);
+        WasiFilesystem::write_via_stream(store, file, data, offset)
+    }
+
+    fn append_via_stream(
+        mut store: Access<'_, HostState, Self>,
+        file: Resource<Descriptor>,
+        data: StreamReader<u8>,
+    ) -> wasmtime::Result<FutureReader<Result<(), ErrorCode>>> {
+        let store = Access::<HostState, WasiFilesystem>::new(store.as_context_mut(), wasi);
+        WasiFilesystem::append_via_stream(store, file, data)
+    }
+
+    async fn set_times(
+        store: &Store,
+        file: Resource<Descriptor>,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FilesystemResult<()> {
+        if store.with(|mut store| store.get().beneath(&file).is_err()) {
+            let store = store.with_getter::<WasiFilesystem>(wasi);
+            return WasiFilesystem::set_times(&store, file, accessed, modified).await;
+        }
+        let (accessed, modified) = (time(accessed)?, time(modified)?);
+        act(store, &file, move |folder| folder.set_own_times(accessed, modified)).await
+    }
+
+    fn read_directory(
+        mut store: Access<'_, HostState, Self>,
+        folder: Resource<Descriptor>,
+    ) -> wasmtime::Result<(StreamReader<DirectoryEntry>, FutureReader<Result<(), ErrorCode>>)> {
+        let beneath = store.get().beneath(&folder);
+        let (said, says) = tokio::sync::oneshot::channel();
+        let task = tokio::task::spawn_blocking(move || {
+            let listed = beneath.and_then(|folder| folder.list());
+            let (entries, end) = match listed {
+                Ok(entries) => (entries, Ok(())),
+                Err(Stop::Os(errno)) => (Vec::new(), Err(std::io::Error::from(errno).into())),
+                Err(Stop::Denied(_) | Stop::Never(_)) => (Vec::new(), Err(ErrorCode::NotPermitted)),
+            };
+            let _ = said.send(end);
+            entries
+        });
+        let end = async move { wasmtime::error::Ok(says.await.unwrap_or(Err(ErrorCode::Io))) };
+        let listing = Listing { task: Some(task), entries: Vec::new().into_iter() };
+        Ok((StreamReader::new(&mut store, listing)?, FutureReader::new(&mut store, end)?))
+    }
+
+    async fn create_directory_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        path: String,
+    ) -> FilesystemResult<()> {
+        act(store, &folder, move |folder| folder.create_folder(&path)).await
+    }
+
+    async fn stat_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> FilesystemResult<DescriptorStat> {
+        let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
+        let seen = act(store, &folder, move |folder| folder.see(&path, follow)).await?;
+        Ok(described(&seen))
+    }
+
+    async fn set_times_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FilesystemResult<()> {
+        let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
+        let (accessed, modified) = (time(accessed)?, time(modified)?);
+        act(store, &folder, move |folder| folder.set_times(&path, follow, accessed, modified)).await
+    }
+
+    async fn link_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        other: Resource<Descriptor>,
+        new: String,
+    ) -> FilesystemResult<()> {
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        let to = beneath(store, &other)?;
+        act(store, &folder, move |from| from.link(&path, &to, &new)).await
+    }
+
+    async fn open_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        open: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FilesystemResult<Resource<Descriptor>> {
+        let how = opening!(path_flags, open, flags);
+        let opened = act(store, &folder, move |folder| folder.open(&path, how)).await?;
+        store.with(|mut store| store.get().push(opened)).map_err(FilesystemError::trap)
+    }
+
+    async fn readlink_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        path: String,
+    ) -> FilesystemResult<String> {
+        act(store, &folder, move |folder| folder.read_link(&path)).await
+    }
+
+    async fn remove_directory_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        path: String,
+    ) -> FilesystemResult<()> {
+        act(store, &folder, move |folder| folder.remove_folder(&path)).await
+    }
+
+    async fn rename_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        path: String,
+        other: Resource<Descriptor>,
+        new: String,
+    ) -> FilesystemResult<()> {
+        let to = beneath(store, &other)?;
+        act(store, &folder, move |from| from.rename(&path, &to, &new)).await
+    }
+
+    async fn symlink_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        target: String,
+        path: String,
+    ) -> FilesystemResult<()> {
+        act(store, &folder, move |folder| folder.make_link(&target, &path)).await
+    }
+
+    async fn unlink_file_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        path: String,
+    ) -> FilesystemResult<()> {
+        act(store, &folder, move |folder| folder.remove_file(&path)).await
+    }
+
+    async fn metadata_hash(
+        store: &Store,
+        file: Resource<Descriptor>,
+    ) -> FilesystemResult<MetadataHashValue> {
+        let identity = store.with(|mut store| store.get().identity_of(&file));
+        let identity = identity.map_err(FilesystemError::trap)?.await;
+        let (upper, lower) = identity.map_err(|stop| error(store, stop))?;
+        Ok(MetadataHashValue { lower, upper })
+    }
+
+    async fn metadata_hash_at(
+        store: &Store,
+        folder: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> FilesystemResult<MetadataHashValue> {
+        let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
+        let identity = act(store, &folder, move |folder| folder.identity(&path, follow)).await?;
+        let (upper, lower) = identity;
+        Ok(MetadataHashValue { lower, upper })
+    }
+}
+
+/// What is in a folder, entry by entry.
+struct Listing {
+    /// Reads it; gone when it has.
+    task: Option<JoinHandle<Vec<(String, FileType)>>>,
+    entries: vec::IntoIter<(String, FileType)>,
+}
+
+impl StreamProducer<HostState> for Listing {
+    type Item = DirectoryEntry;
+    type Buffer = Option<DirectoryEntry>;
+
+    fn poll_produce<'a>(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        mut store: StoreContextMut<'a, HostState>,
+        mut destination: Destination<'a, Self::Item, Self::Buffer>,
+        finish: bool,
+    ) -> Poll<wasmtime::Result<StreamResult>> {
+        if let Some(task) = &mut self.task {
+            match Pin::new(task).poll(context) {
+                Poll::Ready(entries) => {
+                    self.entries = entries.unwrap_or_default().into_iter();
+                    self.task = None;
+                }
+                Poll::Pending if finish => return Poll::Ready(Ok(StreamResult::Cancelled)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        if destination.remaining(&mut store) == Some(0) {
+            return Poll::Ready(Ok(StreamResult::Completed));
+        }
+        Poll::Ready(Ok(match self.entries.next() {
+            Some((name, file_type)) => {
+                let entry = DirectoryEntry {
+                    type_: descriptor_type!(file_type, DescriptorType::Other(None)),
+                    name,
+                };
+                destination.set_buffer(Some(entry));
+                StreamResult::Completed
+            }
+            None => StreamResult::Dropped,
+        }))
+    }
+}
+
+fn described(seen: &Seen) -> DescriptorStat {
+    let at = |(seconds, nanoseconds): (i64, u32)| Some(Instant { seconds, nanoseconds });
+    DescriptorStat {
+        type_: descriptor_type!(seen.file_type, DescriptorType::Other(None)),
+        link_count: seen.links,
+        size: seen.size,
+        data_access_timestamp: at(seen.accessed),
+        data_modification_timestamp: at(seen.modified),
+        status_change_timestamp: at(seen.changed),
+    }
+}
+
+fn time(time: NewTimestamp) -> FilesystemResult<Time> {
+    Ok(match time {
+        NewTimestamp::NoChange => Time::Keep,
+        NewTimestamp::Now => Time::Now,
+        NewTimestamp::Timestamp(Instant { seconds, nanoseconds }) => {
+            Time::at(seconds, nanoseconds).ok_or(ErrorCode::Invalid)?
+        }
+    })
+}

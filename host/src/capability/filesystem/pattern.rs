@@ -1,0 +1,457 @@
+//! `read:`, `write:` and `readwrite:` globs over whole paths, and what they say of a path.
+//!
+//! A path is what a name *resolves* to: absolute, without links, `.` and `..`. A glob is made of
+//! segments, as a path is: `**` alone stands for any number of them, this one included, so that
+//! `/data/**` is the folder and all that is in it; within a segment `*`, `?`, `[a-z]` and `{a,b}`
+//! mean what they mean to a shell, but that `*` takes hidden names as well.
+
+use globset::{GlobBuilder, GlobMatcher};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::expand;
+use crate::surroundings::Surroundings;
+
+/// The longest glob, in segments.
+const SEGMENTS: usize = 100;
+
+/// A glob, and what may be done with the files that it covers.
+#[derive(Debug, Clone)]
+pub(crate) struct PathGrant {
+    access: Access,
+    segments: Vec<Segment>,
+    /// As it is approved: with its beginning resolved.
+    text: String,
+    /// The folder in which it begins, as it was written and as it resolves.
+    base: (String, String),
+}
+
+/// What may be done with files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+    ReadWrite,
+}
+
+#[derive(Debug, Clone)]
+enum Segment {
+    /// `**`
+    Any,
+    Literal(String),
+    Glob(GlobMatcher),
+}
+
+/// Why a text is no grant of files.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathGrantError {
+    #[error("it must begin with `read:`, `write:` or `readwrite:`")]
+    Access,
+    #[error(transparent)]
+    Expand(#[from] expand::ExpandError),
+    #[error("it is not the path of anything")]
+    Empty,
+    #[error("its path has a `..`; write where it leads")]
+    Climbs,
+    #[error("`**` must stand alone between two `/`")]
+    StarStar,
+    #[error("it has more than {SEGMENTS} segments")]
+    Long,
+    #[error("its path is not UTF-8")]
+    Utf8,
+    #[error("{0}")]
+    Glob(String),
+}
+
+impl PathGrant {
+    /// Reads a grant. `~` and variables are those of the surroundings, relative paths begin in the
+    /// folder, and what comes before the first wildcard is resolved as far as it exists: links that
+    /// are changed later do not change what was granted.
+    pub(crate) fn parse(
+        text: &str,
+        surroundings: &Surroundings,
+        folder: &Path,
+    ) -> Result<Self, PathGrantError> {
+        let (access, glob) = text.split_once(':').ok_or(PathGrantError::Access)?;
+        let access = match access {
+            "read" => Access::Read,
+            "write" => Access::Write,
+            "readwrite" => Access::ReadWrite,
+            _ => return Err(PathGrantError::Access),
+        };
+        let glob = expand::glob(glob, surroundings)?;
+        let glob = match glob.starts_with('/') {
+            true => glob,
+            false => {
+                let folder = std::path::absolute(folder).map_err(|_| PathGrantError::Utf8)?;
+                let folder = folder.to_str().ok_or(PathGrantError::Utf8)?;
+                format!("{}/{glob}", globset::escape(folder))
+            }
+        };
+        let names = || glob.split('/').filter(|name| !name.is_empty() && *name != ".");
+        if names().next().is_none() {
+            return Err(PathGrantError::Empty);
+        }
+        if names().any(|name| name == "..") {
+            return Err(PathGrantError::Climbs);
+        }
+        let written: Vec<Segment> = names().map(Segment::parse).collect::<Result<_, _>>()?;
+        let literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
+        let literals = written.iter().take_while(|segment| literal(segment)).count();
+        let path: PathBuf = std::iter::once("/".to_string())
+            .chain(written[..literals].iter().map(Segment::to_string))
+            .collect();
+        let resolved = resolve(&path).ok_or(PathGrantError::Utf8)?;
+        // The folder that a single file lies in is where it is looked for.
+        let folder_of = |path: &str| match literals == written.len() {
+            true => path.rsplit_once('/').map_or("", |(folder, _)| folder).to_string(),
+            false => path.trim_end_matches('/').to_string(),
+        };
+        let path = path.to_str().ok_or(PathGrantError::Utf8)?;
+        let base = (folder_of(path), folder_of(&resolved));
+        let mut segments: Vec<Segment> =
+            components(&resolved).map(|name| Segment::Literal(name.into())).collect();
+        segments.extend(written.into_iter().skip(literals));
+        if segments.len() > SEGMENTS {
+            return Err(PathGrantError::Long);
+        }
+        let glob: String = segments.iter().map(|segment| format!("/{}", segment.glob())).collect();
+        Ok(Self { access, segments, text: format!("{access}:{glob}"), base })
+    }
+
+    /// The grant as it is approved.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The folder in which it begins, as it was written and as it resolves.
+    pub(super) fn base(&self) -> (&str, &str) {
+        (&self.base.0, &self.base.1)
+    }
+
+    /// What the glob says of a resolved path.
+    fn cover(&self, path: &str) -> Cover {
+        let end = self.segments.len();
+        // Bit `i` stands for: what comes next is held against segment `i`.
+        let mut places = self.closure(0);
+        for name in components(path) {
+            let mut next = 0;
+            for (i, segment) in self.segments.iter().enumerate() {
+                if places & (1 << i) == 0 {
+                    continue;
+                }
+                next |= match segment {
+                    Segment::Any => self.closure(i),
+                    Segment::Literal(literal) if literal == name => self.closure(i + 1),
+                    Segment::Glob(glob) if glob.is_match(name) => self.closure(i + 1),
+                    Segment::Literal(_) | Segment::Glob(_) => 0,
+                };
+            }
+            places = next;
+        }
+        let at_any = |i: &usize| {
+            places & (1 << i) != 0 && self.segments[*i..].iter().all(|s| matches!(s, Segment::Any))
+        };
+        Cover {
+            here: places & (1 << end) != 0,
+            below: match places & ((1 << end) - 1) {
+                0 => Below::Nothing,
+                _ if (0..end).any(|i| at_any(&i)) => Below::All,
+                _ => Below::Some,
+            },
+        }
+    }
+
+    /// The places that are reached without a name from this one: `**` may stand for nothing.
+    fn closure(&self, place: usize) -> u128 {
+        let skipped =
+            self.segments[place..].iter().take_while(|s| matches!(s, Segment::Any)).count();
+        (place..=place + skipped).fold(0, |places, i| places | 1 << i)
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::ReadWrite => "readwrite",
+        })
+    }
+}
+
+impl Segment {
+    fn parse(text: &str) -> Result<Self, PathGrantError> {
+        if text == "**" {
+            return Ok(Self::Any);
+        }
+        if text.contains("**") {
+            return Err(PathGrantError::StarStar);
+        }
+        if !text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+            return Ok(Self::Literal(text.into()));
+        }
+        let glob = GlobBuilder::new(text)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .map_err(|error| PathGrantError::Glob(error.to_string()))?;
+        // What only escapes is not a wildcard.
+        match unescaped(text) {
+            Some(literal) => Ok(Self::Literal(literal)),
+            None => Ok(Self::Glob(glob.compile_matcher())),
+        }
+    }
+
+    /// The segment as it stands in a glob.
+    fn glob(&self) -> String {
+        match self {
+            Self::Any => "**".into(),
+            Self::Literal(literal) => globset::escape(literal),
+            Self::Glob(glob) => glob.glob().glob().into(),
+        }
+    }
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("**"),
+            Self::Literal(literal) => f.write_str(literal),
+            Self::Glob(glob) => f.write_str(glob.glob().glob()),
+        }
+    }
+}
+
+/// The text that a segment without wildcards stands for: `[*]` and `\*` are an asterisk.
+fn unescaped(segment: &str) -> Option<String> {
+    let mut literal = String::with_capacity(segment.len());
+    let mut rest = segment.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => literal.push(rest.next()?),
+            '[' => {
+                let inner = rest.next().filter(|c| !matches!(c, '!' | '^'))?;
+                literal.push(inner);
+                rest.next().filter(|c| *c == ']')?;
+            }
+            '*' | '?' | '{' | '}' => return None,
+            c => literal.push(c),
+        }
+    }
+    Some(literal)
+}
+
+/// What a path resolves to, as far as it exists.
+fn resolve(path: &Path) -> Option<String> {
+    let existing = path.ancestors().find_map(|ancestor| {
+        let real = std::fs::canonicalize(ancestor).ok()?;
+        Some((real, path.strip_prefix(ancestor).ok()?))
+    });
+    let (real, rest) = existing.unwrap_or((PathBuf::from("/"), path.strip_prefix("/").ok()?));
+    // Joined with nothing, a path would end in a slash.
+    let resolved = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+    Some(resolved.to_str()?.to_string())
+}
+
+/// The names in an absolute path.
+pub(super) fn components(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !name.is_empty())
+}
+
+/// What globs say of a path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cover {
+    /// Whether they cover it.
+    pub(super) here: bool,
+    /// What they cover of what could be beneath it.
+    pub(super) below: Below,
+}
+
+/// What globs cover beneath a path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Below {
+    #[default]
+    Nothing,
+    Some,
+    All,
+}
+
+impl Cover {
+    fn or(self, other: Self) -> Self {
+        Self { here: self.here || other.here, below: self.below.max(other.below) }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { here: self.here && other.here, below: self.below.min(other.below) }
+    }
+
+    /// Whether they cover it, or anything beneath it.
+    pub(super) fn any(self) -> bool {
+        self.here || self.below > Below::Nothing
+    }
+
+    /// Whether they cover it and all that could be beneath it.
+    pub(super) fn tree(self) -> bool {
+        self.here && self.below == Below::All
+    }
+}
+
+/// What may be done with a path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Rights {
+    pub(super) read: Cover,
+    pub(super) write: Cover,
+}
+
+impl Rights {
+    /// What these grants allow. What all of them cover together as a tree is not put together.
+    pub(super) fn of(grants: &[PathGrant], path: &str) -> Self {
+        grants.iter().fold(Self::default(), |rights, grant| {
+            let cover = grant.cover(path);
+            let when = |holds: bool| if holds { cover } else { Cover::default() };
+            Self {
+                read: rights.read.or(when(grant.access != Access::Write)),
+                write: rights.write.or(when(grant.access != Access::Read)),
+            }
+        })
+    }
+
+    /// What both allow.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { read: self.read.and(other.read), write: self.write.and(other.write) }
+    }
+
+    /// Whether anything at all is allowed, here or beneath.
+    pub(super) fn any(self) -> bool {
+        self.read.any() || self.write.any()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn grant(text: &str) -> Result<PathGrant, PathGrantError> {
+        let environment = [("V".into(), "/no/such/[v]".into())].into();
+        let home = Some("/no/such/home".into());
+        let surroundings = Surroundings { environment, home, ..Surroundings::default() };
+        PathGrant::parse(text, &surroundings, Path::new("/no/such/plugin"))
+    }
+
+    #[test]
+    fn what_a_glob_covers() {
+        let check = |glob: &str, path: &str, here: bool, below: Below| {
+            let cover = grant(&format!("read:{glob}")).expect("it is a glob").cover(path);
+            assert_eq!(cover, Cover { here, below }, "{glob} {path}");
+        };
+        use Below::{All, Nothing, Some};
+        check("/a/b", "/a/b", true, Nothing);
+        check("/a/b", "/a", false, Some);
+        check("/a/b", "/", false, Some);
+        check("/a/b", "/a/c", false, Nothing);
+        check("/a/b", "/a/b/c", false, Nothing);
+        check("/a/b", "/a/B", false, Nothing);
+        check("/a/**", "/a", true, All);
+        check("/a/**", "/a/b/c", true, All);
+        check("/a/**", "/ab", false, Nothing);
+        check("/a/*", "/a", false, Some);
+        check("/a/*", "/a/b", true, Nothing);
+        check("/a/*", "/a/.hidden", true, Nothing);
+        check("/a/*", "/a/b/c", false, Nothing);
+        check("/a/**/*.md", "/a", false, Some);
+        check("/a/**/*.md", "/a/x.md", true, Some);
+        check("/a/**/*.md", "/a/b/c/x.md", true, Some);
+        check("/a/**/*.md", "/a/b/c/x.txt", false, Some);
+        check("/a/{x,y}/[0-9]?", "/a/y/42", true, Nothing);
+        check("/a/{x,y}/[0-9]?", "/a/z/42", false, Nothing);
+        check("/a/*/c/**", "/a/b/c/d", true, All);
+        check("/a/*/c/**", "/a/b", false, Some);
+        check("/**", "/etc/passwd", true, All);
+        check("/a/**/b/**/c", "/a/x/b/c", true, Some);
+        check("~/n/*", "/no/such/home/n/x", true, Nothing);
+        check("${V}/*", "/no/such/[v]/x", true, Nothing);
+        check("${V}/*", "/no/such/v/x", false, Nothing);
+        check("data/*", "/no/such/plugin/data/x", true, Nothing);
+        check("./data//x", "/no/such/plugin/data/x", true, Nothing);
+    }
+
+    #[test]
+    fn what_is_no_grant() {
+        let check = |text: &str, expected: PathGrantError| {
+            assert_eq!(grant(text).err(), Some(expected), "{text}");
+        };
+        check("/a", PathGrantError::Access);
+        check("reed:/a", PathGrantError::Access);
+        check("read:/", PathGrantError::Empty);
+        check("read:/a/../b", PathGrantError::Climbs);
+        check("read:/a/x**", PathGrantError::StarStar);
+        check(&format!("read:{}", "/a".repeat(SEGMENTS + 1)), PathGrantError::Long);
+        assert!(matches!(grant("read:/a/{b"), Err(PathGrantError::Glob(_))));
+        assert!(matches!(grant("read:${NOPE}/x"), Err(PathGrantError::Expand(_))));
+    }
+
+    #[test]
+    fn a_grant_is_shown_with_its_beginning_resolved_and_means_the_same_when_it_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("b[1]")).unwrap();
+        std::os::unix::fs::symlink("b[1]", real.join("link")).unwrap();
+        let grant = grant(&format!("readwrite:{}/link/new/*.md", real.display())).unwrap();
+        let expected = format!("readwrite:{}/b[[]1[]]/new/*.md", real.display());
+        assert_eq!(grant.text(), expected);
+        let real = real.display();
+        assert_eq!(grant.base(), (&*format!("{real}/link/new"), &*format!("{real}/b[1]/new")));
+        let again = PathGrant::parse(&expected, &Surroundings::default(), Path::new("/")).unwrap();
+        assert_eq!(again.text(), expected);
+        assert!(again.cover(&format!("{real}/b[1]/new/x.md")).here);
+    }
+
+    /// The same question, asked of a regular-expression engine.
+    fn model(glob: &str, path: &str) -> bool {
+        let whole = GlobBuilder::new(glob).literal_separator(true).build().unwrap();
+        let matcher = whole.compile_matcher();
+        // There `/a/**` is not `/a` itself.
+        matcher.is_match(path) || {
+            let mut rest = glob;
+            std::iter::from_fn(|| {
+                rest = rest.strip_suffix("/**")?;
+                Some(rest)
+            })
+            .any(|shorter| {
+                let glob = GlobBuilder::new(shorter).literal_separator(true).build().unwrap();
+                glob.compile_matcher().is_match(path)
+            })
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn globs_cover_what_the_model_says(
+            glob in "(/(a|b|\\*|\\*\\*|[ab]\\*|\\?)){1,6}",
+            path in "(/(a|b|ab|ba)){1,6}",
+        ) {
+            let cover = grant(&format!("read:{glob}")).unwrap().cover(&path);
+            prop_assert_eq!(cover.here, model(&glob, &path), "{} {}", glob, path);
+        }
+
+        #[test]
+        fn what_is_beneath_agrees_with_what_is_covered_there(
+            glob in "(/(a|b|\\*|\\*\\*|[ab]\\*)){1,5}",
+            path in "(/(a|b|ab)){1,4}",
+            deeper in "(/(a|b|ab)){1,3}",
+        ) {
+            let grant = grant(&format!("read:{glob}")).unwrap();
+            let (cover, beneath) = (grant.cover(&path), grant.cover(&format!("{path}{deeper}")));
+            prop_assert!(!beneath.here || cover.below > Below::Nothing);
+            prop_assert!(cover.below < Below::All || beneath.tree());
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in "\\PC{0,40}") {
+            let _ = grant(&text);
+            let _ = grant(&format!("read:{text}"));
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! From a path that a guest names to where it leads.
+//!
+//! A path is walked name by name beneath a handle of a folder. The kernel follows no link on the
+//! way: links are read and walked here, so that the path which is held against the grants is the
+//! path that the handles have. What somebody swaps meanwhile is found as it is when its name is
+//! opened, and what is opened is what was checked.
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::pattern::{PathGrant, Rights, components};
+
+/// How many links are followed on the way of one path, as Linux has it.
+const LINKS: u32 = 40;
+
+/// The longest path, in bytes, as Linux has it.
+const PATH: usize = 4096;
+
+/// For handles that are only walked through, which need no right to read the folder.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const THROUGH: OFlags = OFlags::PATH.union(FOLDER);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const THROUGH: OFlags = FOLDER;
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Which files a plugin may use.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// What was requested, and what was approved of it where that is not the same: both must allow.
+    grants: Vec<Vec<PathGrant>>,
+    /// The folders that grants begin in.
+    roots: Vec<Root>,
+}
+
+/// A folder that grants begin in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Root {
+    /// What the guest calls it.
+    pub(super) name: String,
+    /// Where it is.
+    pub(super) path: String,
+}
+
+/// A folder, and where it really is.
+#[derive(Clone)]
+pub(super) struct Folder {
+    pub(super) handle: Arc<File>,
+    pub(super) path: Arc<str>,
+}
+
+/// Where a path leads: to a name in a folder, or to the folder itself.
+pub(super) struct Place {
+    pub(super) folder: Folder,
+    pub(super) name: Option<String>,
+    /// Its name said that it is a folder, with a slash at the end.
+    pub(super) must_be_folder: bool,
+}
+
+/// Why something is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It was not granted.
+    Denied(Attempt),
+    /// It cannot be granted, whatever is asked for.
+    Never(&'static str),
+    /// The system says no.
+    Os(Errno),
+}
+
+/// What was tried and not granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attempt {
+    /// `reading` or the like.
+    pub(super) doing: &'static str,
+    pub(super) path: String,
+    /// The grant that would have allowed it.
+    pub(super) needs: String,
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Self {
+        Self::Os(errno)
+    }
+}
+
+impl Files {
+    pub(crate) fn new(grants: Vec<Vec<PathGrant>>) -> Self {
+        let mut roots: Vec<Root> = Vec::new();
+        let root = |(name, path): (&str, &str)| Root { name: name.into(), path: path.into() };
+        for grant in grants.iter().flatten() {
+            let (written, resolved) = grant.base();
+            roots.extend([root((written, resolved)), root((resolved, resolved))]);
+        }
+        // One that lies in another, under both names, is reached through that.
+        roots.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then(a.name.cmp(&b.name)));
+        let mut outer: Vec<Root> = Vec::new();
+        for root in roots {
+            let is_within = |outer: &Root| {
+                let inner = root.name.strip_prefix(&*outer.name);
+                inner.is_some_and(|rest| {
+                    (rest.is_empty() || rest.starts_with('/'))
+                        && root.path.strip_prefix(&*outer.path) == Some(rest)
+                })
+            };
+            if !outer.iter().any(is_within) {
+                outer.push(root);
+            }
+        }
+        Self { grants, roots: outer }
+    }
+
+    pub(super) fn rights(&self, path: &str) -> Rights {
+        let mut sets = self.grants.iter().map(|grants| Rights::of(grants, path));
+        let first = sets.next().unwrap_or_default();
+        sets.fold(first, Rights::and)
+    }
+
+    /// The folders that a guest is given to begin with: those that grants begin in, as far as they
+    /// exist, and the root of all, so that every path has an answer.
+    pub(super) fn open_roots(&self) -> Vec<(String, Folder)> {
+        let all = Root { name: "/".into(), path: String::new() };
+        let roots = self.roots.iter().filter(|root| !root.name.is_empty()).chain([&all]);
+        let opened = roots.filter_map(|root| {
+            let folder = open_resolved(&root.path).ok()?;
+            Some((root.name.clone(), folder.to_read().unwrap_or(folder)))
+        });
+        opened.collect()
+    }
+
+    /// The root that an absolute path lies in, and the path from there on.
+    fn root_of<'a>(&self, path: &'a str) -> Option<(&Root, &'a str)> {
+        let within = |root: &str| {
+            let rest = path.strip_prefix(root)?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+        };
+        let found = |root: &Root| within(&root.path).or_else(|| within(&root.name));
+        let roots = self.roots.iter().filter_map(|root| Some((root, found(root)?)));
+        roots.min_by_key(|(_, rest)| rest.len())
+    }
+}
+
+/// Opens a folder that is just where its path says, without a link on the way.
+fn open_resolved(path: &str) -> Result<Folder, Stop> {
+    let mut handle = openat(CWD, "/", THROUGH, Mode::empty())?;
+    for name in components(path) {
+        handle = openat(&handle, name, THROUGH, Mode::empty())?;
+    }
+    Ok(Folder { handle: Arc::new(File::from(handle)), path: path.into() })
+}
+
+impl Folder {
+    /// The path of a name in this folder.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// Opens something in this folder, and follows no link.
+    pub(super) fn open(&self, name: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        openat(&*self.handle, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)
+    }
+
+    /// Looks at something in this folder, and follows no link.
+    pub(super) fn stat(&self, name: &str) -> Result<Stat, Errno> {
+        statat(&*self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// What a link in this folder says; nothing for what is no link.
+    pub(super) fn read_link(&self, name: &str) -> Result<Option<String>, Stop> {
+        match readlinkat(&*self.handle, name, Vec::new()) {
+            Ok(target) => match target.into_string() {
+                Ok(target) => Ok(Some(target)),
+                Err(_) => Err(Stop::Never("a link that leads to a name which is not UTF-8")),
+            },
+            Err(Errno::INVAL) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The same folder, to be read and not only walked through.
+    fn to_read(&self) -> Result<Self, Errno> {
+        let handle = self.open(".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(Self { handle: Arc::new(File::from(handle)), path: self.path.clone() })
+    }
+
+    fn enter(&self, name: &str) -> Result<Self, Errno> {
+        let handle = self.open(name, THROUGH, Mode::empty())?;
+        Ok(Self { handle: Arc::new(File::from(handle)), path: self.path_of(name).into() })
+    }
+}
+
+impl Place {
+    /// The resolved path.
+    pub(super) fn path(&self) -> String {
+        match &self.name {
+            Some(name) => self.folder.path_of(name),
+            None => self.folder.path.to_string(),
+        }
+    }
+}
+
+/// A walk, from a folder on.
+pub(super) struct Walk<'a> {
+    files: &'a Files,
+    /// The folder that it stands in, and those that lead there.
+    stack: Vec<Folder>,
+    pending: VecDeque<String>,
+    links: u32,
+    must_be_folder: bool,
+    /// What it is for.
+    purpose: Purpose,
+}
+
+/// What a walk is for: puts a path that may not be gone into words.
+pub(super) type Purpose = fn(String) -> Attempt;
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        files: &'a Files,
+        start: &Folder,
+        path: &str,
+        purpose: Purpose,
+    ) -> Result<Self, Stop> {
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        if path.len() >= PATH {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        if path.contains('\0') {
+            return Err(Errno::INVAL.into());
+        }
+        if path.starts_with('/') {
+            return Err(Stop::Never("an absolute path beneath a folder"));
+        }
+        let mut walk = Self {
+            files,
+            stack: vec![start.clone()],
+            pending: VecDeque::new(),
+            links: 0,
+            must_be_folder: false,
+            purpose,
+        };
+        walk.push(path);
+        Ok(walk)
+    }
+
+    /// Has the walk go on with this path.
+    fn push(&mut self, path: &str) {
+        if self.pending.is_empty() {
+            self.must_be_folder |= path.ends_with('/') || path.ends_with("/.") || path == ".";
+        }
+        for name in path.split('/').rev().filter(|name| !name.is_empty() && *name != ".") {
+            self.pending.push_front(name.to_string());
+        }
+    }
+
+    fn here(&self) -> &Folder {
+        self.stack.last().expect("what a walk begins in is never left")
+    }
+
+    /// Goes to the end. `follow` says whether a link there is followed, too.
+    pub(super) fn finish(&mut self, follow: bool) -> Result<Place, Stop> {
+        while let Some(name) = self.pending.pop_front() {
+            if name == ".." {
+                if self.stack.len() == 1 {
+                    return Err(Stop::Never("a path that leads out of its folder"));
+                }
+                self.stack.pop();
+                continue;
+            }
+            let is_last = self.pending.is_empty();
+            if is_last && !follow && !self.must_be_folder {
+                return Ok(self.place(Some(name)));
+            }
+            if is_last {
+                match self.here().read_link(&name) {
+                    Ok(Some(target)) => self.follow(&target)?,
+                    // What is not there may be about to be made.
+                    Ok(None) | Err(Stop::Os(Errno::NOENT)) => return Ok(self.place(Some(name))),
+                    Err(stop) => return Err(self.masked(&name, stop)),
+                }
+                continue;
+            }
+            match self.here().enter(&name) {
+                Ok(folder) => self.step(folder)?,
+                Err(Errno::LOOP | Errno::NOTDIR) => match self.here().read_link(&name) {
+                    Ok(Some(target)) => self.follow(&target)?,
+                    Ok(None) => self.again(&name, Errno::NOTDIR)?,
+                    Err(stop) => return Err(self.masked(&name, stop)),
+                },
+                Err(errno) => return Err(self.masked(&name, errno.into())),
+            }
+        }
+        Ok(self.place(None))
+    }
+
+    /// Steps into a folder, where something there is granted.
+    fn step(&mut self, folder: Folder) -> Result<(), Stop> {
+        if !self.files.rights(&folder.path).any() {
+            return Err(self.denied(&folder.path));
+        }
+        self.stack.push(folder);
+        Ok(())
+    }
+
+    /// Goes on where a link leads: to its place among the granted folders, if it has one.
+    pub(super) fn follow(&mut self, target: &str) -> Result<(), Stop> {
+        self.links += 1;
+        if self.links > LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        if target.starts_with('/') {
+            let found = self.files.root_of(target);
+            let (root, rest) = found.ok_or_else(|| self.denied(target))?;
+            self.stack = vec![open_resolved(&root.path)?];
+            self.push(rest);
+        } else {
+            self.push(target);
+        }
+        Ok(())
+    }
+
+    /// What the system says of a name is only for those who may know that name.
+    fn masked(&self, name: &str, stop: Stop) -> Stop {
+        let path = self.here().path_of(name);
+        match self.files.rights(&path).any() {
+            true => stop,
+            false => self.denied(&path),
+        }
+    }
+
+    /// Has a name looked at again that was a link a moment ago, unless it is none now, and no folder
+    /// either.
+    pub(super) fn again(&mut self, name: &str, errno: Errno) -> Result<(), Stop> {
+        self.links += 1;
+        let is_folder = |stat: Stat| file_type(&stat) == FileType::Directory;
+        let has_changed = errno == Errno::LOOP || self.here().stat(name).is_ok_and(is_folder);
+        if !has_changed || self.links > LINKS {
+            return Err(self.masked(name, errno.into()));
+        }
+        self.pending.push_front(name.to_string());
+        Ok(())
+    }
+
+    /// That the walk ends at this path, and does not get where it was to lead.
+    fn denied(&self, path: &str) -> Stop {
+        let rest: Vec<&str> = self.pending.iter().map(String::as_str).collect();
+        Stop::Denied((self.purpose)(lexically(path, &rest.join("/"))))
+    }
+
+    fn place(&self, name: Option<String>) -> Place {
+        Place { folder: self.here().clone(), name, must_be_folder: self.must_be_folder }
+    }
+}
+
+impl Attempt {
+    pub(super) fn reading(path: String) -> Self {
+        Self::new("reading", "read", path, "")
+    }
+
+    pub(super) fn writing(path: String) -> Self {
+        Self::new("writing", "write", path, "")
+    }
+
+    /// For what takes a file from one place to another.
+    pub(super) fn moving(path: String, is_folder: bool) -> Self {
+        Self::new("moving", "readwrite", path, if is_folder { "/**" } else { "" })
+    }
+
+    fn new(doing: &'static str, access: &str, path: String, all: &str) -> Self {
+        let path = if path.is_empty() { "/".into() } else { path };
+        let needs = format!("{access}:{}{all}", globset::escape(&path));
+        Self { doing, path, needs }
+    }
+}
+
+/// Where a relative path leads if there is no link on its way.
+pub(super) fn lexically(folder: &str, path: &str) -> String {
+    let mut names: Vec<&str> = components(folder).collect();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    names.iter().map(|name| format!("/{name}")).collect()
+}
+
+/// The type of a file, by what the system says of it.
+pub(super) fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}

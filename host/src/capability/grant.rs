@@ -1,0 +1,261 @@
+//! Requests and grants, parsed: what is requested, what is approved of it, and whether a use is
+//! among both.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::filesystem::{Files, PathGrant};
+use super::{Capability, Lent};
+use crate::surroundings::Surroundings;
+use crate::text::fits;
+
+/// What the values of a capability are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// Names, in which nothing stands for anything else.
+    Names,
+    /// Names, in which `*` stands for anything.
+    Patterns,
+    /// `read:`, `write:` and `readwrite:` globs over paths.
+    Paths,
+}
+
+/// One value of a capability.
+#[derive(Debug, Clone)]
+pub(crate) enum Grant {
+    Name(String),
+    Pattern(String),
+    Path(PathGrant),
+}
+
+/// A value that a capability does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{capability} = [{value:?}]`: {problem}")]
+pub(crate) struct GrantError {
+    capability: String,
+    value: String,
+    problem: String,
+}
+
+/// Values by the names of capabilities.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct GrantSet(BTreeMap<String, Vec<Grant>>);
+
+impl Grant {
+    fn parse(
+        values: Values,
+        text: &str,
+        surroundings: &Surroundings,
+        folder: &Path,
+    ) -> Result<Self, String> {
+        match values {
+            Values::Names if text.is_empty() || text.contains(['*', '=', '\0']) => {
+                Err("it is not the name of anything".into())
+            }
+            Values::Patterns if text.is_empty() => Err("it is not the name of anything".into()),
+            Values::Names => Ok(Self::Name(text.into())),
+            Values::Patterns => Ok(Self::Pattern(text.into())),
+            Values::Paths => PathGrant::parse(text, surroundings, folder)
+                .map(Self::Path)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
+    /// The value as it is approved.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Name(text) | Self::Pattern(text) => text,
+            Self::Path(grant) => grant.text(),
+        }
+    }
+
+    /// Whether it allows something that goes by its name.
+    fn allows(&self, name: &str) -> bool {
+        match self {
+            Self::Name(own) => own == name,
+            Self::Pattern(pattern) => fits(pattern, name),
+            Self::Path(_) => false,
+        }
+    }
+}
+
+impl PartialEq for Grant {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl GrantSet {
+    /// Reads a value, and adds it. `~`, variables and relative paths are those of the surroundings and
+    /// the folder.
+    pub(crate) fn add(
+        &mut self,
+        capability: &str,
+        text: &str,
+        surroundings: &Surroundings,
+        folder: &Path,
+    ) -> Result<(), GrantError> {
+        // Of what no host has, admission tells.
+        let values = match Capability::named(capability).map(|capability| capability.lent) {
+            Some(Lent::OnRequest { values, .. }) => values,
+            _ => Values::Patterns,
+        };
+        let grant = Grant::parse(values, text, surroundings, folder).map_err(|problem| {
+            let (capability, value) = (capability.to_string(), text.to_string());
+            GrantError { capability, value, problem }
+        })?;
+        self.0.entry(capability.to_string()).or_default().push(grant);
+        Ok(())
+    }
+
+    /// Notes a capability, of which there may be no value.
+    pub(crate) fn note(&mut self, capability: &str) {
+        self.0.entry(capability.to_string()).or_default();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.capabilities().next().is_none()
+    }
+
+    /// The values as texts, as they are approved.
+    pub(crate) fn texts(&self) -> BTreeMap<String, Vec<String>> {
+        let texts = |grants: &Vec<Grant>| grants.iter().map(|g| g.text().to_string()).collect();
+        let there = self.0.iter().filter(|(_, grants)| !grants.is_empty());
+        there.map(|(capability, grants)| (capability.clone(), texts(grants))).collect()
+    }
+
+    /// The names of the capabilities that there are values of.
+    pub(crate) fn capabilities(&self) -> impl Iterator<Item = &str> {
+        self.names().filter(|name| !self.of(name).is_empty())
+    }
+
+    /// The names of all capabilities that were noted.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    fn of(&self, capability: &str) -> &[Grant] {
+        self.0.get(capability).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn allow(&self, capability: &str, name: &str) -> bool {
+        self.of(capability).iter().any(|grant| grant.allows(name))
+    }
+}
+
+/// What a plugin was granted: what it requested and what was approved, of which both must allow a
+/// use.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Grants {
+    requested: GrantSet,
+    approved: GrantSet,
+}
+
+impl Grants {
+    pub(crate) fn new(requested: GrantSet, approved: GrantSet) -> Self {
+        Self { requested, approved }
+    }
+
+    /// How many values were approved.
+    pub(crate) fn len(&self) -> usize {
+        let requested = |name: &&String| !self.requested.of(name).is_empty();
+        self.approved.0.keys().filter(requested).map(|name| self.approved.of(name).len()).sum()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether anything of a capability was granted.
+    pub(crate) fn has(&self, capability: &str) -> bool {
+        !self.requested.of(capability).is_empty() && !self.approved.of(capability).is_empty()
+    }
+
+    /// Whether what goes by this name was granted of a capability.
+    pub(crate) fn allow(&self, capability: &str, name: &str) -> bool {
+        self.approved.allow(capability, name) && self.requested.allow(capability, name)
+    }
+
+    /// The names that were granted of a capability whose values are names.
+    pub(crate) fn names<'a>(&'a self, capability: &'a str) -> impl Iterator<Item = &'a str> {
+        let approved = self.approved.of(capability).iter().map(Grant::text);
+        approved.filter(move |name| self.requested.allow(capability, name))
+    }
+
+    /// The files that were granted.
+    pub(crate) fn files(&self) -> Files {
+        let paths = |set: &GrantSet| -> Vec<PathGrant> {
+            let paths = set.of(super::filesystem::NAME).iter();
+            paths
+                .filter_map(|g| if let Grant::Path(path) = g { Some(path.clone()) } else { None })
+                .collect()
+        };
+        let (requested, approved) = (paths(&self.requested), paths(&self.approved));
+        match self.has(super::filesystem::NAME) {
+            false => Files::default(),
+            // What is the same need not be asked twice.
+            true if self.requested.of(super::filesystem::NAME)
+                == self.approved.of(super::filesystem::NAME) =>
+            {
+                Files::new(vec![approved])
+            }
+            true => Files::new(vec![approved, requested]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(pairs: &[(&str, &[&str])]) -> GrantSet {
+        let mut set = GrantSet::default();
+        for (name, value) in pairs.iter().flat_map(|(name, of)| of.iter().map(move |v| (name, v))) {
+            set.add(name, value, &Surroundings::default(), Path::new("/")).expect("it is a value");
+        }
+        set
+    }
+
+    #[test]
+    fn only_what_was_requested_and_approved_is_granted() {
+        let requested = set(&[
+            ("tools", &["a__*", "b__x", "d__*"]),
+            ("services", &["send-message"]),
+            ("environment", &["LANG", "TZ"]),
+        ]);
+        let approved = set(&[
+            ("tools", &["*__a*", "d__x*"]),
+            ("providers", &["*"]),
+            ("environment", &["LANG", "HOME"]),
+        ]);
+        let grants = Grants::new(requested, approved);
+        let check = |capability, value, expected| {
+            assert_eq!(grants.allow(capability, value), expected, "{capability} {value}");
+        };
+        check("tools", "a__anything", true);
+        check("tools", "b__x", false);
+        check("tools", "d__xy", true);
+        check("tools", "d__y", false);
+        check("tools", "c__a", false);
+        check("services", "send-message", false);
+        check("providers", "x", false);
+        assert!(grants.has("tools") && !grants.has("providers") && !grants.has("services"));
+        assert_eq!(grants.names("environment").collect::<Vec<_>>(), ["LANG"]);
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_is_named() {
+        let check = |capability: &str, value: &str, expected: &str| {
+            let mut set = GrantSet::default();
+            let error = set.add(capability, value, &Surroundings::default(), Path::new("/"));
+            assert_eq!(error.unwrap_err().to_string(), expected);
+        };
+        check(
+            "filesystem",
+            "reed:/x",
+            "`filesystem = [\"reed:/x\"]`: it must begin with `read:`, `write:` or `readwrite:`",
+        );
+        check("environment", "*", "`environment = [\"*\"]`: it is not the name of anything");
+        check("tools", "", "`tools = [\"\"]`: it is not the name of anything");
+    }
+}

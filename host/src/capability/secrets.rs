@@ -1,0 +1,28 @@
+//! `secrets`: values that the host's [`crate::services::SecretStore`] keeps for a plugin. Values are
+//! their names.
+
+use wasmtime::component::Linker;
+
+use super::Host;
+use crate::bindings::secrets;
+use crate::bindings::types::Error;
+use crate::runtime::wasm::HostState;
+
+/// The name in manifests.
+pub(crate) const NAME: &str = "secrets";
+
+pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    secrets::add_to_linker::<_, Host>(linker, |state| state)
+}
+
+impl secrets::Host for HostState {
+    fn get(&mut self, name: String) -> wasmtime::Result<Result<String, Error>> {
+        let setting = &self.setting;
+        if let Err(denied) = setting.lent.require(NAME, &name, &format!("the secret {name}")) {
+            return Ok(Err(denied));
+        }
+        let unset = || Error::NotFound(format!("nobody has set the secret {name}"));
+        let secret = setting.secrets.get(&name).ok_or_else(unset);
+        Ok(secret.map(|secret| secret.reveal().to_string()))
+    }
+}

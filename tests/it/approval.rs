@@ -1,0 +1,233 @@
+//! Approval: nothing that is requested is there before its user said so, and nothing stays approved
+//! that has changed.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::process::Output;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+
+use crate::guests;
+use crate::support::{Project, parsed, stderr, stdout};
+
+/// A project with a plugin that requests files: `notes`, and what is added.
+fn project() -> Project {
+    let project = Project::new("plugins.folders = [\"own\"]");
+    project.write("notes/a.txt", "granted a");
+    project.write("notes/b.txt", "granted b");
+    project.write("own/e/escape.wasm", fs::read(guests::ESCAPE).unwrap());
+    write_manifest(&project, "\"read:~/notes/*\"");
+    project
+}
+
+fn write_manifest(project: &Project, files: &str) {
+    let runtime = "runtime = { kind = \"wasm\", path = \"escape.wasm\" }";
+    let text = format!("plugin.id = \"e\"\n{runtime}\n[capabilities]\nfilesystem = [{files}]");
+    project.write("own/e/plugin.toml", text);
+}
+
+fn read(project: &Project, name: &str) -> Output {
+    // The home folder of the command is the project's.
+    let path = project.path("notes").canonicalize().unwrap().join(name);
+    let arguments = json!({ "edition": "std", "deed": "read", "path": path }).to_string();
+    project.tenon(&["call", "e__attempt", &arguments])
+}
+
+fn works(project: &Project) {
+    let output = read(project, "a.txt");
+    assert_eq!(stdout(&output).trim(), "ok granted a", "{}", stderr(&output));
+}
+
+fn refused(project: &Project, because: &str) {
+    let output = read(project, "a.txt");
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains(because) && said.contains("tenon approve e"), "{said}");
+}
+
+fn run(project: &Project, arguments: &[&str], code: i32) -> String {
+    let output = project.tenon(arguments);
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    said
+}
+
+/// A text without what differs from run to run.
+fn filtered(project: &Project, text: &str) -> String {
+    let real = project.path("").canonicalize().unwrap();
+    let text = text.replace(real.to_str().unwrap().trim_end_matches('/'), "ROOT");
+    let digest = |line: &str| match line.split_once("sha256:") {
+        Some((before, _)) => format!("{before}sha256:DIGEST"),
+        None => line.to_string(),
+    };
+    text.lines().map(|line| format!("{}\n", digest(line))).collect()
+}
+
+#[test]
+fn what_is_requested_must_be_approved_as_it_is() {
+    let project = project();
+    refused(&project, "which nobody has approved");
+    let said = run(&project, &["approve", "e"], 3);
+    insta::assert_snapshot!(filtered(&project, &said), @r#"
+    plugin "e" (wasm)
+      code      ./own/e/escape.wasm  sha256:DIGEST
+      named in  ./own/e/plugin.toml  sha256:DIGEST
+      requests
+        filesystem   read:ROOT/notes/*
+    error: nobody is there to approve e
+      hint: `tenon approve e --yes` approves it
+    "#);
+    refused(&project, "which nobody has approved");
+    run(&project, &["approve", "e", "--yes"], 0);
+    works(&project);
+    assert!(run(&project, &["approve", "--all"], 0).contains("there is nothing to approve"));
+
+    // One byte more, which means nothing.
+    let component = project.path("own/e/escape.wasm");
+    let mut bytes = fs::read(&component).unwrap();
+    bytes.extend([0, 2, 1, b'x']);
+    fs::write(&component, &bytes).unwrap();
+    refused(&project, "its code has changed");
+    run(&project, &["approve", "--all", "--yes"], 0);
+    works(&project);
+    // And one that is another.
+    let last = bytes.len() - 1;
+    bytes[last] = b'y';
+    fs::write(&component, &bytes).unwrap();
+    refused(&project, "its code has changed");
+    run(&project, &["approve", "e", "--yes"], 0);
+    works(&project);
+
+    write_manifest(&project, "\"read:~/notes/a.txt\", \"write:/no/such/place\"");
+    refused(&project, "it is not what was approved");
+    let said = run(&project, &["approve", "e"], 3);
+    insta::assert_snapshot!(filtered(&project, &said), @r#"
+    plugin "e" (wasm)
+      code      ./own/e/escape.wasm  sha256:DIGEST
+      named in  ./own/e/plugin.toml  sha256:DIGEST
+      requests
+        filesystem   read:ROOT/notes/a.txt
+        filesystem   write:/no/such/place
+      since it was approved
+        it requests `filesystem = ["read:ROOT/notes/a.txt"]` more
+        it requests `filesystem = ["write:/no/such/place"]` more
+        it requests `filesystem = ["read:ROOT/notes/*"]` no more
+        its manifest has changed
+    error: nobody is there to approve e
+      hint: `tenon approve e --yes` approves it
+    "#);
+    run(&project, &["approve", "e", "--yes"], 0);
+    works(&project);
+
+    run(&project, &["revoke", "e"], 0);
+    refused(&project, "which nobody has approved");
+    run(&project, &["revoke", "e"], 2);
+    run(&project, &["approve", "nobody"], 2);
+}
+
+#[test]
+fn a_path_that_leads_elsewhere_is_another_request() {
+    let project = project();
+    let (here, there) = (project.path("here"), project.path("there"));
+    fs::create_dir_all(&there).unwrap();
+    std::os::unix::fs::symlink("notes", &here).unwrap();
+    write_manifest(&project, "\"read:~/here/*\"");
+    run(&project, &["approve", "e", "--yes"], 0);
+    works(&project);
+    // By the name that stands in the manifest, too.
+    let path = project.path("here/a.txt");
+    let arguments = json!({ "edition": "std", "deed": "read", "path": path }).to_string();
+    let output = project.tenon(&["call", "e__attempt", &arguments]);
+    assert_eq!(stdout(&output).trim(), "ok granted a", "{}", stderr(&output));
+    fs::remove_file(&here).unwrap();
+    std::os::unix::fs::symlink("there", &here).unwrap();
+    refused(&project, "it is not what was approved");
+}
+
+#[test]
+fn less_can_be_granted_than_is_requested() {
+    let project = project();
+    run(&project, &["approve", "e", "--yes", "--grant", "filesystem=read:~/notes/a.txt"], 0);
+    works(&project);
+    let output = read(&project, "b.txt");
+    assert_eq!(stdout(&output).trim(), "PermissionDenied");
+    assert!(stderr(&output).contains("notes/b.txt is not granted"), "{}", stderr(&output));
+    run(&project, &["approve", "e", "--yes", "--grant", "filesystem=notes"], 2);
+    // What was not requested is not to be had.
+    project.write("other.txt", "hidden");
+    run(&project, &["approve", "e", "--yes", "--grant", "filesystem=read:~/**"], 0);
+    let output = read(&project, "../other.txt");
+    assert_eq!(stdout(&output).trim(), "PermissionDenied");
+}
+
+#[test]
+fn programs_get_what_was_approved_as_json() {
+    let project = project();
+    let standing = |project: &Project| {
+        parsed(&project.tenon(&["plugins", "--json"]))["plugins"][0]["state"].clone()
+    };
+    assert_eq!(standing(&project), "refused");
+    let output = project.tenon(&["--json", "approve", "e", "--yes"]);
+    let row: &Value = &parsed(&output)[0];
+    assert_eq!((&row["plugin"], &row["approved"]), (&json!("e"), &json!(true)));
+    assert_eq!(row["requested"], row["granted"]);
+    assert_eq!(standing(&project), "enabled");
+    let output = project.tenon(&["--json", "revoke", "e"]);
+    assert_eq!(parsed(&output), json!({ "plugin": "e", "revoked": 1 }));
+}
+
+#[test]
+fn approvals_that_cannot_be_read_approve_nothing_and_are_kept() {
+    let project = project();
+    run(&project, &["approve", "e", "--yes"], 0);
+    let file = project.path("state/tenon/approvals.json");
+    fs::write(&file, "{}").unwrap();
+    refused(&project, "which nobody has approved");
+    assert!(run(&project, &["approve", "e", "--yes"], 5).contains("is not a file of approvals"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{}");
+}
+
+/// Runs the command on a terminal on which somebody types, and gives what it printed there.
+fn on_terminal(project: &Project, arguments: &[&str], typed: &str) -> String {
+    let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a terminal");
+    grantpt(&control).unwrap();
+    unlockpt(&control).unwrap();
+    let name = ptsname(&control, Vec::new()).unwrap();
+    let open = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut child = project
+        .command(arguments)
+        .stdin(open())
+        .stdout(open())
+        .stderr(open())
+        .spawn()
+        .expect("tenon starts");
+    let mut control = File::from(control);
+    control.write_all(typed.as_bytes()).unwrap();
+    let mut printed = Vec::new();
+    // Reading fails when the command, which has the other end, is gone.
+    let _ = control.read_to_end(&mut printed);
+    child.wait().unwrap();
+    String::from_utf8_lossy(&printed).replace('\r', "")
+}
+
+#[test]
+fn on_a_terminal_the_user_is_asked() {
+    let project = project();
+    let path = project.path("notes").canonicalize().unwrap().join("a.txt");
+    let arguments = json!({ "edition": "std", "deed": "read", "path": path }).to_string();
+    let call = ["call", "e__attempt", &arguments];
+    let said = on_terminal(&project, &call, "n\n");
+    assert!(said.contains("approve it? [y]es, [n]o, [c]hoose:"), "{said}");
+    assert!(said.contains("which nobody has approved"), "{said}");
+    refused(&project, "which nobody has approved");
+    let said = on_terminal(&project, &call, "y\n");
+    assert!(said.contains("ok granted a"), "{said}");
+    works(&project);
+
+    write_manifest(&project, "\"read:~/notes/a.txt\", \"read:~/notes/b.txt\"");
+    let said = on_terminal(&project, &["approve", "--all"], "c\ny\nn\n");
+    assert!(said.contains("since it was approved") && said.contains("is approved"), "{said}");
+    works(&project);
+    assert_eq!(stdout(&read(&project, "b.txt")).trim(), "PermissionDenied");
+}
