@@ -64,7 +64,7 @@ pub(crate) fn explain(code: &Code, target: &str) -> Error {
             unavailable("the coding of the answer is not known")
         }
         Code::HttpUpgradeFailed | Code::HttpProtocolError => {
-            unavailable("the answer is no valid HTTP")
+            unavailable("the answer broke off, or is no valid HTTP")
         }
         Code::InternalError(Some(message)) => unavailable(&words(message)),
         Code::InternalError(None) => unavailable("the request failed"),

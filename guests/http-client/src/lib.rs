@@ -28,7 +28,8 @@ pub struct Request {
     pub method: Method,
     /// Where; see [`parse`].
     pub url: Url,
-    /// Names and values. `Host` and `Content-Length` are written by this crate and the host.
+    /// Names and values. A `Content-Length` among them gives way to the body's own, and the host
+    /// writes `Host`.
     pub headers: Vec<(String, String)>,
     /// What to send.
     pub body: Option<Vec<u8>>,
@@ -113,10 +114,12 @@ fn fields(request: &Request, target: &str) -> Result<Fields, Error> {
             }
         })
     };
-    for (name, value) in &request.headers {
+    // Without a length the body would be sent in chunks, which not every server takes; with a wrong
+    // one, not at all.
+    let given = |name: &str| !name.eq_ignore_ascii_case("content-length");
+    for (name, value) in request.headers.iter().filter(|(name, _)| given(name)) {
         append(name, value)?;
     }
-    // Without it the body would be sent in chunks, which not every server takes.
     if let Some(body) = &request.body {
         append("content-length", &body.len().to_string())?;
     }
