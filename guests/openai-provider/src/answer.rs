@@ -210,6 +210,11 @@ impl Assembler {
         self.endpoint.reported(error.get("error").unwrap_or(&error))
     }
 
+    /// Whether anything of an answer was there.
+    pub fn begun(&self) -> bool {
+        self.begun
+    }
+
     /// Whether the server has said why the answer ends.
     pub fn ended(&self) -> bool {
         self.finish_reason.is_some()

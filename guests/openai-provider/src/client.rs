@@ -33,12 +33,15 @@ impl Client {
         let key = match settings.secret.as_str() {
             "" => None,
             name => match secrets::get(name) {
-                Ok(key) => Key::new(&key),
+                Ok(key) => Some(Key::new(&key).ok_or_else(|| {
+                    Error::Failed(format!("the secret \"{name}\" is empty or no key"))
+                })?),
                 Err(Error::NotFound(_)) => None,
                 Err(error) => return Err(error),
             },
         };
-        let endpoint = Endpoint { name: http_client::shown(&base), key };
+        let name = http_client::shown(&base).trim_end_matches('/').to_string();
+        let endpoint = Endpoint { name, key };
         Ok(Self { settings, base, endpoint })
     }
 
@@ -91,6 +94,9 @@ impl Client {
             if !done {
                 events.extend(parser.finish().map_err(too_long)?);
                 done = pass(&mut assembler, events.drain(..), deltas).await?;
+            }
+            if !done && !assembler.begun() {
+                return Err(self.endpoint.malformed("the answer is no stream of events"));
             }
             if !done && !assembler.ended() {
                 return Err(self.endpoint.broken_off());

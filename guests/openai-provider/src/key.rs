@@ -7,10 +7,12 @@ use std::fmt;
 pub struct Key(String);
 
 impl Key {
-    /// A key as the user keeps it; `None` for one that is empty but for white space.
+    /// A key as the user keeps it, without the white space around it. `None` for what no header can
+    /// carry, an empty text included.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        (!text.is_empty()).then(|| Self(text.into()))
+        let fits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
+        fits.then(|| Self(text.into()))
     }
 
     /// The value of the header `Authorization`.
@@ -40,6 +42,15 @@ mod tests {
         assert_eq!(key.hide("no key sk-1234, sk-1234"), "no key ***, ***");
         assert_eq!(key.header(), "Bearer sk-1234");
         assert_eq!(format!("{key:?}"), "Key(***)");
-        assert_eq!(Key::new(" \n"), None);
+    }
+
+    #[test]
+    fn what_no_header_carries_is_no_key() {
+        let check = |text| assert_eq!(Key::new(text), None, "{text:?}");
+        check("");
+        check(" \n");
+        check("a\nb");
+        check("a b");
+        check("schlüssel");
     }
 }

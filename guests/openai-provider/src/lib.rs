@@ -1,7 +1,7 @@
 //! Language models behind any endpoint that speaks the chat completions of OpenAI: OpenAI itself,
 //! vLLM, llama.cpp, Ollama, LM Studio, and gateways such as OpenRouter.
 //!
-//! The way of a request: [`settings`] says where it goes, [`request`] writes it, [`client`] sends
+//! The way of a request: [`settings`] says where it goes, [`request`] writes it, `client` sends
 //! it, [`sse`] takes a streamed answer apart, [`answer`] puts it together, [`error`] says what a
 //! refusal means. All but the client work on text alone.
 
