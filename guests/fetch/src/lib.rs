@@ -41,19 +41,12 @@ const TOLD: [&str; 13] = [
 #[serde(crate = "tenon_sdk::serde", rename_all = "UPPERCASE")]
 #[schemars(crate = "tenon_sdk::schemars")]
 pub enum Method {
-    #[serde(alias = "get")]
     Get,
-    #[serde(alias = "head")]
     Head,
-    #[serde(alias = "post")]
     Post,
-    #[serde(alias = "put")]
     Put,
-    #[serde(alias = "patch")]
     Patch,
-    #[serde(alias = "delete")]
     Delete,
-    #[serde(alias = "options")]
     Options,
 }
 
