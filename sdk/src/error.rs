@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt::Display;
 
-pub use crate::bindings::base::tenon::plugin::types::Error;
+pub use crate::bindings::base::tenon::plugin::types::{Error, Unavailability};
 
 /// The result of a plugin's function.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -64,7 +64,7 @@ pub mod tool;
 
 pub use content::{Content, Json, ToolResult};
 pub use context::Context;
-pub use error::{Error, Failure, Result};
+pub use error::{Error, Failure, Result, Unavailability};
 pub use tenon_sdk_macros::{eval, hook, plugin, tool};
 
 pub use schemars::{self, JsonSchema};

@@ -6,6 +6,9 @@ use crate::{Context, Failure};
 use wit_bindgen::{FutureReader, StreamReader, StreamWriter};
 
 pub use crate::bindings::base::tenon::plugin::model::*;
+pub use crate::bindings::base::tenon::plugin::types::{
+    Content, ResourceBody, ResourceContents, ResourceLink,
+};
 
 /// A provider of language models. Name it in [`plugin!`](crate::plugin) as `provider: MyProvider`.
 pub trait Provider {
