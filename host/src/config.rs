@@ -22,7 +22,7 @@ use crate::policy::Policy;
 use crate::runtime::wasm::Mode;
 
 /// One configuration file.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Config {
     /// Where it was read from; relative paths in it begin in its folder.
     pub path: PathBuf,
@@ -48,8 +48,11 @@ pub struct Config {
     pub origin: Origin,
     /// The settings of plugins, by their ids.
     pub settings: BTreeMap<String, Map<String, Value>>,
-    /// The limits of every plugin.
+    /// The limits of every plugin, where its manifest says nothing else.
     pub limits: Limits,
+    /// The most that a manifest can ask for: what the operator says of the limits, and else
+    /// [`Limits::most`].
+    pub most: Limits,
     /// What is recorded of calls.
     pub history: HistorySettings,
     /// What plugins are told of who calls.
@@ -58,6 +61,30 @@ pub struct Config {
     said: Said,
     /// How it comes from its file, and so can be read again.
     file: Provenance,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            path: PathBuf::new(),
+            wasm: Vec::new(),
+            scripts: Vec::new(),
+            mcp: Vec::new(),
+            folders: Vec::new(),
+            discovery: DiscoverySettings::default(),
+            policy: Policy::default(),
+            hooks: HookSettings::default(),
+            tools: Vec::new(),
+            origin: Origin::default(),
+            settings: BTreeMap::new(),
+            limits: Limits::default(),
+            most: Limits::most(),
+            history: HistorySettings::default(),
+            context: ContextSettings::default(),
+            said: Said::default(),
+            file: Provenance::default(),
+        }
+    }
 }
 
 /// What a configuration says itself; see [`Config::inherit`].
@@ -379,24 +406,33 @@ struct Plugins {
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitsTable {
     memory_mib: Option<NonZeroU32>,
+    table_elements: Option<NonZeroU32>,
+    instances: Option<NonZeroU32>,
     #[serde(default, deserialize_with = "some_time")]
     cpu: Option<Duration>,
     #[serde(default, deserialize_with = "some_time")]
     wall: Option<Duration>,
     transfer_mib: Option<NonZeroU32>,
     output_kib: Option<NonZeroU32>,
+    host_calls: Option<NonZeroU32>,
+    log_rate: Option<NonZeroU32>,
 }
 
 impl LimitsTable {
     /// These limits, with `others` where nothing is said.
     pub(crate) fn over(&self, others: &Limits) -> Limits {
         let bytes = |mib: NonZeroU32| (mib.get() as usize) << 20;
+        let count = |number: NonZeroU32| number.get() as usize;
         Limits {
             memory: self.memory_mib.map_or(others.memory, bytes),
+            table_elements: self.table_elements.map_or(others.table_elements, count),
+            instances: self.instances.map_or(others.instances, count),
             cpu: self.cpu.unwrap_or(others.cpu),
             wall: self.wall.unwrap_or(others.wall),
             transfer: self.transfer_mib.map_or(others.transfer, bytes),
             output: self.output_kib.map_or(others.output, |kib| (kib.get() as usize) << 10),
+            host_calls: self.host_calls.map_or(others.host_calls, |calls| calls.get().into()),
+            log_rate: self.log_rate.map_or(others.log_rate, NonZeroU32::get),
             ..others.clone()
         }
     }
@@ -463,6 +499,7 @@ impl Config {
     fn settle(&mut self, below: &Self) {
         let Said { limits, hooks, history, context } = &self.said;
         self.limits = limits.over(&below.limits);
+        self.most = limits.over(&below.most);
         self.hooks = HookSettings {
             timeout: hooks.timeout.unwrap_or(below.hooks.timeout),
             on_failure: hooks.on_failure.unwrap_or(below.hooks.on_failure),
@@ -526,6 +563,14 @@ impl Config {
     /// The same as the user's own configuration, which comes after a project's.
     pub fn of_user(self) -> Self {
         Self { origin: Origin::User, ..self }
+    }
+
+    /// The limits of a plugin: what its manifest asks for, as far as the operator lets it, who may
+    /// say something of this very plugin.
+    pub(crate) fn limits_of(&self, id: &str, asked: &LimitsTable) -> Limits {
+        let own = self.policy.plugins.get(id).map(|plugin| &plugin.limits);
+        let over = |limits: &Limits| own.map_or_else(|| limits.clone(), |own| own.over(limits));
+        asked.over(&over(&self.limits)).at_most(&over(&self.most))
     }
 
     /// The folder in which relative paths begin.
@@ -617,6 +662,25 @@ mod tests {
             assert_eq!(project.hooks.on_failure, OnFailure::Stop);
             assert_eq!((project.history.max_mib, user.history.max_mib), (64, 64));
         }
+    }
+
+    #[test]
+    fn a_manifest_gets_what_the_operator_lets_it_have() {
+        let of = |configuration: &str, manifest: &str| {
+            let config = Config::parse(configuration, "tenon.toml").unwrap();
+            config.limits_of("p", &toml::from_str(manifest).unwrap())
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(of("", ""), Limits::default());
+        // Of what the operator says nothing, the host's ceiling holds.
+        assert_eq!(of("", "cpu = \"20s\"").cpu, 20 * second);
+        assert_eq!(of("", "cpu = \"20h\"").cpu, Limits::most().cpu);
+        assert_eq!(of("limits.cpu = \"2s\"", "cpu = \"20s\"").cpu, 2 * second);
+        assert_eq!(of("limits.cpu = \"2s\"", "cpu = \"1s\"").cpu, second);
+        let own = "limits.cpu = \"2s\"\npolicy.plugins.p.limits.cpu = \"7s\"";
+        assert_eq!(of(own, "").cpu, 7 * second);
+        assert_eq!(of(own, "cpu = \"20s\"").cpu, 7 * second);
+        assert_eq!(of("", "host_calls = 5\nlog_rate = 3\ninstances = 2").host_calls, 5);
     }
 
     #[test]

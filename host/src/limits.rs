@@ -25,6 +25,12 @@ pub struct Limits {
     pub output: usize,
     /// The most host objects (streams, pollables, …) that an instance may hold.
     pub handles: usize,
+    /// The most calls of the host in one call of the plugin. On a shared instance it is what the
+    /// calls in flight may make together within [`Limits::wall`].
+    pub host_calls: u64,
+    /// The most messages a second that the plugin may log for long; five seconds' worth may come at
+    /// once. What is more is dropped and counted.
+    pub log_rate: u32,
 }
 
 impl Default for Limits {
@@ -38,11 +44,45 @@ impl Default for Limits {
             transfer: 64 << 20,
             output: 1 << 20,
             handles: 10_000,
+            host_calls: 1_000_000,
+            log_rate: 100,
         }
     }
 }
 
 impl Limits {
+    /// The most that a manifest may ask for, where neither operator nor host says less.
+    pub fn most() -> Self {
+        Self {
+            memory: 4 << 30,
+            table_elements: 1_000_000,
+            instances: 256,
+            cpu: Duration::from_secs(60),
+            wall: Duration::from_secs(600),
+            transfer: 256 << 20,
+            output: 64 << 20,
+            handles: 100_000,
+            host_calls: 100_000_000,
+            log_rate: 1000,
+        }
+    }
+
+    /// These limits, and none above another's.
+    pub fn at_most(self, most: &Self) -> Self {
+        Self {
+            memory: self.memory.min(most.memory),
+            table_elements: self.table_elements.min(most.table_elements),
+            instances: self.instances.min(most.instances),
+            cpu: self.cpu.min(most.cpu),
+            wall: self.wall.min(most.wall),
+            transfer: self.transfer.min(most.transfer),
+            output: self.output.min(most.output),
+            handles: self.handles.min(most.handles),
+            host_calls: self.host_calls.min(most.host_calls),
+            log_rate: self.log_rate.min(most.log_rate),
+        }
+    }
+
     /// The operations that a script may take in one call: more than it does in the time of
     /// [`Limits::cpu`] on most machines, so that time is what stops it.
     pub fn operations(&self) -> u64 {
@@ -68,6 +108,9 @@ pub enum Limit {
     /// [`Limits::transfer`]
     #[error("limit of {} MiB for one transfer to the host", .0 >> 20)]
     Transfer(usize),
+    /// [`Limits::host_calls`]
+    #[error("limit of {0} calls of the host")]
+    HostCalls(u64),
     /// The call depth, or the stack.
     #[error("limit of call depth")]
     Depth,

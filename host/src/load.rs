@@ -339,7 +339,7 @@ impl Loader {
         }
         let secrets = Arc::new(std::mem::take(&mut candidate.given));
         let redactor = Redactor::new(&candidate.secrets);
-        let voice = Arc::new(Voice::new(id.clone(), redactor));
+        let voice = Arc::new(Voice::new(id.clone(), redactor, limits.log_rate));
         let lent = Arc::new(Lent::new(id.clone(), grants.clone(), self.reach.clone()));
         let setting = |child| Setting {
             id: id.clone(),
@@ -351,7 +351,7 @@ impl Loader {
             files: files.clone(),
             environment: environment.clone(),
             secrets: secrets.clone(),
-            progress: Allowance::default(),
+            progress: Allowance::of(limits.log_rate),
             news: self.news.clone(),
             child,
         };

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::config::LimitsTable;
+
 /// `[policy]` of a configuration. Where there are several configurations, a plugin must pass the
 /// policies of all, so that a project cannot loosen what its user set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -25,6 +27,8 @@ pub struct Policy {
 pub struct PluginPolicy {
     /// Whether it is let in; where nothing is said, the rest of the policy decides.
     pub enabled: Option<bool>,
+    /// Its limits, in place of those of all plugins; its manifest cannot ask for more.
+    pub(crate) limits: LimitsTable,
 }
 
 /// What plugins may do.

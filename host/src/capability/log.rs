@@ -12,17 +12,18 @@ use crate::runtime::wasm::HostState;
 use crate::secret::Redactor;
 use crate::text::cut;
 
-/// The messages that a plugin may write at once.
-const BURST: f64 = 500.0;
-
-/// The messages a second that it may write for long.
-const RATE: f64 = 100.0;
-
 /// The most bytes of a message, and of its fields together.
 const LENGTH: usize = 8 << 10;
 
 /// What is left of a plugin's allowance, over all of its instances.
-pub(crate) struct Allowance(Mutex<Bucket>);
+pub(crate) struct Allowance {
+    /// Messages a second, for long.
+    rate: f64,
+    bucket: Mutex<Bucket>,
+}
+
+/// How many seconds' worth may come at once.
+const BURST: f64 = 5.0;
 
 struct Bucket {
     left: f64,
@@ -31,22 +32,23 @@ struct Bucket {
     dropped: u64,
 }
 
-impl Default for Allowance {
-    fn default() -> Self {
-        Self(Mutex::new(Bucket { left: BURST, filled: Instant::now(), dropped: 0 }))
-    }
-}
-
 impl Allowance {
+    /// So many messages a second, for long.
+    pub(crate) fn of(rate: u32) -> Self {
+        let rate = f64::from(rate);
+        let bucket = Bucket { left: rate * BURST, filled: Instant::now(), dropped: 0 };
+        Self { rate, bucket: Mutex::new(bucket) }
+    }
+
     /// Takes a message's worth. Gives how many were dropped before it, or nothing when this one
     /// must be.
     pub(super) fn take(&self, now: Instant) -> Option<u64> {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();
-        bucket.left = (bucket.left + passed * RATE).min(BURST);
+        bucket.left = (bucket.left + passed * self.rate).min(self.rate * BURST);
         bucket.filled = now;
         // Who has used it up waits for a second's worth, not for each message.
-        let needed = if bucket.dropped > 0 { RATE } else { 1.0 };
+        let needed = if bucket.dropped > 0 { self.rate } else { 1.0 };
         if bucket.left < needed {
             bucket.dropped += 1;
             return None;
@@ -65,8 +67,9 @@ pub(crate) struct Voice {
 }
 
 impl Voice {
-    pub(crate) fn new(plugin: Arc<str>, redactor: Redactor) -> Self {
-        Self { plugin, allowance: Allowance::default(), redactor }
+    /// The voice of a plugin that may write so many messages a second.
+    pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
+        Self { plugin, allowance: Allowance::of(rate), redactor }
     }
 
     /// Writes a message, if the allowance lasts.
@@ -139,10 +142,10 @@ mod tests {
 
     #[test]
     fn a_flood_is_dropped_and_counted() {
-        let allowance = Allowance::default();
+        let allowance = Allowance::of(100);
         let now = Instant::now();
-        let written = (0..BURST as usize + 7).filter(|_| allowance.take(now).is_some()).count();
-        assert_eq!(written, BURST as usize);
+        let written = (0..507).filter(|_| allowance.take(now).is_some()).count();
+        assert_eq!(written, 500);
         assert_eq!(allowance.take(now + Duration::from_secs(1)), Some(7));
     }
 }

@@ -84,7 +84,8 @@ mod tests {
             input.extend_from_slice(format!("line {i}\n").as_bytes());
         }
         input.extend_from_slice(&vec![b'x'; 3 * LINE]);
-        let tail = Arc::new(Tail::new(Arc::new(Voice::new("test".into(), Default::default()))));
+        let tail =
+            Arc::new(Tail::new(Arc::new(Voice::new("test".into(), Default::default(), 100))));
         drain(&input[..], tail.clone()).await;
         let lines = tail.lines();
         assert_eq!(lines.len(), LINES);

@@ -6,7 +6,7 @@ use super::facts::{Facts, file_of};
 use super::roots::{Place, Root};
 use super::walk;
 use super::{Candidate, Discovery, PluginKind, Server, Source, Sources, sidecar};
-use crate::config::{Config, ContextSettings, FileEntry, McpEntry};
+use crate::config::{Config, ContextSettings, FileEntry, LimitsTable, McpEntry};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::expand::{self, ExpandError};
 use crate::manifest::{self, Manifest, Runtime, Subprocess};
@@ -103,7 +103,7 @@ impl Reader<'_> {
                 return self.report_of(&id, Diagnostic::of(&id, error).file(file.display()));
             }
         };
-        let mut limits = self.config().limits.clone();
+        let mut limits = self.config().limits_of(&id, &LimitsTable::default());
         if let Place::Server(McpEntry { timeout: Some(timeout), .. }) = &self.root.place {
             limits.wall = *timeout;
         }
@@ -273,6 +273,7 @@ impl Reader<'_> {
         }
         let mut facts = Facts::of_files(&files, Some(root));
         facts.look_for(&requires, self.surroundings());
+        let limits = self.config().limits_of(&id, &limits);
         let mut merged = settings;
         merged.extend(self.settings(&id));
         self.discovery.candidates.push(Candidate {
@@ -292,7 +293,7 @@ impl Reader<'_> {
             approved: None,
             given: Default::default(),
             permissions,
-            limits: limits.over(&self.config().limits),
+            limits,
             context: ContextSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },

@@ -46,6 +46,7 @@ pub struct Builder {
     builtins: Vec<(String, Arc<dyn Plugin>)>,
     services: Services,
     state: Option<PathBuf>,
+    most: Option<Limits>,
 }
 
 impl Builder {
@@ -58,6 +59,7 @@ impl Builder {
             builtins: Vec::new(),
             services: Services::default(),
             state: None,
+            most: None,
         }
     }
 
@@ -155,6 +157,13 @@ impl Builder {
         self
     }
 
+    /// Bounds the limits of all plugins, whatever configurations and manifests say. Without it they
+    /// are bounded by what the operator says, and what a manifest asks for by [`Limits::most`].
+    pub fn limits_at_most(mut self, most: Limits) -> Self {
+        self.most = Some(most);
+        self
+    }
+
     /// Takes all plugins through the five steps. A plugin that fails in one leaves the line with a
     /// [`PluginReport`]; the others go on.
     ///
@@ -162,7 +171,7 @@ impl Builder {
     ///
     /// Only where the engine itself cannot be set up.
     pub async fn build(self) -> Result<Platform, BuildError> {
-        let Self { mut sources, discovery, allocation, builtins, services, state } = self;
+        let Self { mut sources, discovery, allocation, builtins, services, state, most } = self;
         Config::inherit(&mut sources.configs);
         let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
         let results = Arc::new(Results::new(state.map(|folder| folder.join("results"))));
@@ -191,6 +200,7 @@ impl Builder {
             loader,
             approver,
             secrets,
+            most,
             reserved: builtins.iter().map(|(id, _)| id.clone()).collect(),
             places: Semaphore::new(available_parallelism().map_or(2, Into::into)),
         });
@@ -253,6 +263,8 @@ pub(super) struct Workshop {
     loader: Loader,
     approver: Arc<dyn Approver>,
     secrets: Arc<dyn SecretStore>,
+    /// What no plugin's limits go beyond.
+    most: Option<Limits>,
     /// The ids of built-in plugins.
     reserved: Vec<String>,
     /// Compiling takes a processor.
@@ -325,9 +337,12 @@ impl Workshop {
     /// Admits and loads a candidate.
     async fn load(
         self: &Arc<Self>,
-        candidate: Candidate,
+        mut candidate: Candidate,
         rules: Arc<Rules>,
     ) -> Result<Loaded, NotLoaded> {
+        if let Some(most) = &self.most {
+            candidate.limits = candidate.limits.at_most(most);
+        }
         let mut admitted = admit(candidate, &rules).map_err(NotLoaded::Refused)?;
         let (id, names) = admitted.secrets();
         for name in names {

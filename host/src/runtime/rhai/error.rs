@@ -75,6 +75,7 @@ impl Text {
             EvalAltResult::ErrorDataTooLarge(..) => Failure::Limit(Limit::ValueSize),
             EvalAltResult::ErrorTerminated(why, _) => match why.clone().try_cast::<Ended>() {
                 Some(Ended::OutOfTime) => Failure::Limit(Limit::Cpu(limits.cpu)),
+                Some(Ended::TooManyHostCalls(most)) => Failure::Limit(Limit::HostCalls(most)),
                 Some(Ended::TooManyCaptures) => Failure::Limit(Limit::ValueSize),
                 Some(Ended::GivenUp) | None => Failure::Lost("its caller gave up".into()),
             },

@@ -122,8 +122,8 @@ impl RhaiPlugin {
         self.threads
             .run(move || {
                 let _entered = span.map(Span::entered);
-                let cpu = script.setting.limits.cpu;
-                let (result, used) = running::within(cpu, given_up, outside, || work(&script));
+                let limits = &script.setting.limits;
+                let (result, used) = running::within(limits, given_up, outside, || work(&script));
                 if let Some(serving) = serving {
                     serving.note(used.cpu, None, used.host_calls);
                 }
@@ -139,7 +139,7 @@ impl Script {
         let limits = &setting.limits;
         let engine = engine(&setting, &definitions);
         let ast = engine.compile(&text.lines).map_err(|error| text.parse_error(&error))?;
-        let (ran, _) = running::within(limits.cpu, Arc::default(), None, || engine.run_ast(&ast));
+        let (ran, _) = running::within(limits, Arc::default(), None, || engine.run_ast(&ast));
         ran.map_err(|error| text.load_error(&error, limits))?;
 
         let closed = Definitions { closed: true, ..Definitions::default() };
@@ -406,7 +406,7 @@ mod tests {
             description: None,
             limits,
             settings,
-            voice: Arc::new(Voice::new("test".into(), Default::default())),
+            voice: Arc::new(Voice::new("test".into(), Default::default(), 100)),
             lent: Arc::new(Lent::new("test".into(), Default::default(), Arc::default())),
         };
         RhaiPlugin::compile(setting, path, text.into(), Threads::new())

@@ -13,6 +13,7 @@ use super::threads;
 use crate::bindings::types::Error;
 use crate::capability::lent::Lent;
 use crate::invoke::Caller;
+use crate::limits::Limits;
 use crate::runtime::failure::message;
 
 /// How often one call may use captured variables that hold more than a plain value. The engine does
@@ -29,6 +30,8 @@ pub(super) enum Ended {
     GivenUp,
     OutOfTime,
     TooManyCaptures,
+    /// It asked the host more often than this.
+    TooManyHostCalls(u64),
 }
 
 /// The call that runs on a thread.
@@ -39,6 +42,7 @@ struct Running {
     /// How long it has waited for the host, which is not its own time.
     waited: Duration,
     host_calls: u64,
+    most_host_calls: u64,
     outside: Option<Outside>,
 }
 
@@ -64,14 +68,21 @@ thread_local! {
 
 /// Runs a part of a script within its time.
 pub(super) fn within<R>(
-    cpu: Duration,
+    limits: &Limits,
     given_up: Arc<AtomicBool>,
     outside: Option<Outside>,
     script: impl FnOnce() -> R,
 ) -> (R, Used) {
     let began = Instant::now();
-    let (until, waited) = (began + cpu, Duration::ZERO);
-    let running = Running { given_up, until, captured: 0, waited, host_calls: 0, outside };
+    let running = Running {
+        given_up,
+        until: began + limits.cpu,
+        captured: 0,
+        waited: Duration::ZERO,
+        host_calls: 0,
+        most_host_calls: limits.host_calls,
+        outside,
+    };
     RUNNING.set(Some(running));
     let result = script();
     let running = RUNNING.take();
@@ -120,11 +131,15 @@ where
     let outside = RUNNING.with_borrow_mut(|running| {
         let running = running.as_mut()?;
         running.host_calls += 1;
-        Some((running.outside.clone()?, running.given_up.clone()))
+        if running.host_calls > running.most_host_calls {
+            return Some(Err(end(Ended::TooManyHostCalls(running.most_host_calls))));
+        }
+        Some(Ok((running.outside.clone()?, running.given_up.clone())))
     });
-    let Some((Outside { lent, caller, runtime }, given_up)) = outside else {
+    let Some(outside) = outside.transpose()? else {
         return Err("the host can be asked in calls, not while the script is loaded".into());
     };
+    let (Outside { lent, caller, runtime }, given_up) = outside;
     let began = Instant::now();
     let (reply, answer) = sync_channel(1);
     let working = what(lent, caller);

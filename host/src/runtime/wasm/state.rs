@@ -83,7 +83,7 @@ impl HostState {
             child: setting.child.clone().map(ChildSlot::new),
             calls: Vec::new(),
             console,
-            meter: Meter::new(limits),
+            meter: Meter::new(limits, setting.child.is_some()),
             wasi,
             folders: Folders::default(),
             table,
@@ -96,11 +96,9 @@ impl HostState {
             table.set_max_capacity(handles);
         }
         store.limiter(|state| &mut state.meter);
-        store.call_hook(|context, transition| {
-            if matches!(transition, CallHook::CallingHost) {
-                context.data().meter.gauge.host_calls.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(())
+        store.call_hook(|mut context, transition| match transition {
+            CallHook::CallingHost => context.data_mut().meter.calls_host(),
+            _ => Ok(()),
         });
         store.set_hostcall_fuel(transfer);
         store.epoch_deadline_callback(|mut context| context.data_mut().meter.tick());
@@ -126,6 +124,7 @@ impl HostState {
     /// A call begins.
     pub(super) fn begin(&mut self, id: Arc<str>, serving: Option<Arc<Serving>>) {
         self.calls.push(Running { id, serving });
+        self.meter.lend_host_calls(self.calls.len());
     }
 
     /// A call is over.
@@ -220,11 +219,23 @@ pub(super) struct Meter {
     growing: Used,
     instances: usize,
     cpu: Duration,
+    /// How many calls of the host are left; nothing where there is no end of them.
+    host_calls: Option<HostCalls>,
     gauge: Arc<Gauge>,
     /// The CPU time when the instance last came to rest.
     rested: Duration,
     /// The limit that was reached, for the trap that follows from it.
     pub(super) reached: Option<Limit>,
+}
+
+/// How many calls of the host an instance may still make.
+struct HostCalls {
+    /// What one call of the plugin may make, within the time that it may take.
+    most: u64,
+    within: Duration,
+    left: u64,
+    /// When they were lent last.
+    since: Instant,
 }
 
 /// What all memories, in bytes, and all tables, in elements, of an instance come to.
@@ -235,13 +246,21 @@ struct Used {
 }
 
 impl Meter {
-    fn new(limits: &Limits) -> Self {
+    /// The bridge waits for its server in calls of the host, for as long as that lives.
+    fn new(limits: &Limits, is_bridge: bool) -> Self {
+        let host_calls = HostCalls {
+            most: limits.host_calls,
+            within: limits.wall,
+            left: limits.host_calls,
+            since: Instant::now(),
+        };
         Self {
             limits: Used { memory: limits.memory, table_elements: limits.table_elements },
             used: Used::default(),
             growing: Used::default(),
             instances: limits.instances,
             cpu: limits.cpu,
+            host_calls: (!is_bridge).then_some(host_calls),
             gauge: Arc::default(),
             rested: Duration::ZERO,
             reached: None,
@@ -262,6 +281,31 @@ impl Meter {
             return Err(limit.into());
         }
         Ok(UpdateDeadline::Yield(1))
+    }
+
+    /// A call begins, of so many that are in flight: it may make calls of its own.
+    fn lend_host_calls(&mut self, in_flight: usize) {
+        if let Some(calls) = &mut self.host_calls {
+            let most = calls.most.saturating_mul(in_flight as u64);
+            calls.left = calls.left.saturating_add(calls.most).min(most);
+        }
+    }
+
+    /// The guest calls the host: counts it, or stops it.
+    fn calls_host(&mut self) -> wasmtime::Result<()> {
+        self.gauge.host_calls.fetch_add(1, Ordering::Relaxed);
+        let Some(calls) = &mut self.host_calls else { return Ok(()) };
+        if calls.left == 0 {
+            // What runs for long, and not too fast, may go on.
+            if calls.since.elapsed() < calls.within {
+                let limit = Limit::HostCalls(calls.most);
+                self.reached = Some(limit);
+                return Err(limit.into());
+            }
+            (calls.left, calls.since) = (calls.most, Instant::now());
+        }
+        calls.left -= 1;
+        Ok(())
     }
 
     fn grow(&mut self, by: Used) -> bool {
@@ -422,8 +466,8 @@ mod tests {
 
     #[test]
     fn memories_count_together() {
-        let mut meter =
-            Meter::new(&Limits { memory: 100, table_elements: 10, ..Limits::default() });
+        let limits = Limits { memory: 100, table_elements: 10, ..Limits::default() };
+        let mut meter = Meter::new(&limits, false);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
         assert_eq!(meter.reached, Some(Limit::Memory(100)));
@@ -431,6 +475,22 @@ mod tests {
         meter.memory_grow_failed(Limit::Depth.into()).unwrap();
         assert!(meter.memory_growing(0, 40, None).unwrap());
         assert!(!meter.table_growing(0, 11, None).unwrap());
+    }
+
+    #[test]
+    fn calls_of_the_host_are_counted_by_the_call() {
+        let limits = Limits { host_calls: 2, wall: Duration::MAX, ..Limits::default() };
+        let mut meter = Meter::new(&limits, false);
+        let calls = |meter: &mut Meter| (0..10).take_while(|_| meter.calls_host().is_ok()).count();
+        meter.lend_host_calls(1);
+        assert_eq!(calls(&mut meter), 2);
+        assert_eq!(meter.reached, Some(Limit::HostCalls(2)));
+        meter.lend_host_calls(1);
+        meter.lend_host_calls(2);
+        assert_eq!(calls(&mut meter), 4);
+        assert_eq!(calls(&mut Meter::new(&limits, true)), 10);
+        let limits = Limits { wall: Duration::ZERO, ..limits };
+        assert_eq!(calls(&mut Meter::new(&limits, false)), 10);
     }
 
     #[test]
