@@ -17,6 +17,7 @@ use crate::admit::Admitted;
 use crate::capability::config::Config;
 use crate::capability::lent::{Lent, Reach};
 use crate::capability::log::{Allowance, Voice};
+use crate::capability::network::{self, Network, NetworkGrants};
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, Grants, ImportError};
 use crate::child::{Spec, Starts, base_environment};
@@ -219,6 +220,14 @@ pub enum LoadError {
         /// What it needs.
         source: ImportError,
     },
+    /// It was granted what makes no sense.
+    #[error("{capability}: {problem}")]
+    Grant {
+        /// The capability.
+        capability: &'static str,
+        /// What is wrong with its value.
+        problem: String,
+    },
     /// Its script does not compile.
     #[error(transparent)]
     Script(#[from] ScriptError),
@@ -242,6 +251,9 @@ impl LoadError {
                 "its plugin.toml would request it with `{line}` under [capabilities], and the \
                  host's approver would have to grant it"
             )),
+            Self::Grant { capability, .. } => {
+                Some(format!("correct `{capability}` under [capabilities] in its plugin.toml"))
+            }
             Self::Import { .. } | Self::Script(_) => None,
         }
     }
@@ -327,7 +339,9 @@ impl Loader {
         let grants = &candidate.grants;
         let redactor = Redactor::new(&candidate.secrets);
         let voice = Arc::new(Voice::new(id.clone(), redactor));
-        let lent = Arc::new(Lent::new(id.clone(), grants.clone(), self.reach.clone()));
+        let network = self.network(grants, &limits, &voice)?;
+        let lent = Lent::new(id.clone(), grants.clone(), self.reach.clone());
+        let lent = Arc::new(lent.with_network(network));
         let setting = |child| Setting {
             id: id.clone(),
             limits: limits.clone(),
@@ -381,6 +395,26 @@ impl Loader {
             grants: candidate.grants,
             secrets: candidate.secrets,
         })
+    }
+
+    /// The network, if anything of it was granted.
+    fn network(
+        &self,
+        grants: &Grants,
+        limits: &Limits,
+        voice: &Arc<Voice>,
+    ) -> Result<Option<Arc<Network>>, LoadError> {
+        let granted = grants.of(network::NAME);
+        if granted.is_empty() {
+            return Ok(None);
+        }
+        let granted = NetworkGrants::parse(granted).map_err(|error| LoadError::Grant {
+            capability: network::NAME,
+            problem: error.to_string(),
+        })?;
+        let ways = self.reach.services.network.clone();
+        let network = Network::new(Arc::new(granted), ways, limits.clone(), voice.clone());
+        Ok(Some(Arc::new(network)))
     }
 
     fn component(

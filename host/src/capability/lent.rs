@@ -7,8 +7,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
+use crate::bindings::log::Level;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, ToolResult};
+use crate::capability::log::Voice;
+use crate::capability::network::Network;
 use crate::invoke::{Call, CallError, Caller};
 use crate::register::Registry;
 use crate::runtime::Failure;
@@ -50,6 +53,11 @@ impl Grants {
         self.0.contains_key(capability)
     }
 
+    /// What was granted of a capability.
+    pub(crate) fn of(&self, capability: &str) -> &[String] {
+        self.0.get(capability).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Whether this was granted of a capability.
     pub(crate) fn allow(&self, capability: &str, value: &str) -> bool {
         self.0.get(capability).is_some_and(|granted| granted.iter().any(|g| fits(g, value)))
@@ -61,11 +69,17 @@ pub(crate) struct Lent {
     plugin: Arc<str>,
     grants: Grants,
     pub(super) reach: Arc<Reach>,
+    /// The network, if anything of it was granted.
+    pub(crate) network: Option<Arc<Network>>,
 }
 
 impl Lent {
     pub(crate) fn new(plugin: Arc<str>, grants: Grants, reach: Arc<Reach>) -> Self {
-        Self { plugin, grants, reach }
+        Self { plugin, grants, reach, network: None }
+    }
+
+    pub(crate) fn with_network(self, network: Option<Arc<Network>>) -> Self {
+        Self { network, ..self }
     }
 
     pub(super) fn plugin(&self) -> &str {
@@ -76,18 +90,29 @@ impl Lent {
         &self.grants
     }
 
-    /// Refuses what was not granted, in words that teach: who tried what, and the line that would
-    /// request it.
+    /// Refuses what was not granted.
     pub(super) fn require(&self, capability: &str, value: &str, tried: &str) -> Result<(), Error> {
         if self.grants.allow(capability, value) {
             return Ok(());
         }
-        Err(Error::Denied(format!(
-            "plugin \"{}\": {tried} is not granted; its plugin.toml would request it with \
-             `{capability} = [{value:?}]` under [capabilities]",
-            self.plugin
-        )))
+        Err(Error::Denied(refusal(&self.plugin, tried, capability, value)))
     }
+}
+
+/// Says that something was not granted, in words that teach: who tried what, and the line that
+/// would request it.
+pub(crate) fn refusal(plugin: &str, tried: &str, capability: &str, value: &str) -> String {
+    format!(
+        "plugin \"{plugin}\": {tried} is not granted; its plugin.toml would request it with \
+         `{capability} = [{value:?}]` under [capabilities]"
+    )
+}
+
+/// Says the same to the operator, too, for what has no words to refuse with but an error code.
+pub(crate) fn refuse(voice: &Voice, tried: &str, capability: &str, value: &str) -> String {
+    let words = refusal(voice.plugin(), tried, capability, value);
+    voice.write(Level::Warn, &words, &[]);
+    words
 }
 
 /// The way to the services of a host, and to its other plugins.

@@ -69,6 +69,11 @@ impl Voice {
         Self { plugin, allowance: Allowance::default(), redactor }
     }
 
+    /// Who speaks.
+    pub(crate) fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
     /// Writes a message, if the allowance lasts.
     pub(crate) fn write(&self, level: Level, message: &str, fields: &[(String, String)]) {
         let plugin = &*self.plugin;

@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod inference;
 pub(crate) mod lent;
 pub(crate) mod log;
+pub(crate) mod network;
 pub(crate) mod notify;
 pub(crate) mod services;
 mod stdio_child;
@@ -108,8 +109,13 @@ pub static CAPABILITIES: &[Capability] = &[
         lent: Lent::OnRequest(r#"tools = ["*"]"#),
         link: Some(tools::link),
     },
+    Capability {
+        name: network::NAME,
+        imports: &["wasi:http"],
+        lent: Lent::OnRequest(r#"network = ["https://api.example.com/*"]"#),
+        link: Some(network::link),
+    },
     not_yet("filesystem", &[], r#"filesystem = ["read:~/notes/**"]"#),
-    not_yet("network", &["wasi:http"], r#"network = ["https://api.example.com/*"]"#),
     not_yet("environment", &[], r#"environment = ["LANG"]"#),
     not_yet("secrets", &[], r#"secrets = ["api-key"]"#),
 ];
@@ -253,7 +259,10 @@ mod tests {
     #[test]
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
-        for borrower in [Borrower::Plugin(&Grants::default()), Borrower::Bridge] {
+        let all = CAPABILITIES.iter().map(|capability| (capability.name.into(), vec!["*".into()]));
+        let all = all.collect();
+        let (all, none) = (Grants::new(&all, &all), Grants::default());
+        for borrower in [Borrower::Plugin(&all), Borrower::Plugin(&none), Borrower::Bridge] {
             linker(&engine, borrower).expect("each interface is linked once");
         }
     }

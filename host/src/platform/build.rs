@@ -26,7 +26,9 @@ use crate::register::{Registered, register};
 use crate::results::Results;
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
-use crate::services::{ApprovalRequest, Approver, MemorySearch, Messaging, Services};
+use crate::services::{
+    ApprovalRequest, Approver, Connector, MemorySearch, Messaging, Resolver, Services,
+};
 use crate::surroundings::Surroundings;
 
 /// Why there is no platform. One bad plugin is never a reason.
@@ -143,6 +145,18 @@ impl Builder {
     /// Says what plugins get of what they request. Without it they get nothing.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.services.approver = Arc::new(approver);
+        self
+    }
+
+    /// Finds the hosts that plugins send requests to. Without it the system does.
+    pub fn resolver(mut self, resolver: impl Resolver) -> Self {
+        self.services.network.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Makes the connections for the requests of plugins. Without it the system does.
+    pub fn connector(mut self, connector: impl Connector) -> Self {
+        self.services.network.connector = Arc::new(connector);
         self
     }
 

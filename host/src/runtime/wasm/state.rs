@@ -9,11 +9,13 @@ use tracing::Span;
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::console::Console;
 use crate::capability::config::Config;
 use crate::capability::lent::Lent;
 use crate::capability::log::{Allowance, Voice};
+use crate::capability::network::Http;
 use crate::capability::notify::News;
 use crate::child::{ChildSlot, Spec};
 use crate::invoke::Caller;
@@ -50,6 +52,7 @@ pub(crate) struct HostState {
     pub(super) console: Console,
     pub(super) meter: Meter,
     wasi: WasiCtx,
+    http: Http,
     table: ResourceTable,
 }
 
@@ -73,6 +76,7 @@ impl HostState {
             console,
             meter: Meter::new(limits),
             wasi,
+            http: Http::new(setting.lent.network.clone()),
             table,
             setting: setting.clone(),
         };
@@ -157,6 +161,13 @@ impl HostState {
 impl WasiView for HostState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for HostState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let span = self.span();
+        self.http.view(&mut self.table, span)
     }
 }
 
