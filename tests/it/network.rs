@@ -278,6 +278,45 @@ async fn a_response_without_end_is_stopped() {
     }
 }
 
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_operator_reads_what_was_refused() {
+    let (log, platform) = (Log::default(), platform(&["https://a.example".into()]).await);
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false);
+    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    let _logging = tracing_subscriber::util::SubscriberInitExt::set_default(subscriber);
+    for way in WAYS {
+        text(&platform, way, get("https://b.example/x?key=secret")).await;
+        let log = String::from_utf8(std::mem::take(&mut log.0.lock().unwrap())).unwrap();
+        let plugin = &way[..1];
+        let words = format!(
+            "plugin \"{plugin}\": GET https://b.example/x is not granted; its plugin.toml would \
+             request it with `network = [\"https://b.example/*\"]` under [capabilities]"
+        );
+        let line = log.lines().find(|line| line.contains(&words)).expect(&log);
+        assert!(
+            line.contains(" WARN ") && line.contains(&format!("plugin=\"{plugin}\"")),
+            "{line}"
+        );
+        assert!(!line.contains("secret"), "{line}");
+    }
+}
+
 #[tokio::test]
 async fn there_are_no_sockets() {
     let server = Server::start().await;

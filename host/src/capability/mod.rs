@@ -109,13 +109,13 @@ pub static CAPABILITIES: &[Capability] = &[
         lent: Lent::OnRequest(r#"tools = ["*"]"#),
         link: Some(tools::link),
     },
+    not_yet("filesystem", &[], r#"filesystem = ["read:~/notes/**"]"#),
     Capability {
         name: network::NAME,
         imports: &["wasi:http"],
         lent: Lent::OnRequest(r#"network = ["https://api.example.com/*"]"#),
         link: Some(network::link),
     },
-    not_yet("filesystem", &[], r#"filesystem = ["read:~/notes/**"]"#),
     not_yet("environment", &[], r#"environment = ["LANG"]"#),
     not_yet("secrets", &[], r#"secrets = ["api-key"]"#),
 ];

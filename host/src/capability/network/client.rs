@@ -198,8 +198,10 @@ impl Network {
         let (response, connection) = match timeout(patience.first_byte, waiting).await {
             Err(_) => return Err(Error::ConnectionReadTimeout.into()),
             Ok(Either::Left((response, connection))) => (response, Some(connection)),
-            Ok(Either::Right((Ok(()), sending))) => (sending.await, None),
-            Ok(Either::Right((Err(error), _))) => (Err(error), None),
+            // The response may have come with the end, however that was.
+            Ok(Either::Right((ended, sending))) => {
+                (sending.await.map_err(|error| ended.err().unwrap_or(error)), None)
+            }
         };
         let response = response.map_err(error::of_hyper)?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {

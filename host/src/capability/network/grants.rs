@@ -18,6 +18,9 @@ use super::pattern::{GrantError, UrlGrant};
 const OWN_NETWORKS: &[&str] =
     &["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "private", "test"];
 
+/// The most patterns that one plugin is granted.
+const PATTERNS: usize = 100;
+
 /// What a plugin was granted.
 #[derive(Debug, Default)]
 pub(crate) struct NetworkGrants(Vec<UrlGrant>);
@@ -25,6 +28,10 @@ pub(crate) struct NetworkGrants(Vec<UrlGrant>);
 impl NetworkGrants {
     /// Reads the values of `network` in a manifest.
     pub(crate) fn parse(values: &[String]) -> Result<Self, GrantError> {
+        if let Some(value) = values.get(PATTERNS) {
+            let problem = format!("it comes after {PATTERNS} others, which are the most");
+            return Err(GrantError::new(value, problem));
+        }
         values.iter().map(|value| UrlGrant::parse(value)).collect::<Result<_, _>>().map(Self)
     }
 
@@ -122,6 +129,13 @@ mod tests {
         check(&["http://localhost/*"], "http://localhost/", "10.0.0.5", private);
         check(&["http://*/*"], "http://localhost/", "127.0.0.1", Err(Kind::Loopback));
         check(&["http://notlocalhost/*"], "http://notlocalhost/", "127.0.0.1", Ok(()));
+    }
+
+    #[test]
+    fn there_is_a_most_of_grants() {
+        let values = vec!["https://a.b".to_string(); PATTERNS + 1];
+        assert!(NetworkGrants::parse(&values[1..]).is_ok());
+        assert!(NetworkGrants::parse(&values).is_err());
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) struct GrantError {
 impl UrlGrant {
     /// Reads a grant. Its text comes from a manifest, or from who approves.
     pub(crate) fn parse(text: &str) -> Result<Self, GrantError> {
-        read(text).map_err(|problem| GrantError { grant: cut(text, LENGTH).into(), problem })
+        read(text).map_err(|problem| GrantError::new(text, problem))
     }
 
     /// Whether a request may be sent.
@@ -87,6 +87,12 @@ impl UrlGrant {
 
     fn has_any_path(&self) -> bool {
         matches!(self.pattern.pathname(), "*" | "/*")
+    }
+}
+
+impl GrantError {
+    pub(super) fn new(text: &str, problem: String) -> Self {
+        Self { grant: cut(text, LENGTH).into(), problem }
     }
 }
 

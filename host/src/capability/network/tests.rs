@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,7 +12,10 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::Instant;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::client::{Network, Unsent, Ways};
@@ -34,6 +37,8 @@ enum Server {
     Repeats(&'static str, &'static str),
     /// Says this, and nothing more.
     Stops(&'static str),
+    /// Proves who it is, and says [`OK`].
+    Proves(Arc<ServerConfig>),
     /// There is none.
     Refuses,
 }
@@ -76,7 +81,17 @@ impl Connector for Net {
     }
 }
 
-async fn serve(server: Server, mut stream: DuplexStream, heard: Arc<Mutex<Vec<u8>>>) {
+async fn serve(server: Server, stream: DuplexStream, heard: Arc<Mutex<Vec<u8>>>) {
+    match server {
+        Server::Proves(config) => {
+            let Ok(stream) = TlsAcceptor::from(config).accept(stream).await else { return };
+            answer_with(Server::Says(OK.into()), stream, heard).await;
+        }
+        server => answer_with(server, stream, heard).await,
+    }
+}
+
+async fn answer_with(server: Server, mut stream: impl Stream, heard: Arc<Mutex<Vec<u8>>>) {
     let mut read = [0; 4096];
     let Ok(length @ 1..) = stream.read(&mut read).await else { return };
     heard.lock().unwrap().extend_from_slice(&read[..length]);
@@ -94,10 +109,10 @@ async fn serve(server: Server, mut stream: DuplexStream, heard: Arc<Mutex<Vec<u8
             let _ = stream.write_all(text.as_bytes()).await;
             std::future::pending().await
         }
-        Server::Refuses => Ok(()),
+        Server::Proves(_) | Server::Refuses => Ok(()),
     };
     // The other side may have had enough.
-    let _ = done;
+    let _ = (done, stream.shutdown().await);
 }
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
@@ -115,12 +130,20 @@ impl Net {
     }
 
     fn network(&self, grants: &[&str], limits: Limits) -> Network {
+        self.made_with(grants, limits, OnceLock::new())
+    }
+
+    fn network_with(&self, grants: &[&str], limits: Limits, tls: Arc<ClientConfig>) -> Network {
+        self.made_with(grants, limits, OnceLock::from(TlsConnector::from(tls)))
+    }
+
+    fn made_with(&self, grants: &[&str], limits: Limits, tls: OnceLock<TlsConnector>) -> Network {
         let grants: Vec<String> = grants.iter().map(ToString::to_string).collect();
         let grants = Arc::new(NetworkGrants::parse(&grants).unwrap());
         let ways = Ways {
             resolver: Arc::new(self.clone()),
             connector: Arc::new(self.clone()),
-            ..Ways::default()
+            tls: Arc::new(tls),
         };
         let voice = Arc::new(Voice::new("p".into(), Redactor::default()));
         Network::new(grants, ways, limits, voice)
@@ -335,6 +358,39 @@ async fn a_server_proves_the_name_that_was_asked_for() {
     hello.read_tls(&mut net.heard.lock().unwrap().as_slice()).unwrap();
     let hello = hello.accept().ok().flatten().expect("it says hello");
     assert_eq!(hello.client_hello().server_name(), Some("a.com"));
+}
+
+#[tokio::test]
+async fn what_a_server_proves_is_looked_at() {
+    let check = async |trusted: bool, name: &str| {
+        let (roots, server) = proof();
+        let net = Net::new(&[&["8.8.8.8"]], Server::Proves(server));
+        let roots = if trusted { roots } else { RootCertStore::empty() };
+        let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let network = net.network_with(&["https://*"], Limits::default(), Arc::new(client));
+        let answer = ask(&network, &format!("https://{name}/x")).await;
+        (answer, net.heard())
+    };
+    let (answer, heard) = check(true, "a.com").await;
+    assert_eq!(answer.unwrap(), (200, "hi".into()));
+    assert!(heard.starts_with("GET /x HTTP/1.1\r\nhost: a.com\r\n"), "{heard}");
+    for (trusted, name) in [(true, "b.com"), (true, "8.8.8.8"), (false, "a.com")] {
+        let (answer, heard) = check(trusted, name).await;
+        let is_refused = matches!(answer, Err(Unsent::Failed(Error::TlsCertificateError)));
+        assert!(is_refused, "{name}: {answer:?}");
+        assert_eq!(heard, "");
+    }
+}
+
+/// A server that can prove to be `a.com`, and who vouches for it.
+fn proof() -> (RootCertStore, Arc<ServerConfig>) {
+    let proof = rcgen::generate_simple_self_signed(["a.com".into()]).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(proof.cert.der().clone()).unwrap();
+    let key = PrivateKeyDer::try_from(proof.signing_key.serialize_der()).unwrap();
+    let server = ServerConfig::builder().with_no_client_auth();
+    let server = server.with_single_cert(vec![proof.cert.der().clone()], key).unwrap();
+    (roots, Arc::new(server))
 }
 
 #[tokio::test(start_paused = true)]
