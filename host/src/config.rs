@@ -413,6 +413,7 @@ pub(crate) struct LimitsTable {
     #[serde(default, deserialize_with = "some_time")]
     wall: Option<Duration>,
     transfer_mib: Option<NonZeroU32>,
+    download_mib: Option<NonZeroU32>,
     output_kib: Option<NonZeroU32>,
     host_calls: Option<NonZeroU32>,
     log_rate: Option<NonZeroU32>,
@@ -430,6 +431,7 @@ impl LimitsTable {
             cpu: self.cpu.unwrap_or(others.cpu),
             wall: self.wall.unwrap_or(others.wall),
             transfer: self.transfer_mib.map_or(others.transfer, bytes),
+            download: self.download_mib.map_or(others.download, bytes),
             output: self.output_kib.map_or(others.output, |kib| (kib.get() as usize) << 10),
             host_calls: self.host_calls.map_or(others.host_calls, |calls| calls.get().into()),
             log_rate: self.log_rate.map_or(others.log_rate, NonZeroU32::get),

@@ -20,6 +20,9 @@ pub struct Limits {
     /// The most bytes that a plugin may hand to the host at a time: an answer, or the arguments of
     /// an import.
     pub transfer: usize,
+    /// The most bytes of the body of one response from the network. Those of a request are as many
+    /// as [`Limits::transfer`].
+    pub download: usize,
     /// The most bytes of a tool's result that are passed on; the whole of a longer one is kept, and
     /// the result says where.
     pub output: usize,
@@ -42,6 +45,7 @@ impl Default for Limits {
             cpu: Duration::from_secs(10),
             wall: Duration::from_secs(30),
             transfer: 64 << 20,
+            download: 64 << 20,
             output: 1 << 20,
             handles: 10_000,
             host_calls: 1_000_000,
@@ -64,6 +68,7 @@ impl Limits {
             handles: 100_000,
             host_calls: 100_000_000,
             log_rate: 1000,
+            download: 1 << 30,
         }
     }
 
@@ -80,6 +85,7 @@ impl Limits {
             handles: self.handles.min(most.handles),
             host_calls: self.host_calls.min(most.host_calls),
             log_rate: self.log_rate.min(most.log_rate),
+            download: self.download.min(most.download),
         }
     }
 

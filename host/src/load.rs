@@ -17,6 +17,7 @@ use crate::admit::Admitted;
 use crate::capability::config::Config;
 use crate::capability::lent::{Lent, Reach};
 use crate::capability::log::{Allowance, Voice};
+use crate::capability::network::Network;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, Grants, ImportError};
 use crate::child::{Spec, Starts, base_environment};
@@ -340,7 +341,12 @@ impl Loader {
         let secrets = Arc::new(std::mem::take(&mut candidate.given));
         let redactor = Redactor::new(&candidate.secrets);
         let voice = Arc::new(Voice::new(id.clone(), redactor, limits.log_rate));
-        let lent = Arc::new(Lent::new(id.clone(), grants.clone(), self.reach.clone()));
+        let ways = self.reach.services.network.clone();
+        let network = grants.network().map(|granted| {
+            Arc::new(Network::new(id.clone(), Arc::new(granted), ways, limits.clone()))
+        });
+        let lent = Lent::new(id.clone(), grants.clone(), self.reach.clone());
+        let lent = Arc::new(lent.with_network(network));
         let setting = |child| Setting {
             id: id.clone(),
             limits: limits.clone(),

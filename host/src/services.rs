@@ -6,14 +6,19 @@
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
 
 pub use crate::approvals::{ApprovalError, ApprovalFile};
 pub use crate::bindings::services::{Memory, OutgoingMessage};
 pub use crate::secret::Secret;
 
 use crate::bindings::types::Error;
+use crate::capability::network::Ways;
 use crate::discover::PluginKind;
 
 /// Sends the messages of plugins.
@@ -53,6 +58,54 @@ pub trait SecretStore: Send + Sync + 'static {
     async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
         let _ = (plugin, name);
         None
+    }
+}
+
+/// Finds where the hosts are that plugins send requests to.
+#[async_trait]
+pub trait Resolver: Send + Sync + 'static {
+    /// Gives the addresses of a host, best first. It is asked once for each request, and not for
+    /// addresses. What it gives is checked, and only what passes is connected to.
+    ///
+    /// # Errors
+    ///
+    /// Where the host cannot be found.
+    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+}
+
+/// Makes the connections for the requests of plugins. TLS goes on top of them.
+#[async_trait]
+pub trait Connector: Send + Sync + 'static {
+    /// Connects to an address, which a plugin may reach.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no connection.
+    async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>>;
+}
+
+/// A connection.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// The system's own way to resolve and to connect.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemNetwork;
+
+#[async_trait]
+impl Resolver for SystemNetwork {
+    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(lookup_host((host, port)).await?.collect())
+    }
+}
+
+#[async_trait]
+impl Connector for SystemNetwork {
+    async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Box::new(stream))
     }
 }
 
@@ -165,6 +218,7 @@ impl Approver for Nothing {}
 /// The services of a host.
 #[derive(Clone)]
 pub(crate) struct Services {
+    pub(crate) network: Ways,
     pub(crate) messaging: Arc<dyn Messaging>,
     pub(crate) memory: Arc<dyn MemorySearch>,
     pub(crate) approver: Arc<dyn Approver>,
@@ -175,6 +229,7 @@ pub(crate) struct Services {
 impl Default for Services {
     fn default() -> Self {
         Self {
+            network: Ways::default(),
             messaging: Arc::new(Nothing),
             memory: Arc::new(Nothing),
             approver: Arc::new(Nothing),

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::filesystem::{Files, PathGrant};
+use super::network::{NetworkGrants, UrlGrant};
 use super::{Capability, Lent};
 use crate::surroundings::Surroundings;
 use crate::text::fits;
@@ -18,6 +20,8 @@ pub enum Values {
     Patterns,
     /// `read:`, `write:` and `readwrite:` globs over paths.
     Paths,
+    /// Patterns of URLs.
+    Urls,
 }
 
 /// One value of a capability.
@@ -26,7 +30,11 @@ pub(crate) enum Grant {
     Name(String),
     Pattern(String),
     Path(PathGrant),
+    Url(Arc<UrlGrant>),
 }
+
+/// The most values of one capability.
+const VALUES: usize = 100;
 
 /// A value that a capability does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +66,10 @@ impl Grant {
             Values::Paths => PathGrant::parse(text, surroundings, folder)
                 .map(Self::Path)
                 .map_err(|error| error.to_string()),
+            Values::Urls => {
+                let grant = UrlGrant::parse(text).map_err(|error| error.to_string())?;
+                Ok(Self::Url(Arc::new(grant)))
+            }
         }
     }
 
@@ -66,6 +78,7 @@ impl Grant {
         match self {
             Self::Name(text) | Self::Pattern(text) => text,
             Self::Path(grant) => grant.text(),
+            Self::Url(grant) => grant.text(),
         }
     }
 
@@ -74,7 +87,7 @@ impl Grant {
         match self {
             Self::Name(own) => own == name,
             Self::Pattern(pattern) => fits(pattern, name),
-            Self::Path(_) => false,
+            Self::Path(_) | Self::Url(_) => false,
         }
     }
 }
@@ -100,11 +113,16 @@ impl GrantSet {
             Some(Lent::OnRequest { values, .. }) => values,
             _ => Values::Patterns,
         };
-        let grant = Grant::parse(values, text, surroundings, folder).map_err(|problem| {
+        let of = self.0.entry(capability.to_string()).or_default();
+        let parsed = match of.len() < VALUES {
+            true => Grant::parse(values, text, surroundings, folder),
+            false => Err(format!("there are {VALUES} before it, which are the most")),
+        };
+        let grant = parsed.map_err(|problem| {
             let (capability, value) = (capability.to_string(), text.to_string());
             GrantError { capability, value, problem }
         })?;
-        self.0.entry(capability.to_string()).or_default().push(grant);
+        of.push(grant);
         Ok(())
     }
 
@@ -184,22 +202,29 @@ impl Grants {
 
     /// The files that were granted.
     pub(crate) fn files(&self) -> Files {
-        let paths = |set: &GrantSet| -> Vec<PathGrant> {
-            let paths = set.of(super::filesystem::NAME).iter();
-            paths
-                .filter_map(|g| if let Grant::Path(path) = g { Some(path.clone()) } else { None })
-                .collect()
-        };
-        let (requested, approved) = (paths(&self.requested), paths(&self.approved));
-        match self.has(super::filesystem::NAME) {
-            false => Files::default(),
-            // What is the same need not be asked twice.
-            true if self.requested.of(super::filesystem::NAME)
-                == self.approved.of(super::filesystem::NAME) =>
-            {
-                Files::new(vec![approved])
-            }
-            true => Files::new(vec![approved, requested]),
+        Files::new(self.sets(super::filesystem::NAME, |grant| match grant {
+            Grant::Path(path) => Some(path.clone()),
+            _ => None,
+        }))
+    }
+
+    /// What of the web was granted, if anything was.
+    pub(crate) fn network(&self) -> Option<NetworkGrants> {
+        let sets = self.sets(super::network::NAME, |grant| match grant {
+            Grant::Url(url) => Some(url.clone()),
+            _ => None,
+        });
+        (!sets.is_empty()).then(|| NetworkGrants::new(sets))
+    }
+
+    /// What was approved of a capability, and what was requested of it where that is not the same:
+    /// all must allow a use. Nothing where nothing was granted.
+    fn sets<T>(&self, capability: &str, of: impl Fn(&Grant) -> Option<T>) -> Vec<Vec<T>> {
+        let (requested, approved) = (self.requested.of(capability), self.approved.of(capability));
+        match self.has(capability) {
+            false => Vec::new(),
+            true if requested == approved => vec![approved.iter().filter_map(of).collect()],
+            true => [approved, requested].map(|set| set.iter().filter_map(&of).collect()).into(),
         }
     }
 }

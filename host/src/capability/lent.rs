@@ -9,6 +9,7 @@ use tracing::{Instrument, Span};
 use super::Grants;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, ToolResult};
+use crate::capability::network::Network;
 use crate::invoke::{Call, CallError, Caller};
 use crate::register::Registry;
 use crate::runtime::Failure;
@@ -19,11 +20,17 @@ pub(crate) struct Lent {
     plugin: Arc<str>,
     grants: Grants,
     pub(super) reach: Arc<Reach>,
+    /// The network, if anything of it was granted.
+    pub(crate) network: Option<Arc<Network>>,
 }
 
 impl Lent {
     pub(crate) fn new(plugin: Arc<str>, grants: Grants, reach: Arc<Reach>) -> Self {
-        Self { plugin, grants, reach }
+        Self { plugin, grants, reach, network: None }
+    }
+
+    pub(crate) fn with_network(self, network: Option<Arc<Network>>) -> Self {
+        Self { network, ..self }
     }
 
     pub(super) fn plugin(&self) -> &str {

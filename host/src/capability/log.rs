@@ -71,7 +71,6 @@ impl Voice {
     pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
         Self { plugin, allowance: Allowance::of(rate), redactor }
     }
-
     /// Writes a message, if the allowance lasts.
     pub(crate) fn write(&self, level: Level, message: &str, fields: &[(String, String)]) {
         let plugin = &*self.plugin;

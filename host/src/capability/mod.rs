@@ -11,6 +11,7 @@ mod grant;
 pub(crate) mod inference;
 pub(crate) mod lent;
 pub(crate) mod log;
+pub(crate) mod network;
 pub(crate) mod notify;
 pub(crate) mod secrets;
 pub(crate) mod services;
@@ -128,6 +129,15 @@ pub static CAPABILITIES: &[Capability] = &[
         link: Some(nothing),
     },
     Capability {
+        name: network::NAME,
+        imports: &["wasi:http"],
+        lent: Lent::OnRequest {
+            values: Values::Urls,
+            line: r#"network = ["https://api.example.com/*"]"#,
+        },
+        link: Some(network::link),
+    },
+    Capability {
         name: environment::NAME,
         imports: &[],
         lent: Lent::OnRequest { values: Values::Names, line: r#"environment = ["LANG"]"# },
@@ -139,22 +149,11 @@ pub static CAPABILITIES: &[Capability] = &[
         lent: Lent::OnRequest { values: Values::Names, line: r#"secrets = ["api-key"]"# },
         link: Some(secrets::link),
     },
-    not_yet("network", &["wasi:http"], r#"network = ["https://api.example.com/*"]"#),
 ];
 
 /// For what plugins reach through interfaces that all of them have.
 fn nothing(_: &mut Linker<HostState>) -> wasmtime::Result<()> {
     Ok(())
-}
-
-/// The row of a capability that manifests can request and this host does not lend yet.
-const fn not_yet(
-    name: &'static str,
-    imports: &'static [&'static str],
-    line: &'static str,
-) -> Capability {
-    let lent = Lent::OnRequest { values: Values::Patterns, line };
-    Capability { name, imports, lent, link: None }
 }
 
 impl Capability {
@@ -263,6 +262,8 @@ impl wasmtime::component::HasData for Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surroundings::Surroundings;
+    use std::path::Path;
 
     #[test]
     fn an_import_is_found_by_its_package_or_interface_in_any_version() {
@@ -287,7 +288,17 @@ mod tests {
     #[test]
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
-        for borrower in [Borrower::Plugin(&Grants::default()), Borrower::Bridge] {
+        let mut all = GrantSet::default();
+        for capability in CAPABILITIES {
+            let value = match capability.lent {
+                Lent::OnRequest { values: Values::Paths, .. } => "read:/x",
+                Lent::OnRequest { values: Values::Urls, .. } => "https://x/*",
+                _ => "x",
+            };
+            all.add(capability.name, value, &Surroundings::default(), Path::new("/")).unwrap();
+        }
+        let (all, none) = (Grants::new(all.clone(), all), Grants::default());
+        for borrower in [Borrower::Plugin(&all), Borrower::Plugin(&none), Borrower::Bridge] {
             linker(&engine, borrower).expect("each interface is linked once");
         }
     }

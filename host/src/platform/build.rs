@@ -27,7 +27,9 @@ use crate::results::Results;
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
 use crate::secret::SurroundingSecrets;
-use crate::services::{Approver, MemorySearch, Messaging, SecretStore, Services};
+use crate::services::{
+    Approver, Connector, MemorySearch, Messaging, Resolver, SecretStore, Services,
+};
 use crate::surroundings::Surroundings;
 
 /// Why there is no platform. One bad plugin is never a reason.
@@ -161,6 +163,18 @@ impl Builder {
     /// are bounded by what the operator says, and what a manifest asks for by [`Limits::most`].
     pub fn limits_at_most(mut self, most: Limits) -> Self {
         self.most = Some(most);
+        self
+    }
+
+    /// Finds the hosts that plugins send requests to. Without it the system does.
+    pub fn resolver(mut self, resolver: impl Resolver) -> Self {
+        self.services.network.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Makes the connections for the requests of plugins. Without it the system does.
+    pub fn connector(mut self, connector: impl Connector) -> Self {
+        self.services.network.connector = Arc::new(connector);
         self
     }
 

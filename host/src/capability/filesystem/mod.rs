@@ -107,7 +107,7 @@ pub(crate) struct FilesView<'a> {
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) folders: &'a mut Folders,
     pub(crate) files: &'a Arc<Files>,
-    pub(crate) refuse: Refuse<'a>,
+    pub(crate) refuse: Refuse,
 }
 
 impl FilesView<'_> {

@@ -21,7 +21,7 @@ const CALL_DEPTH: usize = 64;
 /// The deepest nesting of expressions: at the top, and in functions.
 const EXPRESSION_DEPTH: (usize, usize) = (64, 32);
 /// The longest string, in bytes.
-const STRING: usize = 1 << 20;
+pub(super) const STRING: usize = 1 << 20;
 /// The most items of an array, those of nested ones included.
 const ARRAY: usize = 100_000;
 /// The most members of a map, those of nested ones included.

@@ -4,12 +4,12 @@ use rhai::serde::to_dynamic;
 use rhai::{Array, Dynamic, EvalAltResult, Map};
 use serde_json::Value;
 
-use super::engine::to_json;
+use super::engine::{STRING, to_json};
 use super::running::ask;
 use crate::bindings::model::{CompletionRequest, Message, Part, Role};
 use crate::bindings::services::{Memory, OutgoingMessage};
 use crate::bindings::types::ToolResult;
-use crate::capability::{inference, services, tools};
+use crate::capability::{inference, network, services, tools};
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -30,6 +30,7 @@ pub(super) fn add(engine: &mut rhai::Engine) {
     });
     engine.register_fn("search_memory", |query: &str| search_memory(query, MEMORIES));
     engine.register_fn("search_memory", search_memory);
+    engine.register_fn("http_get", http_get);
 }
 
 /// Calls a tool. Its structured content is returned as a value, or else its text; what it says of
@@ -103,4 +104,18 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
         Dynamic::from_map(map)
     };
     Ok(found.into_iter().map(map).collect())
+}
+
+/// Fetches what is at a URL: a map with `status`, `headers`, a map of texts by lower-case names, and
+/// `body`, a text.
+fn http_get(url: &str) -> Answer<Map> {
+    let url = url.to_string();
+    let fetched: network::Fetched =
+        ask(|lent, _| async move { network::get(&lent, &url, STRING).await })?;
+    let headers = fetched.headers.into_iter().map(|(name, text)| (name.into(), text.into()));
+    let mut map = Map::new();
+    map.insert("status".into(), i64::from(fetched.status).into());
+    map.insert("headers".into(), headers.collect::<Map>().into());
+    map.insert("body".into(), fetched.body.into());
+    Ok(map)
 }

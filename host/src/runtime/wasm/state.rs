@@ -10,6 +10,7 @@ use tracing::Span;
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::console::Console;
 use crate::bindings::log::Level;
@@ -17,6 +18,7 @@ use crate::capability::config::Config;
 use crate::capability::filesystem::{Files, FilesView, Folders};
 use crate::capability::lent::{Lent, not_granted};
 use crate::capability::log::{Allowance, Voice};
+use crate::capability::network::Http;
 use crate::capability::notify::News;
 use crate::child::{ChildSlot, Spec};
 use crate::invoke::Caller;
@@ -61,6 +63,7 @@ pub(crate) struct HostState {
     pub(super) meter: Meter,
     wasi: WasiCtx,
     folders: Folders,
+    http: Http,
     table: ResourceTable,
 }
 
@@ -86,6 +89,7 @@ impl HostState {
             meter: Meter::new(limits, setting.child.is_some()),
             wasi,
             folders: Folders::default(),
+            http: Http::new(setting.lent.network.clone()),
             table,
             setting: setting.clone(),
         };
@@ -167,21 +171,32 @@ impl HostState {
 }
 
 impl HostState {
+    /// Where refusals go: of several calls that the instance serves each could be meant, and none
+    /// is told.
+    fn refuse(&self) -> Refuse {
+        let serving = match &self.calls[..] {
+            [Running { serving, .. }] => serving.clone(),
+            _ => None,
+        };
+        Refuse { setting: self.setting.clone(), serving }
+    }
+
     /// What the interfaces of files see.
     pub(crate) fn files(&mut self) -> FilesView<'_> {
-        let Self { table, folders, setting, calls, .. } = self;
-        let refuse = Refuse { setting, calls };
+        let refuse = self.refuse();
+        let Self { table, folders, setting, .. } = self;
         FilesView { table, folders, files: &setting.files, refuse }
     }
 }
 
 /// Where refusals go that a guest gets to know as a mere code: to the log, and to who called.
-pub(crate) struct Refuse<'a> {
-    setting: &'a Setting,
-    calls: &'a [Running],
+#[derive(Clone)]
+pub(crate) struct Refuse {
+    setting: Arc<Setting>,
+    serving: Option<Arc<Serving>>,
 }
 
-impl Refuse<'_> {
+impl Refuse {
     /// What the plugin tried was not granted; `value` would have allowed it.
     pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
         self.say(not_granted(&self.setting.id, tried, capability, value));
@@ -192,22 +207,30 @@ impl Refuse<'_> {
         self.say(format!("plugin \"{}\": {what} is never granted", self.setting.id));
     }
 
-    fn say(&self, words: String) {
-        let serving = match self.calls {
-            [Running { serving: Some(serving), .. }] => Some(serving),
-            _ => None,
-        };
-        let span = serving.and_then(|serving| serving.span().cloned()).unwrap_or_else(Span::none);
-        span.in_scope(|| self.setting.voice.write(Level::Warn, &words, &[]));
-        if let Some(serving) = serving {
+    /// Says it in these words.
+    pub(crate) fn say(&self, words: String) {
+        self.span().in_scope(|| self.setting.voice.write(Level::Warn, &words, &[]));
+        if let Some(serving) = &self.serving {
             serving.refused(words);
         }
+    }
+
+    /// The span of the call that is being served.
+    pub(crate) fn span(&self) -> Span {
+        self.serving.as_ref().and_then(|serving| serving.span().cloned()).unwrap_or_else(Span::none)
     }
 }
 
 impl WasiView for HostState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for HostState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let refuse = self.refuse();
+        self.http.view(&mut self.table, refuse)
     }
 }
 

@@ -1,0 +1,359 @@
+//! Sends the requests of one plugin, and is the only way out.
+//!
+//! A request is checked, then its host is resolved once, then each address is checked, and one of
+//! those that passed is connected to. Everything that is sent, and the name that a server has to
+//! prove, comes from the URL that was checked.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use http::header::{HOST, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::client::conn::http1;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use url::{Host, Position, Url};
+use wasmtime_wasi_http::io::TokioIo;
+use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiBody};
+
+use super::body::{Received, Sent};
+use super::error;
+use super::grants::{NetworkGrants, everything_at, wanted};
+use super::pattern::never_sent;
+use super::{HEADERS, NAME};
+use crate::capability::lent::not_granted;
+use crate::limits::Limits;
+use crate::services::{Connector, Resolver, Stream, SystemNetwork};
+
+/// The longest URL, in bytes.
+const URL: usize = 8 << 10;
+
+/// The most headers of a response.
+const HEADER_COUNT: usize = 128;
+
+/// The most connections of a plugin at a time.
+const CONNECTIONS: usize = 64;
+
+/// The most addresses of a host that are tried.
+const ADDRESSES: usize = 4;
+
+/// The most time for a connection, from the name of the host to the proof of the server.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The most time until a response begins. Models think for long.
+const FIRST_BYTE: Duration = Duration::from_secs(300);
+
+/// The most time between two parts of a response.
+const BETWEEN_BYTES: Duration = Duration::from_secs(60);
+
+/// How requests leave the host.
+#[derive(Clone)]
+pub(crate) struct Ways {
+    pub(crate) resolver: Arc<dyn Resolver>,
+    pub(crate) connector: Arc<dyn Connector>,
+    pub(super) tls: Arc<OnceLock<TlsConnector>>,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        let (resolver, connector) = (Arc::new(SystemNetwork), Arc::new(SystemNetwork));
+        Self { resolver, connector, tls: Arc::default() }
+    }
+}
+
+impl Ways {
+    /// The public authorities are trusted, and no others.
+    fn tls(&self) -> &TlsConnector {
+        self.tls.get_or_init(|| {
+            let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
+            let mut config =
+                ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            TlsConnector::from(Arc::new(config))
+        })
+    }
+}
+
+/// The network as one plugin can reach it.
+pub(crate) struct Network {
+    plugin: Arc<str>,
+    grants: Arc<NetworkGrants>,
+    ways: Ways,
+    limits: Limits,
+    connections: Arc<Semaphore>,
+}
+
+/// Why there is no response.
+#[derive(Debug)]
+pub(super) enum Unsent {
+    /// It is not granted; the words say what is.
+    Refused(String),
+    Failed(Error),
+}
+
+impl From<Error> for Unsent {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What keeps a connection going while a body is read. It ends by itself, in time.
+pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What is asked of whom: what was checked of a request.
+pub(super) struct Target {
+    pub(super) method: Method,
+    pub(super) url: Url,
+}
+
+impl fmt::Display for Target {
+    /// Leaves out the query, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, &self.url[..Position::AfterPath])
+    }
+}
+
+/// How long a request waits for what: as its sender wants, within what the host allows.
+struct Patience {
+    connect: Duration,
+    first_byte: Duration,
+    between_bytes: Duration,
+    deadline: Instant,
+}
+
+impl Patience {
+    fn new(options: RequestOptions, limits: &Limits) -> Self {
+        let within =
+            |wanted: Option<Duration>, most: Duration| wanted.map_or(most, |w| w.min(most));
+        Self {
+            connect: within(options.connect_timeout, CONNECT),
+            first_byte: within(options.first_byte_timeout, FIRST_BYTE),
+            between_bytes: within(options.between_bytes_timeout, BETWEEN_BYTES),
+            deadline: Instant::now() + limits.wall,
+        }
+    }
+}
+
+impl Network {
+    pub(crate) fn new(
+        plugin: Arc<str>,
+        grants: Arc<NetworkGrants>,
+        ways: Ways,
+        limits: Limits,
+    ) -> Self {
+        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        Self { plugin, grants, ways, limits, connections }
+    }
+
+    /// Sends a request. Redirects are not followed: each is another request.
+    pub(super) async fn send(
+        &self,
+        request: Request<WasiBody>,
+        options: RequestOptions,
+    ) -> Result<(Response<WasiBody>, Driver), Unsent> {
+        check_request(&request)?;
+        let target = Target { method: request.method().clone(), url: url_of(request.uri())? };
+        if !self.grants.allow(&target.method, &target.url) {
+            let words = self.refuse(&target.to_string(), &everything_at(&target.url));
+            return Err(Unsent::Refused(words));
+        }
+        let request = Sent::of(request, &target.url, self.limits.transfer as u64)?;
+        let patience = Patience::new(options, &self.limits);
+        let deadline = patience.deadline;
+        timeout_at(deadline, self.answer(request, &target, patience))
+            .await
+            .unwrap_or(Err(Unsent::Failed(Error::HttpResponseTimeout)))
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Sent>,
+        target: &Target,
+        patience: Patience,
+    ) -> Result<(Response<WasiBody>, Driver), Unsent> {
+        let connecting = self.connect(target, patience.connect);
+        let (stream, place) = timeout(patience.connect, connecting)
+            .await
+            .unwrap_or(Err(Unsent::Failed(Error::ConnectionTimeout)))?;
+        let (mut sender, connection) = http1::Builder::new()
+            .max_headers(HEADER_COUNT)
+            .max_buf_size(HEADERS)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(error::of_hyper)?;
+        // While there is no response yet, nothing else keeps the connection going.
+        let sending = pin!(sender.send_request(request));
+        let waiting = select(sending, Box::pin(connection));
+        let (response, connection) = match timeout(patience.first_byte, waiting).await {
+            Err(_) => return Err(Error::ConnectionReadTimeout.into()),
+            Ok(Either::Left((response, connection))) => (response, Some(connection)),
+            // The response may have come with the end, however that was.
+            Ok(Either::Right((ended, sending))) => {
+                (sending.await.map_err(|error| ended.err().unwrap_or(error)), None)
+            }
+        };
+        let response = response.map_err(error::of_hyper)?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Error::HttpUpgradeFailed.into());
+        }
+        let most = self.limits.download as u64;
+        if response.body().size_hint().lower() > most {
+            return Err(Error::HttpResponseBodySize(Some(most)).into());
+        }
+        let Patience { between_bytes, deadline, .. } = patience;
+        let response =
+            response.map(|body| Received::new(body, most, between_bytes, deadline).boxed_unsync());
+        let driver = async move {
+            let _place = place;
+            if let Some(connection) = connection {
+                // Who reads the body learns how it ended.
+                let _ = timeout_at(deadline, connection).await;
+            }
+        };
+        Ok((response, Box::pin(driver)))
+    }
+
+    /// A connection to where a request may go.
+    async fn connect(
+        &self,
+        target: &Target,
+        patience: Duration,
+    ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), Unsent> {
+        let place = self.connections.clone().acquire_owned().await;
+        let place = place.map_err(|_| Error::ConnectionLimitReached)?;
+        let url = &target.url;
+        let host = url.host().ok_or(Error::HttpRequestUriInvalid)?;
+        let port = url.port_or_known_default().ok_or(Error::HttpRequestUriInvalid)?;
+        let addresses = match &host {
+            Host::Ipv4(address) => vec![SocketAddr::new((*address).into(), port)],
+            Host::Ipv6(address) => vec![SocketAddr::new((*address).into(), port)],
+            Host::Domain(name) => {
+                let found = self.ways.resolver.resolve(name, port).await;
+                found.map_err(|_| Error::DnsError { rcode: None, info_code: None })?
+            }
+        };
+        let addresses = self.check_addresses(target, port, addresses)?;
+        let stream = self.connect_to_any(&addresses, patience).await.map_err(error::of_connect)?;
+        if url.scheme() != "https" {
+            return Ok((stream, place));
+        }
+        let name = match host {
+            Host::Domain(name) => ServerName::try_from(name.to_string()),
+            Host::Ipv4(address) => Ok(ServerName::from(IpAddr::from(address))),
+            Host::Ipv6(address) => Ok(ServerName::from(IpAddr::from(address))),
+        };
+        let name = name.map_err(|_| Error::TlsCertificateError)?;
+        let stream = self.ways.tls().connect(name, stream).await.map_err(error::of_tls)?;
+        Ok((Box::new(stream), place))
+    }
+
+    /// Those addresses that a request may be taken to, with its own port.
+    fn check_addresses(
+        &self,
+        target: &Target,
+        port: u16,
+        addresses: Vec<SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, Unsent> {
+        let mut refused = None;
+        let mut checked = Vec::new();
+        for mut address in addresses.into_iter().take(ADDRESSES) {
+            address.set_port(port);
+            match self.grants.reach(&target.method, &target.url, address.ip()) {
+                Ok(()) => checked.push(address),
+                Err(kind) => refused = refused.or(Some((address.ip(), kind))),
+            }
+        }
+        match refused {
+            _ if !checked.is_empty() => Ok(checked),
+            Some((address, kind)) => {
+                let tried = format!("{target} at the {kind} address {address}");
+                Err(Unsent::Refused(self.refuse(&tried, &wanted(&target.url, address))))
+            }
+            None => Err(Error::DestinationNotFound.into()),
+        }
+    }
+
+    async fn connect_to_any(
+        &self,
+        addresses: &[SocketAddr],
+        patience: Duration,
+    ) -> io::Result<Box<dyn Stream>> {
+        let each = patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in addresses {
+            match timeout(each, self.ways.connector.connect(*address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(last)
+    }
+
+    fn refuse(&self, tried: &str, value: &str) -> String {
+        not_granted(&self.plugin, tried, NAME, value)
+    }
+}
+
+/// The URL of a request, as the standard reads it. What is checked and what is sent are made of it,
+/// so that no other reading of the request matters.
+fn url_of(uri: &Uri) -> Result<Url, Error> {
+    let text = uri.to_string();
+    if text.len() > URL {
+        return Err(Error::HttpRequestUriTooLong);
+    }
+    let url = Url::parse(&text).map_err(|_| Error::HttpRequestUriInvalid)?;
+    let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    match is_web && url.username().is_empty() && url.password().is_none() {
+        true => Ok(url),
+        false => Err(Error::HttpRequestUriInvalid),
+    }
+}
+
+/// Refuses what is sent for nobody.
+fn check_request(request: &Request<WasiBody>) -> Result<(), Error> {
+    if never_sent(request.method()) {
+        return Err(Error::HttpRequestMethodInvalid);
+    }
+    let headers = request.headers();
+    let is_forbidden = |name| name != HOST && DEFAULT_FORBIDDEN_HEADERS.contains(name);
+    if headers.keys().any(is_forbidden) {
+        return Err(Error::HttpRequestDenied);
+    }
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    match size > HEADERS {
+        true => Err(Error::HttpRequestHeaderSectionSize(u32::try_from(HEADERS).ok())),
+        false => Ok(()),
+    }
+}
+
+impl Sent {
+    /// A request as it goes over the wire: its path, its query and its host are those of the URL
+    /// that was checked, byte for byte.
+    fn of(request: Request<WasiBody>, url: &Url, most: u64) -> Result<Request<Self>, Error> {
+        let (parts, body) = request.into_parts();
+        let target = &url[Position::BeforePath..Position::AfterQuery];
+        let uri: Uri = target.parse().map_err(|_| Error::HttpRequestUriInvalid)?;
+        if uri.path_and_query().is_none_or(|parsed| parsed.as_str() != target) {
+            return Err(Error::HttpRequestUriInvalid);
+        }
+        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
+        let mut headers: HeaderMap = parts.headers;
+        headers.insert(HOST, host.map_err(|_| Error::HttpRequestUriInvalid)?);
+        let mut request = Request::new(Self::new(body, most)?);
+        *request.method_mut() = parts.method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+}

@@ -1,0 +1,107 @@
+//! `network`: HTTP and HTTPS to the URLs that a plugin was granted, as `wasi:http` in the editions
+//! 0.2 and 0.3, and as `http_get` in scripts. Values are URL patterns; see [`pattern`].
+//!
+//! All three go through [`client`], which checks each request for itself. There are no sockets.
+
+mod address;
+mod body;
+mod client;
+mod error;
+mod get;
+mod grants;
+mod pattern;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use tracing::{Instrument, Span};
+use wasmtime::component::{Linker, ResourceTable};
+use wasmtime_wasi_http::{
+    Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+};
+
+pub(crate) use client::{Network, Ways};
+pub(crate) use get::{Fetched, get};
+pub(crate) use grants::NetworkGrants;
+pub(crate) use pattern::UrlGrant;
+
+use crate::runtime::wasm::{HostState, Refuse};
+use client::Unsent;
+
+/// The name in manifests.
+pub(crate) const NAME: &str = "network";
+
+/// The most bytes of the headers of a request or a response.
+const HEADERS: usize = 64 << 10;
+
+/// What `wasi:http` counts for headers, which is more than they are on the wire.
+const FIELDS: usize = 2 * HEADERS;
+
+pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    wasmtime_wasi_http::p3::add_to_linker(linker)
+}
+
+/// What an instance has of HTTP.
+pub(crate) struct Http {
+    context: WasiHttpCtx,
+    hooks: Hooks,
+}
+
+struct Hooks {
+    network: Option<Arc<Network>>,
+    /// Where refusals go, in the span of the call that is being served.
+    refuse: Option<Refuse>,
+}
+
+type Sending<T> = Box<dyn Future<Output = Result<T, Error>> + Send>;
+
+impl Http {
+    pub(crate) fn new(network: Option<Arc<Network>>) -> Self {
+        let mut context = WasiHttpCtx::new();
+        context.set_field_size_limit(FIELDS);
+        Self { context, hooks: Hooks { network, refuse: None } }
+    }
+
+    pub(crate) fn view<'a>(
+        &'a mut self,
+        table: &'a mut ResourceTable,
+        refuse: Refuse,
+    ) -> WasiHttpCtxView<'a> {
+        self.hooks.refuse = Some(refuse);
+        WasiHttpCtxView { ctx: &mut self.context, table, hooks: &mut self.hooks }
+    }
+}
+
+impl WasiHttpHooks for Hooks {
+    fn send_request(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Sending<()>,
+    ) -> Sending<(Response<WasiBody>, Sending<()>)> {
+        let (network, refuse) = (self.network.clone(), self.refuse.clone());
+        let span = refuse.as_ref().map_or_else(Span::none, Refuse::span);
+        let sending = async move {
+            let network = network.ok_or(Error::HttpRequestDenied)?;
+            let sent = network.send(request, options.unwrap_or_default()).await;
+            let (response, driver) = sent.map_err(|unsent| match unsent {
+                Unsent::Refused(words) => {
+                    if let Some(refuse) = refuse {
+                        refuse.say(words);
+                    }
+                    Error::HttpRequestDenied
+                }
+                Unsent::Failed(error) => error,
+            })?;
+            let driver: Sending<()> = Box::new(async {
+                driver.await;
+                Ok(())
+            });
+            Ok((response, driver))
+        };
+        Box::new(sending.instrument(span))
+    }
+}

@@ -1,0 +1,360 @@
+//! The network, for components of both editions of WASI and for scripts: what is granted is
+//! reached, and nothing else is.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tenon_host::services::{Connector, GrantAll, Resolver, Stream};
+use tenon_host::{Builder, PluginState};
+
+use crate::guests;
+use crate::http::Server;
+use crate::support::{Project, Running, call, text};
+
+/// The tools that fetch: two of the guest, one of the script.
+const WAYS: [&str; 3] = ["w__fetch2", "w__fetch3", "r__fetch"];
+
+const SCRIPT: &str = r#"
+    tool(#{ name: "fetch", description: "d" }, |a| {
+        try {
+            let got = http_get(a.url);
+            return `${got.status} ${got.body}`;
+        } catch (error) {
+            return `error: ${error}`;
+        }
+    });
+    tool(#{ name: "header", description: "d" }, |a| http_get(a.url).headers[a.name]);
+"#;
+
+fn project(grants: &[String]) -> Project {
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let manifest = |id: &str, runtime: &str| {
+        format!("plugin.id = {id:?}\nruntime = {runtime}\ncapabilities.network = {grants:?}")
+    };
+    project.write("own/w/plugin.toml", manifest("w", r#"{ kind = "wasm", path = "w.wasm" }"#));
+    project.write("own/w/w.wasm", std::fs::read(guests::ESCAPE_HTTP).unwrap());
+    project.write("own/r/plugin.toml", manifest("r", r#"{ kind = "rhai", path = "r.rhai" }"#));
+    project.write("own/r/r.rhai", SCRIPT);
+    project
+}
+
+async fn platform_with(grants: &[String], more: impl FnOnce(Builder) -> Builder) -> Running {
+    let project = project(grants);
+    let builder = more(project.builder().approver(GrantAll));
+    let platform = builder.build().await.expect("the platform is built");
+    for report in platform.plugins().iter() {
+        assert_eq!(report.state, PluginState::Ready, "{report:?}");
+    }
+    Running::new(platform, project)
+}
+
+async fn platform(grants: &[String]) -> Running {
+    platform_with(grants, |builder| builder).await
+}
+
+fn get(url: &str) -> Value {
+    json!({ "method": "GET", "url": url })
+}
+
+/// Asks in every way for what is not granted.
+async fn is_refused(platform: &Running, url: &str) {
+    for way in WAYS {
+        let said = text(platform, way, get(url)).await;
+        let is_refused = match way {
+            "r__fetch" => said.contains("is not granted; its plugin.toml would request it with"),
+            _ => said.starts_with("error: ErrorCode::HttpRequestDenied"),
+        };
+        assert!(is_refused, "{way} of {url}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_granted_is_reached_and_nothing_else() {
+    let (server, other) = (Server::start().await, Server::start().await);
+    let platform = platform(&[server.url("/ok/*"), format!("GET {}", server.url("/echo"))]).await;
+    for way in WAYS {
+        assert_eq!(text(&platform, way, get(&server.url("/ok/x?y"))).await, "200 ok", "{way}");
+        assert_eq!(server.heard(), ["GET /ok/x?y HTTP/1.1"]);
+    }
+    for url in [
+        other.url("/ok/x"),
+        server.url("/"),
+        server.url("/ok"),
+        server.url("/ok/../x"),
+        server.url("/ok/%2e%2e/x"),
+        server.url("/ok/..%2fx"),
+        server.url("/ok/x").replace("http:", "https:"),
+        server.url("/ok/x").replace("127.0.0.1", "localhost"),
+        server.url("/ok/x").replace("127.0.0.1", "127.0.0.2"),
+        server.url("/ok/x").replace("127.0.0.1", "[::ffff:127.0.0.1]"),
+        "http://169.254.169.254/latest/meta-data/".into(),
+    ] {
+        is_refused(&platform, &url).await;
+    }
+    for way in &WAYS[..2] {
+        let post = |url: &str| json!({ "method": "POST", "url": url, "body": "x" });
+        let said = text(&platform, way, post(&server.url("/ok/x"))).await;
+        assert!(said.starts_with("200"), "{way}: {said:.200}");
+        let said = text(&platform, way, post(&server.url("/echo"))).await;
+        assert_eq!(said, "error: ErrorCode::HttpRequestDenied", "{way}");
+    }
+    assert_eq!(server.heard(), ["POST /ok/x HTTP/1.1", "POST /ok/x HTTP/1.1"]);
+    assert!(other.heard().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_arrives_as_it_was_made() {
+    let server = Server::start().await;
+    let platform = platform(&[server.url("/*")]).await;
+    let host = format!("host: {}", server.address);
+    for way in &WAYS[..2] {
+        let request = json!({
+            "method": "PUT", "url": server.url("/echo"), "headers": ["x-a: b"], "body": "the body"
+        });
+        let said = text(&platform, way, request).await.to_lowercase();
+        assert!(said.starts_with("200 put /echo http/1.1\r\n"), "{way}: {said:.200}");
+        for expected in ["x-a: b\r\n", &host, "the body"] {
+            assert!(said.contains(expected), "{way}: {said:.200}");
+        }
+        for forbidden in ["Host: evil.example", "Upgrade: h2c", "Transfer-Encoding: chunked"] {
+            let request = json!({
+                "method": "GET", "url": server.url("/ok"), "headers": [forbidden]
+            });
+            let said = text(&platform, way, request).await;
+            assert_eq!(said, "error: HeaderError::Forbidden", "{way} with {forbidden}");
+        }
+        for method in ["CONNECT", "TRACE"] {
+            let request = json!({ "method": method, "url": server.url("/ok") });
+            let said = text(&platform, way, request).await;
+            assert_eq!(said, "error: ErrorCode::HttpRequestMethodInvalid", "{way}");
+        }
+        let url = server.url("/ok").replace("127", "me@127");
+        let said = text(&platform, way, get(&url)).await;
+        assert_eq!(said, "error: ErrorCode::HttpRequestUriInvalid", "{way}");
+    }
+    assert_eq!(server.heard().len(), 2);
+    let header = json!({ "url": server.url("/ok"), "name": "content-length" });
+    assert_eq!(text(&platform, "r__header", header).await, "2");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_is_another_request() {
+    let (server, other) = (Server::start().await, Server::start().await);
+    let platform = platform(&[server.url("/redirect"), server.url("/ok")]).await;
+    let redirect = |to: &str| get(&server.url(&format!("/redirect?{to}")));
+    assert_eq!(text(&platform, "r__fetch", redirect("/ok")).await, "200 ok");
+    for to in [other.url("/ok"), server.url("/secret")] {
+        let said = text(&platform, "r__fetch", redirect(&to)).await;
+        assert!(said.contains(&format!("GET {to} is not granted")), "{said}");
+        for way in &WAYS[..2] {
+            assert_eq!(text(&platform, way, redirect(&to)).await, "302 ", "{way}");
+        }
+        is_refused(&platform, &to).await;
+    }
+    assert!(other.heard().is_empty());
+    assert!(server.heard().iter().all(|line| !line.contains(" /secret")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn this_machine_is_reached_only_where_it_is_named() {
+    let server = Server::start().await;
+    let port = server.port();
+    for grant in [format!("http://*:{port}/*"), "http://*:*/*".into()] {
+        let platform = platform(&[grant]).await;
+        is_refused(&platform, &server.url("/ok")).await;
+        is_refused(&platform, &format!("http://localhost:{port}/ok")).await;
+        is_refused(&platform, &format!("http://2130706433:{port}/ok")).await;
+    }
+    let platform = platform(&[format!("http://localhost:{port}/*")]).await;
+    for way in WAYS {
+        let said = text(&platform, way, get(&format!("http://localhost:{port}/ok"))).await;
+        assert_eq!(said, "200 ok", "{way}");
+        let said = text(&platform, way, get(&format!("http://LocalHost:{port}/ok"))).await;
+        assert_eq!(said, "200 ok", "{way}");
+    }
+    is_refused(&platform, &server.url("/ok")).await;
+    assert_eq!(server.heard().len(), 6);
+}
+
+/// A network of one name, and no connections to it.
+#[derive(Clone)]
+struct Nowhere {
+    leads_to: Arc<Mutex<Vec<&'static str>>>,
+    connected: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+impl Nowhere {
+    fn leading_to(addresses: &[&'static str]) -> Self {
+        let leads_to = Arc::new(Mutex::new(addresses.to_vec()));
+        Self { leads_to, connected: Arc::default() }
+    }
+
+    fn connected(&self) -> Vec<String> {
+        let connected = std::mem::take(&mut *self.connected.lock().unwrap());
+        connected.iter().map(ToString::to_string).collect()
+    }
+}
+
+#[async_trait]
+impl Resolver for Nowhere {
+    async fn resolve(&self, _: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let mut leads_to = self.leads_to.lock().unwrap();
+        let next = if leads_to.len() > 1 { leads_to.remove(0) } else { leads_to[0] };
+        Ok(vec![SocketAddr::new(next.parse().unwrap(), port)])
+    }
+}
+
+#[async_trait]
+impl Connector for Nowhere {
+    async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
+        self.connected.lock().unwrap().push(address);
+        Err(io::ErrorKind::ConnectionRefused.into())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_name_leads_inside() {
+    let grants = ["https://*/*".to_string(), "https://api.example.com/*".into()];
+    for inside in ["10.0.0.5", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fd00::1"]
+    {
+        let nowhere = Nowhere::leading_to(&[inside]);
+        let network = nowhere.clone();
+        let platform =
+            platform_with(&grants, |builder| builder.resolver(network.clone()).connector(network));
+        let platform = platform.await;
+        is_refused(&platform, "https://api.example.com/").await;
+        assert!(nowhere.connected().is_empty(), "{inside}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_connected_to_is_what_was_checked() {
+    for way in WAYS {
+        let nowhere = Nowhere::leading_to(&["8.8.8.8", "10.0.0.5"]);
+        let network = nowhere.clone();
+        let grants = ["https://api.example.com".to_string()];
+        let platform =
+            platform_with(&grants, |builder| builder.resolver(network.clone()).connector(network));
+        let platform = platform.await;
+        let said = text(&platform, way, get("https://api.example.com/")).await;
+        assert!(said.starts_with("error"), "{way}: {said:.200}");
+        assert_eq!(nowhere.connected(), ["8.8.8.8:443"], "{way}");
+        let said = text(&platform, way, get("https://api.example.com/")).await;
+        assert!(said.contains("Denied") || said.contains("is not granted"), "{way}: {said:.200}");
+        assert!(nowhere.connected().is_empty(), "{way}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_response_without_end_is_stopped() {
+    let server = Server::start().await;
+    let project = project(&[server.url("/*")]);
+    project.write(
+        "tenon.toml",
+        "plugins.folders = [\"own\"]\nlimits = { download_mib = 1, output_kib = 2048, wall = \"2s\" }",
+    );
+    let platform = project.builder().approver(GrantAll).build().await.unwrap();
+    let platform = Running::new(platform, project);
+    let words =
+        ["HttpResponseBodySize(Some(1048576))", "body size exceeds limit", "is longer than"];
+    for way in WAYS {
+        for path in ["/big?1048577", "/endless"] {
+            let said = text(&platform, way, get(&server.url(path))).await;
+            assert!(words.iter().any(|words| said.contains(words)), "{way} {path}: {said:.200}");
+        }
+        let said = text(&platform, way, get(&server.url("/big?1000000"))).await;
+        assert_eq!(said.len(), "200 ".len() + 1_000_000, "{way}");
+    }
+    for way in WAYS {
+        for path in ["/slow", "/silent"] {
+            let began = Instant::now();
+            let _ = call(&platform, way, get(&server.url(path))).await;
+            assert!(began.elapsed() < Duration::from_secs(10), "{way} {path}");
+        }
+        assert_eq!(text(&platform, way, get(&server.url("/ok"))).await, "200 ok", "{way}");
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_operator_reads_what_was_refused() {
+    let (log, platform) = (Log::default(), platform(&["https://a.example".into()]).await);
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false);
+    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    let _logging = tracing_subscriber::util::SubscriberInitExt::set_default(subscriber);
+    for way in WAYS {
+        text(&platform, way, get("https://b.example/x?key=secret")).await;
+        let log = String::from_utf8(std::mem::take(&mut log.0.lock().unwrap())).unwrap();
+        let plugin = &way[..1];
+        let words = format!(
+            "plugin \"{plugin}\": GET https://b.example/x is not granted; its plugin.toml would \
+             request it with `network = [\"https://b.example/*\"]` under [capabilities]"
+        );
+        let line = log.lines().find(|line| line.contains(&words)).expect(&log);
+        assert!(
+            line.contains(" WARN ") && line.contains(&format!("plugin=\"{plugin}\"")),
+            "{line}"
+        );
+        assert!(!line.contains("secret"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn there_are_no_sockets() {
+    let server = Server::start().await;
+    let platform = platform(&[server.url("/*"), "http://*:*/*".into()]).await;
+    let said = text(&platform, "w__connect", json!({ "address": server.address })).await;
+    assert!(said.starts_with("error: "), "{said}");
+    assert!(server.heard().is_empty());
+}
+
+#[tokio::test]
+async fn without_a_grant_there_is_no_web() {
+    let project = project(&["http://127.0.0.1/*".into()]);
+    for id in ["w", "r"] {
+        let path = format!("own/{id}/plugin.toml");
+        let manifest = std::fs::read_to_string(project.path(&path)).unwrap();
+        let manifest = manifest.lines().filter(|line| !line.starts_with("capabilities"));
+        project.write(&path, manifest.collect::<Vec<_>>().join("\n"));
+    }
+    let platform = project.builder().approver(GrantAll).build().await.unwrap();
+    let platform = Running::new(platform, project);
+    let report = platform.plugins().iter().find(|r| r.plugin == "w").cloned().unwrap();
+    assert_eq!(report.state, PluginState::Failed);
+    assert!(report.detail.unwrap().contains("the capability `network` is not granted"));
+    let said = text(&platform, "r__fetch", get("http://127.0.0.1/x?secret")).await;
+    assert_eq!(
+        said,
+        "error: denied: plugin \"r\": GET http://127.0.0.1/x is not granted; its plugin.toml would \
+         request it with `network = [\"http://127.0.0.1/*\"]` under [capabilities]"
+    );
+}
+
+#[tokio::test]
+async fn a_grant_that_makes_no_sense_is_told() {
+    let project = project(&["ftp://a.example/*".into()]);
+    let platform = project.builder().approver(GrantAll).build().await.unwrap();
+    for report in platform.plugins().iter() {
+        assert_eq!(report.state, PluginState::Failed);
+        let detail = report.detail.clone().unwrap();
+        assert!(detail.contains("network: `ftp://a.example/*` is no URL pattern"), "{detail}");
+    }
+}
