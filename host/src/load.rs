@@ -346,7 +346,7 @@ impl Loader {
             Arc::new(Network::new(id.clone(), Arc::new(granted), ways, limits.clone()))
         });
         let lent = Lent::new(id.clone(), grants.clone(), self.reach.clone());
-        let lent = Arc::new(lent.with_network(network));
+        let lent = Arc::new(lent.with_network(network).with_voice(voice.clone()));
         let setting = |child| Setting {
             id: id.clone(),
             limits: limits.clone(),

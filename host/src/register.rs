@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
+use crate::capability::Grants;
 use crate::config::{Config, HookSettings, ToolRule};
 use crate::diagnostic::Diagnostic;
 use crate::invoke::constraints::Constraints;
@@ -161,7 +162,7 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
             break;
         }
         let name = ToolName::new(loaded.namespace(), &definition.name);
-        match check_tool(&definition) {
+        match check_tool(&definition, loaded.grants()) {
             _ if names.contains(&definition.name) => {
                 drop("tool", &definition.name, "there is another of this name".into());
             }
@@ -253,11 +254,14 @@ fn permitted(
 }
 
 /// Checks a definition, and compiles its schemas: of the arguments, and of structured content.
-fn check_tool(definition: &ToolDefinition) -> Result<(Validator, Option<Validator>), String> {
+fn check_tool(
+    definition: &ToolDefinition,
+    grants: &Grants,
+) -> Result<(Validator, Option<Validator>), String> {
     if !(1..=128).contains(&definition.name.chars().count()) {
         return Err("its name must have 1 to 128 characters".into());
     }
-    if let Some(capability) = definition.capabilities.first() {
+    if let Some(capability) = definition.capabilities.iter().find(|name| !grants.has(name)) {
         return Err(format!("it needs the capability `{capability}`, which is not granted"));
     }
     if let Some(extra) = &definition.extra {

@@ -1,5 +1,6 @@
 //! A small HTTP server on this machine, which keeps what it is asked.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,6 +12,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
+    /// What the next requests are answered with, whatever they ask for.
+    answers: Arc<Mutex<VecDeque<String>>>,
     task: JoinHandle<()>,
 }
 
@@ -19,8 +22,9 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
         let address = listener.local_addr().expect("it has an address");
         let heard = Arc::default();
-        let task = tokio::spawn(listen(listener, Arc::clone(&heard)));
-        Self { address, heard, task }
+        let answers = Arc::default();
+        let task = tokio::spawn(listen(listener, Arc::clone(&heard), Arc::clone(&answers)));
+        Self { address, heard, answers, task }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -32,9 +36,25 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
+    /// Has it answer a request with this status, these headers and this body, after those that it
+    /// was given before.
+    pub(crate) fn answer_next(&self, status: &str, headers: &[&str], body: &str) {
+        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let length = body.len();
+        let answer =
+            format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}");
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    /// The requests since the last time.
+    pub(crate) fn heard_whole(&self) -> Vec<String> {
+        std::mem::take(&mut self.heard.lock().unwrap())
+    }
+
     /// The first lines of the requests since the last time.
     pub(crate) fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut self.heard.lock().unwrap())
+        let heard = self.heard_whole();
+        heard.iter().filter_map(|request| Some(request.lines().next()?.to_string())).collect()
     }
 }
 
@@ -44,18 +64,30 @@ impl Drop for Server {
     }
 }
 
-async fn listen(listener: TcpListener, heard: Arc<Mutex<Vec<String>>>) {
+async fn listen(
+    listener: TcpListener,
+    heard: Arc<Mutex<Vec<String>>>,
+    answers: Arc<Mutex<VecDeque<String>>>,
+) {
     while let Ok((stream, _)) = listener.accept().await {
-        let heard = heard.clone();
+        let (heard, answers) = (heard.clone(), answers.clone());
         // Who asked may go away at any time.
-        tokio::spawn(async move { answer(stream, &heard).await.ok() });
+        tokio::spawn(async move { answer(stream, &heard, &answers).await.ok() });
     }
 }
 
-async fn answer(mut stream: TcpStream, heard: &Mutex<Vec<String>>) -> std::io::Result<()> {
+async fn answer(
+    mut stream: TcpStream,
+    heard: &Mutex<Vec<String>>,
+    answers: &Mutex<VecDeque<String>>,
+) -> std::io::Result<()> {
     let request = read(&mut stream).await?;
     let line = request.lines().next().unwrap_or_default().to_string();
-    heard.lock().unwrap().push(line.clone());
+    heard.lock().unwrap().push(request.clone());
+    let answer = answers.lock().unwrap().pop_front();
+    if let Some(answer) = answer {
+        return stream.write_all(answer.as_bytes()).await;
+    }
     let target = line.split(' ').nth(1).unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let ok =

@@ -26,6 +26,7 @@ mod network;
 mod observed;
 mod pipeline;
 mod provider;
+mod reaching;
 mod reload;
 mod shared;
 mod support;

@@ -7,6 +7,8 @@ use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
 use super::Grants;
+use super::log::Voice;
+use crate::bindings::log::Level;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, ToolResult};
 use crate::capability::network::Network;
@@ -22,15 +24,22 @@ pub(crate) struct Lent {
     pub(super) reach: Arc<Reach>,
     /// The network, if anything of it was granted.
     pub(crate) network: Option<Arc<Network>>,
+    /// Through which the operator learns of refusals.
+    voice: Option<Arc<Voice>>,
 }
 
 impl Lent {
     pub(crate) fn new(plugin: Arc<str>, grants: Grants, reach: Arc<Reach>) -> Self {
-        Self { plugin, grants, reach, network: None }
+        Self { plugin, grants, reach, network: None, voice: None }
     }
 
     pub(crate) fn with_network(self, network: Option<Arc<Network>>) -> Self {
         Self { network, ..self }
+    }
+
+    /// The same, with a way to tell the operator of refusals.
+    pub(crate) fn with_voice(self, voice: Arc<Voice>) -> Self {
+        Self { voice: Some(voice), ..self }
     }
 
     pub(super) fn plugin(&self) -> &str {
@@ -46,7 +55,15 @@ impl Lent {
         if self.grants.allow(capability, value) {
             return Ok(());
         }
-        Err(Error::Denied(not_granted(&self.plugin, tried, capability, value)))
+        Err(self.denied(not_granted(&self.plugin, tried, capability, value)))
+    }
+
+    /// A refusal in these words, which the operator learns of as well.
+    pub(super) fn denied(&self, words: String) -> Error {
+        if let Some(voice) = &self.voice {
+            voice.write(Level::Warn, &words, &[]);
+        }
+        Error::Denied(words)
     }
 }
 

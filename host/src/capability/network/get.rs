@@ -38,10 +38,10 @@ pub(crate) async fn get(lent: &Lent, url: &str, most: usize) -> Result<Fetched, 
     let Some(network) = &lent.network else {
         let value = everything_at(&url);
         let tried = Target { method: Method::GET, url }.to_string();
-        return Err(Error::Denied(not_granted(lent.plugin(), &tried, NAME, &value)));
+        return Err(lent.denied(not_granted(lent.plugin(), &tried, NAME, &value)));
     };
     for _ in 0..=REDIRECTS {
-        let (response, driver) = send(network, &url).await?;
+        let (response, driver) = send(lent, network, &url).await?;
         let Some(location) = redirect(&response) else {
             return read(response, driver, most).await;
         };
@@ -51,7 +51,11 @@ pub(crate) async fn get(lent: &Lent, url: &str, most: usize) -> Result<Fetched, 
     Err(Error::Failed(format!("there are more than {REDIRECTS} redirects")))
 }
 
-async fn send(network: &Network, url: &Url) -> Result<(Response<WasiBody>, Driver), Error> {
+async fn send(
+    lent: &Lent,
+    network: &Network,
+    url: &Url,
+) -> Result<(Response<WasiBody>, Driver), Error> {
     let body = Empty::<Bytes>::new().map_err(HttpError::from).boxed_unsync();
     let agent = concat!("tenon/", env!("CARGO_PKG_VERSION"));
     let request = Request::get(url.as_str())
@@ -60,7 +64,7 @@ async fn send(network: &Network, url: &Url) -> Result<(Response<WasiBody>, Drive
         .body(body)
         .map_err(|error| Error::InvalidInput(format!("{url}: {error}")))?;
     network.send(request, RequestOptions::default()).await.map_err(|unsent| match unsent {
-        Unsent::Refused(words) => Error::Denied(words),
+        Unsent::Refused(words) => lent.denied(words),
         Unsent::Failed(error) => failed(&error),
     })
 }
