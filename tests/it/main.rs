@@ -16,6 +16,7 @@ mod eval;
 mod examples;
 mod files;
 mod hooks;
+mod hostile;
 mod http;
 mod kinds;
 mod layers;

@@ -23,6 +23,7 @@ async fn platform() -> Running {
         cpu = "300ms"
         wall = "2s"
         transfer_mib = 8
+        host_calls = 10000
         "#,
         path = guests::MISBEHAVE
     ));
@@ -68,9 +69,11 @@ ways! {
     a_guest_cannot_end_the_host: "exit", json!({}) => Failure::Trapped(_),
     a_flood_of_output_is_cut_off: "flood_output", json!({}) => Failure::Limit(Limit::Transfer(_)),
     a_flood_of_log_messages_is_stopped: "flood_log", json!({})
-        => Failure::Limit(Limit::Cpu(_)) | Failure::Deadline(_),
+        => Failure::Limit(Limit::HostCalls(_)),
+    a_flood_of_calls_of_the_host_is_stopped: "flood_host", json!({})
+        => Failure::Limit(Limit::HostCalls(_)),
     a_flood_on_the_console_is_stopped: "flood_console", json!({})
-        => Failure::Limit(Limit::Cpu(_)) | Failure::Deadline(_),
+        => Failure::Limit(Limit::HostCalls(_)),
     nonsense_for_an_answer_is_refused: "nonsense", json!({}) => Failure::Contract(_),
     an_error_of_the_contract_is_passed_on: "denied", json!({ "text": "no" })
         => Failure::Answered(tenon_host::types::Error::Denied(_)),
@@ -80,6 +83,33 @@ ways! {
         => Failure::Answered(tenon_host::types::Error::Denied(_)),
     there_is_no_network: "connect", json!({ "text": "127.0.0.1:1" })
         => Failure::Answered(tenon_host::types::Error::Denied(_)),
+}
+
+#[tokio::test]
+async fn a_guest_with_too_large_a_table_is_not_there() {
+    let project = Project::new(&format!(
+        "plugins.wasm = [{:?}]\nlimits.table_elements = 10",
+        guests::MISBEHAVE
+    ));
+    let platform = project.platform().await;
+    let detail = platform.plugins()[0].detail.clone().expect("it says why");
+    assert!(detail.contains("limit of 10 table elements"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_script_cannot_flood_the_host_either() {
+    let project = Project::new("plugins.scripts = [\"s.rhai\"]\nlimits.host_calls = 5");
+    let script = "tool(#{ name: \"t\", description: \"d\" }, |a| {
+        let found = 0;
+        for i in 0..a.times { try { search_memory(\"x\"); } catch { found += 1; } }
+        `${found}`
+    });";
+    project.write("s.rhai", script);
+    let platform = project.platform().await;
+    assert_eq!(text(&platform, "s__t", json!({ "times": 5 })).await, "5");
+    let error = call(&platform, "s__t", json!({ "times": 6 })).await.unwrap_err();
+    let CallError::Failed { failure, .. } = error else { panic!("{error}") };
+    assert!(matches!(failure, Failure::Limit(Limit::HostCalls(5))), "{failure:?}");
 }
 
 #[tokio::test]

@@ -61,6 +61,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("flood_output", "Answers with more than anybody can take"),
     ("flood_log", "Logs without end"),
     ("flood_console", "Writes to its standard output without end"),
+    ("flood_host", "Asks the host for its configuration without end"),
     ("nonsense", "Answers with structured content that is no JSON"),
     ("denied", "Answers with an error of the contract"),
     ("read_file", "Reads the file `text`"),
@@ -166,6 +167,9 @@ impl tool_handler::Guest for Misbehave {
             },
             "flood_console" => loop {
                 println!("again and again");
+            },
+            "flood_host" => loop {
+                black_box(config::get::<String>("register")?);
             },
             "nonsense" => {
                 return Ok(ToolResult { structured: Some("{".into()), ..result(text) });
