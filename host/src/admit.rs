@@ -407,6 +407,12 @@ pub struct Standing {
     pub source: Option<String>,
     /// The configuration file or manifest that names it.
     pub named_in: PathBuf,
+    /// What it requests: values by the names of capabilities.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub requested: BTreeMap<String, Vec<String>>,
+    /// What of it is granted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub granted: BTreeMap<String, Vec<String>>,
     /// Why it is not enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -428,6 +434,13 @@ impl Snapshot {
                 version: candidate.version.as_ref().map(ToString::to_string),
                 source: Some(candidate.source()),
                 named_in: candidate.named_in.clone(),
+                requested: candidate.requests.texts(),
+                granted: match (&refusal, rules.approvals.0.get(&candidate.id)) {
+                    (None, Some(Said::Granted { grants, .. })) => {
+                        Grants::new(candidate.requests.clone(), grants.clone()).texts()
+                    }
+                    _ => BTreeMap::new(),
+                },
                 detail: refusal.as_ref().map(ToString::to_string),
                 remedy: refusal.as_ref().map(Refusal::remedy),
             }
@@ -442,6 +455,8 @@ impl Snapshot {
                 version: None,
                 source: None,
                 named_in: named_in.clone(),
+                requested: BTreeMap::new(),
+                granted: BTreeMap::new(),
                 detail: Some(reason.to_string()),
                 remedy: None,
             }
@@ -457,12 +472,16 @@ impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.plugins.iter().map(|plugin| plugin.plugin.len()).max().unwrap_or(0);
         for standing in &self.plugins {
-            let Standing { plugin, kind, origin, state, source, detail, .. } = standing;
+            let Standing { plugin, kind, origin, state, source, granted, detail, .. } = standing;
             let (kind, origin) = (kind.to_string(), origin.to_string());
             write!(f, "{plugin:width$}  {kind:<5} {state:<11} {origin:<11}")?;
             match (detail, source) {
                 (Some(detail), _) => writeln!(f, " {detail}")?,
-                (None, Some(source)) => writeln!(f, " {source}")?,
+                (None, Some(source)) if granted.is_empty() => writeln!(f, " {source}")?,
+                (None, Some(source)) => {
+                    let granted: Vec<&str> = granted.keys().map(String::as_str).collect();
+                    writeln!(f, " {source} ({})", granted.join(", "))?;
+                }
                 (None, None) => writeln!(f)?,
             }
         }

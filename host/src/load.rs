@@ -19,7 +19,7 @@ use crate::capability::lent::{Lent, Reach};
 use crate::capability::log::{Allowance, Voice};
 use crate::capability::network::Network;
 use crate::capability::notify::News;
-use crate::capability::{self, Borrower, Grants, ImportError};
+use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
 use crate::child::{Spec, Starts, base_environment};
 use crate::discover::{Fingerprint, PluginKind, Server, Source};
 use crate::files::{self, COMPONENT, Digest, read_text};
@@ -72,6 +72,10 @@ pub struct Loaded {
     uses: Uses,
     secrets: Secrets,
     grants: Grants,
+    /// What it requested.
+    requested: GrantSet,
+    /// What it imports, for a component.
+    imports: Option<Vec<String>>,
 }
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
@@ -162,6 +166,17 @@ impl Loaded {
         &self.grants
     }
 
+    /// How what it imports stands to what it requests; nothing for what is no component.
+    pub(crate) fn needs(&self) -> Vec<Need> {
+        let Some(imports) = &self.imports else { return Vec::new() };
+        Need::all(imports, &self.requested.texts(), &self.grants.texts())
+    }
+
+    /// What it requested.
+    pub(crate) fn requested(&self) -> &GrantSet {
+        &self.requested
+    }
+
     /// Whoever keeps this uses the plugin.
     pub(crate) fn uses(&self) -> Uses {
         self.uses.clone()
@@ -186,6 +201,8 @@ impl Loaded {
             uses: Uses::default(),
             secrets: Secrets::default(),
             grants: Grants::default(),
+            requested: GrantSet::default(),
+            imports: None,
         }
     }
 }
@@ -244,8 +261,8 @@ impl LoadError {
             Self::Import {
                 source: ImportError::NotGranted { request: Some(line), .. }, ..
             } => Some(format!(
-                "its plugin.toml would request it with `{line}` under [capabilities], and the \
-                 host's approver would have to grant it"
+                "its plugin.toml would request it with `{line}` under [capabilities], and its \
+                 user would have to approve that"
             )),
             Self::Import { .. } | Self::Script(_) => None,
         }
@@ -361,13 +378,17 @@ impl Loader {
             news: self.news.clone(),
             child,
         };
+        let mut imports = None;
         let (plugin, fingerprint): (Arc<dyn Plugin>, Fingerprint) = match &candidate.source {
             Source::Wasm { path, mode } => {
                 let wasm = files::read(path, COMPONENT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&wasm);
                 unchanged(path, candidate.approved, digest)?;
-                let plugin = self.component(path, &wasm, &digest, *mode, grants, setting(None))?;
+                let setting = setting(None);
+                let (plugin, imported) =
+                    self.component(path, &wasm, &digest, *mode, grants, setting)?;
+                imports = Some(imported);
                 (plugin, candidate.fingerprint_with(Some(digest)))
             }
             Source::Rhai { path } => {
@@ -405,6 +426,8 @@ impl Loader {
             uses: Uses::default(),
             grants: candidate.grants,
             secrets: candidate.secrets,
+            requested: candidate.requests,
+            imports,
         })
     }
 
@@ -416,7 +439,7 @@ impl Loader {
         mode: Mode,
         grants: &Grants,
         setting: Setting,
-    ) -> Result<Arc<dyn Plugin>, LoadError> {
+    ) -> Result<(Arc<dyn Plugin>, Vec<String>), LoadError> {
         let component = self.wasm.compile(wasm, digest).map_err(|error: CompileError| {
             LoadError::NotComponent { path: path.into(), problem: error.to_string() }
         })?;
@@ -433,7 +456,9 @@ impl Loader {
                 .and_then(|linker| link(&linker, &component)),
         };
         let linked = linked.map_err(export)?;
-        Ok(Arc::new(WasmPlugin::new(linked.pre, linked.indices, setting, mode)))
+        let imports = component.component_type();
+        let imports = imports.imports(engine).map(|(import, _)| import.to_string()).collect();
+        Ok((Arc::new(WasmPlugin::new(linked.pre, linked.indices, setting, mode)), imports))
     }
 
     /// The bridge, with a server as its child.

@@ -19,6 +19,7 @@ use tenon_host::admit::{Rules, admit};
 use tenon_host::bindings::tool_handler;
 use tenon_host::discover::{Sources, discover};
 use tenon_host::load::Loader;
+use tenon_host::services::GrantAll;
 use tenon_host::types::{CallContext, HookPoint};
 use tenon_host::{Allocation, Builder, Call, Caller, Config, Platform, Surroundings};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -26,7 +27,7 @@ use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
 use wasmtime::{
     Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store, UpdateDeadline,
 };
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 
 mod guests {
     #![allow(dead_code)]
@@ -133,6 +134,9 @@ async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     if wanted("call") {
         calls(&mut rows).await;
     }
+    if wanted("files") {
+        files(&mut rows).await;
+    }
     if wanted("bridge") {
         bridged(&mut rows).await;
     }
@@ -200,13 +204,18 @@ impl Bare {
         let component = Component::new(&engine, wasm).expect("the component compiles");
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI is linked");
+        wasmtime_wasi::p3::add_to_linker(&mut linker).expect("WASI is linked");
         let pre = linker.instantiate_pre(&component).expect("the component is linked");
         let tools = tool_handler::GuestIndices::new(&pre).expect("it has tools");
         Self { engine, pre, tools }
     }
 
     fn store(&self) -> Store<State> {
-        let state = State { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
+        self.store_with(WasiCtx::builder().build())
+    }
+
+    fn store_with(&self, wasi: WasiCtx) -> Store<State> {
+        let state = State { wasi, table: ResourceTable::new() };
         let mut store = Store::new(&self.engine, state);
         store.epoch_deadline_callback(|_| Ok(UpdateDeadline::Yield(1)));
         store.set_epoch_deadline(1);
@@ -362,6 +371,68 @@ async fn calls(rows: &mut Vec<Row>) {
 
 async fn ours(platform: &Platform, name: &str) {
     black_box(platform.call(Call::new(name, arguments())).await.expect("an answer"));
+}
+
+/// Reads a small file many times in one call, through the guest's own standard library and both
+/// editions of WASI; beside it the same component with a plain preopened folder.
+async fn files(rows: &mut Vec<Row>) {
+    /// How often one call reads.
+    const READS: u32 = 100;
+    let folder = TempDir::new().unwrap();
+    let base = folder.path().canonicalize().unwrap();
+    let file = base.join("a/b/notes.txt");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "granted: a few words").unwrap();
+    let manifest = format!(
+        "plugin.id = \"e\"\n\
+         runtime = {{ kind = \"wasm\", path = \"e.wasm\", instance = \"shared\" }}\n\
+         capabilities.filesystem = [\"read:{}/**/*.txt\"]",
+        base.display()
+    );
+    std::fs::create_dir_all(base.join("own/e")).unwrap();
+    std::fs::copy(guests::ESCAPE, base.join("own/e/e.wasm")).unwrap();
+    std::fs::write(base.join("own/e/plugin.toml"), manifest).unwrap();
+    let configuration = format!("plugins.folders = [{:?}]", base.join("own"));
+    let builder = builder(&configuration, Allocation::OnDemand).approver(GrantAll);
+    let platform = builder.build().await.expect("the platform is built");
+
+    let bare = Bare::new(false, &std::fs::read(guests::ESCAPE).unwrap());
+    let mut wasi = WasiCtx::builder();
+    let name = base.to_str().unwrap();
+    wasi.preopened_dir(&base, name, FsPerms::ReadOnly).expect("the folder is there");
+    let mut store = bare.store_with(wasi.build());
+    let instance = bare.pre.instantiate_async(&mut store).await.expect("it is instantiated");
+    let tools = bare.tools.load(&mut store, &instance).expect("it has tools");
+
+    for (edition, what) in [
+        ("std", "open and read a small file, std::fs"),
+        ("0.2", "the same, WASI 0.2"),
+        ("0.3", "the same, WASI 0.3"),
+    ] {
+        let arguments = json!({ "edition": edition, "path": file, "rounds": READS });
+        let text = arguments.to_string();
+        let (ours, beside) = versus(
+            30,
+            5,
+            async || {
+                let call = Call::new("e__attempts", arguments.clone());
+                let said = platform.call(call).await.expect("an answer").plain_text();
+                assert_eq!(said, format!("0 of {READS}"));
+            },
+            async || {
+                let context = context();
+                let called = store.run_concurrent(async |accessor| {
+                    tools.call_call(accessor, "attempts".into(), text.clone(), context).await
+                });
+                let answer = called.await.expect("the loop runs").expect("no trap");
+                assert_eq!(answer.expect("an answer").plain_text(), format!("0 of {READS}"));
+            },
+        )
+        .await;
+        let bare = Some(("wasmtime-wasi", beside / READS));
+        rows.push(Row { what, ours: ours / READS, bare });
+    }
+    platform.shutdown().await;
 }
 
 async fn bridged(rows: &mut Vec<Row>) {

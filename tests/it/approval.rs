@@ -231,3 +231,44 @@ fn on_a_terminal_the_user_is_asked() {
     works(&project);
     assert_eq!(stdout(&read(&project, "b.txt")).trim(), "PermissionDenied");
 }
+
+#[test]
+fn what_is_imported_requested_and_granted_is_compared() {
+    let project = project();
+    let runtime = "runtime = { kind = \"wasm\", path = \"escape.wasm\" }";
+    let capabilities = "[capabilities]\nfilesystem = [\"read:~/notes/*\"]\n\
+                        environment = [\"LANG\", \"TZ\"]\nnetwork = [\"https://x.example/*\"]";
+    project.write("own/e/plugin.toml", format!("plugin.id = \"e\"\n{runtime}\n{capabilities}"));
+    let grants = ["--grant", "environment=LANG", "--grant", "filesystem=read:~/notes/a.txt"];
+    run(&project, &[&["approve", "e", "--yes"], &grants[..]].concat(), 0);
+    let said = filtered(&project, &run(&project, &["inspect", "e"], 0));
+    let (_, capabilities) = said.split_once("capabilities of").expect("it compares");
+    insta::assert_snapshot!(capabilities, @r#"
+     plugin "e":
+      filesystem: granted
+        requested read:ROOT/notes/*
+        granted   read:ROOT/notes/a.txt
+      network: over-declared: requested and not imported
+        requested https://x.example/*
+      environment: granted
+        granted   LANG
+        requested TZ
+    "#);
+    let by_file = project.tenon(&["--json", "inspect", "own/e/escape.wasm"]);
+    assert_eq!(parsed(&by_file)["capabilities"][1]["verdict"], "not-used");
+    let doctor = parsed(&project.tenon(&["--json", "doctor"]));
+    assert_eq!(doctor[0]["granted"]["environment"], json!(["LANG"]));
+    let detail = doctor[0]["detail"].as_str().unwrap();
+    assert_eq!(detail, "its manifest requests `network`, and it imports nothing of it");
+
+    // And what is imported and not requested.
+    project.write("own/e/caller.wasm", fs::read(guests::CALLER).unwrap());
+    let runtime = "runtime = { kind = \"wasm\", path = \"caller.wasm\" }";
+    let capabilities = "[capabilities]\ntools = [\"*\"]\nproviders = [\"*\"]\nsecrets = [\"x\"]";
+    project.write("own/e/plugin.toml", format!("plugin.id = \"e\"\n{runtime}\n{capabilities}"));
+    run(&project, &["approve", "e", "--yes"], 0);
+    let said = run(&project, &["inspect", "e"], 0);
+    assert!(said.contains("services: under-declared: imported and not requested"), "{said}");
+    let doctor = run(&project, &["doctor"], 1);
+    assert!(doctor.contains("capability `services` is not granted"), "{doctor}");
+}

@@ -286,6 +286,9 @@ fn doctor_says_how_everything_fares() {
         "evals",
         "providers",
         "capabilities",
+        "requested",
+        "granted",
+        "needs",
         "detail",
         "remedy",
     ];

@@ -9,7 +9,7 @@ use tenon_host::services::{
     OutgoingMessage, Secret, SecretStore,
 };
 use tenon_host::types::Error;
-use tenon_host::{CallError, Failure, Platform, PluginState, Surroundings};
+use tenon_host::{CallError, Caller, Failure, Platform, PluginState, Surroundings};
 
 use crate::guests;
 use crate::support::{Project, Running, call, failure, surroundings, text};
@@ -54,6 +54,9 @@ const SCRIPT: &str = r#"
             texts += found.text;
         }
         texts
+    });
+    strategy(#{ name: "judged", description: "d" }, |subject, options| {
+        if complete(options.model, subject.output).contains("good") { 1.0 } else { 0.0 }
     });
 "#;
 
@@ -105,6 +108,25 @@ async fn what_is_granted_works_for_every_kind() {
     }
     assert_eq!(*post.0.lock().unwrap(), ["w to the user: hi", "r to the user: hi"]);
     assert_eq!(text(&platform, "w__list", json!({})).await, "r__call text_tools__slug w__call");
+}
+
+#[tokio::test]
+async fn an_evaluation_may_ask_a_model() {
+    let platform = platform(CAPABILITIES, GrantAll, Post::default()).await;
+    for plugin in ["w", "r"] {
+        for (output, score) in [("all good", 1.0), ("all bad", 0.0)] {
+            let options = json!({ "model": "echo_provider/echo" });
+            let subject = json!({ "output": output });
+            let (name, caller) = (format!("{plugin}/judged"), Caller::default());
+            let evaluation = platform.evaluate(&name, subject, options, &caller).await.unwrap();
+            assert_eq!(evaluation.score, score, "{name} of {output}");
+        }
+        let options = json!({ "model": "other" });
+        let (name, caller) = (format!("{plugin}/judged"), Caller::default());
+        let error = platform.evaluate(&name, json!({ "output": "x" }), options, &caller).await;
+        let said = error.unwrap_err().to_string();
+        assert!(said.contains("asking the model other is not granted"), "{said}");
+    }
 }
 
 /// Why a call of a plugin by a plugin was refused, in whatever form its kind says so.

@@ -3,12 +3,13 @@
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::{cargo, root, run};
 
 const CONFIGURATION: &str = r#"# Three kinds of plugin, one registry.
 [plugins]
+folders = ["own"]
 mcp = [{ name = "demo", command = "BIN/demo-server" }]
 wasm = [
     "GUESTS/text_tools.wasm",
@@ -32,7 +33,14 @@ fn MessageSending(context) {
 }
 "#;
 
-/// What is shown: a heading, the arguments of `tenon`, and the exit code that is expected.
+/// A plugin that wants files.
+const NOTES: &str = r#"plugin.id = "notes"
+runtime = { kind = "wasm", path = "GUESTS/files.wasm" }
+capabilities.filesystem = ["read:FOLDER/notes/**"]
+"#;
+
+/// What is shown: a heading, the arguments of `tenon`, and the exit code that is expected. `FOLDER`
+/// stands for the project's.
 const STEPS: &[(&str, &[&str], i32)] = &[
     ("Tools of an MCP server, of a component and of a script, in one list", &["tools"], 0),
     (
@@ -86,6 +94,22 @@ const STEPS: &[(&str, &[&str], i32)] = &[
         4,
     ),
     ("And one that takes all the memory it can get", &["call", "misbehave__hoard"], 4),
+    (
+        "A plugin that wants files is not there before its user approved",
+        &["call", "notes__read_file", r#"{"path": "FOLDER/notes/today.md"}"#],
+        3,
+    ),
+    ("The user approves it, as it is", &["approve", "notes", "--yes"], 0),
+    (
+        "It reads what it was granted",
+        &["call", "notes__read_file", r#"{"path": "FOLDER/notes/today.md"}"#],
+        0,
+    ),
+    (
+        "And nothing else",
+        &["call", "notes__read_file", r#"{"path": "FOLDER/notes/../tenon.toml"}"#],
+        1,
+    ),
     ("How everything fares", &["doctor"], 0),
 ];
 
@@ -124,6 +148,8 @@ pub(crate) fn run_task() -> Result<()> {
             "-p",
             "echo-provider",
             "-p",
+            "files",
+            "-p",
             "misbehave",
             "-p",
             "redact",
@@ -153,10 +179,14 @@ pub(crate) fn run_task() -> Result<()> {
     let tenon = root().join("target/debug/tenon");
     println!("\nThe project is {}, with this tenon.toml:\n\n{CONFIGURATION}", folder.display());
     for (heading, arguments, expected) in STEPS {
-        println!("# {heading}\n$ tenon {}", shown(arguments));
+        let put = |argument: &&str| argument.replace("FOLDER", &folder.display().to_string());
+        let arguments: Vec<String> = arguments.iter().map(put).collect();
+        println!("# {heading}\n$ tenon {}", shown(&arguments));
         let status = Command::new(&tenon)
-            .args(*arguments)
+            .args(arguments)
             .current_dir(&folder)
+            // On a terminal it would ask.
+            .stdin(Stdio::null())
             .env("XDG_CACHE_HOME", folder.join("cache"))
             .env("XDG_CONFIG_HOME", folder.join("config"))
             .env("XDG_STATE_HOME", folder.join("state"))
@@ -177,13 +207,22 @@ pub(crate) fn run_task() -> Result<()> {
 }
 
 fn write(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)?;
+    // What was approved last time is not approved.
+    let state = folder.join("state");
+    if state.exists() {
+        fs::remove_dir_all(state)?;
+    }
+    fs::create_dir_all(folder.join("own/notes"))?;
+    fs::create_dir_all(folder.join("notes"))?;
     let bin = root().join("target/debug");
     let guests = root().join("guests/target/wasm32-wasip2/release");
     let configuration = |text: &str| {
         text.replace("BIN", &bin.display().to_string())
             .replace("GUESTS", &guests.display().to_string())
+            .replace("FOLDER", &folder.display().to_string())
     };
+    fs::write(folder.join("own/notes/plugin.toml"), configuration(NOTES))?;
+    fs::write(folder.join("notes/today.md"), "Show what was promised.\n")?;
     fs::write(folder.join("tenon.toml"), configuration(CONFIGURATION))?;
     let agent = folder.join("agent");
     fs::create_dir_all(agent.join("own/habits"))?;
@@ -195,7 +234,7 @@ fn write(folder: &Path) -> Result<()> {
 }
 
 /// Arguments as one would type them.
-fn shown(arguments: &[&str]) -> String {
+fn shown(arguments: &[String]) -> String {
     let quoted = arguments.iter().map(|argument| match argument.contains([' ', '"']) {
         true => format!("'{argument}'"),
         false => argument.to_string(),

@@ -53,6 +53,9 @@ fn row(report: &PluginReport) -> Value {
         "evals": report.evals,
         "providers": report.providers,
         "capabilities": report.capabilities,
+        "requested": report.requested,
+        "granted": report.granted,
+        "needs": report.needs,
         "detail": report.detail,
         "remedy": report.remedy,
     })
@@ -70,6 +73,9 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
         "evals": 0,
         "providers": 0,
         "capabilities": 0,
+        "requested": {},
+        "granted": {},
+        "needs": [],
         "detail": diagnostic.to_string(),
         "remedy": diagnostic.remedy,
     })

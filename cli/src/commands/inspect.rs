@@ -2,22 +2,29 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::capability::{Capability, Lent};
+use tenon_host::capability::{Capability, Lent, Need};
 use tenon_host::files::{self, COMPONENT};
+use tenon_host::services::Approval;
 use wit_component::DecodedWasm;
 use wit_parser::{Resolve, WorldItem, WorldKey};
 
 use crate::error::Error;
-use crate::{Common, output};
+use crate::{Common, open, output};
 
 /// Read a component without running it
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon inspect target/wasm32-wasip2/release/hello.wasm
+  tenon --json inspect hello | jq .capabilities
+
+Of a component that is a plugin of the project it shows what its manifest requests and what was
+granted, beside what it imports.")]
 pub(crate) struct Args {
-    /// The component
-    #[arg(value_name = "FILE.wasm")]
-    file: PathBuf,
+    /// The component, or the plugin that it is
+    #[arg(value_name = "FILE.wasm|PLUGIN")]
+    component: String,
 }
 
 /// What a component is, as `--json` shows it.
@@ -28,13 +35,19 @@ struct Inspection {
     exports: Vec<String>,
     imports: Vec<String>,
     /// What the imports need.
-    needs: Vec<Need>,
+    needs: Vec<Import>,
+    /// The plugin of the project that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plugin: Option<String>,
+    /// How that plugin's manifest and its grants stand to what it imports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<Vec<Need>>,
     metadata: Map<String, Value>,
 }
 
 /// What an import needs.
 #[derive(Serialize)]
-struct Need {
+struct Import {
     import: String,
     /// The capability that lends it; nothing for one that no capability has.
     capability: Option<&'static str>,
@@ -52,15 +65,44 @@ const WORLDS: [(&str, &str); 5] = [
 ];
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let path = &args.file;
+    let found = open::found(common);
+    let candidates = found.as_ref().map_or(&[][..], |found| &found.discovery.candidates);
+    let file = PathBuf::from(&args.component);
+    let plugin = candidates.iter().find(|candidate| match file.exists() {
+        true => candidate.component().is_some_and(|component| same(component, &file)),
+        false => candidate.id() == args.component,
+    });
+    let path = match plugin.filter(|_| !file.exists()) {
+        None => &file,
+        Some(plugin) => match plugin.component() {
+            Some(component) => &component.to_path_buf(),
+            None => {
+                let problem = format!("plugin \"{}\" is no component", plugin.id());
+                return Err(Error::Input(problem));
+            }
+        },
+    };
     let bytes = files::read(path, COMPONENT).map_err(|error| Error::Read(path.clone(), error))?;
     let no = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
-    let inspection = inspect(&bytes).map_err(no)?;
+    let mut inspection = inspect(&bytes).map_err(no)?;
+    if let (Some(plugin), Ok(found)) = (plugin, &found) {
+        let granted = match (plugin.approval_request(), found.approvals()) {
+            (Some(request), Some(file)) => match file.verdict(&request)? {
+                Approval::Granted(granted) => granted,
+                Approval::Undecided | Approval::Stale(_) => Default::default(),
+            },
+            _ => Default::default(),
+        };
+        let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
+        inspection.plugin = Some(plugin.id().to_string());
+        inspection.capabilities = Some(needs);
+    }
     if common.json {
         output::json(&inspection)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Inspection { worlds, exports, needs, metadata, imports: _ } = inspection;
+    let Inspection { worlds, exports, needs, metadata, imports: _, plugin, capabilities } =
+        inspection;
     for (key, value) in &metadata {
         output::line(format!(
             "{key}: {}",
@@ -76,15 +118,41 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::line(format!("  {export}"))?;
     }
     output::line("imports:")?;
-    for Need { import, capability, granted } in needs {
+    for Import { import, capability, granted } in needs {
         let lent = match (capability, granted) {
             (Some(_), true) => String::new(),
+            // What was granted is told below.
+            (Some(capability), false) if plugin.is_some() => format!("  (needs `{capability}`)"),
             (Some(capability), false) => format!("  (needs `{capability}`, which is not granted)"),
             (None, _) => "  (no host of this version has it)".into(),
         };
         output::line(format!("  {import}{lent}"))?;
     }
+    if let (Some(plugin), Some(capabilities)) = (plugin, capabilities) {
+        output::line(format!("capabilities of plugin \"{plugin}\":"))?;
+        for Need { capability, verdict, requested, granted, .. } in &capabilities {
+            output::line(format!("  {capability}: {verdict}"))?;
+            for value in requested {
+                let mark = if granted.contains(value) { "granted" } else { "requested" };
+                output::line(format!("    {mark:<9} {}", output::inline(value)))?;
+            }
+            for value in granted.iter().filter(|value| !requested.contains(value)) {
+                output::line(format!("    {:<9} {}", "granted", output::inline(value)))?;
+            }
+        }
+        if capabilities.is_empty() {
+            output::line("  none")?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether two paths lead to the same file.
+fn same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
 }
 
 fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
@@ -100,14 +168,14 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
     let mut exports: Vec<String> = world.exports.keys().map(|key| name(&resolve, key)).collect();
     // The order in a component is that of its linker, which means nothing.
     exports.sort_unstable();
-    let mut needs: Vec<Need> = world
+    let mut needs: Vec<Import> = world
         .imports
         .iter()
         .filter(|(_, item)| has_functions(&resolve, item))
         .map(|(key, _)| {
             let import = name(&resolve, key);
             let capability = Capability::of_import(&import);
-            Need {
+            Import {
                 granted: capability
                     .is_some_and(|c| matches!(c.lent, Lent::ToAll | Lent::ToPlugins)),
                 capability: capability.map(|capability| capability.name),
@@ -124,7 +192,8 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
         false => Vec::new(),
     };
     let imports = needs.iter().map(|need| need.import.clone()).collect();
-    Ok(Inspection { worlds, exports, imports, needs, metadata: metadata(bytes)? })
+    let metadata = metadata(bytes)?;
+    Ok(Inspection { worlds, exports, imports, needs, plugin: None, capabilities: None, metadata })
 }
 
 /// Interfaces without functions are imported for their types, which need nothing.

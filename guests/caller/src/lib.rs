@@ -3,10 +3,27 @@
 use tenon_sdk::__private::bindings::base::tenon::plugin::services::OutgoingMessage;
 use tenon_sdk::__private::bindings::base::tenon::plugin::{inference, services, tools};
 use tenon_sdk::__private::types::Content;
+use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
 use tenon_sdk::provider::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
-use tenon_sdk::{Result, Value, plugin, tool};
+use tenon_sdk::{Deserialize, JsonSchema, Result, Value, eval, plugin, tool};
 
-plugin!(tools: [list, call, ask, send, recall, secret]);
+plugin!(tools: [list, call, ask, send, recall, secret], evals: [judged]);
+
+/// Options of `judged`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(crate = "tenon_sdk::serde", deny_unknown_fields)]
+#[schemars(crate = "tenon_sdk::schemars")]
+pub struct JudgedOptions {
+    /// The model that judges.
+    model: String,
+}
+
+/// Passes when a model that is shown the output says something good.
+#[eval]
+pub async fn judged(subject: Subject, options: JudgedOptions) -> Result<Evaluation> {
+    let said = ask_model(options.model, subject.output_text()).await?;
+    Ok(summarize(vec![finding("judged", said.contains("good"), said)]))
+}
 
 /// Lists the tools that this plugin may call.
 #[tool]
@@ -39,6 +56,10 @@ pub async fn ask(
     /// What to ask.
     prompt: String,
 ) -> Result<String> {
+    ask_model(model, prompt).await
+}
+
+async fn ask_model(model: String, prompt: String) -> Result<String> {
     let request = CompletionRequest {
         model,
         messages: vec![Message { role: Role::User, parts: vec![Part::Text(prompt)] }],

@@ -184,6 +184,13 @@ impl Grants {
         self.len() == 0
     }
 
+    /// What was approved of what was requested, by the names of capabilities.
+    pub(crate) fn texts(&self) -> BTreeMap<String, Vec<String>> {
+        let mut texts = self.approved.texts();
+        texts.retain(|name, _| self.has(name));
+        texts
+    }
+
     /// Whether anything of a capability was granted.
     pub(crate) fn has(&self, capability: &str) -> bool {
         !self.requested.of(capability).is_empty() && !self.approved.of(capability).is_empty()

@@ -11,6 +11,7 @@ mod grant;
 pub(crate) mod inference;
 pub(crate) mod lent;
 pub(crate) mod log;
+mod needs;
 pub(crate) mod network;
 pub(crate) mod notify;
 pub(crate) mod secrets;
@@ -23,6 +24,7 @@ use wasmtime::component::{Component, Linker};
 
 pub use grant::Values;
 pub(crate) use grant::{GrantSet, Grants};
+pub use needs::{Need, Verdict};
 
 use crate::runtime::wasm::HostState;
 
@@ -33,6 +35,8 @@ pub struct Capability {
     /// The imports it stands for: packages (`wasi:http`) and interfaces (`tenon:plugin/log`),
     /// without versions.
     pub imports: &'static [&'static str],
+    /// Imports of another capability, which all plugins get, through which it is used.
+    pub through: &'static [&'static str],
     /// Who gets it.
     pub lent: Lent,
     /// Puts it into a linker; absent for one that this host does not lend yet.
@@ -73,55 +77,63 @@ pub static CAPABILITIES: &[Capability] = &[
     Capability {
         name: "log",
         imports: &["tenon:plugin/log"],
+        through: &[],
         lent: Lent::ToAll,
         link: Some(log::link),
     },
     Capability {
         name: "config",
         imports: &["tenon:plugin/config"],
+        through: &[],
         lent: Lent::ToAll,
         link: Some(config::link),
     },
     Capability {
         name: "notify",
         imports: &["tenon:plugin/notify"],
+        through: &[],
         lent: Lent::ToAll,
         link: Some(notify::link),
     },
     Capability {
         name: "wasi",
         imports: wasi::IMPORTS,
+        through: &[],
         lent: Lent::ToPlugins,
         link: Some(wasi::link),
     },
     Capability {
         name: "stdio-child",
         imports: &["tenon:plugin/stdio-child"],
+        through: &[],
         lent: Lent::ToBridge,
         link: Some(stdio_child::link),
     },
     Capability {
         name: services::NAME,
         imports: &["tenon:plugin/services"],
+        through: &[],
         lent: Lent::OnRequest { values: Values::Patterns, line: r#"services = ["send-message"]"# },
         link: Some(services::link),
     },
     Capability {
         name: inference::NAME,
         imports: &["tenon:plugin/inference"],
+        through: &[],
         lent: Lent::OnRequest { values: Values::Patterns, line: r#"providers = ["*"]"# },
         link: Some(inference::link),
     },
     Capability {
         name: tools::NAME,
         imports: &["tenon:plugin/tools"],
+        through: &[],
         lent: Lent::OnRequest { values: Values::Patterns, line: r#"tools = ["*"]"# },
         link: Some(tools::link),
     },
     Capability {
         name: filesystem::NAME,
-        // Linked with `wasi` for every plugin, as the standard libraries of guests import it.
         imports: &[],
+        through: &["wasi:filesystem"],
         lent: Lent::OnRequest {
             values: Values::Paths,
             line: r#"filesystem = ["read:~/notes/**"]"#,
@@ -131,6 +143,7 @@ pub static CAPABILITIES: &[Capability] = &[
     Capability {
         name: network::NAME,
         imports: &["wasi:http"],
+        through: &[],
         lent: Lent::OnRequest {
             values: Values::Urls,
             line: r#"network = ["https://api.example.com/*"]"#,
@@ -140,12 +153,14 @@ pub static CAPABILITIES: &[Capability] = &[
     Capability {
         name: environment::NAME,
         imports: &[],
+        through: &["wasi:cli/environment"],
         lent: Lent::OnRequest { values: Values::Names, line: r#"environment = ["LANG"]"# },
         link: Some(nothing),
     },
     Capability {
         name: secrets::NAME,
         imports: &["tenon:plugin/secrets"],
+        through: &[],
         lent: Lent::OnRequest { values: Values::Names, line: r#"secrets = ["api-key"]"# },
         link: Some(secrets::link),
     },

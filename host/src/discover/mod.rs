@@ -304,6 +304,19 @@ impl Candidate {
         Fingerprint { definition: Digest::of(self.definition()), content }
     }
 
+    /// Its component, where it is one.
+    pub fn component(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Wasm { path, .. } => Some(path),
+            Source::Rhai { .. } | Source::Mcp(_) => None,
+        }
+    }
+
+    /// What it requests: values by the names of capabilities.
+    pub fn requested(&self) -> BTreeMap<String, Vec<String>> {
+        self.requests.texts()
+    }
+
     /// What somebody is asked who approves; nothing for one that requests nothing. It reads the
     /// plugin's file.
     pub fn approval_request(&self) -> Option<ApprovalRequest> {

@@ -1,8 +1,10 @@
 //! How plugins fare, for people and for programs.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::capability::Need;
 use crate::discover::{LeftOut, PluginKind, Reason};
 use crate::register::Registered;
 use crate::runtime::Failure;
@@ -32,6 +34,12 @@ pub struct PluginReport {
     pub providers: usize,
     /// How much it was granted: the values of all capabilities together.
     pub capabilities: usize,
+    /// What it requested: values by the names of capabilities.
+    pub requested: BTreeMap<String, Vec<String>>,
+    /// What of it was granted.
+    pub granted: BTreeMap<String, Vec<String>>,
+    /// How what a component imports stands to that.
+    pub needs: Vec<Need>,
     /// Why it is not there, or what is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -117,6 +125,9 @@ pub(super) fn gone(
         evals: 0,
         providers: 0,
         capabilities: 0,
+        requested: BTreeMap::new(),
+        granted: BTreeMap::new(),
+        needs: Vec::new(),
         detail: Some(detail),
         remedy,
         failure: None,
@@ -133,8 +144,9 @@ pub(super) fn left_out(left_out: &LeftOut) -> PluginReport {
 pub(super) fn there(registered: &Registered) -> PluginReport {
     let loaded = registered.loaded();
     let identity = registered.identity();
-    let problems: Vec<_> =
-        registered.diagnostics().iter().map(|diagnostic| diagnostic.problem.as_str()).collect();
+    let needs = loaded.needs();
+    let problems = registered.diagnostics().iter().map(|diagnostic| diagnostic.problem.clone());
+    let problems: Vec<String> = problems.chain(needs.iter().filter_map(Need::problem)).collect();
     PluginReport {
         plugin: loaded.id().to_string(),
         kind: loaded.kind(),
@@ -147,6 +159,9 @@ pub(super) fn there(registered: &Registered) -> PluginReport {
         evals: registered.evals().len(),
         providers: registered.providers().len(),
         capabilities: loaded.grants().len(),
+        requested: loaded.requested().texts(),
+        granted: loaded.grants().texts(),
+        needs,
         detail: (!problems.is_empty()).then(|| problems.join("; ")),
         remedy: None,
         failure: None,
