@@ -213,13 +213,14 @@ fn key(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discover::PluginKind;
+    use crate::discover::{Origin, PluginKind};
 
     fn request(component: &str, files: &[&str]) -> ApprovalRequest {
         let files = files.iter().map(ToString::to_string).collect();
         ApprovalRequest {
             plugin: "p".into(),
             kind: PluginKind::Wasm,
+            origin: Origin::Config,
             source: "p.wasm".into(),
             named_in: "/no/such/plugin.toml".into(),
             capabilities: [("filesystem".to_string(), files)].into(),

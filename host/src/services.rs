@@ -19,7 +19,7 @@ pub use crate::secret::Secret;
 
 use crate::bindings::types::Error;
 use crate::capability::network::Ways;
-use crate::discover::PluginKind;
+use crate::discover::{Origin, PluginKind};
 
 /// Sends the messages of plugins.
 #[async_trait]
@@ -129,6 +129,8 @@ pub struct ApprovalRequest {
     pub plugin: String,
     /// Its kind.
     pub kind: PluginKind,
+    /// The kind of place that it was found in.
+    pub origin: Origin,
     /// Where its code is.
     pub source: String,
     /// The configuration file or manifest that names it.

@@ -138,7 +138,7 @@ pub static CAPABILITIES: &[Capability] = &[
             values: Values::Paths,
             line: r#"filesystem = ["read:~/notes/**"]"#,
         },
-        link: Some(nothing),
+        link: filesystem::LENT,
     },
     Capability {
         name: network::NAME,

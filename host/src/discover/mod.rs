@@ -350,6 +350,7 @@ impl Candidate {
         let request = ApprovalRequest {
             plugin: self.id.clone(),
             kind: self.kind(),
+            origin: self.origin,
             source: self.source(),
             named_in: self.named_in.clone(),
             capabilities: self.requests.texts(),

@@ -191,10 +191,10 @@ impl Beneath {
     }
 
     fn stat(&self, path: &str, follow: bool) -> Result<Stat, Stop> {
-        let place = self.find(path, follow, Attempt::reading)?;
+        let place = self.find(path, follow, Attempt::looking_at)?;
         let path = place.path();
         let rights = self.files.rights(&path);
-        let denied = || Stop::Denied(Attempt::reading(path.clone()));
+        let denied = || Stop::Denied(Attempt::looking_at(path.clone()));
         if !rights.any() {
             return Err(denied());
         }
@@ -297,10 +297,10 @@ impl Beneath {
     }
 
     pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
-        let place = self.find(path, false, Attempt::reading)?;
+        let place = self.find(path, false, Attempt::looking_at)?;
         let path = place.path();
         if !self.files.rights(&path).read.here {
-            return Err(Stop::Denied(Attempt::reading(path)));
+            return Err(Stop::Denied(Attempt::looking_at(path)));
         }
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
         match place.folder.read_link(&name)? {

@@ -21,8 +21,8 @@ use wasmtime_wasi::p3::bindings::filesystem::types::{
 use wasmtime_wasi::p3::filesystem::{FilesystemError, FilesystemResult};
 
 use super::ops::{Beneath, Opening, Seen, Time};
+use super::view::{FileSystem, FilesView, blocking};
 use super::walk::Stop;
-use super::{FileSystem, FilesView, blocking};
 use crate::runtime::wasm::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {

@@ -80,6 +80,8 @@ pub(super) struct Attempt {
     pub(super) path: String,
     /// The grant that would have allowed it.
     pub(super) needs: String,
+    /// Nothing was opened and nothing changed.
+    pub(super) looks_only: bool,
 }
 
 impl From<Errno> for Stop {
@@ -363,6 +365,10 @@ impl Attempt {
         Self::new("reading", "read", path, "")
     }
 
+    pub(super) fn looking_at(path: String) -> Self {
+        Self { looks_only: true, ..Self::new("looking at", "read", path, "") }
+    }
+
     pub(super) fn writing(path: String) -> Self {
         Self::new("writing", "write", path, "")
     }
@@ -375,7 +381,7 @@ impl Attempt {
     fn new(doing: &'static str, access: &str, path: String, all: &str) -> Self {
         let path = if path.is_empty() { "/".into() } else { path };
         let needs = format!("{access}:{}{all}", globset::escape(&path));
-        Self { doing, path, needs }
+        Self { doing, path, needs, looks_only: false }
     }
 }
 

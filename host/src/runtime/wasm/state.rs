@@ -15,7 +15,9 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use super::console::Console;
 use crate::bindings::log::Level;
 use crate::capability::config::Config;
-use crate::capability::filesystem::{Files, FilesView, Folders};
+#[cfg(unix)]
+use crate::capability::filesystem::FilesView;
+use crate::capability::filesystem::{Files, Folders};
 use crate::capability::lent::{Lent, not_granted};
 use crate::capability::log::{Allowance, Voice};
 use crate::capability::network::Http;
@@ -182,6 +184,7 @@ impl HostState {
     }
 
     /// What the interfaces of files see.
+    #[cfg(unix)]
     pub(crate) fn files(&mut self) -> FilesView<'_> {
         let refuse = self.refuse();
         let Self { table, folders, setting, .. } = self;
@@ -200,6 +203,13 @@ impl Refuse {
     /// What the plugin tried was not granted; `value` would have allowed it.
     pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
         self.say(not_granted(&self.setting.id, tried, capability, value));
+    }
+
+    /// The plugin looked whether something is there that it was not granted. Libraries look for much
+    /// that they can do without.
+    pub(crate) fn looked(&self, tried: &str, capability: &str, value: &str) {
+        let words = not_granted(&self.setting.id, tried, capability, value);
+        self.span().in_scope(|| self.setting.voice.write(Level::Debug, &words, &[]));
     }
 
     /// What the plugin tried cannot be granted.

@@ -1,0 +1,138 @@
+//! What the interfaces of both editions see of an instance.
+
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use wasmtime::component::{HasData, Linker, Resource};
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
+
+use super::NAME;
+use super::ops::{self, Beneath, Opened};
+use super::walk::{Attempt, Files, Folder, Stop};
+use super::{p2, p3};
+use crate::runtime::wasm::{HostState, Refuse};
+
+/// Puts the interfaces into a linker that has those of wasmtime-wasi already.
+pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    p2::link(linker)?;
+    p3::link(linker)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Marks the interfaces that are implemented on [`FilesView`].
+pub(crate) struct FileSystem;
+
+impl HasData for FileSystem {
+    type Data<'a> = FilesView<'a>;
+}
+
+/// What an instance has of folders.
+#[derive(Default)]
+pub(crate) struct Folders {
+    pub(super) wasi: WasiFilesystemCtx,
+    /// Where open folders really are, by their handles in the table.
+    pub(super) open: HashMap<u32, Folder>,
+    /// The folders of listings that are being read, by their handles.
+    pub(super) listings: HashMap<u32, Folder>,
+}
+
+/// What the interfaces see of an instance.
+pub(crate) struct FilesView<'a> {
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) folders: &'a mut Folders,
+    pub(crate) files: &'a Arc<Files>,
+    pub(crate) refuse: Refuse,
+}
+
+impl FilesView<'_> {
+    /// The same, as wasmtime-wasi sees it.
+    pub(super) fn wasi(&mut self) -> WasiFilesystemCtxView<'_> {
+        WasiFilesystemCtxView { ctx: &mut self.folders.wasi, table: self.table }
+    }
+
+    /// A folder, as a place to resolve paths in.
+    pub(super) fn beneath(&self, folder: &Resource<Descriptor>) -> Result<Beneath, Stop> {
+        let folder = self.folders.open.get(&folder.rep()).cloned();
+        let folder = folder.ok_or(Stop::Os(Errno::NOTDIR))?;
+        Ok(Beneath { files: self.files.clone(), folder })
+    }
+
+    /// Hands an open file or folder to the guest.
+    pub(super) fn push(&mut self, opened: Opened) -> wasmtime::Result<Resource<Descriptor>> {
+        match opened {
+            Opened::Folder(folder) => {
+                let may_write = self.files.rights(&folder.path).write.any();
+                let perms = if may_write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
+                let mode = if may_write { OpenMode::all() } else { OpenMode::READ };
+                let handle = folder.handle.try_clone()?;
+                let dir = Dir::new(handle, perms, mode, false);
+                let resource = self.table.push(Descriptor::Dir(dir))?;
+                self.folders.open.insert(resource.rep(), folder);
+                Ok(resource)
+            }
+            Opened::File { file, read, write } => {
+                let perms = if write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
+                let mut mode = OpenMode::empty();
+                mode.set(OpenMode::READ, read);
+                mode.set(OpenMode::WRITE, write);
+                Ok(self.table.push(Descriptor::File(File::new(file, perms, mode, false)))?)
+            }
+        }
+    }
+
+    /// The folders that the guest is given to begin with.
+    pub(super) fn roots(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let roots = self.files.open_roots().into_iter();
+        roots.map(|(name, folder)| Ok((self.push(Opened::Folder(folder))?, name))).collect()
+    }
+
+    /// Finds out what tells an open file or folder from all others.
+    pub(super) fn identity_of(
+        &self,
+        descriptor: &Resource<Descriptor>,
+    ) -> Result<impl Future<Output = Result<(u64, u64), Stop>> + use<>, ResourceTableError> {
+        let handle = match self.table.get(descriptor)? {
+            Descriptor::File(file) => file.file.clone(),
+            Descriptor::Dir(folder) => folder.dir.clone(),
+        };
+        Ok(blocking(move || Ok(ops::identity(&fstat(&*handle)?))))
+    }
+
+    /// Lets go of an open file or folder.
+    pub(super) fn forget(&mut self, descriptor: &Resource<Descriptor>) {
+        self.folders.open.remove(&descriptor.rep());
+    }
+
+    /// What the system says of something that was not done. A refusal is put into words on the way.
+    pub(super) fn reason(&self, stop: Stop) -> io::Error {
+        match stop {
+            Stop::Os(errno) => errno.into(),
+            Stop::Denied(attempt) => {
+                let Attempt { doing, path, needs, looks_only } = &attempt;
+                let tried = format!("{doing} {path}");
+                match looks_only {
+                    true => self.refuse.looked(&tried, NAME, needs),
+                    false => self.refuse.not_granted(&tried, NAME, needs),
+                }
+                Errno::PERM.into()
+            }
+            Stop::Never(what) => {
+                self.refuse.never(what);
+                Errno::PERM.into()
+            }
+        }
+    }
+}
+
+/// Does what blocks where it may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
+) -> Result<T, Stop> {
+    // A runtime that is shut down does no more work.
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Stop::Os(Errno::IO)))
+}
