@@ -11,6 +11,7 @@ mod bad_input;
 mod bridge;
 mod call;
 mod cli;
+mod conformance;
 mod contract;
 mod eval;
 mod examples;

@@ -10,7 +10,7 @@ use std::io::Write;
 
 use tenon_sdk::{Deserialize, JsonSchema, Result, plugin, tool};
 
-plugin!(tools: [attempt, attempts, roots, environment]);
+plugin!(tools: [attempt, attempts, roots, environment, variables]);
 
 /// What to try.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -101,6 +101,20 @@ pub async fn environment() -> Result<String> {
     let mut seen: Vec<(String, String)> = std::env::vars().collect();
     seen.extend(wasip2::cli::environment::get_environment());
     seen.extend(wasip3::cli::environment::get_environment());
+    seen.sort();
+    let seen: Vec<String> =
+        seen.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    Ok(seen.join(" "))
+}
+
+/// The environment, as one of them shows it.
+#[tool]
+pub async fn variables(edition: Edition) -> Result<String> {
+    let mut seen: Vec<(String, String)> = match edition {
+        Edition::Std => std::env::vars().collect(),
+        Edition::P2 => wasip2::cli::environment::get_environment(),
+        Edition::P3 => wasip3::cli::environment::get_environment(),
+    };
     seen.sort();
     let seen: Vec<String> =
         seen.into_iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -1,0 +1,307 @@
+//! What a plugin is made to do, what must come of it, and what came of it.
+
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::time::Duration;
+use tenon_host::invoke::REFUSED;
+use tenon_host::types::{Error, ToolResult};
+use tenon_host::{CallError, Failure, Limit, Limits};
+
+/// A call of a hostile tool, and what must come of it.
+pub(crate) struct Deed {
+    pub(crate) plugin: &'static str,
+    pub(crate) tool: &'static str,
+    pub(crate) arguments: Value,
+    pub(crate) expect: Expect,
+    /// What must not be in the log meanwhile.
+    pub(crate) unlogged: Option<Unlogged>,
+}
+
+/// What must not be in the log.
+pub(crate) enum Unlogged {
+    /// This text.
+    Text(&'static str),
+    /// This text, in more lines than this.
+    More(&'static str, usize),
+}
+
+/// What must come of a call.
+#[derive(Clone)]
+pub(crate) enum Expect {
+    /// This answer.
+    Answer(String),
+    /// An answer that begins so.
+    Begins(&'static str),
+    /// A refusal: this answer, or an error where the way there has errors of its own; and words for
+    /// the operator.
+    Refused(Option<&'static str>, Words),
+    /// An answer or an error that says one of these.
+    Says(&'static [&'static str]),
+    /// An end by one of these, of a plugin with these limits.
+    Stopped(&'static [Stop], Box<Limits>),
+    /// An answer that was cut to so many bytes.
+    Cut(usize),
+    /// An end, whatever it is.
+    End,
+}
+
+/// The words of a refusal.
+#[derive(Clone, Copy)]
+pub(crate) enum Words {
+    /// They name the plugin, and the line that would request a value of this capability.
+    Request(&'static str),
+    /// They do so, or say that nothing would: this is never granted.
+    RequestOrNever(&'static str),
+    /// There are none: what was tried is not known to this host.
+    None,
+}
+
+/// By what a plugin is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Cpu,
+    Wall,
+    Memory,
+    Table,
+    Transfer,
+    HostCalls,
+    Depth,
+    ValueSize,
+    /// It broke off by itself.
+    Trap,
+    /// Its answer was not taken.
+    Contract,
+}
+
+/// What came of a call.
+pub(crate) enum Came {
+    Answer(ToolResult),
+    Error(CallError),
+    Panicked(String),
+    NoEnd(Duration),
+}
+
+/// The most of an answer that is shown, in bytes.
+const SHOWN: usize = 300;
+
+impl Deed {
+    pub(crate) fn new(
+        plugin: &'static str,
+        tool: &'static str,
+        arguments: Value,
+        expect: Expect,
+    ) -> Self {
+        Self { plugin, tool, arguments, expect, unlogged: None }
+    }
+
+    pub(crate) fn unlogged(self, what: Unlogged) -> Self {
+        Self { unlogged: Some(what), ..self }
+    }
+}
+
+impl Expect {
+    pub(crate) fn answer(text: impl Into<String>) -> Self {
+        Self::Answer(text.into())
+    }
+
+    /// The same, with places in the place of their names.
+    pub(crate) fn filled(&self, fill: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Answer(text) => Self::Answer(fill(text)),
+            other => other.clone(),
+        }
+    }
+
+    /// What is expected, in words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Answer(text) => format!("the answer {text:?}"),
+            Self::Begins(text) => format!("an answer that begins with {text:?}"),
+            Self::Refused(code, words) => {
+                let mut said = match code {
+                    Some(code) => format!("a refusal, {code}"),
+                    None => "a refusal".to_string(),
+                };
+                let _ = match words {
+                    Words::Request(of) => write!(said, ", with the line that requests `{of}`"),
+                    Words::RequestOrNever(of) => {
+                        write!(said, ", with the line that requests `{of}`, or that none does")
+                    }
+                    Words::None => Ok(()),
+                };
+                said
+            }
+            Self::Says(texts) => format!("an error that says {}", either(texts.iter())),
+            Self::Stopped(stops, _) => {
+                format!("an end by {}", either(stops.iter().map(|stop| stop.words())))
+            }
+            Self::Cut(most) => format!("an answer that was cut to {most} bytes"),
+            Self::End => "an end".to_string(),
+        }
+    }
+
+    /// What is wrong with what came, if anything is.
+    pub(crate) fn judge(&self, plugin: &str, came: &Came) -> Option<String> {
+        let met = match (self, came) {
+            (_, Came::Panicked(_) | Came::NoEnd(_)) => false,
+            (Self::End, _) => true,
+            (Self::Answer(text), Came::Answer(result)) => {
+                !result.is_error && result.plain_text() == *text
+            }
+            (Self::Begins(text), Came::Answer(result)) => {
+                !result.is_error && result.plain_text().starts_with(text)
+            }
+            (Self::Refused(code, words), _) => {
+                let is_refused = match (code, came) {
+                    (Some(code), Came::Answer(result)) => {
+                        !result.is_error && result.plain_text() == *code
+                    }
+                    (None, Came::Answer(result)) => result.is_error,
+                    (None, Came::Error(CallError::Failed { failure, .. })) => {
+                        matches!(failure, Failure::Answered(Error::Denied(_)))
+                    }
+                    _ => false,
+                };
+                is_refused && words.are_said(plugin, came)
+            }
+            (Self::Says(texts), _) => {
+                came.said().iter().any(|said| texts.iter().any(|text| said.contains(text)))
+            }
+            (Self::Stopped(stops, given), Came::Error(CallError::Failed { failure, .. })) => {
+                stops.iter().any(|stop| stop.is(failure, given)) || is_tighter(failure, given)
+            }
+            (Self::Cut(most), Came::Answer(result)) => {
+                let said = result.plain_text();
+                said.len() <= most + SHOWN && !result.is_error
+            }
+            _ => false,
+        };
+        (!met).then(|| came.words())
+    }
+}
+
+impl Words {
+    fn are_said(self, plugin: &str, came: &Came) -> bool {
+        let start = format!("plugin \"{plugin}\": ");
+        let line = |of| format!("is not granted; its plugin.toml would request it with `{of} = [");
+        came.said().iter().any(|said| match self {
+            Self::Request(of) => said.contains(&start) && said.contains(&line(of)),
+            Self::RequestOrNever(of) => {
+                let never = said.contains("is never granted");
+                said.contains(&start) && (never || said.contains(&line(of)))
+            }
+            Self::None => true,
+        })
+    }
+}
+
+impl Stop {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Cpu => "its CPU limit",
+            Self::Wall => "its deadline",
+            Self::Memory => "its memory limit",
+            Self::Table => "its limit of table elements",
+            Self::Transfer => "its limit of bytes that it hands to the host",
+            Self::HostCalls => "its limit of calls of the host",
+            Self::Depth => "its limit of call depth",
+            Self::ValueSize => "its limit of the size of values",
+            Self::Trap => "a trap of its own",
+            Self::Contract => "the host, which does not take its answer",
+        }
+    }
+
+    /// Whether a failure is this one, by a limit that is no wider than was given.
+    fn is(self, failure: &Failure, given: &Limits) -> bool {
+        match (self, failure) {
+            (Self::Cpu, Failure::Limit(Limit::Cpu(at))) => *at <= given.cpu,
+            (Self::Wall, Failure::Deadline(at)) => *at <= given.wall,
+            (Self::Memory, Failure::Limit(Limit::Memory(at))) => *at <= given.memory,
+            (Self::Table, Failure::Limit(Limit::Table(at))) => *at <= given.table_elements,
+            (Self::Transfer, Failure::Limit(Limit::Transfer(at))) => *at <= given.transfer,
+            (Self::HostCalls, Failure::Limit(Limit::HostCalls(at))) => *at <= given.host_calls,
+            (Self::Depth, Failure::Limit(Limit::Depth))
+            | (Self::ValueSize, Failure::Limit(Limit::ValueSize))
+            | (Self::Trap, Failure::Trapped(_))
+            | (Self::Contract, Failure::Contract(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether a plugin was stopped by a limit that its host made tighter than the plugin asked for:
+/// what it would have met without, it does not come to.
+fn is_tighter(failure: &Failure, given: &Limits) -> bool {
+    match failure {
+        Failure::Limit(Limit::Cpu(at)) => *at < given.cpu,
+        Failure::Limit(Limit::Memory(at)) => *at < given.memory,
+        Failure::Limit(Limit::Table(at)) => *at < given.table_elements,
+        Failure::Limit(Limit::Transfer(at)) => *at < given.transfer,
+        Failure::Limit(Limit::HostCalls(at)) => *at < given.host_calls,
+        Failure::Deadline(at) => *at < given.wall,
+        _ => false,
+    }
+}
+
+impl Came {
+    /// All texts in which something of it is said.
+    fn said(&self) -> Vec<String> {
+        match self {
+            Self::Answer(result) => {
+                let mut said = vec![result.plain_text()];
+                said.extend(refusals(result));
+                said
+            }
+            Self::Error(error) => vec![error.to_string()],
+            Self::Panicked(_) | Self::NoEnd(_) => Vec::new(),
+        }
+    }
+
+    /// The answer; nothing where there is none.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Answer(result) => result.plain_text(),
+            _ => String::new(),
+        }
+    }
+
+    /// What came, for people.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Answer(result) => {
+                let kind = if result.is_error { "the error" } else { "the answer" };
+                let mut words = format!("{kind} {:?}", cut(&result.plain_text()));
+                for refusal in refusals(result) {
+                    let _ = write!(words, ", and to the operator {:?}", cut(&refusal));
+                }
+                words
+            }
+            Self::Error(error) => format!("{}: {}", error.word(), cut(&error.to_string())),
+            Self::Panicked(words) => format!("the host panicked: {}", cut(words)),
+            Self::NoEnd(after) => format!("no end within {after:?}; it was given up"),
+        }
+    }
+}
+
+/// What a result says that its plugin was refused.
+fn refusals(result: &ToolResult) -> Vec<String> {
+    let extra = result.extra.as_deref().and_then(|extra| serde_json::from_str::<Value>(extra).ok());
+    let refused = extra.as_ref().and_then(|extra| extra["_meta"][REFUSED].as_array());
+    let words = refused.into_iter().flatten().filter_map(|words| words.as_str());
+    words.map(str::to_string).collect()
+}
+
+/// A text as far as it is shown.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.len() {
+        length if length > SHOWN => {
+            format!("{}… ({length} bytes)", &text[..text.floor_char_boundary(SHOWN)]).into()
+        }
+        _ => text.into(),
+    }
+}
+
+fn either(texts: impl Iterator<Item = impl ToString>) -> String {
+    texts.map(|text| text.to_string()).collect::<Vec<_>>().join(", or ")
+}

@@ -1,0 +1,221 @@
+//! The files around hostile plugins, and what has become of them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, FileTimes};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+
+/// A temporary folder, which is gone with this:
+///
+/// * `ground/pub`, which plugins may read and write, with links that lead everywhere;
+/// * `ground/ro`, which they may read;
+/// * `ground/mixed`, of which they may read `*.md`;
+/// * `ground/log`, in which they may write single files;
+/// * `ground/own`, which they may read and write, with a folder for each way to do so;
+/// * `ground/secret`, which they may not know of;
+/// * `project`, with the plugins.
+pub(crate) struct Ground {
+    folder: TempDir,
+    /// `ground`, where it really is.
+    base: PathBuf,
+    /// Links, or other kinds of files, that this system would not make.
+    lacking: Vec<&'static str>,
+}
+
+/// The ways to files, each of which has a folder to change things in.
+pub(crate) const OWN: [&str; 3] = ["std", "wasi-0.2", "wasi-0.3"];
+
+const FILES: &[(&str, &str)] = &[
+    ("pub/a.txt", "granted a"),
+    ("pub/deep/c.txt", "granted c"),
+    ("ro/r.txt", "granted r"),
+    ("mixed/ok.md", "granted m"),
+    ("mixed/no.txt", "hidden"),
+    ("mixed/sub/no.md", "hidden"),
+    ("log/l.txt", "hidden"),
+    ("secret/s.txt", "hidden"),
+    ("secret/a.txt", "hidden"),
+];
+
+const OWN_FILES: &[&str] = &[
+    "a.txt",
+    "append.txt",
+    "truncate.txt",
+    "target.txt",
+    "gone.txt",
+    "timed.txt",
+    "from",
+    "folder/inner",
+];
+
+/// Links, and where they lead; `GROUND` is the folder itself.
+const LINKS: &[(&str, &str)] = &[
+    ("pub/out", "../secret/s.txt"),
+    ("pub/out-folder", "../secret"),
+    ("pub/out-absolute", "GROUND/secret/s.txt"),
+    ("pub/root", "/proc/self/root"),
+    ("pub/loop", "loop"),
+    ("pub/good", "deep/c.txt"),
+    ("pub/good-absolute", "GROUND/ro/r.txt"),
+    ("mixed/link.md", "no.txt"),
+    ("secret/way-in", "../pub"),
+];
+
+/// When everything was changed last, before a plugin came.
+const LONG_AGO: Duration = Duration::from_secs(1_000_000_000);
+
+impl Ground {
+    pub(crate) fn new() -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("tenon-conformance-").tempdir()?;
+        fs::create_dir(folder.path().join("ground"))?;
+        let base = folder.path().canonicalize()?.join("ground");
+        let mut ground = Self { folder, base, lacking: Vec::new() };
+        ground.lay()?;
+        Ok(ground)
+    }
+
+    /// Puts everything there.
+    fn lay(&mut self) -> io::Result<()> {
+        let base = self.base.clone();
+        for (path, content) in FILES {
+            write(&base.join(path), content)?;
+        }
+        for own in OWN {
+            let own = base.join("own").join(own);
+            for file in OWN_FILES {
+                write(&own.join(file), "granted")?;
+            }
+            fs::create_dir(own.join("empty"))?;
+            fs::create_dir(own.join("bare"))?;
+            self.note("links", link(&own.join("good"), "target.txt"));
+        }
+        for (path, target) in LINKS {
+            let target = target.replace("GROUND", &base.to_string_lossy());
+            self.note("links", link(&base.join(path), &target));
+        }
+        self.note("pipes", pipe(&base.join("pub/pipe")));
+        Ok(())
+    }
+
+    fn note(&mut self, what: &'static str, made: io::Result<()>) {
+        if made.is_err() && !self.lacking.contains(&what) {
+            self.lacking.push(what);
+        }
+    }
+
+    /// Puts everything there again, as it was.
+    pub(crate) fn lay_again(&mut self) -> io::Result<()> {
+        fs::remove_dir_all(&self.base)?;
+        fs::create_dir(&self.base)?;
+        self.lay()
+    }
+
+    /// Where plugins are let loose.
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// What there is none of on this system.
+    pub(crate) fn lacking(&self) -> &[&'static str] {
+        &self.lacking
+    }
+
+    /// A place beside it.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file beside it.
+    pub(crate) fn write_beside(&self, name: &str, content: impl AsRef<[u8]>) -> io::Result<()> {
+        let path = self.beside(name);
+        fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        fs::write(path, content)
+    }
+
+    /// Everything that is there: what files say, where links lead.
+    pub(crate) fn survey(&self) -> Survey {
+        let mut survey = BTreeMap::new();
+        look(&self.base, "", &mut survey);
+        Survey(survey)
+    }
+}
+
+/// What is there, by its path.
+#[derive(PartialEq)]
+pub(crate) struct Survey(BTreeMap<String, Seen>);
+
+#[derive(PartialEq)]
+struct Seen {
+    what: String,
+    changed: Option<SystemTime>,
+}
+
+impl Survey {
+    /// What was done since: `path: content`, `path: gone` or `path: touched`.
+    pub(crate) fn changes_to(&self, later: &Self) -> Vec<String> {
+        let mut changes = Vec::new();
+        for (path, now) in &later.0 {
+            match self.0.get(path) {
+                Some(before) if before == now => {}
+                Some(before) if before.what == now.what => changes.push(format!("{path}: touched")),
+                _ => changes.push(format!("{path}: {}", now.what)),
+            }
+        }
+        let gone = self.0.keys().filter(|path| !later.0.contains_key(*path));
+        changes.extend(gone.map(|path| format!("{path}: gone")));
+        changes.sort();
+        changes
+    }
+}
+
+fn look(folder: &Path, name: &str, survey: &mut BTreeMap<String, Seen>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = format!("{name}{}", entry.file_name().to_string_lossy());
+        let Ok(data) = fs::symlink_metadata(&path) else { continue };
+        let (what, changed) = if data.is_dir() {
+            look(&path, &format!("{name}/"), survey);
+            ("a folder".to_string(), None)
+        } else if data.is_symlink() {
+            let target = fs::read_link(&path).unwrap_or_default();
+            (format!("leads to {}", target.display()), None)
+        } else if data.is_file() {
+            let content = fs::read(&path).unwrap_or_default();
+            (format!("{:?}", String::from_utf8_lossy(&content)), data.modified().ok())
+        } else {
+            ("no file".to_string(), None)
+        };
+        survey.insert(name, Seen { what, changed });
+    }
+}
+
+fn write(path: &Path, content: &str) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::write(path, content)?;
+    let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + LONG_AGO);
+    File::options().write(true).open(path)?.set_times(times)
+}
+
+#[cfg(unix)]
+pub(crate) fn link(path: &Path, target: &str) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, path)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn link(_: &Path, _: &str) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn pipe(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    Ok(mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn pipe(_: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,302 @@
+//! The plugins that are let loose, and the two hosts that they are let loose on.
+
+use std::fmt::Write;
+use std::time::Duration;
+use tenon_host::Limits;
+
+use crate::scripts;
+
+/// A host that the suite builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// As its embedder has it: with that approver and that network, where the embedder brings them.
+    Theirs,
+    /// The same, with an approver, secrets and a network that the suite has put in last.
+    Ours,
+}
+
+/// A hostile plugin.
+pub(crate) struct Hostile {
+    /// Its id, without what all begin with.
+    pub(crate) id: &'static str,
+    pub(crate) code: Code,
+    /// Its `[capabilities]`.
+    capabilities: String,
+    /// Its `[limits]`, where they are not those of the host.
+    limits: Option<Limits>,
+}
+
+/// What a plugin is made of.
+#[derive(Clone, Copy)]
+pub(crate) enum Code {
+    Component(&'static [u8]),
+    /// The same on an instance that calls share.
+    Shared(&'static [u8]),
+    /// A component that does nothing but import an interface.
+    Importing(&'static str),
+    Script(&'static str),
+}
+
+/// Plugins that import what nobody granted them, and the capability that it belongs to; nothing,
+/// where no host has it.
+pub(crate) const IMPORTING: &[(&str, &str, Option<&str>)] = &[
+    ("imports-services", "tenon:plugin/services@0.1.0", Some("services")),
+    ("imports-inference", "tenon:plugin/inference@0.1.0", Some("providers")),
+    ("imports-tools", "tenon:plugin/tools@0.1.0", Some("tools")),
+    ("imports-secrets", "tenon:plugin/secrets@0.1.0", Some("secrets")),
+    ("imports-stdio-child", "tenon:plugin/stdio-child@0.1.0", Some("stdio-child")),
+    ("imports-http-2", "wasi:http/outgoing-handler@0.2.3", Some("network")),
+    ("imports-http-3", "wasi:http/client@0.3.0", Some("network")),
+    ("imports-processes", "tenon:plugin/processes@0.1.0", None),
+    ("imports-keyvalue", "wasi:keyvalue/store@0.2.0", None),
+];
+
+const CALLER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/caller.wasm"));
+const ESCAPE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/escape.wasm"));
+const ESCAPE_HTTP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/escape_http.wasm"));
+const MISBEHAVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/misbehave.wasm"));
+
+/// What the ids of all of them begin with, so that they meet no other plugin of the host.
+pub(crate) const PREFIX: &str = "conformance-";
+
+/// The id of a plugin in full.
+pub(crate) fn id(short: &str) -> String {
+    format!("{PREFIX}{short}")
+}
+
+/// What a plugin of [`LIMITED`] may use of everything but what it is about: far more than it comes
+/// to.
+fn ample() -> Limits {
+    Limits {
+        memory: 128 << 20,
+        table_elements: 50_000,
+        cpu: Duration::from_secs(20),
+        wall: Duration::from_secs(25),
+        transfer: 64 << 20,
+        download: 8 << 20,
+        output: 2 << 20,
+        host_calls: 1_000_000,
+        log_rate: 20,
+        ..Limits::default()
+    }
+}
+
+/// The most lines that a flood may leave in the log: what may come at once, and a minute's worth.
+pub(crate) const LOG_LINES: usize = 20 * (5 + 60);
+
+/// The limits of plugins that are about one: by the beginning of their ids.
+pub(crate) fn limits_of(about: &str) -> Limits {
+    let ample = ample();
+    match about {
+        "cpu" | "log" | "greedy" => Limits { cpu: Duration::from_millis(300), ..ample },
+        "wall" => Limits { wall: Duration::from_secs(1), ..ample },
+        "memory" => Limits { memory: 32 << 20, ..ample },
+        "table" => Limits { table_elements: 5_000, ..ample },
+        "transfer" => Limits { transfer: 8 << 20, ..ample },
+        "output" => Limits { output: 64 << 10, ..ample },
+        "calls" => Limits { host_calls: 5_000, ..ample },
+        "download" => Limits { download: 1 << 20, wall: Duration::from_secs(2), ..ample },
+        _ => ample,
+    }
+}
+
+/// Plugins that are about one limit: what it is, and the ids of those who run into it as a fresh
+/// component, as a shared one, and as a script.
+pub(crate) const LIMITED: &[(&str, [&str; 3])] = &[
+    ("cpu", ["cpu", "cpu-shared", "cpu-script"]),
+    ("wall", ["wall", "wall-shared", "wall-script"]),
+    ("memory", ["memory", "memory-shared", "memory-script"]),
+    ("table", ["table", "table-shared", "table-script"]),
+    ("transfer", ["transfer", "transfer-shared", "transfer-script"]),
+    ("output", ["output", "output-shared", "output-script"]),
+    ("calls", ["calls", "calls-shared", "calls-script"]),
+    ("log", ["log", "log-shared", "log-script"]),
+    ("plain", ["plain", "plain-shared", "plain-script"]),
+];
+
+const FILES: &str = r#"filesystem = [
+    "readwrite:{ground}/pub/**",
+    "readwrite:{ground}/own/**",
+    "read:{ground}/ro/**",
+    "read:{ground}/mixed/*.md",
+    "write:{ground}/log/*",
+]
+"#;
+
+const ENVIRONMENT: &str = r#"environment = ["SEEN", "SEEN_TOKEN", "UNSET"]
+"#;
+
+const WEB: &str = r#"network = [
+    "http://{server}/ok/*",
+    "http://{server}/redirect",
+    "GET http://{server}/echo",
+]
+"#;
+
+const WILD: &str = r#"network = ["http://*:{port}/*", "http://*:*/*"]
+"#;
+
+const NAMES: &str = r#"network = [
+    "https://*/*",
+    "http://*:*/*",
+    "https://*.example.com/*",
+    "http://metadata.example.com/*",
+    "http://localhost:{port}/*",
+]
+"#;
+
+const ASKS: &str = r#"tools = [
+    "conformance-witness__ec*",
+    "conformance-asking__call",
+    "conformance-script__call",
+    "conformance-script__fork",
+]
+providers = ["conformance-witness/known"]
+services = ["send-message:ops", "search-memory"]
+secrets = ["api-key", "unset"]
+"#;
+
+/// What a careless plugin requests.
+const MUCH: &str = r#"tools = ["*"]
+providers = ["*"]
+services = ["send-message", "search-memory"]
+secrets = ["api-key", "other"]
+"#;
+
+/// The plugins of a stage.
+pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
+    use Code::{Component, Script, Shared};
+    let of = |id, code, capabilities: &[&str]| Hostile {
+        id,
+        code,
+        capabilities: capabilities.concat(),
+        limits: None,
+    };
+    let asking = Script(scripts::ASKING);
+    if stage == Stage::Ours {
+        return vec![
+            of("names", Component(ESCAPE_HTTP), &[NAMES]),
+            of("names-script", asking, &[NAMES]),
+            of("secretive", Component(CALLER), &[ASKS]),
+            of("narrow-files", Component(ESCAPE), &[FILES, ENVIRONMENT]),
+            of("narrow-web", Component(ESCAPE_HTTP), &[WILD]),
+            of("narrow-asking", Component(CALLER), &[MUCH]),
+            of("narrow-script", asking, &[MUCH, WILD]),
+            of(
+                "wide-files",
+                Component(ESCAPE),
+                &["filesystem = [\"read:{ground}/ro/**\"]\nenvironment = [\"SEEN\"]\n"],
+            ),
+            of("wide-web", Component(ESCAPE_HTTP), &["network = [\"http://{server}/ok/*\"]\n"]),
+            of("wide-asking", Component(CALLER), &[ASKS]),
+            of("wide-script", asking, &["services = [\"search-memory\"]\n"]),
+            of("undecided", Component(ESCAPE), &[FILES]),
+            of("stale", Component(ESCAPE), &[FILES]),
+        ];
+    }
+    let mut plugins = vec![
+        of("files", Component(ESCAPE), &[FILES, ENVIRONMENT]),
+        of("web", Component(ESCAPE_HTTP), &[WEB]),
+        of("wild", Component(ESCAPE_HTTP), &[WILD]),
+        of("asking", Component(CALLER), &[ASKS]),
+        of("script", asking, &[ASKS, WEB]),
+        of("wild-script", asking, &[WILD]),
+        of("bare-files", Component(ESCAPE), &[]),
+        of("bare-web", Component(ESCAPE_HTTP), &[]),
+        of("bare-script", asking, &[]),
+        of("bare-misbehaving", Component(MISBEHAVE), &[]),
+        of("script-importing", Script(scripts::IMPORTING), &[]),
+        of("script-evaluating", Script(scripts::EVALUATING), &[]),
+        of("bystander", Shared(MISBEHAVE), &[]),
+        Hostile {
+            limits: Some(Limits { cpu: Duration::from_secs(3600), ..ample() }),
+            ..of("greedy", Component(MISBEHAVE), &[])
+        },
+        Hostile {
+            limits: Some(limits_of("download")),
+            ..of("download", Component(ESCAPE_HTTP), &["network = [\"http://{server}/*\"]\n"])
+        },
+        Hostile {
+            limits: Some(limits_of("download")),
+            ..of("download-script", asking, &["network = [\"http://{server}/*\"]\n"])
+        },
+    ];
+    plugins.extend(IMPORTING.iter().map(|(id, name, _)| of(id, Code::Importing(name), &[])));
+    for (about, ids) in LIMITED {
+        let codes = [Component(MISBEHAVE), Shared(MISBEHAVE), Script(scripts::MISBEHAVING)];
+        for (id, code) in ids.iter().zip(codes) {
+            let limits = Some(limits_of(about));
+            plugins.push(Hostile { limits, ..of(id, code, &[]) });
+        }
+    }
+    plugins
+}
+
+impl Hostile {
+    /// Its `plugin.toml`.
+    pub(crate) fn manifest(&self) -> String {
+        let runtime = match self.code {
+            Code::Component(_) | Code::Importing(_) => r#"{ kind = "wasm", path = "code" }"#,
+            Code::Shared(_) => r#"{ kind = "wasm", path = "code", instance = "shared" }"#,
+            Code::Script(_) => r#"{ kind = "rhai", path = "code" }"#,
+        };
+        let mut text = format!("plugin.id = {:?}\nruntime = {runtime}\n", id(self.id));
+        let _ = write!(text, "[capabilities]\n{}", self.capabilities);
+        if let Some(limits) = &self.limits {
+            let _ = write!(text, "[limits]\n{}", table(limits));
+        }
+        text
+    }
+
+    pub(crate) fn code(&self) -> Vec<u8> {
+        match self.code {
+            Code::Component(bytes) | Code::Shared(bytes) => bytes.to_vec(),
+            Code::Importing(name) => importing(name),
+            Code::Script(text) => text.into(),
+        }
+    }
+}
+
+/// A component that imports an interface, and passes it off as that of a plugin.
+fn importing(name: &str) -> Vec<u8> {
+    let named = |name: &str, sort: [u8; 2]| {
+        let mut bytes = vec![1, 0, name.len() as u8];
+        bytes.extend(name.as_bytes());
+        bytes.extend(sort);
+        bytes
+    };
+    let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+    // The types: one, of an instance that has nothing. The import and the export are such.
+    component.extend([7, 3, 1, 0x42, 0]);
+    let import = named(name, [5, 0]);
+    component.extend([10, import.len() as u8]);
+    component.extend(import);
+    let mut export = named("tenon:plugin/plugin@0.1.0", [5, 0]);
+    export.push(0);
+    component.extend([11, export.len() as u8]);
+    component.extend(export);
+    component
+}
+
+/// `tenon.toml`: the operator holds back one plugin that asks for more.
+pub(crate) fn configuration() -> String {
+    let held = table(&Limits { cpu: limits_of("greedy").cpu, ..ample() });
+    format!("plugins.folders = [\"own\"]\n[policy.plugins.{}.limits]\n{held}", id("greedy"))
+}
+
+/// Limits, as they are written.
+fn table(limits: &Limits) -> String {
+    let Limits { memory, table_elements, cpu, wall, transfer, download, output, .. } = limits;
+    let Limits { host_calls, log_rate, .. } = limits;
+    format!(
+        "memory_mib = {}\ntable_elements = {table_elements}\ncpu = \"{}ms\"\nwall = \"{}ms\"\n\
+         transfer_mib = {}\ndownload_mib = {}\noutput_kib = {}\nhost_calls = {host_calls}\n\
+         log_rate = {log_rate}\n",
+        memory >> 20,
+        cpu.as_millis(),
+        wall.as_millis(),
+        transfer >> 20,
+        download >> 20,
+        output >> 10
+    )
+}

@@ -1,0 +1,289 @@
+//! What stands in for the rest of the world: services, a network, plugins that are called, and who
+//! reads the log. Each keeps what reaches it.
+
+use async_trait::async_trait;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tenon_host::model::{
+    Completion, CompletionRequest, CompletionSummary, ModelFeatures, ModelInfo, Part, StopReason,
+    TokenUsage,
+};
+use tenon_host::runtime::Failure;
+use tenon_host::services::{
+    Approval, ApprovalChange, ApprovalRequest, Approver, Connector, Memory, MemorySearch,
+    Messaging, OutgoingMessage, Resolver, Secret, SecretStore, Stream, SystemNetwork,
+};
+use tenon_host::types::{CallContext, Error, ToolDefinition, ToolResult};
+use tenon_host::{Plugin, bindings};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+
+/// Something that is told things, and keeps them.
+#[derive(Clone, Default)]
+pub(crate) struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    fn lines(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, line: impl Into<String>) {
+        self.lines().push(line.into());
+    }
+
+    /// What it was told since the last time.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.lines())
+    }
+}
+
+#[async_trait]
+impl Messaging for Told {
+    async fn send(&self, plugin: &str, message: OutgoingMessage) -> Result<(), Error> {
+        let OutgoingMessage { channel, text, .. } = message;
+        self.tell(format!("{plugin} to {}: {text}", channel.as_deref().unwrap_or("the user")));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl MemorySearch for Told {
+    async fn search(&self, plugin: &str, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+        self.tell(format!("{plugin} searches {query}"));
+        // More than was asked for.
+        let memory = |i| Memory { text: format!("{query} {i}"), score: 0.5, source: None };
+        Ok((0..limit.saturating_add(2)).map(memory).collect())
+    }
+}
+
+/// Keeps secrets, a different one for each plugin.
+pub(crate) struct Keeper;
+
+/// What all of its secrets begin with.
+pub(crate) const SECRET: &str = "hunter22-";
+
+#[async_trait]
+impl SecretStore for Keeper {
+    async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
+        (name == "api-key").then(|| Secret::new(format!("{SECRET}{plugin}")))
+    }
+}
+
+/// Approves what is requested.
+pub(crate) struct Everything;
+
+#[async_trait]
+impl Approver for Everything {
+    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+        request.capabilities.clone().into()
+    }
+}
+
+/// Approves what is requested, but for plugins of which something else is said: by their ids and
+/// capabilities.
+#[derive(Default)]
+pub(crate) struct Decided {
+    pub(crate) instead: Vec<(String, &'static str, Vec<String>)>,
+    pub(crate) undecided: Vec<String>,
+    pub(crate) stale: Vec<String>,
+}
+
+#[async_trait]
+impl Approver for Decided {
+    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+        let plugin = &request.plugin;
+        if self.undecided.contains(plugin) {
+            return Approval::Undecided;
+        }
+        if self.stale.contains(plugin) {
+            return Approval::Stale(vec![ApprovalChange::Component]);
+        }
+        let mut granted: BTreeMap<_, _> = request.capabilities.clone();
+        for (of, capability, values) in &self.instead {
+            if of == plugin {
+                granted.insert((*capability).into(), values.clone());
+            }
+        }
+        granted.into()
+    }
+}
+
+/// A network in which names lead where [`NAMES`] says. Nothing is sent but to one server on this
+/// machine.
+#[derive(Clone)]
+pub(crate) struct Network {
+    server: SocketAddr,
+    /// Where connections were to lead.
+    pub(crate) connected: Told,
+    /// How often names were resolved that lead elsewhere the second time.
+    resolved: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+/// Names, and where they lead. Those that begin with `rebind` lead to one after the other.
+const NAMES: &[(&str, &[&str])] = &[
+    ("localhost", &["127.0.0.1"]),
+    ("public.example.com", &["8.8.8.8"]),
+    ("loopback.example.com", &["127.0.0.1"]),
+    ("private.example.com", &["10.0.0.5"]),
+    ("metadata.example.com", &["169.254.169.254"]),
+    ("mapped.example.com", &["::ffff:127.0.0.1"]),
+    ("translated.example.com", &["64:ff9b::7f00:1"]),
+    ("unique-local.example.com", &["fd00::1"]),
+    ("unspecified.example.com", &["0.0.0.0"]),
+    ("mixed.example.com", &["10.0.0.5", "8.8.8.8"]),
+    ("rebind-wasi-0-2.example.com", &["8.8.8.8", "10.0.0.5"]),
+    ("rebind-wasi-0-3.example.com", &["8.8.8.8", "10.0.0.5"]),
+    ("rebind-rhai.example.com", &["8.8.8.8", "10.0.0.5"]),
+];
+
+impl Network {
+    pub(crate) fn with(server: SocketAddr) -> Self {
+        Self { server, connected: Told::default(), resolved: Arc::default() }
+    }
+}
+
+#[async_trait]
+impl Resolver for Network {
+    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let (_, addresses) = NAMES.iter().find(|(name, _)| *name == host).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no host {host}"))
+        })?;
+        let addresses = addresses.iter().filter_map(|address| address.parse::<IpAddr>().ok());
+        let mut addresses: Vec<_> = addresses.map(|ip| SocketAddr::new(ip, port)).collect();
+        if host.starts_with("rebind") {
+            let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+            let times = resolved.entry(host.into()).or_default();
+            let next = addresses[(*times).min(addresses.len() - 1)];
+            *times += 1;
+            addresses = vec![next];
+        }
+        Ok(addresses)
+    }
+}
+
+#[async_trait]
+impl Connector for Network {
+    async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
+        self.connected.tell(address.to_string());
+        match address == self.server {
+            true => SystemNetwork.connect(address).await,
+            false => Err(io::ErrorKind::ConnectionRefused.into()),
+        }
+    }
+}
+
+/// A plugin that is part of the host, for others to call: it has the tools `echo` and `other`, and
+/// the models `known` and `other`.
+#[derive(Clone, Default)]
+pub(crate) struct Witness {
+    pub(crate) called: Told,
+}
+
+/// Its id.
+pub(crate) const WITNESS: &str = "conformance-witness";
+
+#[async_trait]
+impl Plugin for Witness {
+    async fn register(&self) -> Result<bindings::lifecycle::Registration, Failure> {
+        use bindings::lifecycle::{Identity, ProviderDefinition, Registration};
+        let schema = json!({ "type": "object" });
+        let tool = |name| ToolDefinition::new(name, "is called by others", &schema);
+        let identity = Identity {
+            name: WITNESS.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            description: "keeps what it is called with".into(),
+        };
+        let provider =
+            ProviderDefinition { name: "witness".into(), description: "says yes".into() };
+        Ok(Registration {
+            tools: vec![tool("echo"), tool("other")],
+            providers: vec![provider],
+            ..Registration::new(identity)
+        })
+    }
+
+    async fn call_tool(
+        &self,
+        name: &str,
+        arguments: String,
+        _: CallContext,
+    ) -> Result<ToolResult, Failure> {
+        self.called.tell(format!("{name} {arguments}"));
+        Ok(ToolResult::text(format!("{name} was called")))
+    }
+
+    async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
+        let model = |id: &str| ModelInfo {
+            id: id.into(),
+            provider: "witness".into(),
+            title: None,
+            context_window: None,
+            max_output_tokens: None,
+            features: ModelFeatures::empty(),
+        };
+        Ok(vec![model("known"), model("other")])
+    }
+
+    async fn complete(
+        &self,
+        request: CompletionRequest,
+        _: CallContext,
+    ) -> Result<Completion, Failure> {
+        self.called.tell(format!("model {}", request.model));
+        let usage = TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 };
+        let summary = CompletionSummary {
+            model: request.model,
+            stop_reason: StopReason::EndTurn,
+            usage,
+            extra: None,
+        };
+        Ok(Completion { parts: vec![Part::Text("yes".into())], summary })
+    }
+}
+
+/// Who reads the log of one call.
+#[derive(Clone, Default)]
+pub(crate) struct Reader {
+    pub(crate) log: Told,
+}
+
+impl tracing::Subscriber for Reader {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        let mut line = Line::default();
+        values.record(&mut line);
+        self.log.tell(line.0);
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.log.tell(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let _ = write!(self.0, "{field}={value:?} ");
+    }
+}

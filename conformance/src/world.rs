@@ -1,0 +1,348 @@
+//! A host with hostile plugins in it, and everything around it.
+
+use futures::FutureExt;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::time::Duration;
+use tenon_host::{
+    Builder, Call, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings,
+};
+use tokio::task::JoinError;
+use tracing::instrument::WithSubscriber;
+
+use crate::attempt::{Came, Deed, Unlogged};
+use crate::ground::{Ground, Survey};
+use crate::plugins::{Stage, configuration, id, plugins};
+use crate::row::Traces;
+use crate::server::Server;
+use crate::standins::{Decided, Everything, Keeper, Network, Reader, Told, WITNESS, Witness};
+
+/// A host, or why there is none.
+pub(crate) struct World {
+    platform: Option<Platform>,
+    /// Why there is no platform.
+    problem: Option<String>,
+    ground: Ground,
+    server: Server,
+    other: Server,
+    network: Network,
+    services: Told,
+    witness: Witness,
+}
+
+/// The longest that anything may take that has a limit of its own: what takes longer has none.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest that a host may take to be built, and to end.
+const SETUP: Duration = Duration::from_secs(300);
+
+impl World {
+    /// Lays out a project with the plugins that are needed, and has the host built.
+    pub(crate) async fn new(
+        stage: Stage,
+        needed: &BTreeSet<&'static str>,
+        cache: Option<&Path>,
+        host: &mut impl FnMut(Builder) -> Builder,
+    ) -> io::Result<Self> {
+        let ground = Ground::new()?;
+        let (server, other) = (Server::start().await?, Server::start().await?);
+        let network = Network::with(server.address);
+        let mut world = Self {
+            platform: None,
+            problem: None,
+            ground,
+            server,
+            other,
+            network,
+            services: Told::default(),
+            witness: Witness::default(),
+        };
+        for plugin in plugins(stage).into_iter().filter(|plugin| needed.contains(plugin.id)) {
+            let folder = format!("project/own/{}", plugin.id);
+            let manifest = world.fill(&plugin.manifest());
+            world.ground.write_beside(&format!("{folder}/plugin.toml"), manifest)?;
+            world.ground.write_beside(&format!("{folder}/code"), plugin.code())?;
+        }
+        world.ground.write_beside("project/tenon.toml", configuration())?;
+        match world.builder(stage, cache, host) {
+            Err(problem) => world.problem = Some(problem),
+            Ok(builder) => world.build(builder).await,
+        }
+        Ok(world)
+    }
+
+    fn builder(
+        &self,
+        stage: Stage,
+        cache: Option<&Path>,
+        host: &mut impl FnMut(Builder) -> Builder,
+    ) -> Result<Builder, String> {
+        let config = Config::read(self.ground.beside("project/tenon.toml"))
+            .map_err(|error| format!("the suite's own configuration: {error}"))?;
+        let environment = [("SEEN", "one"), ("SEEN_TOKEN", "two-two-two"), ("HIDDEN", "three")];
+        let surroundings = Surroundings {
+            environment: environment.map(|(name, value)| (name.into(), value.into())).into(),
+            home: Some(self.ground.beside("home")),
+            cache: Some(cache.map_or_else(|| self.ground.beside("cache"), Path::to_path_buf)),
+            state: None,
+            configuration: None,
+        };
+        let begun =
+            Platform::builder().surroundings(surroundings).config(config).approver(Everything);
+        let builder = std::panic::catch_unwind(AssertUnwindSafe(|| host(begun)))
+            .map_err(|panic| format!("its embedder's own set-up panicked: {}", message(&*panic)))?;
+        // Nobody gets messages from here, and no record but ours.
+        let builder = builder
+            .builtin(WITNESS, self.witness.clone())
+            .messaging(self.services.clone())
+            .memory(self.services.clone())
+            .state(self.ground.beside("state"));
+        Ok(match stage {
+            Stage::Theirs => builder,
+            Stage::Ours => builder
+                .approver(self.decided())
+                .secrets(Keeper)
+                .resolver(self.network.clone())
+                .connector(self.network.clone()),
+        })
+    }
+
+    /// What is approved of plugins that do not get what they request.
+    fn decided(&self) -> Decided {
+        let mut instead = Vec::new();
+        let mut say = |plugin, capability, values: &[&str]| {
+            let values = values.iter().map(|value| self.fill(value)).collect();
+            instead.push((plugin, capability, values));
+        };
+        // Less than was requested, and something else.
+        say("narrow-files", "filesystem", &["read:{ground}/**/a.txt"]);
+        say("narrow-files", "environment", &["SEEN", "HIDDEN"]);
+        for plugin in ["narrow-web", "narrow-script"] {
+            say(plugin, "network", &["GET http://{server}/ok/*"]);
+        }
+        for plugin in ["narrow-asking", "narrow-script"] {
+            say(plugin, "tools", &["conformance-witness__echo"]);
+            say(plugin, "providers", &["conformance-witness/known"]);
+            say(plugin, "services", &["search-memory"]);
+            say(plugin, "secrets", &["other"]);
+        }
+        // More than was requested.
+        say("wide-files", "filesystem", &["readwrite:/**"]);
+        say("wide-files", "environment", &["SEEN", "HIDDEN"]);
+        say("wide-files", "network", &["http://*:*/*"]);
+        say("wide-web", "network", &["http://{server}/*", "http://*:*/*"]);
+        for plugin in ["wide-asking", "wide-script"] {
+            say(plugin, "tools", &["*"]);
+            say(plugin, "providers", &["*"]);
+            say(plugin, "services", &["*"]);
+            say(plugin, "secrets", &["api-key", "other"]);
+            say(plugin, "network", &["http://{server}/*", "http://*:*/*"]);
+        }
+        let instead = instead.into_iter().map(|(plugin, of, values)| (id(plugin), of, values));
+        Decided {
+            instead: instead.collect(),
+            undecided: vec![id("undecided")],
+            stale: vec![id("stale")],
+        }
+    }
+
+    async fn build(&mut self, builder: Builder) {
+        let built = AssertUnwindSafe(tokio::time::timeout(SETUP, builder.build())).catch_unwind();
+        self.problem = match built.await {
+            Ok(Ok(Ok(platform))) => {
+                self.platform = Some(platform);
+                None
+            }
+            Ok(Ok(Err(error))) => Some(format!("the host was not built: {error}")),
+            Ok(Err(_)) => Some(format!("the host was not built within {SETUP:?}")),
+            Err(panic) => Some(format!("the host panicked: {}", message(&*panic))),
+        };
+    }
+
+    /// A text with the places that it names.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        if !text.contains('{') {
+            return text.to_string();
+        }
+        let base = self.ground.base().to_string_lossy();
+        let first = base.split('/').find(|part| !part.is_empty()).unwrap_or_default();
+        text.replace("{ground}", &base)
+            .replace("{first}", first)
+            .replace("{server}", &self.server.address.to_string())
+            .replace("{other}", &self.other.address.to_string())
+            .replace("{port}", &self.server.address.port().to_string())
+    }
+
+    fn fill_all(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.fill(text).into(),
+            Value::Array(items) => items.iter().map(|item| self.fill_all(item)).collect(),
+            Value::Object(members) => {
+                let filled = members.iter().map(|(key, value)| (key.clone(), self.fill_all(value)));
+                Value::Object(filled.collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Why nothing can be tried on a plugin, if that is so.
+    pub(crate) fn absence(&self, plugin: &str) -> Option<String> {
+        let report = match self.report(plugin) {
+            Err(absence) => return Some(absence),
+            Ok(report) if report.state == PluginState::Ready => return None,
+            Ok(report) => report,
+        };
+        let detail = report.detail.as_deref().unwrap_or("it does not say why");
+        Some(format!("plugin \"{}\" is {}: {detail}", report.plugin, report.state))
+    }
+
+    /// What the host says of a plugin.
+    pub(crate) fn report(&self, plugin: &str) -> Result<PluginReport, String> {
+        let Some(platform) = &self.platform else {
+            return Err(self.problem.clone().unwrap_or_else(|| "there is no host".into()));
+        };
+        let (plugin, reports) = (id(plugin), platform.plugins());
+        // One that is part of the host may have taken its id, which is not who is meant.
+        let mut found = reports.iter().filter(|report| report.kind != PluginKind::Builtin);
+        let report = found.find(|report| report.plugin == plugin).cloned();
+        report.ok_or_else(|| format!("the host does not have the plugin \"{plugin}\""))
+    }
+
+    /// What there is none of on this system.
+    pub(crate) fn lacks(&self, what: &str) -> bool {
+        self.ground.lacking().contains(&what)
+    }
+
+    /// Does a deed. Gives what is wrong with what came of it.
+    pub(crate) async fn check(&self, deed: &Deed) -> Option<String> {
+        self.done(deed).await.err()
+    }
+
+    /// Does a deed. Gives what came of it, or what is wrong with that.
+    pub(crate) async fn done(&self, deed: &Deed) -> Result<Came, String> {
+        if let Some(absence) = self.absence(deed.plugin) {
+            return Err(absence);
+        }
+        let reader = Reader::default();
+        let name = format!("{}__{}", id(deed.plugin), deed.tool);
+        let call = self.call(name, self.fill_all(&deed.arguments));
+        let came = match &deed.unlogged {
+            Some(_) => ended(call.with_subscriber(reader.clone())).await,
+            None => ended(call).await,
+        };
+        let expect = deed.expect.filled(|text| self.fill(text));
+        if let Some(wrong) = expect.judge(&id(deed.plugin), &came) {
+            return Err(wrong);
+        }
+        let log = reader.log.take();
+        let lines = |text: &str| log.iter().filter(|line| line.contains(text)).count();
+        match &deed.unlogged {
+            Some(Unlogged::Text(text)) if lines(text) > 0 => Err(format!("{text:?} in the log")),
+            Some(Unlogged::More(text, most)) if lines(text) > *most => {
+                Err(format!("{} lines in the log", lines(text)))
+            }
+            _ => Ok(came),
+        }
+    }
+
+    /// A call in a task of its own, so that a host that panics is seen and not followed.
+    fn call(&self, name: String, arguments: Value) -> impl Future<Output = Came> + Send + 'static {
+        let platform = self.platform.clone();
+        async move {
+            let Some(platform) = platform else {
+                return Came::Panicked("there is no host".into());
+            };
+            match platform.call(Call::new(name, arguments)).await {
+                Ok(result) => Came::Answer(result),
+                Err(error) => Came::Error(error),
+            }
+        }
+    }
+
+    /// What was left in the world since the last time, but for files.
+    pub(crate) fn traces(&self) -> Traces {
+        Traces {
+            files: Vec::new(),
+            server: self.server.heard(),
+            other: self.other.heard(),
+            connected: self.network.connected.take(),
+            services: self.services.take(),
+            called: self.witness.called.take(),
+        }
+    }
+
+    pub(crate) fn survey(&self) -> Survey {
+        self.ground.survey()
+    }
+
+    pub(crate) fn base(&self) -> &Path {
+        self.ground.base()
+    }
+
+    /// Puts the files there again.
+    pub(crate) fn lay_again(&mut self) -> io::Result<()> {
+        self.ground.lay_again()
+    }
+
+    /// Ends the host.
+    pub(crate) async fn end(&mut self) -> Result<(), String> {
+        let Some(platform) = self.platform.take() else { return Ok(()) };
+        let ending = AssertUnwindSafe(platform.shutdown_within(Duration::from_secs(10)));
+        let ended = tokio::time::timeout(PATIENCE, ending.catch_unwind()).await;
+        match ended {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(panic)) => Err(format!("the host panicked: {}", message(&*panic))),
+            Err(_) => Err(format!("the host did not end within {PATIENCE:?}")),
+        }
+    }
+
+    /// The files with this text in them that the host keeps of calls, and how many files there are.
+    pub(crate) fn recorded(&self, text: &str) -> (Vec<String>, usize) {
+        let (mut found, mut files) = (Vec::new(), 0);
+        let mut folders = vec![self.ground.beside("state")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if let Ok(bytes) = std::fs::read(&path) {
+                    files += 1;
+                    if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                        found.push(path.display().to_string());
+                    }
+                }
+            }
+        }
+        (found, files)
+    }
+}
+
+/// What comes of a call, which is given up when it does not end.
+async fn ended(call: impl Future<Output = Came> + Send + 'static) -> Came {
+    let mut task = tokio::spawn(call);
+    match tokio::time::timeout(PATIENCE, &mut task).await {
+        Ok(Ok(came)) => came,
+        Ok(Err(error)) => Came::Panicked(reason(error)),
+        Err(_) => {
+            task.abort();
+            Came::NoEnd(PATIENCE)
+        }
+    }
+}
+
+fn reason(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => message(&*panic),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// What somebody said who panicked.
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words").to_string()
+}
