@@ -36,7 +36,7 @@ impl Approver for Asking {
         if !self.asks || matches!(approval, Approval::Granted(_)) {
             return approval;
         }
-        match ask(request, &approval) {
+        match ask(request.clone(), approval.clone()).await {
             Some(granted) => {
                 if let Err(error) = file.grant(request, granted.clone()) {
                     tracing::warn!("the approval is not kept: {}", tenon_host::chain(&error));
@@ -53,8 +53,14 @@ pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Shows a request and asks for what of it is granted; nothing where the user says no.
-pub(crate) fn ask(request: &ApprovalRequest, approval: &Approval) -> Option<Values> {
+/// Shows a request and asks for what of it is granted; nothing where the user says no. Who
+/// interrupts the command is not waited for.
+pub(crate) async fn ask(request: ApprovalRequest, approval: Approval) -> Option<Values> {
+    let asked = tokio::task::spawn_blocking(move || ask_now(&request, &approval));
+    asked.await.ok().flatten()
+}
+
+fn ask_now(request: &ApprovalRequest, approval: &Approval) -> Option<Values> {
     say(&shown(request, approval));
     match answer("approve it? [y]es, [n]o, [c]hoose: ")?.as_str() {
         "y" | "yes" => Some(request.capabilities.clone()),

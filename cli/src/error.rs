@@ -52,8 +52,12 @@ pub(crate) enum Error {
     #[error(transparent)]
     Approval(#[from] ApprovalError),
     /// Somebody would have to approve it, and nobody is there to be asked.
-    #[error("nobody is there to approve {}", .0.join(", "))]
-    Unasked(Vec<String>),
+    #[error("nobody is there to approve {}", .plugins.join(", "))]
+    Unasked {
+        plugins: Vec<String>,
+        /// The command that approves without asking.
+        command: String,
+    },
     /// Something that may be a guard is not there.
     #[error("{0}")]
     Unguarded(String),
@@ -96,7 +100,7 @@ impl Error {
             Self::Input(_) | Self::Read(..) => "invalid-input",
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
-            Self::Unasked(_) => "refused",
+            Self::Unasked { .. } => "refused",
             Self::Unguarded(_) => "unguarded",
             Self::NotThere { refused: true, .. } => "refused",
             Self::NotThere { .. } => "not-there",
@@ -110,7 +114,7 @@ impl Error {
         match self {
             Self::Input(_) | Self::Read(..) | Self::Config(_) | Self::Unguarded(_) => 2,
             Self::Interrupted => 130,
-            Self::NotThere { refused: true, .. } | Self::Unasked(_) => 3,
+            Self::NotThere { refused: true, .. } | Self::Unasked { .. } => 3,
             Self::NotThere { failure: Some(failure), .. } => code_of(failure),
             Self::NotThere { .. } => 2,
             Self::Unread => 0,
@@ -131,9 +135,7 @@ impl Error {
                     .into(),
             ),
             Self::NotThere { remedy, .. } => remedy.clone(),
-            Self::Unasked(plugins) => {
-                Some(format!("`tenon approve {} --yes` approves it", plugins.join(" ")))
-            }
+            Self::Unasked { command, .. } => Some(format!("`{command}` approves without asking")),
             Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))
             }

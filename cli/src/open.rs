@@ -111,10 +111,14 @@ impl Found {
         Ok(platform)
     }
 
-    /// A platform with the plugin of an id, or, where there is none of it, with all.
+    /// A platform with the plugin of an id, and with all where there is none of it, or where it may
+    /// turn to others.
     pub(crate) async fn platform_with(self, id: &str) -> Result<Platform, Error> {
-        let known = self.discovery.candidates.iter().any(|candidate| candidate.id() == id);
-        let platform = self.platform(|candidate| !known || candidate.id() == id).await?;
+        let is_it = |candidate: &Candidate| candidate.id() == id;
+        let known = self.discovery.candidates.iter().find(|candidate| is_it(candidate));
+        let alone = known.is_some_and(|candidate| !turns_to_others(candidate));
+        let known = known.is_some();
+        let platform = self.platform(|candidate| !alone || is_it(candidate)).await?;
         require(&platform, known.then_some(id).as_slice())?;
         Ok(platform)
     }
@@ -129,9 +133,13 @@ impl Found {
         let owners = self.discovery.candidates.iter().filter(owner);
         let owners: Vec<String> = owners.map(|owner| owner.id().to_string()).collect();
         let is_owner = |id: &str| owners.iter().any(|owner| owner == id);
-        let wanted = |candidate: &Candidate| {
+        let is_wanted = |candidate: &Candidate| {
             owners.is_empty() || is_owner(candidate.id()) || candidate.kind() != PluginKind::Mcp
         };
+        // One that has a part in the call may call tools of servers.
+        let mut parts = self.discovery.candidates.iter().filter(|candidate| is_wanted(candidate));
+        let all = parts.any(turns_to_others);
+        let wanted = |candidate: &Candidate| all || is_wanted(candidate);
         let platform = self.platform(wanted).await?;
         if platform.registry().tool(name).is_none() {
             let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
@@ -139,6 +147,12 @@ impl Found {
         }
         Ok(platform)
     }
+}
+
+/// Whether a plugin may call others' tools, or ask their models.
+fn turns_to_others(candidate: &Candidate) -> bool {
+    let requested = candidate.requested();
+    ["tools", "providers"].iter().any(|name| requested.contains_key(*name))
 }
 
 /// On whose behalf a command calls: nobody's, in the trace that it was started in.

@@ -350,7 +350,7 @@ impl Loader {
             startup += Duration::from_secs(1);
         }
         let grants = &candidate.grants;
-        let files = Arc::new(grants.files());
+        let files = Arc::new(grants.files(&self.surroundings));
         let environment = capability::environment::of(grants, &self.surroundings);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);

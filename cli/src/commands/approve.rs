@@ -1,6 +1,7 @@
 //! `tenon approve`
 
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::ExitCode;
 use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest};
 
@@ -71,6 +72,13 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let wanted = match args.grant.is_empty() {
             true => None,
             false => {
+                let requested = |name: &String| request.capabilities.contains_key(name);
+                if let Some((name, _)) = args.grant.iter().find(|(name, _)| !requested(name)) {
+                    let plugin = candidate.id();
+                    return Err(Error::Input(format!(
+                        "plugin \"{plugin}\" does not request `{name}`"
+                    )));
+                }
                 let surroundings = &found.sources.surroundings;
                 let wanted = candidate.grants_of(&args.grant, surroundings);
                 Some(wanted.map_err(Error::Input)?)
@@ -85,25 +93,60 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         }
     }
     if !args.yes && !is_terminal() && !asked.is_empty() {
-        for Asked { request, approval, .. } in &asked {
+        for Asked { request, approval, .. } in asked.iter().filter(|_| !common.json) {
             output::write(shown(request, approval))?;
         }
-        return Err(Error::Unasked(asked.into_iter().map(|asked| asked.request.plugin).collect()));
+        let plugins = asked.into_iter().map(|asked| asked.request.plugin).collect();
+        return Err(Error::Unasked { plugins, command: command(common, &args) });
     }
     let mut rows = Vec::new();
+    let mut all = true;
     for asked in asked {
-        rows.push(approve(common, &file, asked, args.yes)?);
+        let row = approve(common, &file, asked, args.yes).await?;
+        all &= row["approved"] == true;
+        rows.push(row);
     }
     match common.json {
         true => output::json(&rows)?,
         false if rows.is_empty() => output::line("there is nothing to approve")?,
         false => {}
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// The command that does the same without asking.
+fn command(common: &Common, args: &Args) -> String {
+    let quoted = |text: &str| match text
+        .contains(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c))
+    {
+        true => format!(" '{}'", text.replace('\'', "'\\''")),
+        false => format!(" {text}"),
+    };
+    let mut command = String::from("tenon");
+    if let Some(config) = &common.config {
+        command.push_str(&format!(" --config{}", quoted(&config.to_string_lossy())));
+    } else if common.project != Path::new(".") {
+        command.push_str(&format!(" --project{}", quoted(&common.project.to_string_lossy())));
+    }
+    command.push_str(" approve");
+    if args.all {
+        command.push_str(" --all");
+    }
+    args.plugins.iter().for_each(|plugin| command.push_str(&quoted(plugin)));
+    command.push_str(" --yes");
+    for (capability, value) in &args.grant {
+        command.push_str(&format!(" --grant{}", quoted(&format!("{capability}={value}"))));
+    }
+    command
 }
 
 /// Approves one plugin, if the user says so, and gives what came of it.
-fn approve(common: &Common, file: &ApprovalFile, asked: Asked, yes: bool) -> Result<Value, Error> {
+async fn approve(
+    common: &Common,
+    file: &ApprovalFile,
+    asked: Asked,
+    yes: bool,
+) -> Result<Value, Error> {
     let Asked { request, approval, wanted } = asked;
     let granted = match yes {
         true => {
@@ -117,9 +160,9 @@ fn approve(common: &Common, file: &ApprovalFile, asked: Asked, yes: bool) -> Res
             Some(wanted) => {
                 let mut narrower = request.clone();
                 narrower.capabilities = wanted;
-                ask(&narrower, &approval)
+                ask(narrower, approval).await
             }
-            None => ask(&request, &approval),
+            None => ask(request.clone(), approval).await,
         },
     };
     if let Some(granted) = &granted {

@@ -12,6 +12,9 @@ pub(crate) struct Args {
     /// The plugin
     #[arg(value_name = "PLUGIN")]
     plugin: String,
+    /// Take it back in all projects, and not in this one alone
+    #[arg(long)]
+    everywhere: bool,
 }
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
@@ -20,9 +23,17 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         return Err(Error::Host("there is no home folder to keep approvals in".into()));
     };
     let id = &args.plugin;
-    // One that is gone from here may still be approved.
     let here = found.discovery.candidates.iter().find(|candidate| candidate.id() == id);
-    let revoked = file.revoke(id, here.map(|candidate| candidate.named_in()))?;
+    let named_in = match here {
+        _ if args.everywhere => None,
+        Some(candidate) => Some(candidate.named_in()),
+        None => {
+            let problem =
+                format!("there is no plugin \"{id}\" here; `--everywhere` is for all projects");
+            return Err(Error::Input(problem));
+        }
+    };
+    let revoked = file.revoke(id, named_in)?;
     if revoked == 0 {
         return Err(Error::Input(format!("nothing was approved of a plugin \"{id}\"")));
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::filesystem::pattern::resolve;
 use super::filesystem::{Files, PathGrant};
 use super::network::{NetworkGrants, UrlGrant};
 use super::{Capability, Lent};
@@ -207,12 +208,15 @@ impl Grants {
         approved.filter(move |name| self.requested.allow(capability, name))
     }
 
-    /// The files that were granted.
-    pub(crate) fn files(&self) -> Files {
-        Files::new(self.sets(super::filesystem::NAME, |grant| match grant {
+    /// The files that were granted: none of the host's own folders.
+    pub(crate) fn files(&self, surroundings: &Surroundings) -> Files {
+        let sets = self.sets(super::filesystem::NAME, |grant| match grant {
             Grant::Path(path) => Some(path.clone()),
             _ => None,
-        }))
+        });
+        let Surroundings { state, configuration, cache, .. } = surroundings;
+        let own = [state, configuration, cache].into_iter().flatten();
+        Files::new(sets, own.filter_map(|folder| resolve(folder)).collect())
     }
 
     /// What of the web was granted, if anything was.

@@ -196,6 +196,9 @@ impl<'a> Passage<'a> {
                 {
                     *time = all;
                 }
+                if let CallError::Failed { failure, .. } = &mut error {
+                    failure.explain(&self.refusals);
+                }
                 Err(redact::error(&self.redactor, error))
             }
         };

@@ -34,6 +34,31 @@ pub enum Failure {
     Host(String),
 }
 
+impl Failure {
+    /// Adds what the plugin was refused and got to know as a mere code.
+    pub(crate) fn explain(&mut self, refusals: &[String]) {
+        let message = match self {
+            Self::Answered(error) => match error {
+                Error::InvalidInput(message)
+                | Error::NotFound(message)
+                | Error::Denied(message)
+                | Error::Timeout(message)
+                | Error::Cancelled(message)
+                | Error::Failed(message) => message,
+                Error::Unavailable(unavailability) => &mut unavailability.message,
+            },
+            Self::Trapped(message) => message,
+            _ => return,
+        };
+        for refusal in refusals {
+            if !message.contains(refusal.as_str()) {
+                message.push_str("; ");
+                message.push_str(refusal);
+            }
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Answered(error)

@@ -16,7 +16,7 @@ pub(crate) struct Folders;
 pub(crate) const LENT: Option<crate::capability::Link> = None;
 
 impl Files {
-    pub(crate) fn new(_: Vec<Vec<PathGrant>>) -> Self {
+    pub(crate) fn new(_: Vec<Vec<PathGrant>>, _: Vec<String>) -> Self {
         Self
     }
 }

@@ -83,7 +83,9 @@ impl PathGrant {
         let glob = match glob.starts_with('/') {
             true => glob,
             false => {
-                let folder = std::path::absolute(folder).map_err(|_| PathGrantError::Utf8)?;
+                let folder = std::fs::canonicalize(folder)
+                    .or_else(|_| std::path::absolute(folder))
+                    .map_err(|_| PathGrantError::Utf8)?;
                 let folder = folder.to_str().ok_or(PathGrantError::Utf8)?;
                 format!("{}/{glob}", globset::escape(folder))
             }
@@ -243,7 +245,7 @@ fn unescaped(segment: &str) -> Option<String> {
 }
 
 /// What a path resolves to, as far as it exists.
-fn resolve(path: &Path) -> Option<String> {
+pub(crate) fn resolve(path: &Path) -> Option<String> {
     let existing = path.ancestors().find_map(|ancestor| {
         let real = std::fs::canonicalize(ancestor).ok()?;
         Some((real, path.strip_prefix(ancestor).ok()?))
@@ -320,6 +322,14 @@ impl Rights {
     /// What both allow.
     pub(super) fn and(self, other: Self) -> Self {
         Self { read: self.read.and(other.read), write: self.write.and(other.write) }
+    }
+
+    /// The same, where something beneath is not covered.
+    pub(super) fn without_some_beneath(mut self) -> Self {
+        for cover in [&mut self.read, &mut self.write] {
+            cover.below = cover.below.min(Below::Some);
+        }
+        self
     }
 
     /// Whether anything at all is allowed, here or beneath.

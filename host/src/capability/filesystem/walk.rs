@@ -35,6 +35,9 @@ pub(crate) struct Files {
     grants: Vec<Vec<PathGrant>>,
     /// The folders that grants begin in.
     roots: Vec<Root>,
+    /// The host's own folders: approvals, secrets and compiled code are not for plugins, whatever
+    /// the globs cover.
+    never: Vec<String>,
 }
 
 /// A folder that grants begin in.
@@ -91,7 +94,8 @@ impl From<Errno> for Stop {
 }
 
 impl Files {
-    pub(crate) fn new(grants: Vec<Vec<PathGrant>>) -> Self {
+    /// The files that grants cover, but for those of the host's own folders.
+    pub(crate) fn new(grants: Vec<Vec<PathGrant>>, never: Vec<String>) -> Self {
         let mut roots: Vec<Root> = Vec::new();
         let root = |(name, path): (&str, &str)| Root { name: name.into(), path: path.into() };
         for grant in grants.iter().flatten() {
@@ -113,13 +117,23 @@ impl Files {
                 outer.push(root);
             }
         }
-        Self { grants, roots: outer }
+        Self { grants, roots: outer, never }
     }
 
     pub(super) fn rights(&self, path: &str) -> Rights {
         let mut sets = self.grants.iter().map(|grants| Rights::of(grants, path));
         let first = sets.next().unwrap_or_default();
-        sets.fold(first, Rights::and)
+        let rights = sets.fold(first, Rights::and);
+        let is_within = |path: &str, folder: &str| {
+            path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if self.never.iter().any(|folder| is_within(path, folder)) {
+            return Rights::default();
+        }
+        match self.never.iter().any(|folder| is_within(folder, path)) {
+            true => rights.without_some_beneath(),
+            false => rights,
+        }
     }
 
     /// The folders that a guest is given to begin with: those that grants begin in, as far as they
