@@ -85,7 +85,7 @@ impl PathGrant {
             false => {
                 let folder = std::path::absolute(folder).map_err(|_| PathGrantError::Utf8)?;
                 let folder = folder.to_str().ok_or(PathGrantError::Utf8)?;
-                format!("{}/{glob}", globset::escape(folder))
+                format!("{}/{glob}", expand::escaped(folder))
             }
         };
         let names = || glob.split('/').filter(|name| !name.is_empty() && *name != ".");
@@ -207,7 +207,7 @@ impl Segment {
     fn glob(&self) -> String {
         match self {
             Self::Any => "**".into(),
-            Self::Literal(literal) => globset::escape(literal),
+            Self::Literal(literal) => expand::escaped(literal),
             Self::Glob(glob) => glob.glob().glob().into(),
         }
     }
@@ -390,6 +390,20 @@ mod tests {
         check(&format!("read:{}", "/a".repeat(SEGMENTS + 1)), PathGrantError::Long);
         assert!(matches!(grant("read:/a/{b"), Err(PathGrantError::Glob(_))));
         assert!(matches!(grant("read:${NOPE}/x"), Err(PathGrantError::Expand(_))));
+    }
+
+    #[test]
+    fn a_grant_means_the_same_when_it_is_read_again() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(grant(text).unwrap().text(), expected);
+            assert_eq!(grant(expected).unwrap().text(), expected);
+        };
+        check("read:/no/such/*[*]", "read:/no/such/*[*]");
+        check("read:/no/such/[*]/x", "read:/no/such/[*]/x");
+        check("read:/no/such/\\*/{x,y}", "read:/no/such/[*]/{x,y}");
+        check("read:/no/such/[\\]*/x", "read:/no/such/[\\]*/x");
+        check("read:/no/such/\\\\x", "read:/no/such/[\\]x");
+        check("read:/no/such/[\\]x", "read:/no/such/[\\]x");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::pattern::{PathGrant, Rights, components};
+use crate::expand::escaped;
 
 /// How many links are followed on the way of one path, as Linux has it.
 const LINKS: u32 = 40;
@@ -374,7 +375,7 @@ impl Attempt {
 
     fn new(doing: &'static str, access: &str, path: String, all: &str) -> Self {
         let path = if path.is_empty() { "/".into() } else { path };
-        let needs = format!("{access}:{}{all}", globset::escape(&path));
+        let needs = format!("{access}:{}{all}", escaped(&path));
         Self { doing, path, needs }
     }
 }
