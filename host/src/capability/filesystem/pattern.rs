@@ -88,14 +88,17 @@ impl PathGrant {
                 format!("{}/{glob}", expand::escaped(folder))
             }
         };
-        let names = || glob.split('/').filter(|name| !name.is_empty() && *name != ".");
-        if names().next().is_none() {
+        let mut written: Vec<Segment> =
+            components(&glob).map(Segment::parse).collect::<Result<_, _>>()?;
+        // However they are written: `[.]` and `\.` are a dot.
+        let is = |segment: &Segment, name| matches!(segment, Segment::Literal(own) if own == name);
+        written.retain(|segment| !is(segment, "."));
+        if written.is_empty() {
             return Err(PathGrantError::Empty);
         }
-        if names().any(|name| name == "..") {
+        if written.iter().any(|segment| is(segment, "..")) {
             return Err(PathGrantError::Climbs);
         }
-        let written: Vec<Segment> = names().map(Segment::parse).collect::<Result<_, _>>()?;
         let literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
         let literals = written.iter().take_while(|segment| literal(segment)).count();
         let path: PathBuf = std::iter::once("/".to_string())
@@ -385,7 +388,10 @@ mod tests {
         check("/a", PathGrantError::Access);
         check("reed:/a", PathGrantError::Access);
         check("read:/", PathGrantError::Empty);
+        check("read:/.//[.]", PathGrantError::Empty);
         check("read:/a/../b", PathGrantError::Climbs);
+        check("read:/a/[.][.]/b", PathGrantError::Climbs);
+        check("read:/a/.\\./b", PathGrantError::Climbs);
         check("read:/a/x**", PathGrantError::StarStar);
         check(&format!("read:{}", "/a".repeat(SEGMENTS + 1)), PathGrantError::Long);
         assert!(matches!(grant("read:/a/{b"), Err(PathGrantError::Glob(_))));
@@ -398,6 +404,7 @@ mod tests {
             assert_eq!(grant(text).unwrap().text(), expected);
             assert_eq!(grant(expected).unwrap().text(), expected);
         };
+        check("read:/no/such/./[.]/\\./x", "read:/no/such/x");
         check("read:/no/such/*[*]", "read:/no/such/*[*]");
         check("read:/no/such/[*]/x", "read:/no/such/[*]/x");
         check("read:/no/such/\\*/{x,y}", "read:/no/such/[*]/{x,y}");
