@@ -3,9 +3,11 @@
 //! A path is what a name *resolves* to: absolute, without links, `.` and `..`. A glob is made of
 //! segments, as a path is: `**` alone stands for any number of them, this one included, so that
 //! `/data/**` is the folder and all that is in it; within a segment `*`, `?`, `[a-z]` and `{a,b}`
-//! mean what they mean to a shell, but that `*` takes hidden names as well.
+//! mean what they mean to a shell, but that `*` takes hidden names as well. `?` and brackets stand for
+//! one character, however many bytes it has.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
+use regex::{Regex, RegexBuilder};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,9 @@ use crate::surroundings::Surroundings;
 
 /// The longest glob, in segments.
 const SEGMENTS: usize = 100;
+
+/// The most memory that the regular expression of one segment takes, in bytes.
+const EXPRESSION: usize = 256 << 10;
 
 /// A glob, and what may be done with the files that it covers.
 #[derive(Debug, Clone)]
@@ -39,7 +44,10 @@ enum Segment {
     /// `**`
     Any,
     Literal(String),
-    Glob(GlobMatcher),
+    Glob {
+        text: String,
+        matcher: Regex,
+    },
 }
 
 /// Why a text is no grant of files.
@@ -146,8 +154,8 @@ impl PathGrant {
                 next |= match segment {
                     Segment::Any => self.closure(i),
                     Segment::Literal(literal) if literal == name => self.closure(i + 1),
-                    Segment::Glob(glob) if glob.is_match(name) => self.closure(i + 1),
-                    Segment::Literal(_) | Segment::Glob(_) => 0,
+                    Segment::Glob { matcher, .. } if matcher.is_match(name) => self.closure(i + 1),
+                    Segment::Literal(_) | Segment::Glob { .. } => 0,
                 };
             }
             places = next;
@@ -194,16 +202,16 @@ impl Segment {
         if !text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
             return Ok(Self::Literal(text.into()));
         }
-        let glob = GlobBuilder::new(text)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build()
-            .map_err(|error| PathGrantError::Glob(error.to_string()))?;
+        let glob = GlobBuilder::new(text).backslash_escape(true).build();
+        glob.map_err(|error| PathGrantError::Glob(error.to_string()))?;
         // What only escapes is not a wildcard.
-        match unescaped(text) {
-            Some(literal) => Ok(Self::Literal(literal)),
-            None => Ok(Self::Glob(glob.compile_matcher())),
+        if let Some(literal) = unescaped(text) {
+            return Ok(Self::Literal(literal));
         }
+        let mut expression = RegexBuilder::new(&expression(text));
+        let matcher = expression.dot_matches_new_line(true).size_limit(EXPRESSION).build();
+        let matcher = matcher.map_err(|error| PathGrantError::Glob(error.to_string()))?;
+        Ok(Self::Glob { text: text.into(), matcher })
     }
 
     /// The segment as it stands in a glob.
@@ -211,7 +219,7 @@ impl Segment {
         match self {
             Self::Any => "**".into(),
             Self::Literal(literal) => expand::escaped(literal),
-            Self::Glob(glob) => glob.glob().glob().into(),
+            Self::Glob { text, .. } => text.clone(),
         }
     }
 }
@@ -221,9 +229,53 @@ impl fmt::Display for Segment {
         match self {
             Self::Any => f.write_str("**"),
             Self::Literal(literal) => f.write_str(literal),
-            Self::Glob(glob) => f.write_str(glob.glob().glob()),
+            Self::Glob { text, .. } => f.write_str(text),
         }
     }
+}
+
+/// The regular expression that fits what a segment does. The one that `globset` makes is about bytes:
+/// to it, `[é]` is either of two bytes, and `??` a single letter.
+fn expression(segment: &str) -> String {
+    let mut expression = String::from("^(?:");
+    let mut depth = 0;
+    let mut rest = segment.chars().peekable();
+    let literal = |c: char| regex::escape(c.encode_utf8(&mut [0; 4]));
+    while let Some(c) = rest.next() {
+        match c {
+            '*' => expression.push_str(".*"),
+            '?' => expression.push('.'),
+            '\\' => expression.extend(rest.next().map(literal)),
+            '[' => {
+                expression.push('[');
+                expression.extend(rest.next_if(|c| matches!(c, '!' | '^')).map(|_| '^'));
+                // In the first place, a `]` ends nothing.
+                let mut from = rest.next();
+                while let Some(c) = from {
+                    expression.push_str(&literal(c));
+                    let mut ahead = rest.clone();
+                    if ahead.next() == Some('-') && ahead.peek().is_some_and(|to| *to != ']') {
+                        expression.push('-');
+                        expression.extend(ahead.next().map(literal));
+                        rest = ahead;
+                    }
+                    from = rest.next().filter(|c| *c != ']');
+                }
+                expression.push(']');
+            }
+            '{' => {
+                depth += 1;
+                expression.push_str("(?:");
+            }
+            ',' if depth > 0 => expression.push('|'),
+            '}' => {
+                depth -= 1;
+                expression.push(')');
+            }
+            c => expression.push_str(&literal(c)),
+        }
+    }
+    expression + ")$"
 }
 
 /// The text that a segment without wildcards stands for: `[*]` and `\*` are an asterisk.
@@ -369,6 +421,19 @@ mod tests {
         check("/a/**/*.md", "/a/b/c/x.txt", false, Some);
         check("/a/{x,y}/[0-9]?", "/a/y/42", true, Nothing);
         check("/a/{x,y}/[0-9]?", "/a/z/42", false, Nothing);
+        check("/a/?", "/a/é", true, Nothing);
+        check("/a/??", "/a/é", false, Nothing);
+        check("/a/[à-ü]", "/a/é", true, Nothing);
+        check("/a/[!x]", "/a/é", true, Nothing);
+        check("/a/[é][ö]", "/a/ö", false, Nothing);
+        check("/a/[]a^-]x", "/a/]x", true, Nothing);
+        check("/a/[!]a-]x", "/a/-x", false, Nothing);
+        check("/a/[a-c-e]x", "/a/dx", false, Nothing);
+        check("/a/[[.]*", "/a/[x", true, Nothing);
+        check("/a/x{,.t}", "/a/x", true, Nothing);
+        check("/a/{x,{y,z}*}", "/a/zz", true, Nothing);
+        check("/a/\\{x,y*", "/a/{x,yz", true, Nothing);
+        check("/a/*", "/a/two\nlines", true, Nothing);
         check("/a/*/c/**", "/a/b/c/d", true, All);
         check("/a/*/c/**", "/a/b", false, Some);
         check("/**", "/etc/passwd", true, All);
