@@ -112,7 +112,11 @@ impl Files {
                 outer.push(root);
             }
         }
-        Self { grants, roots: outer }
+        let mut files = Self { grants, roots: Vec::new() };
+        // Of one that was requested and not approved, or the reverse, not even that it exists is told.
+        outer.retain(|root| files.rights(&root.path).any());
+        files.roots = outer;
+        files
     }
 
     pub(super) fn rights(&self, path: &str) -> Rights {
@@ -398,4 +402,28 @@ pub(super) fn lexically(folder: &str, path: &str) -> String {
 /// The type of a file, by what the system says of it.
 pub(super) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surroundings::Surroundings;
+    use std::path::Path;
+
+    #[test]
+    fn a_folder_is_a_root_if_both_sets_grant_something_of_it() {
+        let check = |requested: &[&str], approved: &[&str], expected: &[&str]| {
+            let parse =
+                |text: &&str| PathGrant::parse(text, &Surroundings::default(), Path::new("/"));
+            let set = |texts: &[&str]| texts.iter().map(|text| parse(text).unwrap()).collect();
+            let files = Files::new(vec![set(requested), set(approved)]);
+            let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
+            assert_eq!(roots, expected, "{requested:?} and {approved:?}");
+        };
+        check(&["read:/no/a/**"], &["read:/no/a/*"], &["/no/a"]);
+        check(&["read:/no/a/**"], &["read:/no/a/b/*"], &["/no/a"]);
+        check(&["read:/no/a/**", "read:/no/b/*"], &["read:/no/b/**"], &["/no/b"]);
+        check(&["read:/no/a/**"], &["write:/no/a/**"], &[]);
+        check(&["read:/no/a/**"], &["read:/no/b/**"], &[]);
+    }
 }
