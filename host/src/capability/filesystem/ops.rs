@@ -98,11 +98,12 @@ impl Beneath {
         if !self.files.rights(&path).write.here {
             return Err(Stop::Denied(Attempt::writing(path)));
         }
-        match place.name {
-            Some(name) => Ok((place.folder, name)),
-            // The folder that was begun in has no name here.
-            None => Err(Errno::INVAL.into()),
+        // The folder that was begun in has no name here.
+        let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
+        if place.must_be_folder && file_type(&place.folder.stat(&name)?) != FileType::Directory {
+            return Err(Errno::NOTDIR.into());
         }
+        Ok((place.folder, name))
     }
 
     pub(super) fn open(&self, path: &str, how: Opening) -> Result<Opened, Stop> {
@@ -377,4 +378,43 @@ fn timestamps(accessed: Time, modified: Time) -> Timestamps {
         }
     };
     Timestamps { last_access: spec(accessed), last_modification: spec(modified) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pattern::PathGrant;
+    use super::*;
+    use crate::surroundings::Surroundings;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
+    /// and the two as a guest has them.
+    fn folders() -> (TempDir, Beneath, Beneath) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("d/e")).unwrap();
+        fs::create_dir(folder.path().join("s")).unwrap();
+        fs::write(folder.path().join("d/a"), "").unwrap();
+        let grant = |text| PathGrant::parse(text, &Surroundings::default(), folder.path()).unwrap();
+        let grants = vec![grant("readwrite:d/**"), grant("write:s/**")];
+        let files = Arc::new(Files::new(vec![grants]));
+        let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
+        let mut next = || Beneath { files: files.clone(), folder: roots.next().unwrap() };
+        let (d, s) = (next(), next());
+        (folder, d, s)
+    }
+
+    #[test]
+    fn what_ends_in_a_slash_is_a_folder() {
+        let (folder, d, _s) = folders();
+        d.make_link("a", "x").unwrap();
+        assert_eq!(d.remove_file("x/"), Err(Stop::Os(Errno::NOTDIR)));
+        assert_eq!(d.link("a", &d, "y/"), Err(Stop::Os(Errno::NOENT)));
+        assert_eq!(d.make_link("a", "y/"), Err(Stop::Os(Errno::NOENT)));
+        assert_eq!(d.set_times("a/", true, Time::Now, Time::Now), Err(Stop::Os(Errno::NOTDIR)));
+        assert_eq!(d.set_times("e/", true, Time::Now, Time::Now), Ok(()));
+        assert_eq!(d.create_folder("y/"), Ok(()));
+        assert_eq!(d.rename("y/", &d, "z/"), Ok(()));
+        assert!(folder.path().join("d/a").exists());
+    }
 }
