@@ -291,7 +291,8 @@ impl Beneath {
         if !may_leave {
             return Err(Stop::Denied(Attempt::moving(from, is_folder)));
         }
-        if is_folder && !there.write.tree() {
+        // Who has it open goes on by the rights that it had.
+        if is_folder && !(there.read.tree() && there.write.tree()) {
             return Err(Stop::Denied(Attempt::moving(to, true)));
         }
         Ok(())
@@ -404,6 +405,10 @@ mod tests {
         (folder, d, s)
     }
 
+    fn denied(done: Result<(), Stop>) {
+        assert!(matches!(done, Err(Stop::Denied(_))), "{done:?}");
+    }
+
     #[test]
     fn what_ends_in_a_slash_is_a_folder() {
         let (folder, d, _s) = folders();
@@ -417,4 +422,13 @@ mod tests {
         assert_eq!(d.rename("y/", &d, "z/"), Ok(()));
         assert!(folder.path().join("d/a").exists());
     }
+
+    #[test]
+    fn a_folder_is_moved_only_where_as_much_is_granted() {
+        let (_folder, d, s) = folders();
+        denied(d.rename("e", &s, "e"));
+        assert_eq!(d.rename("a", &s, "a"), Ok(()));
+        assert_eq!(d.rename("e", &d, "f"), Ok(()));
+    }
+
 }
