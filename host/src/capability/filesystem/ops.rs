@@ -9,7 +9,9 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
+use super::walk::{
+    Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically, open_resolved,
+};
 
 /// How something is opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -264,6 +266,13 @@ impl Beneath {
         let source = self.find_to_change(&trim(from), false)?;
         let target = to.find_to_change(&trim(into), false)?;
         self.may_move(&source, &target)?;
+        // From another folder, a link leads elsewhere.
+        if source.0.path != target.0.path
+            && let Some(leads) = source.0.read_link(&source.1)?
+            && !leads.starts_with('/')
+        {
+            self.may_lead(&target.0, &leads)?;
+        }
         Ok(renameat(&*source.0.handle, &source.1, &*target.0.handle, &target.1)?)
     }
 
@@ -323,11 +332,26 @@ impl Beneath {
             return Err(Stop::Never("an absolute link"));
         }
         let (folder, name) = self.find_to_change(path, false)?;
-        let leads_to = lexically(&folder.path, target);
-        if !self.files.rights(&leads_to).any() {
-            return Err(Stop::Denied(Attempt::reading(leads_to)));
-        }
+        self.may_lead(&folder, target)?;
         Ok(symlinkat(target, &*folder.handle, name)?)
+    }
+
+    /// Whether a link in a folder may lead there: by its words, as what they name may come to be, and
+    /// by what is there, as another link can be on the way.
+    fn may_lead(&self, folder: &Folder, target: &str) -> Result<(), Stop> {
+        let granted = |leads_to: String| match self.files.rights(&leads_to).any() {
+            true => Ok(()),
+            false => Err(Stop::Denied(Attempt::reading(leads_to))),
+        };
+        granted(lexically(&folder.path, target))?;
+        let path = format!(".{}/{target}", folder.path);
+        let mut walk = Walk::new(&self.files, &open_resolved("")?, &path, Attempt::reading)?;
+        match walk.finish(true) {
+            Ok(place) => granted(place.path()),
+            // There is nothing on the way.
+            Err(Stop::Os(_)) => Ok(()),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// What is in the folder, as far as it is granted.
@@ -431,4 +455,16 @@ mod tests {
         assert_eq!(d.rename("e", &d, "f"), Ok(()));
     }
 
+    #[test]
+    fn a_link_leads_to_what_is_granted_wherever_it_is_made_or_moved() {
+        let (_folder, d, _s) = folders();
+        assert_eq!(d.make_link(".", "here"), Ok(()));
+        assert_eq!(d.make_link("here/e/nothing", "x"), Ok(()));
+        assert_eq!(d.make_link("here/../s", "y"), Ok(()));
+        denied(d.make_link("here/../t", "z"));
+        denied(d.make_link("../t", "z"));
+        assert_eq!(d.make_link("../t", "e/z"), Ok(()));
+        assert_eq!(d.rename("e/z", &d, "e/y"), Ok(()));
+        denied(d.rename("e/y", &d, "z"));
+    }
 }

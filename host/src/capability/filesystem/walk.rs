@@ -150,7 +150,7 @@ impl Files {
 }
 
 /// Opens a folder that is just where its path says, without a link on the way.
-fn open_resolved(path: &str) -> Result<Folder, Stop> {
+pub(super) fn open_resolved(path: &str) -> Result<Folder, Stop> {
     let mut handle = openat(CWD, "/", THROUGH, Mode::empty())?;
     for name in components(path) {
         handle = openat(&handle, name, THROUGH, Mode::empty())?;
