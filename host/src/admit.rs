@@ -9,7 +9,7 @@
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::bindings::PACKAGE_VERSION;
 use crate::capability::{Capability, GrantSet, Grants, Lent};
@@ -20,7 +20,6 @@ use crate::files::Digest;
 use crate::policy::{Objection, Policy};
 use crate::secret::Secret;
 use crate::services::{Approval, ApprovalChange, Approver};
-use crate::surroundings::Surroundings;
 
 /// What was said of the requests of plugins.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +47,10 @@ impl Approvals {
             // It reads the plugin's file.
             let asked = tokio::task::spawn_blocking(move || candidate.request_approval()).await;
             let Ok((request, content)) = asked else { continue };
+            // Nobody can approve what is not there to be seen.
+            if content.is_none() && request.kind != PluginKind::Mcp {
+                continue;
+            }
             let approval = approver.approve(&request).await;
             approvals.insert(&request.plugin, content, approval);
         }
@@ -65,8 +68,7 @@ impl Approvals {
                 for (capability, text) in
                     texts.iter().flat_map(|(name, of)| of.iter().map(move |text| (name, text)))
                 {
-                    let nowhere = Surroundings::default();
-                    if let Err(error) = grants.add(capability, text, &nowhere, Path::new("/")) {
+                    if let Err(error) = grants.add_approved(capability, text) {
                         tracing::warn!(plugin, "what was approved is left out: {error}");
                     }
                 }

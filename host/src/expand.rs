@@ -52,7 +52,13 @@ pub(crate) fn path(text: &str, surroundings: &Surroundings) -> Result<String, Ex
 
 /// Expands a glob over paths. What is put into it is no glob: a wildcard there is a character.
 pub(crate) fn glob(text: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
-    path_with(text, surroundings, globset::escape)
+    path_with(text, surroundings, escaped)
+}
+
+/// A glob that a text is the only one to match.
+pub(crate) fn escaped(text: &str) -> String {
+    // `globset` leaves a backslash as it is, and would read it as an escape.
+    globset::escape(text).replace('\\', "[\\]")
 }
 
 fn path_with(

@@ -21,7 +21,7 @@ use crate::capability::network::Network;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
 use crate::child::{Spec, Starts, base_environment};
-use crate::discover::{Fingerprint, PluginKind, Server, Source};
+use crate::discover::{Candidate, Fingerprint, PluginKind, Server, Source};
 use crate::files::{self, COMPONENT, Digest, read_text};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
@@ -384,7 +384,7 @@ impl Loader {
                 let wasm = files::read(path, COMPONENT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&wasm);
-                unchanged(path, candidate.approved, digest)?;
+                unchanged(path, &candidate, digest)?;
                 let setting = setting(None);
                 let (plugin, imported) =
                     self.component(path, &wasm, &digest, *mode, grants, setting)?;
@@ -395,7 +395,7 @@ impl Loader {
                 let text = read_text(path, SCRIPT)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&text);
-                unchanged(path, candidate.approved, digest)?;
+                unchanged(path, &candidate, digest)?;
                 let fingerprint = candidate.fingerprint_with(Some(digest));
                 let setting = ScriptSetting {
                     id: id.clone(),
@@ -500,9 +500,9 @@ impl Loader {
     }
 }
 
-/// What is loaded must be what was approved a moment ago.
-fn unchanged(path: &Path, approved: Option<Digest>, found: Digest) -> Result<(), LoadError> {
-    match approved.is_none_or(|approved| approved == found) {
+/// What is loaded must be what was approved a moment ago, where anything had to be.
+fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), LoadError> {
+    match candidate.requests.is_empty() || candidate.approved == Some(found) {
         true => Ok(()),
         false => Err(LoadError::Changed(path.into())),
     }

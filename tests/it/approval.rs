@@ -76,7 +76,7 @@ fn what_is_requested_must_be_approved_as_it_is() {
       requests
         filesystem   read:ROOT/notes/*
     error: nobody is there to approve e
-      hint: `tenon approve e --yes` approves it
+      hint: `tenon approve e --yes` approves without asking
     "#);
     refused(&project, "which nobody has approved");
     run(&project, &["approve", "e", "--yes"], 0);
@@ -115,7 +115,7 @@ fn what_is_requested_must_be_approved_as_it_is() {
         it requests `filesystem = ["read:ROOT/notes/*"]` no more
         its manifest has changed
     error: nobody is there to approve e
-      hint: `tenon approve e --yes` approves it
+      hint: `tenon approve e --yes` approves without asking
     "#);
     run(&project, &["approve", "e", "--yes"], 0);
     works(&project);
@@ -159,6 +159,53 @@ fn less_can_be_granted_than_is_requested() {
     run(&project, &["approve", "e", "--yes", "--grant", "filesystem=read:~/**"], 0);
     let output = read(&project, "../other.txt");
     assert_eq!(stdout(&output).trim(), "PermissionDenied");
+}
+
+#[test]
+fn what_was_granted_stays_what_it_was() {
+    let project = project();
+    write_manifest(&project, "\"readwrite:~/notes/**\"");
+    project.write("notes/pub/c.txt", "granted c");
+    run(&project, &["approve", "e", "--yes", "--grant", "filesystem=readwrite:~/notes/pub/**"], 0);
+    let output = read(&project, "pub/c.txt");
+    assert_eq!(stdout(&output).trim(), "ok granted c", "{}", stderr(&output));
+    // What is granted leads elsewhere now, within what was requested.
+    fs::remove_dir_all(project.path("notes/pub")).unwrap();
+    std::os::unix::fs::symlink(".", project.path("notes/pub")).unwrap();
+    for name in ["a.txt", "pub/a.txt"] {
+        assert_eq!(stdout(&read(&project, name)).trim(), "PermissionDenied", "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_there_cannot_be_approved() {
+    let project = project();
+    let component = project.path("own/e/escape.wasm");
+    let bytes = fs::read(&component).unwrap();
+    fs::remove_file(&component).unwrap();
+    run(&project, &["approve", "e", "--yes"], 0);
+    fs::write(&component, bytes).unwrap();
+    refused(&project, "which nobody has approved");
+}
+
+#[test]
+fn the_hosts_own_folders_are_never_granted() {
+    let project = project();
+    write_manifest(&project, "\"readwrite:~/**\"");
+    run(&project, &["approve", "e", "--yes"], 0);
+    works(&project);
+    for name in ["../state/tenon/approvals.json", "../state/tenon/../tenon/approvals.json"] {
+        assert_eq!(stdout(&read(&project, name)).trim(), "PermissionDenied", "{name}");
+    }
+    let base = project.path("").canonicalize().unwrap();
+    let rename = |from: &str, to: &str| {
+        let (from, to) = (base.join(from), base.join(to));
+        json!({ "edition": "std", "deed": "rename", "path": from, "other": to }).to_string()
+    };
+    for (from, to) in [("state", "other"), ("state/tenon", "other"), ("notes", "state/tenon/x")] {
+        let output = project.tenon(&["call", "e__attempt", &rename(from, to)]);
+        assert_eq!(stdout(&output).trim(), "PermissionDenied", "{from} {}", stderr(&output));
+    }
 }
 
 #[test]

@@ -37,6 +37,9 @@ pub(crate) enum Grant {
 /// The most values of one capability.
 const VALUES: usize = 100;
 
+/// The longest value, in bytes.
+const LENGTH: usize = 4096;
+
 /// A value that a capability does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{capability} = [{value:?}]`: {problem}")]
@@ -116,14 +119,29 @@ impl GrantSet {
         };
         let of = self.0.entry(capability.to_string()).or_default();
         let parsed = match of.len() < VALUES {
+            true if text.len() > LENGTH => Err(format!("it is longer than {LENGTH} bytes")),
             true => Grant::parse(values, text, surroundings, folder),
             false => Err(format!("there are {VALUES} before it, which are the most")),
         };
         let grant = parsed.map_err(|problem| {
-            let (capability, value) = (capability.to_string(), text.to_string());
-            GrantError { capability, value, problem }
+            let value = crate::text::cut(text, 200).to_string();
+            GrantError { capability: capability.to_string(), value, problem }
         })?;
         of.push(grant);
+        Ok(())
+    }
+
+    /// Adds a value that was approved: it means what it meant then.
+    pub(crate) fn add_approved(&mut self, capability: &str, text: &str) -> Result<(), GrantError> {
+        if capability != super::filesystem::NAME {
+            return self.add(capability, text, &Surroundings::default(), Path::new("/"));
+        }
+        let grant = PathGrant::parse_approved(text).map_err(|error| GrantError {
+            capability: capability.to_string(),
+            value: text.to_string(),
+            problem: error.to_string(),
+        })?;
+        self.0.entry(capability.to_string()).or_default().push(Grant::Path(grant));
         Ok(())
     }
 

@@ -317,10 +317,11 @@ impl Candidate {
         self.requests.texts()
     }
 
-    /// What somebody is asked who approves; nothing for one that requests nothing. It reads the
-    /// plugin's file.
+    /// What somebody is asked who approves; nothing for one that requests nothing, or whose code
+    /// cannot be read. It reads the plugin's file.
     pub fn approval_request(&self) -> Option<ApprovalRequest> {
-        (!self.requests.is_empty()).then(|| self.request_approval().0)
+        let request = (!self.requests.is_empty()).then(|| self.request_approval().0)?;
+        (request.component.is_some() || self.kind() == PluginKind::Mcp).then_some(request)
     }
 
     /// Reads values that somebody wants to grant to it, in place of what it requests: `~`, variables

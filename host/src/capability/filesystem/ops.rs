@@ -9,7 +9,10 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
+use super::pattern::Rights;
+use super::walk::{
+    Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically, open_resolved,
+};
 
 /// How something is opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -98,11 +101,12 @@ impl Beneath {
         if !self.files.rights(&path).write.here {
             return Err(Stop::Denied(Attempt::writing(path)));
         }
-        match place.name {
-            Some(name) => Ok((place.folder, name)),
-            // The folder that was begun in has no name here.
-            None => Err(Errno::INVAL.into()),
+        // The folder that was begun in has no name here.
+        let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
+        if place.must_be_folder && file_type(&place.folder.stat(&name)?) != FileType::Directory {
+            return Err(Errno::NOTDIR.into());
         }
+        Ok((place.folder, name))
     }
 
     pub(super) fn open(&self, path: &str, how: Opening) -> Result<Opened, Stop> {
@@ -263,6 +267,13 @@ impl Beneath {
         let source = self.find_to_change(&trim(from), false)?;
         let target = to.find_to_change(&trim(into), false)?;
         self.may_move(&source, &target)?;
+        // From another folder, a link leads elsewhere.
+        if source.0.path != target.0.path
+            && let Some(leads) = source.0.read_link(&source.1)?
+            && !leads.starts_with('/')
+        {
+            self.may_lead(&target.0, &leads)?;
+        }
         Ok(renameat(&*source.0.handle, &source.1, &*target.0.handle, &target.1)?)
     }
 
@@ -290,10 +301,15 @@ impl Beneath {
         if !may_leave {
             return Err(Stop::Denied(Attempt::moving(from, is_folder)));
         }
-        if is_folder && !there.write.tree() {
-            return Err(Stop::Denied(Attempt::moving(to, true)));
+        // Who has it open, or by its other name, goes on by the rights that it had.
+        let may_arrive = match is_folder {
+            true => there.read.tree() && there.write.tree(),
+            false => there.read.here && there.write.here,
+        };
+        match may_arrive {
+            true => Ok(()),
+            false => Err(Stop::Denied(Attempt::moving(to, is_folder))),
         }
-        Ok(())
     }
 
     pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
@@ -321,11 +337,27 @@ impl Beneath {
             return Err(Stop::Never("an absolute link"));
         }
         let (folder, name) = self.find_to_change(path, false)?;
-        let leads_to = lexically(&folder.path, target);
-        if !self.files.rights(&leads_to).any() {
-            return Err(Stop::Denied(Attempt::reading(leads_to)));
-        }
+        self.may_lead(&folder, target)?;
         Ok(symlinkat(target, &*folder.handle, name)?)
+    }
+
+    /// Whether a link in a folder may lead there: by its words, as what they name may come to be, and
+    /// by what is there, as another link can be on the way.
+    fn may_lead(&self, folder: &Folder, target: &str) -> Result<(), Stop> {
+        let is_granted = |rights: Rights| rights.read.here || rights.write.here;
+        let granted = |leads_to: String| match is_granted(self.files.rights(&leads_to)) {
+            true => Ok(()),
+            false => Err(Stop::Denied(Attempt::reading(leads_to))),
+        };
+        granted(lexically(&folder.path, target))?;
+        let path = format!(".{}/{target}", folder.path);
+        let mut walk = Walk::new(&self.files, &open_resolved("")?, &path, Attempt::reading)?;
+        match walk.finish(true) {
+            Ok(place) => granted(place.path()),
+            // There is nothing on the way.
+            Err(Stop::Os(_)) => Ok(()),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// What is in the folder, as far as it is granted.
@@ -377,4 +409,69 @@ fn timestamps(accessed: Time, modified: Time) -> Timestamps {
         }
     };
     Timestamps { last_access: spec(accessed), last_modification: spec(modified) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pattern::PathGrant;
+    use super::*;
+    use crate::surroundings::Surroundings;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
+    /// and the two as a guest has them.
+    fn folders() -> (TempDir, Beneath, Beneath) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("d/e")).unwrap();
+        fs::create_dir(folder.path().join("s")).unwrap();
+        fs::write(folder.path().join("d/a"), "").unwrap();
+        let grant = |text| PathGrant::parse(text, &Surroundings::default(), folder.path()).unwrap();
+        let grants = vec![grant("readwrite:d/**"), grant("write:s/**")];
+        let files = Arc::new(Files::new(vec![grants], Vec::new()));
+        let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
+        let mut next = || Beneath { files: files.clone(), folder: roots.next().unwrap() };
+        let (d, s) = (next(), next());
+        (folder, d, s)
+    }
+
+    fn denied(done: Result<(), Stop>) {
+        assert!(matches!(done, Err(Stop::Denied(_))), "{done:?}");
+    }
+
+    #[test]
+    fn what_ends_in_a_slash_is_a_folder() {
+        let (folder, d, _s) = folders();
+        d.make_link("a", "x").unwrap();
+        assert_eq!(d.remove_file("x/"), Err(Stop::Os(Errno::NOTDIR)));
+        assert_eq!(d.link("a", &d, "y/"), Err(Stop::Os(Errno::NOENT)));
+        assert_eq!(d.make_link("a", "y/"), Err(Stop::Os(Errno::NOENT)));
+        assert_eq!(d.set_times("a/", true, Time::Now, Time::Now), Err(Stop::Os(Errno::NOTDIR)));
+        assert_eq!(d.set_times("e/", true, Time::Now, Time::Now), Ok(()));
+        assert_eq!(d.create_folder("y/"), Ok(()));
+        assert_eq!(d.rename("y/", &d, "z/"), Ok(()));
+        assert!(folder.path().join("d/a").exists());
+    }
+
+    #[test]
+    fn what_is_moved_or_linked_goes_only_where_as_much_is_granted() {
+        let (_folder, d, s) = folders();
+        denied(d.rename("e", &s, "e"));
+        denied(d.rename("a", &s, "a"));
+        denied(d.link("a", &s, "a"));
+        assert_eq!(d.rename("e", &d, "f"), Ok(()));
+    }
+
+    #[test]
+    fn a_link_leads_to_what_is_granted_wherever_it_is_made_or_moved() {
+        let (_folder, d, _s) = folders();
+        assert_eq!(d.make_link(".", "here"), Ok(()));
+        assert_eq!(d.make_link("here/e/nothing", "x"), Ok(()));
+        assert_eq!(d.make_link("here/../s", "y"), Ok(()));
+        denied(d.make_link("here/../t", "z"));
+        denied(d.make_link("../t", "z"));
+        assert_eq!(d.make_link("../t", "e/z"), Ok(()));
+        assert_eq!(d.rename("e/z", &d, "e/y"), Ok(()));
+        denied(d.rename("e/y", &d, "z"));
+    }
 }

@@ -34,7 +34,10 @@ impl FilesView<'_> {
         act: impl FnOnce(Beneath) -> Result<T, Stop> + Send + 'static,
     ) -> FsResult<T> {
         let done = match self.beneath(folder) {
-            Ok(beneath) => blocking(move || act(beneath)).await,
+            Ok(beneath) => {
+                let files = beneath.files.clone();
+                blocking(&files, move || act(beneath)).await
+            }
             Err(stop) => Err(stop),
         };
         done.map_err(|stop| self.error(stop))
@@ -199,6 +202,7 @@ impl types::HostDescriptor for FilesView<'_> {
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
         let how = opening!(path_flags, open, flags);
+        self.may_open().map_err(|stop| self.error(stop))?;
         let opened = self.act(&folder, move |folder| folder.open(&path, how)).await?;
         self.push(opened).map_err(FsError::trap)
     }

@@ -54,7 +54,8 @@ async fn act<T: Send + 'static>(
     act: impl FnOnce(Beneath) -> Result<T, Stop> + Send + 'static,
 ) -> FilesystemResult<T> {
     let beneath = beneath(store, folder)?;
-    blocking(move || act(beneath)).await.map_err(|stop| error(store, stop))
+    let files = beneath.files.clone();
+    blocking(&files, move || act(beneath)).await.map_err(|stop| error(store, stop))
 }
 
 impl preopens::Host for FilesView<'_> {
@@ -150,8 +151,12 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
     ) -> wasmtime::Result<(StreamReader<DirectoryEntry>, FutureReader<Result<(), ErrorCode>>)> {
         let beneath = store.get().beneath(&folder);
         let (said, says) = tokio::sync::oneshot::channel();
-        let task = tokio::task::spawn_blocking(move || {
-            let listed = beneath.and_then(|folder| folder.list());
+        let files = store.get().files.clone();
+        let task = tokio::spawn(async move {
+            let listed = match beneath {
+                Ok(folder) => blocking(&files, move || folder.list()).await,
+                Err(stop) => Err(stop),
+            };
             let (entries, end) = match listed {
                 Ok(entries) => (entries, Ok(())),
                 Err(Stop::Os(errno)) => (Vec::new(), Err(std::io::Error::from(errno).into())),
@@ -221,6 +226,8 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         flags: DescriptorFlags,
     ) -> FilesystemResult<Resource<Descriptor>> {
         let how = opening!(path_flags, open, flags);
+        let may_open = store.with(|mut store| store.get().may_open());
+        may_open.map_err(|stop| error(store, stop))?;
         let opened = act(store, &folder, move |folder| folder.open(&path, how)).await?;
         store.with(|mut store| store.get().push(opened)).map_err(FilesystemError::trap)
     }
@@ -297,6 +304,14 @@ struct Listing {
     /// Reads it; gone when it has.
     task: Option<JoinHandle<Vec<(String, FileType)>>>,
     entries: vec::IntoIter<(String, FileType)>,
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
 }
 
 impl StreamProducer<HostState> for Listing {

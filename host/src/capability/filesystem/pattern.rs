@@ -3,9 +3,11 @@
 //! A path is what a name *resolves* to: absolute, without links, `.` and `..`. A glob is made of
 //! segments, as a path is: `**` alone stands for any number of them, this one included, so that
 //! `/data/**` is the folder and all that is in it; within a segment `*`, `?`, `[a-z]` and `{a,b}`
-//! mean what they mean to a shell, but that `*` takes hidden names as well.
+//! mean what they mean to a shell, but that `*` takes hidden names as well. `?` and brackets stand for
+//! one character, however many bytes it has.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
+use regex::{Regex, RegexBuilder};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,13 @@ use crate::surroundings::Surroundings;
 
 /// The longest glob, in segments.
 const SEGMENTS: usize = 100;
+
+/// The most memory that the regular expression of one segment takes, in bytes.
+const EXPRESSION: usize = 256 << 10;
+
+/// The longest glob, in bytes, and the longest segment.
+const LENGTH: usize = 4096;
+const SEGMENT: usize = 255;
 
 /// A glob, and what may be done with the files that it covers.
 #[derive(Debug, Clone)]
@@ -39,7 +48,10 @@ enum Segment {
     /// `**`
     Any,
     Literal(String),
-    Glob(GlobMatcher),
+    Glob {
+        text: String,
+        matcher: Regex,
+    },
 }
 
 /// Why a text is no grant of files.
@@ -55,8 +67,12 @@ pub(crate) enum PathGrantError {
     Climbs,
     #[error("`**` must stand alone between two `/`")]
     StarStar,
-    #[error("it has more than {SEGMENTS} segments")]
+    #[error(
+        "it has more than {SEGMENTS} segments, or more than {LENGTH} bytes, or {SEGMENT} in one"
+    )]
     Long,
+    #[error("what was approved does not begin with a slash")]
+    Relative,
     #[error("its path is not UTF-8")]
     Utf8,
     #[error("{0}")]
@@ -73,12 +89,7 @@ impl PathGrant {
         folder: &Path,
     ) -> Result<Self, PathGrantError> {
         let (access, glob) = text.split_once(':').ok_or(PathGrantError::Access)?;
-        let access = match access {
-            "read" => Access::Read,
-            "write" => Access::Write,
-            "readwrite" => Access::ReadWrite,
-            _ => return Err(PathGrantError::Access),
-        };
+        let access = Access::parse(access)?;
         let glob = expand::glob(glob, surroundings)?;
         let glob = match glob.starts_with('/') {
             true => glob,
@@ -87,17 +98,32 @@ impl PathGrant {
                     .or_else(|_| std::path::absolute(folder))
                     .map_err(|_| PathGrantError::Utf8)?;
                 let folder = folder.to_str().ok_or(PathGrantError::Utf8)?;
-                format!("{}/{glob}", globset::escape(folder))
+                format!("{}/{glob}", expand::escaped(folder))
             }
         };
-        let names = || glob.split('/').filter(|name| !name.is_empty() && *name != ".");
-        if names().next().is_none() {
+        Self::of(access, &glob, resolve)
+    }
+
+    /// A grant of what an absolute glob covers, whose literal beginning resolves in this way.
+    fn of(
+        access: Access,
+        glob: &str,
+        resolve: impl Fn(&Path) -> Option<String>,
+    ) -> Result<Self, PathGrantError> {
+        if glob.len() > LENGTH {
+            return Err(PathGrantError::Long);
+        }
+        let mut written: Vec<Segment> =
+            components(glob).map(Segment::parse).collect::<Result<_, _>>()?;
+        // However they are written: `[.]` and `\.` are a dot.
+        let is = |segment: &Segment, name| matches!(segment, Segment::Literal(own) if own == name);
+        written.retain(|segment| !is(segment, "."));
+        if written.is_empty() {
             return Err(PathGrantError::Empty);
         }
-        if names().any(|name| name == "..") {
+        if written.iter().any(|segment| is(segment, "..")) {
             return Err(PathGrantError::Climbs);
         }
-        let written: Vec<Segment> = names().map(Segment::parse).collect::<Result<_, _>>()?;
         let literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
         let literals = written.iter().take_while(|segment| literal(segment)).count();
         let path: PathBuf = std::iter::once("/".to_string())
@@ -119,6 +145,16 @@ impl PathGrant {
         }
         let glob: String = segments.iter().map(|segment| format!("/{}", segment.glob())).collect();
         Ok(Self { access, segments, text: format!("{access}:{glob}"), base })
+    }
+
+    /// Reads a grant as it was approved: nothing in it is put for anything, and no link in it is
+    /// followed, so that it means now what it meant then.
+    pub(crate) fn parse_approved(text: &str) -> Result<Self, PathGrantError> {
+        let (access, glob) = text.split_once(':').ok_or(PathGrantError::Access)?;
+        if !glob.starts_with('/') {
+            return Err(PathGrantError::Relative);
+        }
+        Self::of(Access::parse(access)?, glob, |path| path.to_str().map(str::to_string))
     }
 
     /// The grant as it is approved.
@@ -145,8 +181,8 @@ impl PathGrant {
                 next |= match segment {
                     Segment::Any => self.closure(i),
                     Segment::Literal(literal) if literal == name => self.closure(i + 1),
-                    Segment::Glob(glob) if glob.is_match(name) => self.closure(i + 1),
-                    Segment::Literal(_) | Segment::Glob(_) => 0,
+                    Segment::Glob { matcher, .. } if matcher.is_match(name) => self.closure(i + 1),
+                    Segment::Literal(_) | Segment::Glob { .. } => 0,
                 };
             }
             places = next;
@@ -172,6 +208,17 @@ impl PathGrant {
     }
 }
 
+impl Access {
+    fn parse(text: &str) -> Result<Self, PathGrantError> {
+        match text {
+            "read" => Ok(Self::Read),
+            "write" => Ok(Self::Write),
+            "readwrite" => Ok(Self::ReadWrite),
+            _ => Err(PathGrantError::Access),
+        }
+    }
+}
+
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -184,6 +231,9 @@ impl fmt::Display for Access {
 
 impl Segment {
     fn parse(text: &str) -> Result<Self, PathGrantError> {
+        if text.len() > SEGMENT {
+            return Err(PathGrantError::Long);
+        }
         if text == "**" {
             return Ok(Self::Any);
         }
@@ -193,24 +243,24 @@ impl Segment {
         if !text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
             return Ok(Self::Literal(text.into()));
         }
-        let glob = GlobBuilder::new(text)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build()
-            .map_err(|error| PathGrantError::Glob(error.to_string()))?;
+        let glob = GlobBuilder::new(text).backslash_escape(true).build();
+        glob.map_err(|error| PathGrantError::Glob(error.to_string()))?;
         // What only escapes is not a wildcard.
-        match unescaped(text) {
-            Some(literal) => Ok(Self::Literal(literal)),
-            None => Ok(Self::Glob(glob.compile_matcher())),
+        if let Some(literal) = unescaped(text) {
+            return Ok(Self::Literal(literal));
         }
+        let mut expression = RegexBuilder::new(&expression(text));
+        let matcher = expression.dot_matches_new_line(true).size_limit(EXPRESSION).build();
+        let matcher = matcher.map_err(|error| PathGrantError::Glob(error.to_string()))?;
+        Ok(Self::Glob { text: text.into(), matcher })
     }
 
     /// The segment as it stands in a glob.
     fn glob(&self) -> String {
         match self {
             Self::Any => "**".into(),
-            Self::Literal(literal) => globset::escape(literal),
-            Self::Glob(glob) => glob.glob().glob().into(),
+            Self::Literal(literal) => expand::escaped(literal),
+            Self::Glob { text, .. } => text.clone(),
         }
     }
 }
@@ -220,9 +270,53 @@ impl fmt::Display for Segment {
         match self {
             Self::Any => f.write_str("**"),
             Self::Literal(literal) => f.write_str(literal),
-            Self::Glob(glob) => f.write_str(glob.glob().glob()),
+            Self::Glob { text, .. } => f.write_str(text),
         }
     }
+}
+
+/// The regular expression that fits what a segment does. The one that `globset` makes is about bytes:
+/// to it, `[é]` is either of two bytes, and `??` a single letter.
+fn expression(segment: &str) -> String {
+    let mut expression = String::from("^(?:");
+    let mut depth = 0;
+    let mut rest = segment.chars().peekable();
+    let literal = |c: char| regex::escape(c.encode_utf8(&mut [0; 4]));
+    while let Some(c) = rest.next() {
+        match c {
+            '*' => expression.push_str(".*"),
+            '?' => expression.push('.'),
+            '\\' => expression.extend(rest.next().map(literal)),
+            '[' => {
+                expression.push('[');
+                expression.extend(rest.next_if(|c| matches!(c, '!' | '^')).map(|_| '^'));
+                // In the first place, a `]` ends nothing.
+                let mut from = rest.next();
+                while let Some(c) = from {
+                    expression.push_str(&literal(c));
+                    let mut ahead = rest.clone();
+                    if ahead.next() == Some('-') && ahead.peek().is_some_and(|to| *to != ']') {
+                        expression.push('-');
+                        expression.extend(ahead.next().map(literal));
+                        rest = ahead;
+                    }
+                    from = rest.next().filter(|c| *c != ']');
+                }
+                expression.push(']');
+            }
+            '{' => {
+                depth += 1;
+                expression.push_str("(?:");
+            }
+            ',' if depth > 0 => expression.push('|'),
+            '}' => {
+                depth -= 1;
+                expression.push(')');
+            }
+            c => expression.push_str(&literal(c)),
+        }
+    }
+    expression + ")$"
 }
 
 /// The text that a segment without wildcards stands for: `[*]` and `\*` are an asterisk.
@@ -376,6 +470,19 @@ mod tests {
         check("/a/**/*.md", "/a/b/c/x.txt", false, Some);
         check("/a/{x,y}/[0-9]?", "/a/y/42", true, Nothing);
         check("/a/{x,y}/[0-9]?", "/a/z/42", false, Nothing);
+        check("/a/?", "/a/é", true, Nothing);
+        check("/a/??", "/a/é", false, Nothing);
+        check("/a/[à-ü]", "/a/é", true, Nothing);
+        check("/a/[!x]", "/a/é", true, Nothing);
+        check("/a/[é][ö]", "/a/ö", false, Nothing);
+        check("/a/[]a^-]x", "/a/]x", true, Nothing);
+        check("/a/[!]a-]x", "/a/-x", false, Nothing);
+        check("/a/[a-c-e]x", "/a/dx", false, Nothing);
+        check("/a/[[.]*", "/a/[x", true, Nothing);
+        check("/a/x{,.t}", "/a/x", true, Nothing);
+        check("/a/{x,{y,z}*}", "/a/zz", true, Nothing);
+        check("/a/\\{x,y*", "/a/{x,yz", true, Nothing);
+        check("/a/*", "/a/two\nlines", true, Nothing);
         check("/a/*/c/**", "/a/b/c/d", true, All);
         check("/a/*/c/**", "/a/b", false, Some);
         check("/**", "/etc/passwd", true, All);
@@ -395,11 +502,31 @@ mod tests {
         check("/a", PathGrantError::Access);
         check("reed:/a", PathGrantError::Access);
         check("read:/", PathGrantError::Empty);
+        check("read:/.//[.]", PathGrantError::Empty);
         check("read:/a/../b", PathGrantError::Climbs);
+        check("read:/a/[.][.]/b", PathGrantError::Climbs);
+        check("read:/a/.\\./b", PathGrantError::Climbs);
         check("read:/a/x**", PathGrantError::StarStar);
         check(&format!("read:{}", "/a".repeat(SEGMENTS + 1)), PathGrantError::Long);
+        check(&format!("read:/{}", "?".repeat(1_000_000)), PathGrantError::Long);
+        check(&format!("read:/{}", "?".repeat(SEGMENT + 1)), PathGrantError::Long);
         assert!(matches!(grant("read:/a/{b"), Err(PathGrantError::Glob(_))));
         assert!(matches!(grant("read:${NOPE}/x"), Err(PathGrantError::Expand(_))));
+    }
+
+    #[test]
+    fn a_grant_means_the_same_when_it_is_read_again() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(grant(text).unwrap().text(), expected);
+            assert_eq!(grant(expected).unwrap().text(), expected);
+        };
+        check("read:/no/such/./[.]/\\./x", "read:/no/such/x");
+        check("read:/no/such/*[*]", "read:/no/such/*[*]");
+        check("read:/no/such/[*]/x", "read:/no/such/[*]/x");
+        check("read:/no/such/\\*/{x,y}", "read:/no/such/[*]/{x,y}");
+        check("read:/no/such/[\\]*/x", "read:/no/such/[\\]*/x");
+        check("read:/no/such/\\\\x", "read:/no/such/[\\]x");
+        check("read:/no/such/[\\]x", "read:/no/such/[\\]x");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use wasmtime::component::{HasData, Linker, Resource};
@@ -39,7 +39,14 @@ pub(crate) struct Folders {
     pub(super) open: HashMap<u32, Folder>,
     /// The folders of listings that are being read, by their handles.
     pub(super) listings: HashMap<u32, Folder>,
+    /// The handles of open files, and of folders that have a descriptor of their own.
+    files: HashSet<u32>,
+    /// The folders that the guest is given to begin with, once it has asked.
+    roots: Option<Vec<(String, Folder, Dir)>>,
 }
+
+/// The most files and folders that an instance may have open.
+const OPEN: usize = 256;
 
 /// What the interfaces see of an instance.
 pub(crate) struct FilesView<'a> {
@@ -55,6 +62,14 @@ impl FilesView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.folders.wasi, table: self.table }
     }
 
+    /// Whether one more may be opened.
+    pub(super) fn may_open(&self) -> Result<(), Stop> {
+        match self.folders.files.len() < OPEN {
+            true => Ok(()),
+            false => Err(Stop::Os(Errno::MFILE)),
+        }
+    }
+
     /// A folder, as a place to resolve paths in.
     pub(super) fn beneath(&self, folder: &Resource<Descriptor>) -> Result<Beneath, Stop> {
         let folder = self.folders.open.get(&folder.rep()).cloned();
@@ -66,12 +81,11 @@ impl FilesView<'_> {
     pub(super) fn push(&mut self, opened: Opened) -> wasmtime::Result<Resource<Descriptor>> {
         match opened {
             Opened::Folder(folder) => {
-                let may_write = self.files.rights(&folder.path).write.any();
-                let perms = if may_write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
-                let mode = if may_write { OpenMode::all() } else { OpenMode::READ };
-                let handle = folder.handle.try_clone()?;
-                let dir = Dir::new(handle, perms, mode, false);
+                let dir = self.dir(&folder)?;
+                // The walk's own handle is not needed any more.
+                let folder = Folder { handle: dir.dir.clone(), ..folder };
                 let resource = self.table.push(Descriptor::Dir(dir))?;
+                self.folders.files.insert(resource.rep());
                 self.folders.open.insert(resource.rep(), folder);
                 Ok(resource)
             }
@@ -80,15 +94,38 @@ impl FilesView<'_> {
                 let mut mode = OpenMode::empty();
                 mode.set(OpenMode::READ, read);
                 mode.set(OpenMode::WRITE, write);
-                Ok(self.table.push(Descriptor::File(File::new(file, perms, mode, false)))?)
+                let file = File::new(file, perms, mode, false);
+                let resource = self.table.push(Descriptor::File(file))?;
+                self.folders.files.insert(resource.rep());
+                Ok(resource)
             }
         }
     }
 
-    /// The folders that the guest is given to begin with.
+    /// The folders that the guest is given to begin with. However often it asks, they are open once.
     pub(super) fn roots(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        let roots = self.files.open_roots().into_iter();
-        roots.map(|(name, folder)| Ok((self.push(Opened::Folder(folder))?, name))).collect()
+        if self.folders.roots.is_none() {
+            let opened = self.files.open_roots().into_iter().map(|(name, folder)| {
+                let dir = self.dir(&folder)?;
+                Ok((name, folder, dir))
+            });
+            self.folders.roots = Some(opened.collect::<io::Result<_>>()?);
+        }
+        let mut given = Vec::new();
+        for (name, folder, dir) in self.folders.roots.iter().flatten() {
+            let resource = self.table.push(Descriptor::Dir(dir.clone()))?;
+            self.folders.open.insert(resource.rep(), folder.clone());
+            given.push((resource, name.clone()));
+        }
+        Ok(given)
+    }
+
+    /// A folder as wasmtime-wasi has it.
+    fn dir(&self, folder: &Folder) -> io::Result<Dir> {
+        let may_write = self.files.rights(&folder.path).write.any();
+        let perms = if may_write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
+        let mode = if may_write { OpenMode::all() } else { OpenMode::READ };
+        Ok(Dir::new(folder.handle.try_clone()?, perms, mode, false))
     }
 
     /// Finds out what tells an open file or folder from all others.
@@ -100,12 +137,14 @@ impl FilesView<'_> {
             Descriptor::File(file) => file.file.clone(),
             Descriptor::Dir(folder) => folder.dir.clone(),
         };
-        Ok(blocking(move || Ok(ops::identity(&fstat(&*handle)?))))
+        let files = self.files.clone();
+        Ok(async move { blocking(&files, move || Ok(ops::identity(&fstat(&*handle)?))).await })
     }
 
     /// Lets go of an open file or folder.
     pub(super) fn forget(&mut self, descriptor: &Resource<Descriptor>) {
         self.folders.open.remove(&descriptor.rep());
+        self.folders.files.remove(&descriptor.rep());
     }
 
     /// What the system says of something that was not done. A refusal is put into words on the way.
@@ -129,10 +168,16 @@ impl FilesView<'_> {
     }
 }
 
-/// Does what blocks where it may block.
+/// Does what blocks where it may block, when it is the plugin's turn.
 pub(super) async fn blocking<T: Send + 'static>(
+    files: &Files,
     work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
+    let place = files.place().await?;
+    let working = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        work()
+    });
     // A runtime that is shut down does no more work.
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Stop::Os(Errno::IO)))
+    working.await.unwrap_or(Err(Stop::Os(Errno::IO)))
 }

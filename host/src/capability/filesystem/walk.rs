@@ -11,8 +11,10 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::pattern::{PathGrant, Rights, components};
+use crate::expand::escaped;
 
 /// How many links are followed on the way of one path, as Linux has it.
 const LINKS: u32 = 40;
@@ -38,6 +40,17 @@ pub(crate) struct Files {
     /// The host's own folders: approvals, secrets and compiled code are not for plugins, whatever
     /// the globs cover.
     never: Vec<String>,
+    places: Places,
+}
+
+/// How many operations of a plugin may block a thread at a time: threads are for all plugins.
+#[derive(Debug)]
+struct Places(Arc<Semaphore>);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(8)))
+    }
 }
 
 /// A folder that grants begin in.
@@ -117,7 +130,16 @@ impl Files {
                 outer.push(root);
             }
         }
-        Self { grants, roots: outer, never }
+        let mut files = Self { grants, roots: Vec::new(), never, places: Places::default() };
+        // Of one that was requested and not approved, or the reverse, not even that it exists is told.
+        outer.retain(|root| files.rights(&root.path).any());
+        files.roots = outer;
+        files
+    }
+
+    /// Waits for leave to block a thread.
+    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit, Stop> {
+        self.places.0.clone().acquire_owned().await.map_err(|_| Stop::Os(Errno::IO))
     }
 
     pub(super) fn rights(&self, path: &str) -> Rights {
@@ -161,7 +183,7 @@ impl Files {
 }
 
 /// Opens a folder that is just where its path says, without a link on the way.
-fn open_resolved(path: &str) -> Result<Folder, Stop> {
+pub(super) fn open_resolved(path: &str) -> Result<Folder, Stop> {
     let mut handle = openat(CWD, "/", THROUGH, Mode::empty())?;
     for name in components(path) {
         handle = openat(&handle, name, THROUGH, Mode::empty())?;
@@ -394,7 +416,7 @@ impl Attempt {
 
     fn new(doing: &'static str, access: &str, path: String, all: &str) -> Self {
         let path = if path.is_empty() { "/".into() } else { path };
-        let needs = format!("{access}:{}{all}", globset::escape(&path));
+        let needs = format!("{access}:{}{all}", escaped(&path));
         Self { doing, path, needs, looks_only: false }
     }
 }
@@ -417,4 +439,28 @@ pub(super) fn lexically(folder: &str, path: &str) -> String {
 /// The type of a file, by what the system says of it.
 pub(super) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surroundings::Surroundings;
+    use std::path::Path;
+
+    #[test]
+    fn a_folder_is_a_root_if_both_sets_grant_something_of_it() {
+        let check = |requested: &[&str], approved: &[&str], expected: &[&str]| {
+            let parse =
+                |text: &&str| PathGrant::parse(text, &Surroundings::default(), Path::new("/"));
+            let set = |texts: &[&str]| texts.iter().map(|text| parse(text).unwrap()).collect();
+            let files = Files::new(vec![set(requested), set(approved)], Vec::new());
+            let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
+            assert_eq!(roots, expected, "{requested:?} and {approved:?}");
+        };
+        check(&["read:/no/a/**"], &["read:/no/a/*"], &["/no/a"]);
+        check(&["read:/no/a/**"], &["read:/no/a/b/*"], &["/no/a"]);
+        check(&["read:/no/a/**", "read:/no/b/*"], &["read:/no/b/**"], &["/no/b"]);
+        check(&["read:/no/a/**"], &["write:/no/a/**"], &[]);
+        check(&["read:/no/a/**"], &["read:/no/b/**"], &[]);
+    }
 }

@@ -92,6 +92,8 @@ fn configuration(allocation: Allocation) -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config.epoch_interruption(true);
     config.wasm_component_model_async(true);
+    // No toolchain of guests needs it, and it takes bounds that everything else relies on.
+    config.wasm_memory64(false);
     // A guest's own debug information would only slow its compilation down.
     config.generate_address_map(false);
     if let Allocation::Pool { instances } = allocation {

@@ -248,8 +248,6 @@ impl WasiHttpView for HostState {
 pub(super) struct Meter {
     limits: Used,
     used: Used,
-    /// What was allowed last, and may still fail for other reasons.
-    growing: Used,
     instances: usize,
     cpu: Duration,
     /// How many calls of the host are left; nothing where there is no end of them.
@@ -290,7 +288,6 @@ impl Meter {
         Self {
             limits: Used { memory: limits.memory, table_elements: limits.table_elements },
             used: Used::default(),
-            growing: Used::default(),
             instances: limits.instances,
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
@@ -341,6 +338,8 @@ impl Meter {
         Ok(())
     }
 
+    /// What was allowed and fails for another reason stays counted: wasmtime tells of failures that
+    /// it has not asked about before, so that giving back could give too much.
     fn grow(&mut self, by: Used) -> bool {
         let memory = self.used.memory.saturating_add(by.memory);
         let table_elements = self.used.table_elements.saturating_add(by.table_elements);
@@ -354,15 +353,7 @@ impl Meter {
         }
         self.used = Used { memory, table_elements };
         self.gauge.memory.store(memory, Ordering::Relaxed);
-        self.growing = by;
         true
-    }
-
-    fn shrink_back(&mut self) {
-        let Used { memory, table_elements } = std::mem::take(&mut self.growing);
-        self.used.memory -= memory;
-        self.used.table_elements -= table_elements;
-        self.gauge.memory.store(self.used.memory, Ordering::Relaxed);
     }
 }
 
@@ -376,11 +367,6 @@ impl ResourceLimiter for Meter {
         Ok(self.grow(Used { memory: desired.saturating_sub(current), ..Used::default() }))
     }
 
-    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.shrink_back();
-        Ok(())
-    }
-
     fn table_growing(
         &mut self,
         current: usize,
@@ -388,11 +374,6 @@ impl ResourceLimiter for Meter {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         Ok(self.grow(Used { table_elements: desired.saturating_sub(current), ..Used::default() }))
-    }
-
-    fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.shrink_back();
-        Ok(())
     }
 
     fn instances(&self) -> usize {
@@ -505,8 +486,10 @@ mod tests {
         assert!(!meter.memory_growing(0, 60, None).unwrap());
         assert_eq!(meter.reached, Some(Limit::Memory(100)));
         assert!(meter.memory_growing(60, 100, None).unwrap());
+        // Whatever failed meanwhile, nothing is given back.
         meter.memory_grow_failed(Limit::Depth.into()).unwrap();
-        assert!(meter.memory_growing(0, 40, None).unwrap());
+        meter.table_grow_failed(Limit::Depth.into()).unwrap();
+        assert!(!meter.memory_growing(100, 101, None).unwrap());
         assert!(!meter.table_growing(0, 11, None).unwrap());
     }
 
