@@ -68,6 +68,8 @@ use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
 
 pub(crate) use pattern::PathGrant;
 pub(crate) use walk::Files;
+#[cfg(any(test, fuzzing))]
+pub(crate) use {ops::fuzz::path_walk, pattern::fuzz::path_glob};
 
 use crate::runtime::wasm::{HostState, Refuse};
 use ops::{Beneath, Opened};
