@@ -42,6 +42,9 @@ pub mod discover;
 mod event;
 mod expand;
 pub mod files;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod history;
 pub mod hook;
 pub mod invoke;

@@ -1,5 +1,8 @@
 //! `plugin.toml`: what a plugin says of itself before anything of it runs.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod fuzz;
 mod setup;
 mod test;
 
@@ -15,6 +16,7 @@ cargo xtask TASK
   setup   installs what building needs
   demo    builds everything, and shows what it does
   test    runs all tests, those with real MCP servers too
+  fuzz    runs each fuzz target for 20 seconds, or as many as are said; with --guided by cargo-fuzz
   lint    checks format, clippy and documentation
   bench   measures what this host costs, beside bare wasmtime";
 
@@ -24,6 +26,7 @@ fn main() -> Result<()> {
         Some("setup") => setup::run(),
         Some("demo") => demo::run_task(),
         Some("test") => test::run_task(arguments.collect()),
+        Some("fuzz") => fuzz::run_task(arguments.collect()),
         Some("lint") => test::lint(),
         Some("bench") => bench::run(arguments.collect()),
         _ => bail!("{USAGE}"),

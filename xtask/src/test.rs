@@ -74,6 +74,7 @@ pub(crate) fn lint() -> Result<()> {
             &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
         ))?;
     }
+    run(&mut cargo("fuzz", &["fmt", "--check"]))?;
     run(cargo(".", &["doc", "--workspace", "--no-deps", "--locked"])
         .env("RUSTDOCFLAGS", "--deny warnings"))
 }

@@ -34,6 +34,8 @@ pub(crate) use pattern::PathGrant;
 pub(crate) use view::{FilesView, Folders, link};
 #[cfg(unix)]
 pub(crate) use walk::Files;
+#[cfg(any(test, fuzzing))]
+pub(crate) use {ops::fuzz::path_walk, pattern::fuzz::path_glob};
 
 /// The name in manifests.
 pub(super) const NAME: &str = "filesystem";

@@ -1,5 +1,8 @@
 //! What a guest can do with a path, in one place for both editions of WASI. All of it blocks.
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzz;
+
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
     linkat, mkdirat, renameat, symlinkat, unlinkat, utimensat,

@@ -6,6 +6,9 @@
 //! mean what they mean to a shell, but that `*` takes hidden names as well. `?` and brackets stand for
 //! one character, however many bytes it has.
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzz;
+
 use globset::GlobBuilder;
 use regex::{Regex, RegexBuilder};
 use std::fmt;

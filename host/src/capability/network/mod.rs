@@ -26,6 +26,8 @@ pub(crate) use client::{Network, Ways};
 pub(crate) use get::{Fetched, get};
 pub(crate) use grants::NetworkGrants;
 pub(crate) use pattern::UrlGrant;
+#[cfg(any(test, fuzzing))]
+pub(crate) use pattern::fuzz::url_pattern;
 
 use crate::runtime::wasm::{HostState, Refuse};
 use client::Unsent;

@@ -14,6 +14,9 @@
 //!
 //! [URL Pattern Standard]: https://urlpattern.spec.whatwg.org
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzz;
+
 use std::fmt;
 use std::net::Ipv6Addr;
 

@@ -1,0 +1,176 @@
+//! Globs against a model: a matcher that is written from their description, name by name and
+//! character by character, with nothing of the crate that the host matches with.
+
+use std::path::Path;
+
+use super::{Below, PathGrant, Rights};
+use crate::surroundings::Surroundings;
+
+/// The longest text, in bytes. The model takes its time.
+const LONG: usize = 200;
+
+/// Text of three lines: a glob, a path, and names beneath it. Both begin in a folder that does not
+/// exist, so that what is on this disk makes no difference.
+pub(crate) fn path_glob(text: &str) {
+    let mut lines = text.lines();
+    let mut next = || lines.next().unwrap_or_default();
+    let (glob, path, deeper) = (next(), next(), next());
+    let surroundings = Surroundings {
+        environment: [("V".into(), "[v]*".into())].into(),
+        home: Some("/no/such/home".into()),
+        ..Surroundings::default()
+    };
+    let _ = PathGrant::parse(glob, &surroundings, Path::new("/no/such"));
+    let written = format!("/no/such/{glob}");
+    let parse = |text: &str| PathGrant::parse(text, &surroundings, Path::new("/"));
+    let Ok(grant) = parse(&format!("read:{written}")) else { return };
+    let again = parse(grant.text()).expect("what is approved is a grant");
+    assert_eq!(again.text(), grant.text(), "what is approved means the same when it is read again");
+
+    let path = format!("/no/such/{path}");
+    let beneath = format!("{path}/{deeper}");
+    let cover = |grant: &PathGrant, path: &str| {
+        let rights = Rights::of(std::slice::from_ref(grant), path);
+        assert!(!rights.write.any(), "{glob} is to be read, and lets {path} be written");
+        rights.read
+    };
+    let (here, there) = (cover(&grant, &path), cover(&grant, &beneath));
+    for path in [&path, &beneath] {
+        let (cover, again) = (cover(&grant, path), cover(&again, path));
+        assert_eq!(again, cover, "{glob} as it is approved, of {path}");
+        if let Some(model) = Model::new(&written) {
+            assert_eq!(cover.here, model.covers(path), "{glob} covers {path}");
+            let below = cover.below > Below::Nothing;
+            assert_eq!(below, model.reaches(path), "{glob} covers what is beneath {path}");
+        }
+    }
+    if names(deeper).next().is_some() {
+        assert!(!there.any() || here.below > Below::Nothing, "{glob} of {beneath}");
+        assert!(here.below < Below::All || there.tree(), "{glob} of {beneath}");
+    }
+}
+
+/// A glob, as it is described.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Model(Vec<Vec<char>>);
+
+impl Model {
+    /// Nothing for a glob that would take too long, or means something else than it says.
+    pub(in super::super) fn new(glob: &str) -> Option<Self> {
+        let wildcards = |segment: &str| segment.matches(['*', '{', ',']).count();
+        let segments = || glob.split('/').filter(|name| !name.is_empty() && *name != ".");
+        let any = segments().filter(|segment| *segment == "**").count();
+        let is_short = glob.len() <= LONG && any <= 5 && segments().all(|s| wildcards(s) <= 6);
+        // Segments that come out as `.` or as a variable are left to the host.
+        let is_written_out = !["${", "[.]", "\\."].iter().any(|other| glob.contains(other));
+        (is_short && is_written_out)
+            .then(|| Self(segments().map(|segment| segment.chars().collect()).collect()))
+    }
+
+    /// Whether it covers a path.
+    pub(in super::super) fn covers(&self, path: &str) -> bool {
+        covers(&self.0, &names(path).collect::<Vec<_>>())
+    }
+
+    /// Whether it could cover something beneath a path.
+    pub(in super::super) fn reaches(&self, path: &str) -> bool {
+        reaches(&self.0, &names(path).collect::<Vec<_>>())
+    }
+}
+
+const ANY: [char; 2] = ['*', '*'];
+
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !name.is_empty())
+}
+
+fn covers(segments: &[Vec<char>], path: &[&str]) -> bool {
+    match segments {
+        [] => path.is_empty(),
+        [any, rest @ ..] if **any == ANY => {
+            (0..=path.len()).any(|skipped| covers(rest, &path[skipped..]))
+        }
+        [segment, rest @ ..] => path.split_first().is_some_and(|(name, beneath)| {
+            fits(segment, &name.chars().collect::<Vec<_>>()) && covers(rest, beneath)
+        }),
+    }
+}
+
+fn reaches(segments: &[Vec<char>], path: &[&str]) -> bool {
+    match (segments, path) {
+        ([], _) => false,
+        (_, []) => true,
+        ([any, ..], _) if **any == ANY => true,
+        ([segment, rest @ ..], [name, beneath @ ..]) => {
+            fits(segment, &name.chars().collect::<Vec<_>>()) && reaches(rest, beneath)
+        }
+    }
+}
+
+/// Whether a segment fits a name.
+fn fits(glob: &[char], name: &[char]) -> bool {
+    let one = |takes: &dyn Fn(char) -> bool, rest: &[char]| {
+        name.split_first().is_some_and(|(first, others)| takes(*first) && fits(rest, others))
+    };
+    match glob {
+        [] => name.is_empty(),
+        ['*', rest @ ..] => (0..=name.len()).any(|taken| fits(rest, &name[taken..])),
+        ['?', rest @ ..] => one(&|_| true, rest),
+        ['\\', escaped, rest @ ..] => one(&|c| c == *escaped, rest),
+        ['[', ..] => {
+            let end = end_of_class(glob);
+            one(&|c| class_has(&glob[1..end], c), &glob[end + 1..])
+        }
+        ['{', ..] => {
+            let (alternatives, end) = alternatives(glob);
+            let follows = &glob[end + 1..];
+            alternatives.iter().any(|alternative| fits(&[alternative, follows].concat(), name))
+        }
+        [literal, rest @ ..] => one(&|c| c == *literal, rest),
+    }
+}
+
+/// Where the `]` is of a class that a glob begins with: not in the first place.
+fn end_of_class(glob: &[char]) -> usize {
+    let first = if matches!(glob[1], '!' | '^') { 2 } else { 1 };
+    first + 1 + glob[first + 1..].iter().position(|c| *c == ']').expect("a class is closed")
+}
+
+fn class_has(class: &[char], c: char) -> bool {
+    match class {
+        ['!' | '^', class @ ..] => !class_has_plainly(class, c),
+        class => class_has_plainly(class, c),
+    }
+}
+
+fn class_has_plainly(class: &[char], c: char) -> bool {
+    match class {
+        [] => false,
+        [from, '-', to, rest @ ..] => (*from..=*to).contains(&c) || class_has_plainly(rest, c),
+        [one, rest @ ..] => *one == c || class_has_plainly(rest, c),
+    }
+}
+
+/// What stands between the commas of the braces that a glob begins with, and where they end.
+fn alternatives(glob: &[char]) -> (Vec<&[char]>, usize) {
+    let (mut at, mut depth, mut begin) = (1, 0, 1);
+    let mut found = Vec::new();
+    loop {
+        match glob[at] {
+            '\\' => at += 1,
+            '[' => at += end_of_class(&glob[at..]),
+            '{' => depth += 1,
+            ',' if depth == 0 => {
+                found.push(&glob[begin..at]);
+                begin = at + 1;
+            }
+            '}' if depth == 0 => {
+                found.push(&glob[begin..at]);
+                return (found, at);
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+}
