@@ -208,24 +208,34 @@ async fn race(world: &World, edition: &str, path: &str) -> Vec<String> {
     };
     let (mut read, mut tried) = (0, 0);
     while read < READS.0 && tried < READS.1 {
-        let arguments = serde_json::json!({
-            "edition": edition, "path": format!("{{ground}}/{path}"), "rounds": ROUNDS
-        });
         tried += ROUNDS;
-        // `escaped of read`; it is not known before how often there was something to read.
-        let deed = Deed::new("files", "attempts", arguments, Expect::Begins("0 of "));
-        match world.done(&deed).await {
-            Ok(came) => {
-                read += came.text().rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
-            }
+        match attempts(world, edition, path).await {
+            Ok(more) => read += more,
             Err(seen) => return vec![seen],
         }
     }
     drop(swapping);
-    match read {
-        0 => vec![format!("nothing could be read in {tried} attempts")],
-        _ => Vec::new(),
+    // A machine that is busy may have let nobody swap, and a link stand there all the time.
+    if let Err(error) = fs::write(world.base().join(path), "granted") {
+        return vec![format!("the file could not be put back: {error}")];
     }
+    match attempts(world, edition, path).await {
+        Ok(0) => vec![format!("nothing could be read, {read} times of {tried} before")],
+        Ok(_) => Vec::new(),
+        Err(seen) => vec![seen],
+    }
+}
+
+/// Has the file read for so many rounds, and gives how often there was something to read. Nothing of
+/// what is outside may be among that.
+async fn attempts(world: &World, edition: &str, path: &str) -> Result<u32, String> {
+    let arguments = serde_json::json!({
+        "edition": edition, "path": format!("{{ground}}/{path}"), "rounds": ROUNDS
+    });
+    // `escaped of read`; it is not known before how often there was something to read.
+    let deed = Deed::new("files", "attempts", arguments, Expect::Begins("0 of "));
+    let came = world.done(&deed).await?;
+    Ok(came.text().rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
 /// A file that is swapped until this is dropped.

@@ -241,7 +241,7 @@ impl Grants {
         };
         let model = |set: &Vec<PathGrant>| set.iter().map(model).collect::<Option<Vec<_>>>();
         let model = sets.iter().map(model).collect::<Option<_>>()?;
-        Some(Self { files: Arc::new(Files::new(sets)), model })
+        Some(Self { files: Arc::new(Files::new(sets, Vec::new())), model })
     }
 
     /// Whether in each set something covers a path that allows it.
