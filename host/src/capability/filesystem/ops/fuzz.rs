@@ -118,7 +118,7 @@ impl World {
     }
 
     /// The path of the folder in which all is, as seen from the root.
-    fn from_root(&self) -> &str {
+    fn beneath_root(&self) -> &str {
         self.inner.to_str().expect("a name").trim_start_matches('/')
     }
 
@@ -342,7 +342,7 @@ struct Guest<'a> {
 
 impl Guest<'_> {
     fn act(&mut self, step: &Step<'_>) -> Result<Answer, Stop> {
-        let here = self.world.from_root();
+        let here = self.world.beneath_root();
         let beneath = |number: usize| Beneath {
             files: self.grants.files.clone(),
             folder: match number {
