@@ -221,7 +221,8 @@ fn with_address_escaped(scheme: &str, rest: &str) -> Result<String, String> {
     let address = authority.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let address = address.and_then(|(address, port)| {
         let address: Ipv6Addr = address.parse().ok()?;
-        (!brackets(port)).then_some((address, port))
+        let is_port = port.is_empty() || port.starts_with(':');
+        (is_port && !brackets(port)).then_some((address, port))
     });
     let Some((address, port)) = address else {
         return Err("an IPv6 address is written out, as in `http://[::1]/`".into());
