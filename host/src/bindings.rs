@@ -30,11 +30,11 @@ wasmtime::component::bindgen!({
 });
 
 pub use exports::tenon::plugin::{
-    eval_handler, hook_handler, plugin as lifecycle, prompts, provider_handler, provider_stream,
-    resources, tool_handler,
+    completions, eval_handler, hook_handler, plugin as lifecycle, prompts, provider_handler,
+    provider_stream, resources, subscriptions, tool_handler,
 };
 pub use tenon::plugin::{
-    config, inference, log, model, notify, secrets, services, stdio_child, tools, types,
+    config, inference, log, mcp_host, model, notify, secrets, services, stdio_child, tools, types,
 };
 
 /// The version of the package that this host speaks.

@@ -20,6 +20,7 @@ use crate::limits::Limits;
 use crate::name::nearest;
 use crate::policy::Policy;
 use crate::runtime::wasm::Mode;
+use crate::server::Supervision;
 
 /// One configuration file.
 #[derive(Clone, PartialEq)]
@@ -57,6 +58,8 @@ pub struct Config {
     pub history: HistorySettings,
     /// What plugins are told of who calls.
     pub context: ContextSettings,
+    /// How MCP servers are kept running.
+    pub supervision: Supervision,
     /// What it says itself of what it may inherit.
     said: Said,
     /// How it comes from its file, and so can be read again.
@@ -81,6 +84,7 @@ impl Default for Config {
             most: Limits::most(),
             history: HistorySettings::default(),
             context: ContextSettings::default(),
+            supervision: Supervision::default(),
             said: Said::default(),
             file: Provenance::default(),
         }
@@ -94,6 +98,7 @@ struct Said {
     hooks: HooksTable,
     history: HistoryTable,
     context: ContextTable,
+    supervision: Option<Supervision>,
 }
 
 /// How a configuration comes from its file.
@@ -390,6 +395,7 @@ struct File {
     history: HistoryTable,
     #[serde(default)]
     context: ContextTable,
+    supervision: Option<Supervision>,
 }
 
 #[derive(Default, Deserialize)]
@@ -499,7 +505,7 @@ impl Config {
 
     /// Says what it says itself, and else what another says.
     fn settle(&mut self, below: &Self) {
-        let Said { limits, hooks, history, context } = &self.said;
+        let Said { limits, hooks, history, context, supervision } = &self.said;
         self.limits = limits.over(&below.limits);
         self.most = limits.over(&below.most);
         self.hooks = HookSettings {
@@ -524,6 +530,7 @@ impl Config {
         self.context = ContextSettings {
             passthrough: context.passthrough.unwrap_or(below.context.passthrough),
         };
+        self.supervision = supervision.as_ref().unwrap_or(&below.supervision).clone();
     }
 
     /// Reads a text as if it stood in a file.
@@ -537,8 +544,18 @@ impl Config {
             Ok(file) => file,
             Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
         };
-        let File { plugins, settings, limits, discovery, policy, hooks, tools, history, context } =
-            file;
+        let File {
+            plugins,
+            settings,
+            limits,
+            discovery,
+            policy,
+            hooks,
+            tools,
+            history,
+            context,
+            supervision,
+        } = file;
         let Plugins { wasm, scripts, mcp, folders } = plugins;
         let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
         // The more a pattern says, the earlier it comes.
@@ -555,7 +572,7 @@ impl Config {
             tools,
             origin,
             settings,
-            said: Said { limits, hooks, history, context },
+            said: Said { limits, hooks, history, context, supervision },
             ..Self::default()
         };
         config.settle(&Self::default());

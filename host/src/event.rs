@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::invoke::{Fingerprint, HandlerReport};
 use crate::runtime::Usage;
+use crate::server::{BreakerState, ServerState};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,6 +64,31 @@ pub enum Event {
         total: Option<f64>,
         /// What is being done.
         message: Option<String>,
+    },
+    /// A resource that was subscribed to is another one now.
+    ResourceUpdated {
+        /// The plugin that has it.
+        plugin: Arc<str>,
+        /// The resource.
+        uri: String,
+    },
+    /// An MCP server is in another state.
+    Server {
+        /// Its plugin.
+        plugin: Arc<str>,
+        /// The state.
+        state: ServerState,
+        /// Why, where something is wrong.
+        error: Option<String>,
+    },
+    /// Calls to an MCP server are tried, or are not any more.
+    Breaker {
+        /// Its plugin.
+        plugin: Arc<str>,
+        /// The breaker: `ext:stdio:PLUGIN`.
+        breaker: String,
+        /// Whether they are.
+        state: BreakerState,
     },
     /// A call of a tool has taken a step.
     Call(CallEvent),

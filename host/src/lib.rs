@@ -59,6 +59,7 @@ mod results;
 pub mod runtime;
 mod schema;
 mod secret;
+mod server;
 pub mod services;
 mod surroundings;
 mod text;
@@ -78,4 +79,5 @@ pub use platform::{
 pub use results::URI as RESULT_URI;
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage};
 pub use secret::MASK;
+pub use server::{BreakerState, ServerReport, ServerState, Supervision};
 pub use surroundings::Surroundings;

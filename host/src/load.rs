@@ -20,7 +20,7 @@ use crate::capability::log::{Allowance, Voice};
 use crate::capability::network::Network;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
-use crate::child::{Spec, Starts, base_environment};
+use crate::child::{Spec, base_environment};
 use crate::discover::{Candidate, Fingerprint, PluginKind, Server, Source};
 use crate::files::{self, COMPONENT, Digest, read_text};
 use crate::limits::Limits;
@@ -31,6 +31,7 @@ use crate::runtime::wasm::{
 };
 use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
 use crate::secret::{Redactor, Secrets};
+use crate::server::{Supervised, Supervisor};
 use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
@@ -38,12 +39,6 @@ pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
 
 /// The largest script, in bytes.
 const SCRIPT: u64 = 4 << 20;
-
-/// The longest line of an MCP server that is passed on, in bytes.
-const LINE_CAP: usize = 16 << 20;
-
-/// How long each step of ending an MCP server may take.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// How long an MCP server may take to start and to say what it offers.
 const STARTUP: Duration = Duration::from_secs(10);
@@ -76,6 +71,8 @@ pub struct Loaded {
     requested: GrantSet,
     /// What it imports, for a component.
     imports: Option<Vec<String>>,
+    /// Who keeps watch over its server, for one that has one.
+    supervised: Option<Arc<Supervisor>>,
 }
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
@@ -172,6 +169,11 @@ impl Loaded {
         Need::all(imports, &self.requested.texts(), &self.grants.texts())
     }
 
+    /// Who keeps watch over its server, for one that has one.
+    pub(crate) fn supervised(&self) -> Option<&Arc<Supervisor>> {
+        self.supervised.as_ref()
+    }
+
     /// What it requested.
     pub(crate) fn requested(&self) -> &GrantSet {
         &self.requested
@@ -203,6 +205,7 @@ impl Loaded {
             grants: Grants::default(),
             requested: GrantSet::default(),
             imports: None,
+            supervised: None,
         }
     }
 }
@@ -346,6 +349,10 @@ impl Loader {
             startup = startup_of(server);
             settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
             settings.insert("passthrough".into(), json!(candidate.context.passthrough));
+            let offers = self.reach.services.features.offers();
+            settings.insert("forms".into(), json!(offers.forms));
+            settings.insert("pages".into(), json!(offers.pages));
+            settings.insert("sampling".into(), json!(offers.sampling));
             // The bridge's own clock goes first: it knows the server's last words.
             startup += Duration::from_secs(1);
         }
@@ -364,7 +371,7 @@ impl Loader {
         });
         let lent = Lent::new(id.clone(), grants.clone(), self.reach.clone());
         let lent = Arc::new(lent.with_network(network).with_voice(voice.clone()));
-        let setting = |child| Setting {
+        let setting = |server: Option<(Arc<Spec>, Arc<Supervisor>)>| Setting {
             id: id.clone(),
             limits: limits.clone(),
             startup,
@@ -376,9 +383,11 @@ impl Loader {
             secrets: secrets.clone(),
             progress: Allowance::of(limits.log_rate),
             news: self.news.clone(),
-            child,
+            child: server.as_ref().map(|(child, _)| child.clone()),
+            server: server.map(|(_, supervisor)| supervisor),
         };
         let mut imports = None;
+        let mut supervised = None;
         let (plugin, fingerprint): (Arc<dyn Plugin>, Fingerprint) = match &candidate.source {
             Source::Wasm { path, mode } => {
                 let wasm = files::read(path, COMPONENT)
@@ -410,8 +419,15 @@ impl Loader {
                 (Arc::new(plugin), fingerprint)
             }
             Source::Mcp(server) => {
-                let child = self.child(&voice, server.clone());
-                (self.bridge(setting(Some(Arc::new(child))))?, candidate.fingerprint())
+                let policy = server.supervision.clone();
+                let events = self.news.events().clone();
+                let supervisor = Supervisor::new(id.clone(), "stdio", policy, events);
+                let supervisor = Arc::new(supervisor);
+                let child = self.child(&voice, server.clone(), supervisor.clone());
+                let setting = setting(Some((Arc::new(child), supervisor.clone())));
+                let bridge = Supervised::new(self.bridge(setting)?, supervisor.clone());
+                supervised = Some(supervisor);
+                (Arc::new(bridge), candidate.fingerprint())
             }
         };
         let permissions = candidate.permissions.take();
@@ -428,6 +444,7 @@ impl Loader {
             secrets: candidate.secrets,
             requested: candidate.requests,
             imports,
+            supervised,
         })
     }
 
@@ -462,7 +479,7 @@ impl Loader {
     }
 
     /// The bridge, with a server as its child.
-    fn bridge(&self, setting: Setting) -> Result<Arc<dyn Plugin>, LoadError> {
+    fn bridge(&self, setting: Setting) -> Result<WasmPlugin, LoadError> {
         let bridge = self.bridge.get_or_init(|| {
             let component = self
                 .wasm
@@ -476,14 +493,12 @@ impl Loader {
             link(&linker, &component).map_err(|error| error.to_string())
         });
         match bridge.clone() {
-            Ok(Linked { pre, indices }) => {
-                Ok(Arc::new(WasmPlugin::new(pre, indices, setting, Mode::Shared)))
-            }
+            Ok(Linked { pre, indices }) => Ok(WasmPlugin::new(pre, indices, setting, Mode::Shared)),
             Err(problem) => Err(LoadError::NotComponent { path: "the MCP bridge".into(), problem }),
         }
     }
 
-    fn child(&self, voice: &Arc<Voice>, server: Server) -> Spec {
+    fn child(&self, voice: &Arc<Voice>, server: Server, supervisor: Arc<Supervisor>) -> Spec {
         let mut environment = self.environment.clone();
         let own = server.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
         environment.extend(own);
@@ -493,9 +508,7 @@ impl Loader {
             arguments: server.arguments,
             environment,
             folder: server.folder,
-            line_cap: LINE_CAP,
-            grace: SHUTDOWN_GRACE,
-            starts: Starts::default(),
+            supervisor,
         }
     }
 }

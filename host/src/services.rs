@@ -4,6 +4,7 @@
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
 use async_trait::async_trait;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -48,6 +49,63 @@ pub trait MemorySearch: Send + Sync + 'static {
         let _ = (plugin, query, limit);
         Ok(Vec::new())
     }
+}
+
+/// Answers what MCP servers ask of their client: input of the user, an answer of a model. What it
+/// says that it offers is declared to servers; of a host that offers nothing, they cannot ask
+/// anything.
+#[async_trait]
+pub trait ClientFeatures: Send + Sync + 'static {
+    /// What servers may ask for. The default is nothing.
+    fn offers(&self) -> Offers {
+        Offers::default()
+    }
+
+    /// Asks the user for input, and says who asks: `params` are those of MCP's
+    /// `elicitation/create`, and so is the result. Nothing may be made up for the user, and no page
+    /// opened unasked. The default asks nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] where there is nobody to ask.
+    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
+        let _ = request;
+        Err(Error::Denied("this host has nobody to ask".into()))
+    }
+
+    /// Has a model answer: `params` are those of MCP's `sampling/createMessage`, whose `maxTokens`
+    /// bounds the answer, and so is the result. The default asks none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] where the user does not want it.
+    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
+        let _ = request;
+        Err(Error::Denied("this host asks no model for servers".into()))
+    }
+}
+
+/// What [`ClientFeatures`] offer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// The user fills in forms.
+    pub forms: bool,
+    /// The user opens pages, whose whole address is shown.
+    pub pages: bool,
+    /// A model answers.
+    pub sampling: bool,
+}
+
+/// Something that an MCP server asks for.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ServerRequest {
+    /// The plugin's id of the server that asks.
+    pub server: String,
+    /// The call that it serves, where that is known.
+    pub call_id: Option<String>,
+    /// What it asks, in the form of the protocol. It is the server's word and nobody else's.
+    pub params: Value,
 }
 
 /// Keeps the secrets of plugins.
@@ -215,6 +273,7 @@ struct Nothing;
 
 impl Messaging for Nothing {}
 impl MemorySearch for Nothing {}
+impl ClientFeatures for Nothing {}
 impl Approver for Nothing {}
 
 /// The services of a host.
@@ -223,6 +282,7 @@ pub(crate) struct Services {
     pub(crate) network: Ways,
     pub(crate) messaging: Arc<dyn Messaging>,
     pub(crate) memory: Arc<dyn MemorySearch>,
+    pub(crate) features: Arc<dyn ClientFeatures>,
     pub(crate) approver: Arc<dyn Approver>,
     /// Without it secrets come from the environment and from files.
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
@@ -234,6 +294,7 @@ impl Default for Services {
             network: Ways::default(),
             messaging: Arc::new(Nothing),
             memory: Arc::new(Nothing),
+            features: Arc::new(Nothing),
             approver: Arc::new(Nothing),
             secrets: None,
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tenon_host::{PluginState, capability};
+use tenon_host::{BreakerState, Event, PluginState, ServerState, capability};
 
 use crate::guests;
 use crate::support::{
@@ -73,13 +73,62 @@ async fn a_server_that_dies_in_mid_call_fails_its_calls_at_once_and_nobody_elses
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_keeps_dying_is_not_started_for_ever() {
-    let platform =
-        platform(&format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]")).await;
+    let platform = platform(&format!(
+        "supervision = {{ max_restarts = 4, backoff = \"1ms\", breaker_failures = 100 }}
+         plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"
+    ))
+    .await;
     let mut last = String::new();
     for _ in 0..6 {
         last = failure(&platform, "s__crash", json!({ "code": 1 })).await.to_string();
     }
     assert!(last.contains("was started 5 times"), "{last}");
+    assert!(last.contains("The last time: the server exited with code 1"), "{last}");
+    let report = platform.server("s").unwrap();
+    assert_eq!((report.state, report.starts), (ServerState::Failed, 5));
+    assert!(report.stderr.iter().any(|line| line.contains("crashing")), "{report:?}");
+    // It is told to start again.
+    assert!(platform.restart("s"));
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    assert_eq!(platform.server("s").unwrap().state, ServerState::Ready);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_to_a_server_that_does_not_answer_are_not_tried_for_a_while() {
+    let platform = platform(&format!(
+        "supervision = {{ breaker_failures = 2, breaker_cooldown = \"300ms\" }}
+         plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"
+    ))
+    .await;
+    let mut events = platform.events();
+    for _ in 0..2 {
+        let timeout = Duration::from_millis(100);
+        let hung = call_within(&platform, "s__hang", json!({}), timeout).await;
+        assert!(hung.unwrap_err().to_string().contains("no answer within"));
+    }
+    let opened = Instant::now();
+    let refused = failure(&platform, "s__echo", json!({ "text": "x" })).await.to_string();
+    assert!(refused.contains("none is tried for a while"), "{refused}");
+    assert_eq!(platform.server("s").unwrap().breaker, "ext:stdio:s");
+    // After a while one is tried, and as it gets an answer, all are.
+    eventually("a call is tried", || {
+        platform.server("s").unwrap().breaker_state == BreakerState::HalfOpen
+    })
+    .await;
+    assert!(opened.elapsed() > Duration::from_millis(100));
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    assert_eq!(platform.server("s").unwrap().breaker_state, BreakerState::Closed);
+    platform.clone().shutdown().await;
+    drop(platform);
+    let mut states = Vec::new();
+    while let Some(event) = events.next().await {
+        if let Event::Breaker { breaker, state, .. } = event {
+            assert_eq!(breaker, "ext:stdio:s");
+            states.push(state);
+        }
+    }
+    assert_eq!(states, [BreakerState::Open, BreakerState::Closed]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -169,7 +218,7 @@ async fn no_process_is_left_after_a_shutdown() {
 
 #[test]
 fn the_bridge_can_reach_nothing_but_its_child() {
-    let allowed = ["stdio-child", "log", "config", "notify", "types"];
+    let allowed = ["stdio-child", "mcp-host", "log", "config", "notify", "types"];
     let imports = imports_of(tenon_host::load::BRIDGE);
     for import in &imports {
         let name = import.trim_start_matches("tenon:plugin/").split('@').next().unwrap();

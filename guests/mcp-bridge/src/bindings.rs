@@ -1,10 +1,19 @@
-//! The world `mcp-bridge`, generated.
+//! The world of the bridge, generated.
 
 #![allow(unreachable_pub, clippy::all)]
 
+#[cfg(not(feature = "http"))]
 wit_bindgen::generate!({
     path: "../../wit",
     world: "mcp-bridge",
+    generate_all,
+    additional_derives: [Clone, PartialEq],
+});
+
+#[cfg(feature = "http")]
+wit_bindgen::generate!({
+    path: "../../wit",
+    world: "mcp-server",
     generate_all,
     additional_derives: [Clone, PartialEq],
 });

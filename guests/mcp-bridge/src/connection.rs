@@ -1,21 +1,26 @@
 //! The one connection of an instance: the client, who waits for which of its operations, and the
-//! task that reads what the child writes.
+//! task that reads what comes from the server.
 //!
 //! A component has one thread, so the state lies in a thread-local; it is never borrowed across a
 //! point of waiting.
 
 use futures::channel::oneshot;
-use serde::Deserialize;
+use futures::future::{Either, select};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 
-use mcp_client::{Action, Client, LogLevel, OperationId, Outcome, Request, Server, Settings};
+use mcp_client::{
+    Action, AskId, AskKind, Client, LogLevel, OperationId, Outcome, Request, Server,
+    ServerCapabilities,
+};
 
 use crate::bindings::tenon::plugin::log::{self, Level};
-use crate::bindings::tenon::plugin::stdio_child::{self, Event, ExitStatus};
 use crate::bindings::tenon::plugin::types::{Error, Unavailability};
-use crate::bindings::tenon::plugin::{config, notify};
+use crate::bindings::tenon::plugin::{mcp_host, notify};
+use crate::configuration::Configuration;
 use crate::convert;
+use crate::transport::{self, Event, Head, Message};
 
 /// What an operation came to.
 type Ended = Result<Outcome, mcp_client::Error>;
@@ -29,35 +34,23 @@ struct State {
     waiting: BTreeMap<OperationId, oneshot::Sender<Ended>>,
     /// The operations of the host's calls, for their cancellation and progress.
     calls: BTreeMap<String, OperationId>,
+    /// What the host is being asked for the server. Dropped, it is not asked any more.
+    asking: BTreeMap<AskId, oneshot::Sender<()>>,
     /// Who waits for the connection that is being made.
     connecting: Option<Vec<Waiting>>,
-    outbox: VecDeque<Vec<u8>>,
-    /// Somebody is writing the outbox out.
-    writing: bool,
     reading: bool,
     /// The instant that the host was asked to wake us at.
     timer: Option<u64>,
+    /// How many lines that were no messages the host was told of.
+    skipped: u64,
+    /// The tools that can only be called as tasks, once the tools were listed.
+    tasks: Option<BTreeSet<String>>,
 }
 
 /// Somebody who waits for the connection, on behalf of a call if there is one.
 struct Waiting {
     call_id: Option<String>,
-    connected: oneshot::Sender<Result<Server, Error>>,
-}
-
-/// What the host tells a bridge.
-#[derive(Deserialize)]
-#[serde(default)]
-struct Configuration {
-    startup_timeout_ms: u64,
-    request_timeout_ms: u64,
-    passthrough: bool,
-}
-
-impl Default for Configuration {
-    fn default() -> Self {
-        Self { startup_timeout_ms: 10_000, request_timeout_ms: 30_000, passthrough: false }
-    }
+    connected: oneshot::Sender<Result<ServerCapabilities, Error>>,
 }
 
 thread_local! {
@@ -66,44 +59,60 @@ thread_local! {
 
 impl State {
     fn new() -> Self {
-        let configuration: Configuration = serde_json::from_str(&config::all()).unwrap_or_default();
-        let settings = Settings {
-            name: "tenon".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            timeout: configuration.request_timeout_ms,
-        };
+        let configuration = Configuration::read();
         Self {
-            client: Client::new(settings),
+            client: Client::new(configuration.settings()),
             startup: configuration.startup_timeout_ms,
             passthrough: configuration.passthrough,
             waiting: BTreeMap::new(),
             calls: BTreeMap::new(),
+            asking: BTreeMap::new(),
             connecting: None,
-            outbox: VecDeque::new(),
-            writing: false,
             reading: false,
             timer: None,
+            skipped: 0,
+            tasks: None,
         }
     }
 
-    /// Carries out what the client wants done. What is to be written waits in the outbox.
+    /// Carries out what the client wants done. What is to be written waits for [`transport::flush`].
     fn act(&mut self) {
         while let Some(action) = self.client.action() {
             match action {
-                Action::Write(line) => self.outbox.push_back(line),
+                Action::Write { line, request } => {
+                    let request = request.and_then(|id| {
+                        let (method, subject) = self.client.head(id)?;
+                        Some(Head { id, method, subject: subject.map(Into::into) })
+                    });
+                    transport::send(Message { line, request });
+                }
+                Action::Abandon(request) => transport::abandon(request),
                 Action::Finish(operation, result) => {
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         // Whoever waited may have been dropped.
                         let _ = waiting.send(result);
                     }
                 }
+                Action::Restart => wit_bindgen::spawn_local(restart()),
+                Action::Disconnect(reason) => {
+                    self.lost(&reason);
+                    wit_bindgen::spawn_local(transport::stop());
+                }
                 Action::ToolsChanged => notify::changed(),
+                Action::ResourceUpdated(uri) => notify::resource_updated(&uri),
                 Action::Progress { operation, progress, total, message } => {
-                    let call = self.calls.iter().find(|(_, of_call)| **of_call == operation);
-                    if let Some((call, _)) = call {
+                    if let Some(call) = self.call_of(operation) {
                         notify::progress(call, progress, total, message.as_deref());
                     }
                 }
+                Action::Ask { ask, kind, params, operation } => {
+                    let call = operation.and_then(|operation| self.call_of(operation));
+                    let call = call.map(str::to_string);
+                    let (asking, withdrawn) = oneshot::channel();
+                    self.asking.insert(ask, asking);
+                    wit_bindgen::spawn_local(put_to_host(ask, kind, params, call, withdrawn));
+                }
+                Action::Withdraw(ask) => drop(self.asking.remove(&ask)),
                 Action::Log { level, message } => {
                     let level = match level {
                         LogLevel::Debug => Level::Debug,
@@ -115,20 +124,30 @@ impl State {
                 }
             }
         }
+        if self.client.noise() != self.skipped {
+            self.skipped = self.client.noise();
+            mcp_host::skipped(self.skipped);
+        }
         if let Some(deadline) = self.client.deadline()
             && self.timer.is_none_or(|timer| deadline < timer)
         {
             self.timer = Some(deadline);
-            stdio_child::set_timer(deadline);
+            transport::set_timer(deadline);
         }
+    }
+
+    /// The host's call that an operation serves.
+    fn call_of(&self, operation: OperationId) -> Option<&str> {
+        let call = self.calls.iter().find(|(_, of_call)| **of_call == operation);
+        call.map(|(call, _)| call.as_str())
     }
 
     fn handle(&mut self, event: Event, now: u64) {
         match event {
             Event::Line(line) => self.client.receive(line, now),
-            Event::Oversized(line) => self.client.oversized(&line.prefix, line.length),
-            Event::Closed => self.lost("the server closed its output"),
-            Event::Exited(status) => self.lost(&describe(status)),
+            Event::Oversized { prefix, length } => self.client.oversized(&prefix, length),
+            Event::Failed { request, error } => self.client.failed(request, error),
+            Event::Lost(how) => self.lost(&how),
             Event::Timer => {
                 self.timer = None;
                 self.client.tick(now);
@@ -137,21 +156,20 @@ impl State {
     }
 
     fn lost(&mut self, how: &str) {
-        let tail = stdio_child::stderr_tail();
+        let tail = transport::last_words();
         let reason = match tail.is_empty() {
             true => how.to_string(),
             false => format!("{how}; its last words:\n{}", tail.join("\n")),
         };
-        self.outbox.clear();
         self.client.lost(&reason);
     }
-}
 
-fn describe(status: ExitStatus) -> String {
-    match (status.code, status.signal) {
-        (Some(code), _) => format!("the server exited with code {code}"),
-        (None, Some(signal)) => format!("the server was ended by signal {signal}"),
-        (None, None) => "the server ended".into(),
+    /// Makes a place to wait for an operation, and does what its beginning asks for.
+    fn expect(&mut self, operation: OperationId) -> oneshot::Receiver<Ended> {
+        let (done, ended) = oneshot::channel();
+        self.waiting.insert(operation, done);
+        self.act();
+        ended
     }
 }
 
@@ -159,17 +177,46 @@ fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
     STATE.with_borrow_mut(act)
 }
 
+/// Tells the client something, and does what it wants done about it.
+fn tell(what: impl FnOnce(&mut State)) {
+    with(|state| {
+        what(state);
+        state.act();
+    });
+    transport::flush();
+}
+
 /// Whether the server is told on whose behalf it is called.
 pub(crate) fn passes_callers_on() -> bool {
     with(|state| state.passthrough)
 }
 
-/// The server, connected. A server that was lost is started again; who comes while that is being
-/// done waits for it. It goes on when they give up.
-pub(crate) async fn connected(call_id: Option<&str>) -> Result<Server, Error> {
+/// The server is gone.
+pub(crate) fn lost(how: &str) {
+    tell(|state| state.lost(how));
+}
+
+/// Notes which tools can only be called as tasks.
+pub(crate) fn note_tasks(tasks: BTreeSet<String>) {
+    with(|state| state.tasks = Some(tasks));
+}
+
+/// Whether a tool can only be called as a task; unknown until the tools were listed.
+pub(crate) fn is_task(tool: &str) -> Option<bool> {
+    with(|state| state.tasks.as_ref().map(|tasks| tasks.contains(tool)))
+}
+
+/// The server, once it was connected.
+pub(crate) fn server() -> Option<Server> {
+    with(|state| state.client.server().cloned())
+}
+
+/// What the server has, connected. A server that was lost is started again; who comes while that is
+/// being done waits for it. It goes on when they give up.
+pub(crate) async fn connected(call_id: Option<&str>) -> Result<ServerCapabilities, Error> {
     let waiting = with(|state| {
         if let Some(server) = state.client.server() {
-            return Err(server.clone());
+            return Err(server.capabilities);
         }
         if state.connecting.is_none() {
             wit_bindgen::spawn_local(async {
@@ -179,7 +226,7 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<Server, Error> {
                 }
                 // Ending the server may take its time, which nobody waits for.
                 if result.is_err() {
-                    stdio_child::stop().await;
+                    transport::stop().await;
                 }
             });
         }
@@ -189,7 +236,7 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<Server, Error> {
         Ok(made)
     });
     match waiting {
-        Err(server) => Ok(server),
+        Err(capabilities) => Ok(capabilities),
         Ok(made) => made.await.unwrap_or_else(|_| Err(Error::Cancelled(CANCELLED.into()))),
     }
 }
@@ -197,19 +244,23 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<Server, Error> {
 /// What a call is told that was given up.
 const CANCELLED: &str = "the call was cancelled while the server was being started";
 
-async fn connect() -> Result<Server, Error> {
-    stdio_child::start().await?;
+async fn connect() -> Result<ServerCapabilities, Error> {
+    transport::start().await?;
     if !with(|state| std::mem::replace(&mut state.reading, true)) {
         wit_bindgen::spawn_local(read());
     }
     let startup = with(|state| state.startup);
     let result = run(|client, now| client.connect(now, startup)).await;
     match result {
-        Ok(Outcome::Connected(server)) => Ok(server),
+        Ok(Outcome::Connected(server)) => {
+            transport::agreed(&server.revision);
+            mcp_host::connected(&server.revision);
+            Ok(server.capabilities)
+        }
         Ok(Outcome::Items(_) | Outcome::Result(_)) => {
             Err(Error::Failed("the answer is not one to a handshake".into()))
         }
-        Err(error) => Err(match (error, stdio_child::stderr_tail()) {
+        Err(error) => Err(match (error, transport::last_words()) {
             (mcp_client::Error::Timeout, tail) => Error::Unavailable(Unavailability {
                 message: format!(
                     "the server did not answer the handshake within {startup} ms; its last words: {}",
@@ -222,9 +273,47 @@ async fn connect() -> Result<Server, Error> {
     }
 }
 
+/// Starts a server again that ended at the first word of the handshake.
+async fn restart() {
+    match transport::start().await {
+        Ok(()) => {
+            let now = transport::now();
+            tell(|state| state.client.restarted(now));
+        }
+        Err(error) => tell(|state| state.client.lost(&convert::message(&error))),
+    }
+}
+
+/// Asks the host what the server asks, until the server does not want to know any more.
+async fn put_to_host(
+    ask: AskId,
+    kind: AskKind,
+    params: String,
+    call: Option<String>,
+    withdrawn: oneshot::Receiver<()>,
+) {
+    let answer = async {
+        match kind {
+            AskKind::Elicitation => mcp_host::elicit(params, call).await,
+            AskKind::Sampling => mcp_host::sample(params, call).await,
+        }
+    };
+    let Either::Left((answer, _)) = select(pin!(answer), withdrawn).await else { return };
+    let now = transport::now();
+    tell(|state| {
+        state.asking.remove(&ask);
+        // The protocol's code for what the user does not want is -1.
+        let answer = answer.map_err(|error| match &error {
+            Error::Denied(message) => (-1, message.clone()),
+            _ => (-32603, convert::message(&error)),
+        });
+        state.client.answer(ask, answer, now);
+    });
+}
+
 /// Runs an operation to its end.
 pub(crate) async fn run(begin: impl FnOnce(&mut Client, u64) -> OperationId) -> Ended {
-    let now = stdio_child::now();
+    let now = transport::now();
     let ended = with(|state| {
         let operation = begin(&mut state.client, now);
         state.expect(operation)
@@ -234,7 +323,7 @@ pub(crate) async fn run(begin: impl FnOnce(&mut Client, u64) -> OperationId) -> 
 
 /// Runs a request that serves a call of the host.
 pub(crate) async fn run_call(call_id: &str, request: Request<'_>) -> Ended {
-    let now = stdio_child::now();
+    let now = transport::now();
     let ended = with(|state| {
         let operation = state.client.request(request, now);
         state.calls.insert(call_id.to_string(), operation);
@@ -247,72 +336,34 @@ pub(crate) async fn run_call(call_id: &str, request: Request<'_>) -> Ended {
 
 /// Cancels what serves a call, if it is still going on.
 pub(crate) fn cancel(call_id: &str) {
-    let write = with(|state| {
+    tell(|state| {
         if let Some(waiting) = &mut state.connecting {
             // Dropping it answers.
             waiting.retain(|waiting| waiting.call_id.as_deref() != Some(call_id));
         }
         if let Some(operation) = state.calls.get(call_id).copied() {
             state.client.cancel(operation);
-            state.act();
         }
-        !state.outbox.is_empty()
     });
-    if write {
-        wit_bindgen::spawn_local(write_out());
-    }
-}
-
-impl State {
-    /// Makes a place to wait for an operation, and does what its beginning asks for.
-    fn expect(&mut self, operation: OperationId) -> oneshot::Receiver<Ended> {
-        let (done, ended) = oneshot::channel();
-        self.waiting.insert(operation, done);
-        self.act();
-        ended
-    }
 }
 
 async fn finish(ended: oneshot::Receiver<Ended>) -> Ended {
-    // Not here: a caller must not wait for what others write.
-    wit_bindgen::spawn_local(write_out());
+    transport::flush();
     match ended.await {
         Ok(result) => result,
         Err(_) => Err(mcp_client::Error::Lost("the connection was given up".into())),
     }
 }
 
-/// Writes what waits in the outbox, in order. One task at a time does it for all.
-async fn write_out() {
-    if with(|state| std::mem::replace(&mut state.writing, true)) {
-        return;
-    }
-    while let Some(line) = with(|state| state.outbox.pop_front()) {
-        if let Err(error) = stdio_child::write_line(line).await {
-            with(|state| {
-                state.lost(&convert::message(&error));
-                state.act();
-            });
-        }
-    }
-    with(|state| state.writing = false);
-}
-
-/// Reads what happens to the child, for as long as the instance lives. It never waits for a write:
-/// a server that does not read must not keep us from reading.
+/// Reads what comes from the server, for as long as the instance lives.
 async fn read() {
     loop {
-        let events = stdio_child::next_events().await;
-        let now = stdio_child::now();
-        let write = with(|state| {
+        let events = transport::next_events().await;
+        let now = transport::now();
+        tell(|state| {
             for event in events {
                 state.handle(event, now);
             }
-            state.act();
-            !state.outbox.is_empty() && !state.writing
         });
-        if write {
-            wit_bindgen::spawn_local(write_out());
-        }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::bindings::exports::tenon::plugin::completions::Suggestions;
 use crate::bindings::exports::tenon::plugin::prompts::{
     Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole,
 };
@@ -76,6 +77,17 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
     match error {
         E::Rpc { code: -32602, message, .. } => Error::InvalidInput(message),
         E::Rpc { code: -32601 | -32002, message, .. } => Error::NotFound(message),
+        // The data names what is to be done: the pages to open, the capability that is missing.
+        E::Rpc { code: -32042, message, data } => {
+            let pages = data.map(|data| format!(": {data}")).unwrap_or_default();
+            Error::Failed(format!("the user has to do something first: {message}{pages}"))
+        }
+        E::Rpc { code: -32021, message, data } => {
+            let needed = data.map(|data| format!(": {data}")).unwrap_or_default();
+            Error::Failed(format!(
+                "the server needs what this host does not have: {message}{needed}"
+            ))
+        }
         E::Rpc { code, message, data } => Error::Failed(match data {
             Some(data) => format!("{message} (code {code}, {data})"),
             None => format!("{message} (code {code})"),
@@ -83,7 +95,7 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
         E::Timeout => Error::Timeout("the server did not answer in time".into()),
         E::Cancelled => Error::Cancelled("the call was cancelled".into()),
         E::Lost(message) => Error::Unavailable(Unavailability { message, retry_after: None }),
-        E::Protocol(message) => Error::Failed(message),
+        E::Protocol(message) | E::Needs(message) => Error::Failed(message),
     }
 }
 
@@ -100,21 +112,30 @@ pub(crate) fn message(error: &Error) -> String {
     }
 }
 
+/// How a tool is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Execution {
+    Call,
+    /// Its calls are begun as tasks, and their results asked for.
+    Task,
+}
+
 /// A tool. The error says which tool it was, where it has a name.
-pub(crate) fn tool(json: &str) -> Result<ToolDefinition> {
+pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
     let mut members = Members::read(json)?;
     let name: String = members.required("name")?;
     let problem = |problem: String| format!("\"{name}\": {problem}");
     let schema =
         members.raw("inputSchema").ok_or_else(|| problem("it has no input schema".into()))?;
-    // A task that must be run as one cannot be called.
-    if let Some(execution) = members.0.get("execution") {
-        let support: Option<String> =
-            Members::read(execution.get()).ok().and_then(|mut e| e.hint("taskSupport"));
-        if support.as_deref() == Some("required") {
-            return Err(problem("it can only be called as a task".into()));
-        }
+    if !schema.trim_start().starts_with('{') {
+        return Err(problem("its input schema is no object".into()));
     }
+    let execution = members.0.get("execution").and_then(|json| Members::read(json.get()).ok());
+    let support: Option<String> = execution.and_then(|mut members| members.hint("taskSupport"));
+    let execution = match support.as_deref() {
+        Some("required") => Execution::Task,
+        _ => Execution::Call,
+    };
     let annotations = members.raw("annotations").and_then(|json| Members::read(json).ok());
     let mut annotations = annotations.unwrap_or(Members(BTreeMap::new()));
     let hints = ToolAnnotations {
@@ -125,7 +146,7 @@ pub(crate) fn tool(json: &str) -> Result<ToolDefinition> {
     };
     let title: Option<String> = members.hint("title");
     let title = title.or_else(|| annotations.hint("title"));
-    Ok(ToolDefinition {
+    let tool = ToolDefinition {
         title,
         description: members.hint("description").unwrap_or_default(),
         input_schema: schema.to_string(),
@@ -134,7 +155,8 @@ pub(crate) fn tool(json: &str) -> Result<ToolDefinition> {
         capabilities: Vec::new(),
         extra: members.rest(),
         name,
-    })
+    };
+    Ok((tool, execution))
 }
 
 /// The answer of a tool. A block that is broken becomes an opaque one.
@@ -272,6 +294,20 @@ fn argument(json: &str) -> Result<PromptArgument> {
     })
 }
 
+/// Values for a blank. Who suggests nothing at all has none.
+pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
+    let mut members = Members::read(json).map_err(broken)?;
+    let completion = members.raw("completion").map(Members::read).transpose().map_err(broken)?;
+    let mut completion = completion.unwrap_or(Members(BTreeMap::new()));
+    let mut values: Vec<String> = completion.hint("values").unwrap_or_default();
+    let more = completion.hint("hasMore").unwrap_or(false) || values.len() > SUGGESTIONS;
+    values.truncate(SUGGESTIONS);
+    Ok(Suggestions { values, total: completion.hint("total"), more })
+}
+
+/// The most values that are suggested for a blank.
+const SUGGESTIONS: usize = 100;
+
 /// A prompt, filled in.
 pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
     let mut members = Members::read(json).map_err(broken)?;
@@ -306,22 +342,30 @@ mod tests {
                 "annotations":{"title":"T","readOnlyHint":true,"destructiveHint":"?"}}"#,
         )
         .unwrap();
+        let (tool, execution) = tool;
+        assert_eq!(execution, Execution::Call);
         assert_eq!(tool.extra.as_deref(), Some(r#"{"_meta":{"a":2},"icons":[1]}"#));
         assert_eq!(tool.title.as_deref(), Some("T"));
         assert_eq!((tool.annotations.read_only, tool.annotations.destructive), (Some(true), None));
     }
 
     #[test]
-    fn a_tool_without_a_schema_or_only_for_tasks_is_none() {
+    fn a_tool_without_a_name_or_a_schema_is_none() {
         for json in [
             r#"{"name":"t"}"#,
             r#"{"name":"t","inputSchema":null}"#,
+            r#"{"name":"t","inputSchema":7}"#,
             r#"{"inputSchema":{}}"#,
-            r#"{"name":"t","inputSchema":{},"execution":{"taskSupport":"required"}}"#,
             "3",
         ] {
             assert!(tool(json).is_err(), "{json}");
         }
+    }
+
+    #[test]
+    fn a_tool_may_have_to_be_called_as_a_task() {
+        let json = r#"{"name":"t","inputSchema":{},"execution":{"taskSupport":"required"}}"#;
+        assert_eq!(tool(json).unwrap().1, Execution::Task);
     }
 
     #[test]

@@ -1,22 +1,31 @@
 //! The bridge: a component that makes an MCP server a plugin.
 //!
 //! It reaches its one child through the host's `stdio-child` and nothing else; it has not even
-//! WASI. All of the protocol is in `mcp-client`; this is the shell around it, which carries lines
-//! and timers in one direction and actions in the other, and turns JSON into the contract's types.
+//! WASI. Built with the feature `http`, it reaches one server elsewhere through `wasi:http` instead.
+//! All of the protocol is in `mcp-client`; this is the shell around it, which carries messages and
+//! timers in one direction and actions in the other, and turns JSON into the contract's types.
 
 mod bindings;
+mod configuration;
 mod connection;
 mod convert;
+mod transport;
 
+use bindings::exports::tenon::plugin::completions::{Blank, Place, Suggestions};
 use bindings::exports::tenon::plugin::plugin::{Identity, Registration};
 use bindings::exports::tenon::plugin::prompts::{Prompt, PromptPage};
 use bindings::exports::tenon::plugin::resources::{ResourcePage, TemplatePage};
-use bindings::exports::tenon::plugin::{plugin, prompts, resources, tool_handler};
+use bindings::exports::tenon::plugin::{
+    completions, plugin, prompts, resources, subscriptions, tool_handler,
+};
 use bindings::tenon::plugin::log::{self, Level};
-use bindings::tenon::plugin::stdio_child;
-use bindings::tenon::plugin::types::{CallContext, Error, ResourceContents, ToolResult};
+use bindings::tenon::plugin::types::{
+    CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
+};
+use convert::Execution;
 use mcp_client::{Outcome, Payload, Request};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 struct Bridge;
 
@@ -26,20 +35,9 @@ bindings::export!(Bridge with_types_in bindings);
 
 impl plugin::Guest for Bridge {
     async fn register() -> Result<Registration, Error> {
-        let server = connection::connected(None).await?;
-        let listed = connection::run(|client, now| client.list_tools(now)).await;
-        let Outcome::Items(items) = listed.map_err(convert::error)? else {
-            return Err(Error::Failed("the list of tools is no list".into()));
-        };
-        let mut tools = Vec::new();
-        for item in items {
-            match convert::tool(&item) {
-                Ok(tool) => tools.push(tool),
-                Err(problem) => {
-                    log::write(Level::Warn, &format!("a tool is left out: {problem}"), &[]);
-                }
-            }
-        }
+        let capabilities = connection::connected(None).await?;
+        let tools = list_tools(capabilities.tasks).await?;
+        let server = connection::server().unwrap_or_default();
         Ok(Registration {
             identity: Identity {
                 name: server.name,
@@ -50,13 +48,13 @@ impl plugin::Guest for Bridge {
             hooks: Vec::new(),
             providers: Vec::new(),
             evals: Vec::new(),
-            resources: server.capabilities.resources,
-            prompts: server.capabilities.prompts,
+            resources: capabilities.resources,
+            prompts: capabilities.prompts,
         })
     }
 
     async fn shutdown() {
-        stdio_child::stop().await;
+        transport::stop().await;
     }
 }
 
@@ -66,9 +64,16 @@ impl tool_handler::Guest for Bridge {
         arguments: String,
         context: CallContext,
     ) -> Result<ToolResult, Error> {
-        connection::connected(Some(&context.call_id)).await?;
-        let params = format!("\"name\":{},\"arguments\":{arguments}", Value::String(name));
-        let result = request("tools/call", &params, &context, true).await?;
+        let capabilities = connection::connected(Some(&context.call_id)).await?;
+        let mut task = connection::is_task(&name);
+        if task.is_none() && capabilities.tasks {
+            // The instance has not seen the list yet, which says how each is called.
+            list_tools(true).await?;
+            task = connection::is_task(&name);
+        }
+        let params = format!("\"name\":{},\"arguments\":{arguments}", json!(name));
+        let asked = Asked { method: "tools/call", params: &params, subject: Some(&name) };
+        let result = request(asked, &context, true, task == Some(true)).await?;
         convert::tool_result(result.get())
     }
 
@@ -82,23 +87,52 @@ impl resources::Guest for Bridge {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Error> {
-        let result = of_resources("resources/list", &page(cursor), &context).await?;
-        convert::resource_page(result.get())
+        let asked = Asked { method: "resources/list", params: &page(cursor), subject: None };
+        match of_resources(asked, &context).await? {
+            Some(result) => convert::resource_page(result.get()),
+            None => Ok(ResourcePage { resources: Vec::new(), next: None }),
+        }
     }
 
     async fn list_templates(
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Error> {
-        let result = of_resources("resources/templates/list", &page(cursor), &context).await?;
-        convert::template_page(result.get())
+        let method = "resources/templates/list";
+        let asked = Asked { method, params: &page(cursor), subject: None };
+        match of_resources(asked, &context).await? {
+            Some(result) => convert::template_page(result.get()),
+            None => Ok(TemplatePage { templates: Vec::new(), next: None }),
+        }
     }
 
     async fn read(uri: String, context: CallContext) -> Result<Vec<ResourceContents>, Error> {
-        let params = format!("\"uri\":{}", Value::String(uri));
-        let result = of_resources("resources/read", &params, &context).await?;
-        convert::resource_contents(result.get())
+        let params = members(&json!({ "uri": uri }));
+        let asked = Asked { method: "resources/read", params: &params, subject: Some(&uri) };
+        match of_resources(asked, &context).await? {
+            Some(result) => convert::resource_contents(result.get()),
+            None => Err(Error::NotFound("the server reads no resources".into())),
+        }
     }
+}
+
+impl subscriptions::Guest for Bridge {
+    async fn subscribe(uri: String, context: CallContext) -> Result<(), Error> {
+        subscribe(&uri, true, &context).await
+    }
+
+    async fn unsubscribe(uri: String, context: CallContext) -> Result<(), Error> {
+        subscribe(&uri, false, &context).await
+    }
+}
+
+async fn subscribe(uri: &str, wanted: bool, context: &CallContext) -> Result<(), Error> {
+    let capabilities = connection::connected(Some(&context.call_id)).await?;
+    if !capabilities.subscriptions {
+        return Err(Error::NotFound("the server does not tell when resources change".into()));
+    }
+    let subscribed = connection::run(|client, now| client.subscribe(uri, wanted, now)).await;
+    subscribed.map(drop).map_err(convert::error)
 }
 
 impl prompts::Guest for Bridge {
@@ -106,8 +140,11 @@ impl prompts::Guest for Bridge {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Error> {
-        let result = of_prompts("prompts/list", &page(cursor), &context).await?;
-        convert::prompt_page(result.get())
+        let asked = Asked { method: "prompts/list", params: &page(cursor), subject: None };
+        match of_prompts(asked, &context).await? {
+            Some(result) => convert::prompt_page(result.get()),
+            None => Ok(PromptPage { prompts: Vec::new(), next: None }),
+        }
     }
 
     async fn get(
@@ -115,34 +152,119 @@ impl prompts::Guest for Bridge {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Error> {
-        let arguments: serde_json::Map<_, _> =
-            arguments.into_iter().map(|(key, value)| (key, value.into())).collect();
-        let name = Value::String(name);
-        let params = format!("\"name\":{name},\"arguments\":{}", Value::Object(arguments));
-        let result = of_prompts("prompts/get", &params, &context).await?;
-        convert::prompt(result.get())
+        let arguments = object(arguments);
+        let params = members(&json!({ "name": name, "arguments": arguments }));
+        let asked = Asked { method: "prompts/get", params: &params, subject: Some(&name) };
+        match of_prompts(asked, &context).await? {
+            Some(result) => convert::prompt(result.get()),
+            None => Err(Error::NotFound("the server has no prompts".into())),
+        }
     }
 }
 
-/// A request about resources, to a server that has them.
-async fn of_resources(method: &str, params: &str, context: &CallContext) -> Result<Payload, Error> {
-    match connection::connected(Some(&context.call_id)).await?.capabilities.resources {
-        true => request(method, params, context, false).await,
+impl completions::Guest for Bridge {
+    async fn complete(blank: Blank, context: CallContext) -> Result<Suggestions, Error> {
+        let capabilities = connection::connected(Some(&context.call_id)).await?;
+        if !capabilities.completions {
+            return Err(Error::NotFound("the server suggests nothing".into()));
+        }
+        let reference = match blank.place {
+            Place::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
+            Place::ResourceTemplate(uri) => json!({ "type": "ref/resource", "uri": uri }),
+        };
+        let mut params = json!({
+            "ref": reference,
+            "argument": { "name": blank.name, "value": blank.value },
+        });
+        // Servers before 2025-06-18 know of no context.
+        if !blank.filled.is_empty() {
+            params["context"] = json!({ "arguments": object(blank.filled) });
+        }
+        let params = members(&params);
+        let asked = Asked { method: "completion/complete", params: &params, subject: None };
+        let result = request(asked, &context, false, false).await?;
+        convert::suggestions(result.get())
+    }
+}
+
+/// Lists the tools, and notes which can only be called as tasks.
+async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
+    let listed = connection::run(|client, now| client.list_tools(now)).await;
+    let Outcome::Items(items) = listed.map_err(convert::error)? else {
+        return Err(Error::Failed("the list of tools is no list".into()));
+    };
+    let mut tools = Vec::new();
+    let mut tasks = BTreeSet::new();
+    for item in items {
+        match convert::tool(&item) {
+            Ok((tool, Execution::Task)) if has_tasks => {
+                tasks.insert(tool.name.clone());
+                tools.push(tool);
+            }
+            Ok((tool, Execution::Call)) => tools.push(tool),
+            Ok((tool, Execution::Task)) => {
+                let problem = "it can only be called as a task, and the server has none";
+                left_out(&format!("\"{}\": {problem}", tool.name));
+            }
+            Err(problem) => left_out(&problem),
+        }
+    }
+    connection::note_tasks(tasks);
+    Ok(tools)
+}
+
+fn left_out(problem: &str) {
+    log::write(Level::Warn, &format!("a tool is left out: {problem}"), &[]);
+}
+
+/// What is asked of the server.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    method: &'static str,
+    /// The parameters, as the members of an object.
+    params: &'a str,
+    /// What it is about.
+    subject: Option<&'a str>,
+}
+
+/// A request about resources, to a server that has them. It may say that it has them and not know
+/// the method.
+async fn of_resources(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
+    match connection::connected(Some(&context.call_id)).await?.resources {
+        true => if_known(asked, context).await,
         false => Err(Error::NotFound("the server has no resources".into())),
     }
 }
 
-/// A request about prompts, to a server that has them.
-async fn of_prompts(method: &str, params: &str, context: &CallContext) -> Result<Payload, Error> {
-    match connection::connected(Some(&context.call_id)).await?.capabilities.prompts {
-        true => request(method, params, context, false).await,
+/// A request about prompts, in the same way.
+async fn of_prompts(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
+    match connection::connected(Some(&context.call_id)).await?.prompts {
+        true => if_known(asked, context).await,
         false => Err(Error::NotFound("the server has no prompts".into())),
+    }
+}
+
+async fn if_known(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
+    match ask(asked, context, false, false).await {
+        Ok(payload) => Ok(Some(payload)),
+        Err(mcp_client::Error::Rpc { code: -32601, .. }) => Ok(None),
+        Err(error) => Err(convert::error(error)),
     }
 }
 
 /// The parameters of a request for a page.
 fn page(cursor: Option<String>) -> String {
     cursor.map_or_else(String::new, |cursor| format!("\"cursor\":{}", Value::String(cursor)))
+}
+
+/// The members of an object, without its braces.
+fn members(object: &Value) -> String {
+    let text = object.to_string();
+    text[1..text.len() - 1].to_string()
+}
+
+fn object(pairs: Vec<(String, String)>) -> Value {
+    Value::Object(pairs.into_iter().map(|(key, value)| (key, value.into())).collect())
 }
 
 /// What a server is told of who calls: the place in a trace, and who it is if the operator wants it
@@ -163,18 +285,28 @@ fn meta(context: &CallContext) -> String {
 const SLACK: u64 = 1_000;
 
 async fn request(
-    method: &str,
-    params: &str,
+    asked: Asked<'_>,
     context: &CallContext,
     progress: bool,
+    task: bool,
 ) -> Result<Payload, Error> {
+    ask(asked, context, progress, task).await.map_err(convert::error)
+}
+
+async fn ask(
+    asked: Asked<'_>,
+    context: &CallContext,
+    progress: bool,
+    task: bool,
+) -> Result<Payload, mcp_client::Error> {
     let timeout = context.deadline.map(|deadline| deadline.saturating_add(SLACK));
     let meta = meta(context);
-    let request = Request { method, params, meta: &meta, timeout, progress };
-    match connection::run_call(&context.call_id, request).await.map_err(convert::error)? {
+    let Asked { method, params, subject } = asked;
+    let request = Request { method, params, meta: &meta, subject, timeout, progress, task };
+    match connection::run_call(&context.call_id, request).await? {
         Outcome::Result(payload) => Ok(payload),
         Outcome::Connected(_) | Outcome::Items(_) => {
-            Err(Error::Failed("the answer is not one to this request".into()))
+            Err(mcp_client::Error::Protocol("the answer is not one to this request".into()))
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) enum Incoming {
     /// The answer to a request.
     Response { id: Option<u64>, answer: Answer },
     /// It asks for something. The id is JSON, to be given back as it is.
-    Request { id: String, method: String },
+    Request { id: String, method: String, params: Option<String> },
     /// It tells something.
     Notification { method: String, params: Option<String> },
 }
@@ -132,12 +132,10 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
     let message: Message<'_> = serde_json::from_str(text).map_err(|_| NotMessages)?;
     if let Some(method) = message.method {
         let method = method.into_owned();
+        let params = message.params.map(|params| params.get().to_string());
         return Ok(match message.id.filter(|id| id.get() != "null") {
-            Some(id) => Incoming::Request { id: id.get().to_string(), method },
-            None => {
-                let params = message.params.map(|params| params.get().to_string());
-                Incoming::Notification { method, params }
-            }
+            Some(id) => Incoming::Request { id: id.get().to_string(), method, params },
+            None => Incoming::Notification { method, params },
         });
     }
     let id = message.id.and_then(|id| read_id(id.get()));
@@ -163,6 +161,48 @@ fn read_id(text: &str) -> Option<u64> {
     }
     let id: f64 = text.parse().ok()?;
     (id.fract() == 0.0 && (0.0..9e15).contains(&id)).then_some(id as u64)
+}
+
+/// The id in the beginning of a message that is too long to read whole: the one of the message, not
+/// one in what it holds.
+pub(crate) fn id_in(prefix: &[u8]) -> Option<u64> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while at < prefix.len() {
+        match prefix[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            b'"' => {
+                let end = end_of_string(prefix, at)?;
+                if depth == 1 && &prefix[at..end] == b"\"id\"" {
+                    let after = prefix[end..].trim_ascii_start();
+                    // Otherwise it is a value, not a name.
+                    if let Some(value) = after.strip_prefix(b":") {
+                        let value = value.trim_ascii_start();
+                        let end = value.iter().position(|byte| !byte.is_ascii_digit())?;
+                        return std::str::from_utf8(&value[..end]).ok()?.parse().ok();
+                    }
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Where the string ends that begins here, behind its closing quote.
+fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
 }
 
 /// An error. One that is not of the form it should have is kept as text.
@@ -224,6 +264,21 @@ mod tests {
     fn invalid_utf8_is_replaced_and_read_on() {
         let read = read(b"{\"id\":1,\"result\":\"a\xffb\"}".to_vec()).unwrap();
         assert_eq!(read, [response(1, "\"a\u{fffd}b\"")]);
+    }
+
+    #[test]
+    fn the_id_of_a_message_is_found_in_its_beginning() {
+        for (prefix, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":"xx"#, Some(7)),
+            (r#"{"id" : 12 , "#, Some(12)),
+            (r#"{"result":{"id":7,"a":["#, None),
+            (r#"{"result":"\"id\":7","id":8,"#, Some(8)),
+            (r#"{"jsonrpc":"2.0","id":7"#, None),
+            (r#"{"result":"id","#, None),
+            (r#"{"id":"7","#, None),
+        ] {
+            assert_eq!(id_in(prefix.as_bytes()), expected, "{prefix}");
+        }
     }
 
     #[test]

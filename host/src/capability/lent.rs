@@ -15,7 +15,7 @@ use crate::capability::network::Network;
 use crate::invoke::{Call, CallError, Caller};
 use crate::register::Registry;
 use crate::runtime::Failure;
-use crate::services::Services;
+use crate::services::{ClientFeatures, Services};
 
 /// What one plugin was lent.
 pub(crate) struct Lent {
@@ -44,6 +44,11 @@ impl Lent {
 
     pub(super) fn plugin(&self) -> &str {
         &self.plugin
+    }
+
+    /// Who answers what MCP servers ask.
+    pub(super) fn features(&self) -> Arc<dyn ClientFeatures> {
+        self.reach.services.features.clone()
     }
 
     pub(super) fn grants(&self) -> &Grants {

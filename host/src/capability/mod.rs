@@ -11,6 +11,7 @@ mod grant;
 pub(crate) mod inference;
 pub(crate) mod lent;
 pub(crate) mod log;
+mod mcp_host;
 mod needs;
 pub(crate) mod network;
 pub(crate) mod notify;
@@ -108,6 +109,13 @@ pub static CAPABILITIES: &[Capability] = &[
         through: &[],
         lent: Lent::ToBridge,
         link: Some(stdio_child::link),
+    },
+    Capability {
+        name: "mcp-host",
+        imports: &["tenon:plugin/mcp-host"],
+        through: &[],
+        lent: Lent::ToBridge,
+        link: Some(mcp_host::link),
     },
     Capability {
         name: services::NAME,

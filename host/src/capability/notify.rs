@@ -57,6 +57,19 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 }
 
 impl notify::Host for HostState {
+    fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
+        // A URI that is cut is another one.
+        if uri.len() > LENGTH || self.setting.progress.take(Instant::now()).is_none() {
+            return Ok(());
+        }
+        let uri = self.setting.voice.without_secrets(&uri).into_owned();
+        self.setting.news.events.publish(|| {
+            let plugin = self.setting.id.clone();
+            Event::ResourceUpdated { plugin, uri }
+        });
+        Ok(())
+    }
+
     fn changed(&mut self) -> wasmtime::Result<()> {
         self.setting.news.note_change(&self.setting.id);
         Ok(())

@@ -32,7 +32,14 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         if let Some(former) = with(accessor, ChildSlot::take)? {
             former.stop().await;
         }
-        let started = with(accessor, ChildSlot::start)?;
+        let supervisor = with(accessor, |slot| slot.supervisor())?;
+        let started = match supervisor.start(Instant::now()) {
+            Ok(wait) => {
+                tokio::time::sleep(wait).await;
+                with(accessor, ChildSlot::start)?
+            }
+            Err(too_often) => Err(too_often.into()),
+        };
         Ok(started.map_err(|error| error.into_contract()))
     }
 

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
@@ -29,6 +29,7 @@ use stderr::Tail;
 use crate::bindings::stdio_child::{Event, ExitStatus};
 use crate::bindings::types::{Error, Unavailability};
 use crate::capability::log::Voice;
+use crate::server::{Supervisor, TooOften};
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 pub(crate) struct Spec {
@@ -39,38 +40,9 @@ pub(crate) struct Spec {
     /// The whole environment.
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) folder: Option<PathBuf>,
-    /// The longest line that is passed on, in bytes.
-    pub(crate) line_cap: usize,
-    /// How long each step of [`Child::stop`] may take.
-    pub(crate) grace: Duration,
-    /// What is left of the right to start it, over all instances of the plugin.
-    pub(crate) starts: Starts,
+    /// Who keeps watch over it, over all instances of the plugin.
+    pub(crate) supervisor: Arc<Supervisor>,
 }
-
-/// When a child was started of late.
-#[derive(Debug, Default)]
-pub(crate) struct Starts(std::sync::Mutex<VecDeque<Instant>>);
-
-impl Starts {
-    /// Takes one start, unless there were too many of late.
-    fn take(&self, now: Instant) -> bool {
-        let mut starts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while starts.front().is_some_and(|start| now - *start > START_WINDOW) {
-            starts.pop_front();
-        }
-        let allowed = starts.len() < STARTS;
-        if allowed {
-            starts.push_back(now);
-        }
-        allowed
-    }
-}
-
-/// The most starts of one child in [`START_WINDOW`].
-const STARTS: usize = 5;
-
-/// See [`STARTS`].
-const START_WINDOW: Duration = Duration::from_secs(60);
 
 /// How long a process whose output has ended may take to end itself, before it counts as one that
 /// lives on.
@@ -87,19 +59,23 @@ pub(crate) enum StartError {
     },
     #[error("`{program}` cannot be started: its folder {folder} does not exist")]
     NoFolder { program: String, folder: String },
-    #[error("the server was started {STARTS} times within {} seconds and ended each time", START_WINDOW.as_secs())]
-    TooOften,
+    #[error(transparent)]
+    TooOften(#[from] TooOften),
 }
 
 impl StartError {
     /// The error as the bridge gets to see it.
     pub(crate) fn into_contract(self) -> Error {
-        match &self {
+        unavailable(self.in_words())
+    }
+
+    fn in_words(&self) -> String {
+        match self {
             Self::Spawn { program, error } if program.contains(char::is_whitespace) => {
-                unavailable(format!("{self}: {error}; arguments belong under `args`"))
+                format!("{self}: {error}; arguments belong under `args`")
             }
-            Self::Spawn { error, .. } => unavailable(format!("{self}: {error}")),
-            Self::NoFolder { .. } | Self::TooOften => unavailable(self.to_string()),
+            Self::Spawn { error, .. } => format!("{self}: {error}"),
+            Self::NoFolder { .. } | Self::TooOften(_) => self.to_string(),
         }
     }
 }
@@ -133,11 +109,21 @@ impl ChildSlot {
         }
     }
 
-    /// Starts the child, unless it was started too often of late.
+    /// Who keeps watch over the child.
+    pub(crate) fn supervisor(&self) -> Arc<Supervisor> {
+        self.spec.supervisor.clone()
+    }
+
+    /// Starts the child.
     pub(crate) fn start(&mut self) -> Result<(), StartError> {
-        if !self.spec.starts.take(Instant::now()) {
-            return Err(StartError::TooOften);
+        let started = self.spawn();
+        if let Err(error) = &started {
+            self.spec.supervisor.ended(&error.in_words(), Vec::new());
         }
+        started
+    }
+
+    fn spawn(&mut self) -> Result<(), StartError> {
         self.stderr = Arc::new(Tail::new(self.spec.voice.clone()));
         let program = self.spec.program.display().to_string();
         if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {
@@ -185,6 +171,7 @@ impl ChildSlot {
 /// A running child. Dropping it kills it, with all of its group.
 pub(crate) struct Child {
     grace: Duration,
+    supervisor: Arc<Supervisor>,
     input: Mutex<Input>,
     lines: Mutex<Lines>,
     exit: Arc<SetOnce<ExitStatus>>,
@@ -229,9 +216,10 @@ impl Child {
             }
         });
         Ok(Self {
-            grace: spec.grace,
+            grace: spec.supervisor.policy().shutdown_grace,
+            supervisor: spec.supervisor.clone(),
             input: Mutex::new(Input { pipe, rest: VecDeque::new() }),
-            lines: Mutex::new(Lines::new(output, spec.line_cap)),
+            lines: Mutex::new(Lines::new(output, spec.supervisor.policy().max_message)),
             exit,
             stderr,
             group,
@@ -290,7 +278,10 @@ impl Child {
         let status = timeout(EXIT_DELAY, self.exit.wait()).await;
         let event = match status {
             Ok(status) => self.exited(*status).await,
-            Err(_) => Event::Closed,
+            Err(_) => {
+                self.supervisor.ended("the server closed its output", self.stderr.lines());
+                Event::Closed
+            }
         };
         lines.end();
         vec![event]
@@ -299,6 +290,12 @@ impl Child {
     /// The last event of a child that has ended, once its last words were heard.
     async fn exited(&self, status: ExitStatus) -> Event {
         let _ = timeout(EXIT_DELAY, self.stderr.drained()).await;
+        let how = match (status.code, status.signal) {
+            (Some(code), _) => format!("the server exited with code {code}"),
+            (None, Some(signal)) => format!("the server was ended by signal {signal}"),
+            (None, None) => "the server ended".into(),
+        };
+        self.supervisor.ended(&how, self.stderr.lines());
         Event::Exited(status)
     }
 
@@ -306,6 +303,7 @@ impl Child {
     /// in between. Its output is drained meanwhile: a child that is blocked on a write sees no end
     /// of its input.
     pub(crate) async fn stop(&self) {
+        self.supervisor.stopped();
         if let Ok(mut input) = self.input.try_lock() {
             input.pipe = None;
         }

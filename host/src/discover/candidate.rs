@@ -204,6 +204,7 @@ impl Reader<'_> {
                 .collect::<Result<_, ExpandError>>()?,
             folder: Some(cwd),
             startup_timeout: None,
+            supervision: self.config().supervision.clone(),
         })
     }
 

@@ -33,6 +33,7 @@ use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
+use crate::server::Supervision;
 use crate::services::ApprovalRequest;
 use crate::surroundings::Surroundings;
 use candidate::Reader;
@@ -231,6 +232,8 @@ pub(crate) struct Server {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) startup_timeout: Option<Duration>,
+    /// How it is kept running.
+    pub(crate) supervision: Supervision,
 }
 
 impl Source {

@@ -5,7 +5,7 @@ use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::model::{Completion, Part};
 use crate::bindings::types::{
-    Content, Error, ResourceBody, ResourceContents, ResourceLink, ToolResult,
+    Content, ContentBlock, Error, ResourceBody, ResourceContents, ResourceLink, ToolResult,
 };
 use crate::runtime::Failure;
 use crate::secret::Redactor;
@@ -20,17 +20,20 @@ pub(super) fn result(redactor: &Redactor, mut result: ToolResult) -> ToolResult 
         return result;
     }
     result.extra.iter_mut().chain(&mut result.structured).for_each(|json| redactor.json_text(json));
-    for block in &mut result.content {
-        block.extra.iter_mut().for_each(|json| redactor.json_text(json));
-        match &mut block.body {
-            Content::Text(text) => redactor.redact(text),
-            Content::Other(json) => redactor.json_text(json),
-            Content::Resource(part) => contents(redactor, part),
-            Content::ResourceLink(to) => link(redactor, to),
-            Content::Image(_) | Content::Audio(_) => {}
-        }
-    }
+    result.content.iter_mut().for_each(|content| block(redactor, content));
     result
+}
+
+/// Masks secrets in a block of content.
+pub(super) fn block(redactor: &Redactor, block: &mut ContentBlock) {
+    block.extra.iter_mut().for_each(|json| redactor.json_text(json));
+    match &mut block.body {
+        Content::Text(text) => redactor.redact(text),
+        Content::Other(json) => redactor.json_text(json),
+        Content::Resource(part) => contents(redactor, part),
+        Content::ResourceLink(to) => link(redactor, to),
+        Content::Image(_) | Content::Audio(_) => {}
+    }
 }
 
 /// Masks secrets in what was read.

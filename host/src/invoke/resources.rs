@@ -1,18 +1,10 @@
 //! Resources: listing and reading what plugins have, always as somebody's explicit act.
 
-use std::collections::HashSet;
-
+use super::pages::{Page, all_pages};
 use super::{CallError, Caller, redact, served, span_of};
-use crate::bindings::resources::ListedResource;
+use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::ResourceContents;
 use crate::register::{Registered, Registry};
-use crate::runtime::Failure;
-
-/// The most pages of a listing.
-const PAGES: usize = 1_000;
-
-/// The most resources of one plugin.
-const MOST: usize = 10_000;
 
 /// Lists the resources of a plugin, all pages of it.
 pub(crate) async fn list(
@@ -20,29 +12,51 @@ pub(crate) async fn list(
     plugin: &str,
     caller: &Caller,
 ) -> Result<Vec<ListedResource>, CallError> {
-    let plugin = with_resources(registry, plugin)?;
-    let loaded = plugin.loaded();
-    let mut listed = Vec::new();
-    let mut seen = HashSet::new();
-    let mut cursor = None;
-    for _ in 0..PAGES {
+    let loaded = with_resources(registry, plugin)?.loaded();
+    let mut listed = all_pages(loaded.id(), "resources", async |cursor| {
         let (timeout, context) = caller.context(loaded.limits().wall);
         let span = span_of!("list_resources", loaded.id(), caller, context, cursor = cursor);
         let answer = loaded.plugin().list_resources(cursor, context);
         let page = served(span, registry, caller, timeout, answer).await;
         let page = page.map_err(CallError::failed(loaded.id()))?;
-        listed.extend(page.resources.into_iter().map(|mut resource| {
-            redact::link(registry.redactor(), &mut resource.link);
-            resource
-        }));
-        match page.next {
-            None => return Ok(listed),
-            Some(next) if seen.insert(next.clone()) && listed.len() < MOST => cursor = Some(next),
-            Some(_) => break,
-        }
-    }
-    let problem = "its list of resources has no end";
-    Err(CallError::failed(loaded.id())(Failure::Contract(problem.into())))
+        Ok(Page { items: page.resources, next: page.next })
+    })
+    .await?;
+    listed.iter_mut().for_each(|resource| redact::link(registry.redactor(), &mut resource.link));
+    Ok(listed)
+}
+
+/// Lists the resource templates of a plugin, all pages of it.
+pub(crate) async fn templates(
+    registry: &Registry,
+    plugin: &str,
+    caller: &Caller,
+) -> Result<Vec<ResourceTemplate>, CallError> {
+    let loaded = with_resources(registry, plugin)?.loaded();
+    all_pages(loaded.id(), "resource templates", async |cursor| {
+        let (timeout, context) = caller.context(loaded.limits().wall);
+        let span = span_of!("list_templates", loaded.id(), caller, context, cursor = cursor);
+        let answer = loaded.plugin().list_templates(cursor, context);
+        let page = served(span, registry, caller, timeout, answer).await;
+        let page = page.map_err(CallError::failed(loaded.id()))?;
+        Ok(Page { items: page.templates, next: page.next })
+    })
+    .await
+}
+
+/// Asks a plugin to tell when a resource changes, or not to tell any more.
+pub(crate) async fn subscribe(
+    registry: &Registry,
+    plugin: &str,
+    uri: &str,
+    wanted: bool,
+    caller: &Caller,
+) -> Result<(), CallError> {
+    let loaded = with_resources(registry, plugin)?.loaded();
+    let (timeout, context) = caller.context(loaded.limits().wall);
+    let span = span_of!("subscribe", loaded.id(), caller, context, uri = uri);
+    let answer = loaded.plugin().subscribe(uri, wanted, context);
+    served(span, registry, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))
 }
 
 /// Reads a resource of a plugin.

@@ -28,7 +28,7 @@ use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
 use crate::secret::SurroundingSecrets;
 use crate::services::{
-    Approver, Connector, MemorySearch, Messaging, Resolver, SecretStore, Services,
+    Approver, ClientFeatures, Connector, MemorySearch, Messaging, Resolver, SecretStore, Services,
 };
 use crate::surroundings::Surroundings;
 
@@ -142,6 +142,12 @@ impl Builder {
     /// Searches the host's memory for plugins that may ask for it. Without it nothing is found.
     pub fn memory(mut self, memory: impl MemorySearch) -> Self {
         self.services.memory = Arc::new(memory);
+        self
+    }
+
+    /// Answers what MCP servers ask of their client. Without it they can ask for nothing.
+    pub fn client_features(mut self, features: impl ClientFeatures) -> Self {
+        self.services.features = Arc::new(features);
         self
     }
 

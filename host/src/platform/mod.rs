@@ -25,9 +25,11 @@ pub use reload::Difference;
 pub use report::{PluginReport, PluginState};
 pub use watch::{OnChange, Watch, WatchError};
 
+use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::model::{Completion, CompletionRequest};
-use crate::bindings::resources::ListedResource;
+use crate::bindings::prompts::{Prompt, PromptDefinition};
+use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{HookPoint, ResourceContents, ToolResult};
 use crate::capability::lent::Hub;
 use crate::diagnostic::Diagnostic;
@@ -35,6 +37,7 @@ use crate::event::Subscription;
 use crate::invoke::{self, Call, CallError, Caller, Facilities, HookReport, Model};
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
+use crate::server::ServerReport;
 use reload::Plugins;
 
 /// A host for plugins. It is cheap to clone, and all clones are the same one.
@@ -236,6 +239,109 @@ impl Platform {
         caller: &Caller,
     ) -> Result<Vec<ListedResource>, CallError> {
         invoke::resources::list(&self.registry(), plugin, caller).await
+    }
+
+    /// Lists the resource templates of a plugin.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn resource_templates(
+        &self,
+        plugin: &str,
+        caller: &Caller,
+    ) -> Result<Vec<ResourceTemplate>, CallError> {
+        invoke::resources::templates(&self.registry(), plugin, caller).await
+    }
+
+    /// Asks a plugin to tell when a resource changes: then there is an
+    /// [`Event::ResourceUpdated`](crate::Event::ResourceUpdated).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn subscribe(
+        &self,
+        plugin: &str,
+        uri: &str,
+        caller: &Caller,
+    ) -> Result<(), CallError> {
+        invoke::resources::subscribe(&self.registry(), plugin, uri, true, caller).await
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn unsubscribe(
+        &self,
+        plugin: &str,
+        uri: &str,
+        caller: &Caller,
+    ) -> Result<(), CallError> {
+        invoke::resources::subscribe(&self.registry(), plugin, uri, false, caller).await
+    }
+
+    /// Lists the prompts of a plugin.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn prompts(
+        &self,
+        plugin: &str,
+        caller: &Caller,
+    ) -> Result<Vec<PromptDefinition>, CallError> {
+        invoke::prompts::list(&self.registry(), plugin, caller).await
+    }
+
+    /// Fills in a prompt of a plugin.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn prompt(
+        &self,
+        plugin: &str,
+        name: &str,
+        arguments: Vec<(String, String)>,
+        caller: &Caller,
+    ) -> Result<Prompt, CallError> {
+        invoke::prompts::get(&self.registry(), plugin, name, arguments, caller).await
+    }
+
+    /// Suggests values for a blank of a prompt or of a resource template, as a user types.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn suggest(
+        &self,
+        plugin: &str,
+        blank: Blank,
+        caller: &Caller,
+    ) -> Result<Suggestions, CallError> {
+        invoke::prompts::suggest(&self.registry(), plugin, blank, caller).await
+    }
+
+    /// How the MCP server of a plugin fares at this moment; nothing for a plugin without one.
+    pub fn server(&self, plugin: &str) -> Option<ServerReport> {
+        let registry = self.registry();
+        let supervised = registry.plugin(plugin)?.loaded().supervised()?.clone();
+        Some(supervised.report(Vec::new()))
+    }
+
+    /// Lets an MCP server start again that has failed: the next call starts it. Gives whether there
+    /// is such a server.
+    pub fn restart(&self, plugin: &str) -> bool {
+        let registry = self.registry();
+        let server =
+            registry.plugin(plugin).and_then(|plugin| plugin.loaded().supervised().cloned());
+        if let Some(server) = &server {
+            server.reset();
+        }
+        server.is_some()
     }
 
     /// Reads a resource of a plugin.

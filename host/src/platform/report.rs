@@ -8,6 +8,7 @@ use crate::capability::Need;
 use crate::discover::{LeftOut, PluginKind, Reason};
 use crate::register::Registered;
 use crate::runtime::Failure;
+use crate::server::ServerReport;
 
 /// How a plugin fared.
 #[derive(Debug, Clone, Serialize)]
@@ -40,6 +41,9 @@ pub struct PluginReport {
     pub granted: BTreeMap<String, Vec<String>>,
     /// How what a component imports stands to that.
     pub needs: Vec<Need>,
+    /// How its MCP server fares, for one that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerReport>,
     /// Why it is not there, or what is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -128,6 +132,7 @@ pub(super) fn gone(
         requested: BTreeMap::new(),
         granted: BTreeMap::new(),
         needs: Vec::new(),
+        server: None,
         detail: Some(detail),
         remedy,
         failure: None,
@@ -162,6 +167,7 @@ pub(super) fn there(registered: &Registered) -> PluginReport {
         requested: loaded.requested().texts(),
         granted: loaded.grants().texts(),
         needs,
+        server: loaded.supervised().map(|server| server.report(Vec::new())),
         detail: (!problems.is_empty()).then(|| problems.join("; ")),
         remedy: None,
         failure: None,

@@ -22,6 +22,7 @@ pub use serving::Usage;
 pub use wasm::stream::CompletionStream;
 pub use wasm::{Allocation, EngineError, ExportError, Mode};
 
+use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::Registration;
@@ -124,6 +125,17 @@ pub trait Plugin: Send + Sync + 'static {
         Err(Failure::Unsupported("resources"))
     }
 
+    /// Asks to be told when a resource changes, or not to be told any more.
+    async fn subscribe(
+        &self,
+        uri: &str,
+        wanted: bool,
+        context: CallContext,
+    ) -> Result<(), Failure> {
+        let _ = (uri, wanted, context);
+        Err(Failure::Unsupported("subscriptions"))
+    }
+
     /// Lists a page of prompts.
     async fn list_prompts(
         &self,
@@ -143,6 +155,12 @@ pub trait Plugin: Send + Sync + 'static {
     ) -> Result<Prompt, Failure> {
         let _ = (name, arguments, context);
         Err(Failure::Unsupported("prompts"))
+    }
+
+    /// Suggests values for a blank of a prompt or of a resource template.
+    async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
+        let _ = (blank, context);
+        Err(Failure::Unsupported("completions"))
     }
 
     /// Ends what the plugin keeps running. Calls in flight are given up.

@@ -1,10 +1,21 @@
 //! Conversations with servers, line by line.
 
+mod asked;
+mod connect;
+mod news;
+mod task;
+
 use super::*;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 fn client() -> Client {
-    Client::new(Settings { name: "test".into(), version: "1".into(), timeout: 100 })
+    with_settings(Settings::default())
+}
+
+fn with_settings(settings: Settings) -> Client {
+    let name = "test".into();
+    Client::new(Settings { name, version: "1".into(), timeout: 100, ..settings })
 }
 
 fn actions(client: &mut Client) -> Vec<Action> {
@@ -14,7 +25,7 @@ fn actions(client: &mut Client) -> Vec<Action> {
 /// What the client wrote, as JSON.
 fn written(client: &mut Client) -> Vec<Value> {
     let lines = actions(client).into_iter().filter_map(|action| match action {
-        Action::Write(line) => Some(serde_json::from_slice(&line).expect("it writes JSON")),
+        Action::Write { line, .. } => Some(serde_json::from_slice(&line).expect("it writes JSON")),
         _ => None,
     });
     lines.collect()
@@ -48,42 +59,13 @@ fn connected() -> Client {
 }
 
 fn plain(client: &mut Client, now: u64) -> OperationId {
-    client
-        .request(Request { method: "m", params: "", meta: "", timeout: None, progress: false }, now)
+    client.request(of("m"), now)
 }
 
-#[test]
-fn the_handshake_comes_first_and_is_confirmed() {
-    let mut client = client();
-    let operation = client.connect(0, 100);
-    let sent = written(&mut client);
-    assert_eq!(sent[0]["method"], "initialize");
-    assert_eq!(sent[0]["params"]["protocolVersion"], "2025-11-25");
-    assert_eq!(sent[0]["params"]["clientInfo"]["name"], "test");
-    receive(
-        &mut client,
-        json!({"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
-    );
-    let actions = actions(&mut client);
-    assert!(
-        matches!(&actions[0], Action::Write(line) if line.ends_with(br#""notifications/initialized"}"#))
-    );
-    assert!(matches!(&actions[1], Action::Finish(done, Ok(Outcome::Connected(server)))
-        if *done == operation && server.revision == "2025-06-18"));
-}
-
-#[test]
-fn a_revision_that_nobody_knows_is_an_error_that_names_it() {
-    let mut client = client();
-    client.connect(0, 100);
-    receive(
-        &mut client,
-        json!({"id": 1, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}}),
-    );
-    assert!(
-        matches!(&finished(&mut client)[0].1, Err(Error::Protocol(text)) if text.contains("1999-01-01"))
-    );
-    assert!(client.server().is_none());
+/// A request without anything in it.
+fn of(method: &'static str) -> Request<'static> {
+    let (params, meta) = ("", "");
+    Request { method, params, meta, subject: None, timeout: None, progress: false, task: false }
 }
 
 #[test]
@@ -138,19 +120,11 @@ fn what_is_overdue_is_given_up_and_the_server_told() {
     client.tick(110);
     let actions = actions(&mut client);
     assert!(
-        matches!(&actions[0], Action::Write(line) if line.windows(23).any(|w| w == b"notifications/cancelled"))
+        matches!(&actions[0], Action::Write { line, .. } if line.windows(23).any(|w| w == b"notifications/cancelled"))
     );
-    assert_eq!(actions[1], Action::Finish(operation, Err(Error::Timeout)));
+    assert_eq!(actions[1], Action::Abandon(2));
+    assert_eq!(actions[2], Action::Finish(operation, Err(Error::Timeout)));
     assert_eq!(client.deadline(), None);
-}
-
-#[test]
-fn a_handshake_is_never_cancelled() {
-    let mut client = client();
-    let operation = client.connect(0, 100);
-    actions(&mut client);
-    client.tick(100);
-    assert_eq!(actions(&mut client), [Action::Finish(operation, Err(Error::Timeout))]);
 }
 
 #[test]
@@ -161,8 +135,8 @@ fn a_cancelled_operation_ends_once_and_a_late_answer_is_ignored() {
     client.cancel(operation);
     client.cancel(operation);
     let actions = actions(&mut client);
-    assert_eq!(actions.len(), 2);
-    assert_eq!(actions[1], Action::Finish(operation, Err(Error::Cancelled)));
+    assert_eq!(actions.len(), 3);
+    assert_eq!(actions[2], Action::Finish(operation, Err(Error::Cancelled)));
     receive(&mut client, json!({"id": 2, "result": {}}));
     assert!(finished(&mut client).is_empty());
 }
@@ -211,43 +185,6 @@ fn a_method_that_is_declared_but_missing_lists_nothing() {
 }
 
 #[test]
-fn a_ping_is_answered_and_other_requests_are_declined() {
-    let mut client = connected();
-    receive(&mut client, json!({"id": "p1", "method": "ping"}));
-    receive(&mut client, json!({"id": 5, "method": "roots/list", "params": {}}));
-    receive(&mut client, json!({"method": "notifications/unheard-of"}));
-    let sent = written(&mut client);
-    assert_eq!(sent[0], json!({"jsonrpc": "2.0", "id": "p1", "result": {}}));
-    assert_eq!(sent[1]["error"]["code"], -32601);
-    assert_eq!(sent.len(), 2);
-}
-
-#[test]
-fn progress_belongs_to_requests_in_flight() {
-    let mut client = connected();
-    let request = Request {
-        method: "m",
-        params: r#""a":1"#,
-        meta: r#""b":2"#,
-        timeout: None,
-        progress: true,
-    };
-    let operation = client.request(request, 0);
-    assert_eq!(
-        written(&mut client)[0]["params"],
-        json!({"a": 1, "_meta": {"b": 2, "progressToken": 2}})
-    );
-    let progress = json!({"method": "notifications/progress", "params": {"progressToken": 2, "progress": 1, "total": 4}});
-    receive(&mut client, progress.clone());
-    let expected = Action::Progress { operation, progress: 1.0, total: Some(4.0), message: None };
-    assert_eq!(actions(&mut client), [expected]);
-    receive(&mut client, json!({"id": 2, "result": {}}));
-    actions(&mut client);
-    receive(&mut client, progress);
-    assert!(actions(&mut client).is_empty());
-}
-
-#[test]
 fn a_line_that_is_too_long_costs_its_request_only() {
     let mut client = connected();
     let (a, b) = (plain(&mut client, 0), plain(&mut client, 0));
@@ -271,11 +208,8 @@ fn noise_is_counted_and_told_once() {
 #[test]
 fn what_is_written_is_one_line() {
     let mut client = connected();
-    client.request(
-        Request { method: "m", params: "\"a\":\n{\r\n}", meta: "", timeout: None, progress: false },
-        0,
-    );
-    let Some(Action::Write(line)) = client.action() else { panic!() };
+    client.request(Request { params: "\"a\":\n{\r\n}", ..of("m") }, 0);
+    let Some(Action::Write { line, .. }) = client.action() else { panic!() };
     assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
 }
 

@@ -7,8 +7,8 @@ use wasmtime::component::{Accessor, Component, Instance, InstancePre};
 use super::HostState;
 use crate::bindings::lifecycle::Registration;
 use crate::bindings::{
-    PACKAGE_VERSION, eval_handler, hook_handler, lifecycle, prompts, provider_handler,
-    provider_stream, resources, tool_handler,
+    PACKAGE_VERSION, completions, eval_handler, hook_handler, lifecycle, prompts, provider_handler,
+    provider_stream, resources, subscriptions, tool_handler,
 };
 use crate::runtime::Failure;
 
@@ -38,7 +38,9 @@ pub(crate) struct ExportIndices {
     pub(super) stream: Option<provider_stream::GuestIndices>,
     pub(super) evals: Option<eval_handler::GuestIndices>,
     pub(super) resources: Option<resources::GuestIndices>,
+    pub(super) subscriptions: Option<subscriptions::GuestIndices>,
     pub(super) prompts: Option<prompts::GuestIndices>,
+    pub(super) completions: Option<completions::GuestIndices>,
 }
 
 /// The exports of one instance. Each interface is found, and the types of its functions checked,
@@ -53,7 +55,9 @@ pub(crate) struct Exports {
     stream: OnceLock<provider_stream::Guest>,
     evals: OnceLock<eval_handler::Guest>,
     resources: OnceLock<resources::Guest>,
+    subscriptions: OnceLock<subscriptions::Guest>,
     prompts: OnceLock<prompts::Guest>,
+    completions: OnceLock<completions::Guest>,
 }
 
 /// Checks that a component exports the contract, in the version that this host speaks.
@@ -101,7 +105,9 @@ impl ExportIndices {
             stream: optional!("provider-stream", provider_stream),
             evals: optional!("eval-handler", eval_handler),
             resources: optional!("resources", resources),
+            subscriptions: optional!("subscriptions", subscriptions),
             prompts: optional!("prompts", prompts),
+            completions: optional!("completions", completions),
         })
     }
 }
@@ -166,7 +172,9 @@ impl Exports {
             stream: OnceLock::new(),
             evals: OnceLock::new(),
             resources: OnceLock::new(),
+            subscriptions: OnceLock::new(),
             prompts: OnceLock::new(),
+            completions: OnceLock::new(),
         }
     }
 
@@ -181,7 +189,9 @@ impl Exports {
             stream,
             evals,
             resources,
+            subscriptions,
             prompts,
+            completions,
         } = &*self.indices;
         if tools.is_some() {
             self.tools(accessor)?;
@@ -201,8 +211,14 @@ impl Exports {
         if resources.is_some() {
             self.resources(accessor)?;
         }
+        if subscriptions.is_some() {
+            self.subscriptions(accessor)?;
+        }
         if prompts.is_some() {
             self.prompts(accessor)?;
+        }
+        if completions.is_some() {
+            self.completions(accessor)?;
         }
         Ok(())
     }
@@ -215,6 +231,8 @@ impl Exports {
         stream: provider_stream = "provider-stream",
         evals: eval_handler = "eval-handler",
         resources: resources = "resources",
+        subscriptions: subscriptions = "subscriptions",
         prompts: prompts = "prompts",
+        completions: completions = "completions",
     }
 }

@@ -25,6 +25,7 @@ pub(crate) use exports::{ExportIndices, Exports, check as check_exports};
 pub(crate) use state::{HostState, Refuse, Setting};
 
 use super::{CompletionStream, Failure, Plugin, Serving};
+use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::Registration;
@@ -296,6 +297,24 @@ impl Plugin for WasmPlugin {
     ) -> Result<Prompt, Failure> {
         let (name, call_id) = (name.to_string(), context.call_id.clone());
         call!(self, Some(call_id), prompts.call_get(name, arguments, context))
+    }
+
+    async fn subscribe(
+        &self,
+        uri: &str,
+        wanted: bool,
+        context: CallContext,
+    ) -> Result<(), Failure> {
+        let (uri, call_id) = (uri.to_string(), context.call_id.clone());
+        match wanted {
+            true => call!(self, Some(call_id), subscriptions.call_subscribe(uri, context)),
+            false => call!(self, Some(call_id), subscriptions.call_unsubscribe(uri, context)),
+        }
+    }
+
+    async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
+        let call_id = context.call_id.clone();
+        call!(self, Some(call_id), completions.call_complete(blank, context))
     }
 
     async fn shutdown(&self) {

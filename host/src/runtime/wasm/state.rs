@@ -27,6 +27,7 @@ use crate::invoke::Caller;
 use crate::limits::{Limit, Limits};
 use crate::runtime::Serving;
 use crate::secret::Secret;
+use crate::server::Supervisor;
 
 /// What every instance of a plugin is made with.
 pub(crate) struct Setting {
@@ -53,6 +54,8 @@ pub(crate) struct Setting {
     pub(crate) news: News,
     /// The one child of a bridge.
     pub(crate) child: Option<Arc<Spec>>,
+    /// Who keeps watch over the server of a bridge.
+    pub(crate) server: Option<Arc<Supervisor>>,
 }
 
 /// The `T` of `Store<T>`: what an instance can reach, and what it has used.

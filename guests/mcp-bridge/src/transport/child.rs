@@ -1,0 +1,96 @@
+//! A server that is a child of the host's.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use super::{Event, Message};
+use crate::bindings::tenon::plugin::stdio_child::{self, ExitStatus};
+use crate::bindings::tenon::plugin::types::Error;
+use crate::{connection, convert};
+
+pub(crate) use stdio_child::{now, set_timer};
+
+/// What is to be written.
+#[derive(Default)]
+struct Outbox {
+    lines: VecDeque<Vec<u8>>,
+    /// Somebody is writing it.
+    writing: bool,
+}
+
+thread_local! {
+    static OUTBOX: RefCell<Outbox> = RefCell::default();
+}
+
+fn with<R>(act: impl FnOnce(&mut Outbox) -> R) -> R {
+    OUTBOX.with_borrow_mut(act)
+}
+
+pub(crate) async fn start() -> Result<(), Error> {
+    with(|outbox| outbox.lines.clear());
+    stdio_child::start().await
+}
+
+pub(crate) async fn stop() {
+    stdio_child::stop().await;
+}
+
+/// What the server said last, to whoever reads its log.
+pub(crate) fn last_words() -> Vec<String> {
+    stdio_child::stderr_tail()
+}
+
+/// Puts a message behind those that are still to be written.
+pub(crate) fn send(message: Message) {
+    with(|outbox| outbox.lines.push_back(message.line));
+}
+
+/// Sees to it that what is to be written is. It never waits: a server that does not read must not
+/// keep us from reading, and a caller not from what others write.
+pub(crate) fn flush() {
+    if with(|outbox| !outbox.lines.is_empty() && !outbox.writing) {
+        wit_bindgen::spawn_local(write_out());
+    }
+}
+
+/// Writes in order. One task at a time does it for all.
+async fn write_out() {
+    if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
+        return;
+    }
+    while let Some(line) = with(|outbox| outbox.lines.pop_front()) {
+        if let Err(error) = stdio_child::write_line(line).await {
+            with(|outbox| outbox.lines.clear());
+            connection::lost(&convert::message(&error));
+        }
+    }
+    with(|outbox| outbox.writing = false);
+}
+
+/// A request that nobody waits for any more: it was written, and its answer will be ignored.
+pub(crate) fn abandon(_: u64) {}
+
+/// The revision that was agreed on, which lines do not need to know.
+pub(crate) fn agreed(_: &str) {}
+
+pub(crate) async fn next_events() -> Vec<Event> {
+    let events = stdio_child::next_events().await.into_iter();
+    let events = events.map(|event| match event {
+        stdio_child::Event::Line(line) => Event::Line(line),
+        stdio_child::Event::Oversized(line) => {
+            Event::Oversized { prefix: line.prefix, length: line.length }
+        }
+        stdio_child::Event::Closed => Event::Lost("the server closed its output".into()),
+        stdio_child::Event::Exited(status) => Event::Lost(describe(status)),
+        stdio_child::Event::Timer => Event::Timer,
+    });
+    events.collect()
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code, status.signal) {
+        (Some(code), _) => format!("the server exited with code {code}"),
+        (None, Some(signal)) => format!("the server was ended by signal {signal}"),
+        (None, None) => "the server ended".into(),
+    }
+}

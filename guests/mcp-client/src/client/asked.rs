@@ -1,0 +1,292 @@
+//! What the server asks of the client: in the older era by requests of its own, in the newer by
+//! answering that it needs something first.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+use super::{
+    Action, AskId, AskKind, Client, Error, InFlight, LogLevel, OperationId, Purpose, Resend,
+};
+use crate::message::Payload;
+use crate::settings::Era;
+
+/// The most that a server can have asked at a time.
+const ASKS: usize = 16;
+
+/// How often one request is sent again with what the server asked for.
+const ROUNDS: u32 = 8;
+
+/// Something that waits for an answer of the driver's.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// A request of the server's, by its id, which is JSON.
+    Request(String),
+    /// One of the things that the answer to a request asked for.
+    Input { request: u64, key: String },
+}
+
+/// A request that the server answered with what it needs first.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) operation: OperationId,
+    pub(super) deadline: u64,
+    pub(super) method: &'static str,
+    pub(super) subject: Option<String>,
+    pub(super) resend: Resend,
+}
+
+/// What a request waits for before it is sent again.
+#[derive(Debug)]
+pub(super) struct Round {
+    resend: Resend,
+    responses: BTreeMap<String, String>,
+    open: usize,
+    /// To be given back as it came.
+    state: Option<String>,
+}
+
+/// What comes of being asked something.
+enum Response {
+    Answer(String),
+    Refusal(i64, String),
+    /// It is for the driver to say.
+    Ask(AskKind),
+}
+
+impl Client {
+    /// Answers what the server asked: with a result, as JSON, or an error.
+    pub fn answer(&mut self, ask: AskId, result: Result<String, (i64, String)>, now: u64) {
+        self.now = now;
+        match self.asked.remove(&ask) {
+            Some(Asked::Request(id)) => self.reply(&id, &result),
+            Some(Asked::Input { request, key }) => self.input(request, key, result),
+            None => {}
+        }
+    }
+
+    /// A request of the server's, which only the older era has.
+    pub(super) fn asked(&mut self, id: String, method: &str, params: &str) {
+        if self.is_modern() {
+            let problem = format!("the server asks for {method}, which its era does not have");
+            return self.log(LogLevel::Debug, problem);
+        }
+        if method == "ping" {
+            return self.reply(&id, &Ok("{}".into()));
+        }
+        match self.respond(method, params) {
+            Response::Answer(answer) => self.reply(&id, &Ok(answer)),
+            Response::Refusal(code, message) => self.reply(&id, &Err((code, message))),
+            Response::Ask(_) if self.asked.len() >= ASKS => {
+                self.reply(&id, &Err((-32000, "there is too much to answer already".into())));
+            }
+            Response::Ask(kind) => {
+                let operation = self.only_operation();
+                self.ask(kind, params, Asked::Request(id), operation);
+            }
+        }
+    }
+
+    /// Whether the server is of the newer era, as far as is known: it must get no responses.
+    fn is_modern(&self) -> bool {
+        let probing = |request: &InFlight| matches!(request.purpose, Purpose::Discover);
+        self.era() == Some(Era::Modern) || self.in_flight.values().any(probing)
+    }
+
+    fn respond(&self, method: &str, params: &str) -> Response {
+        let features = self.settings.features;
+        match method {
+            "roots/list" if !self.settings.roots.is_empty() => {
+                Response::Answer(self.settings.roots().to_string())
+            }
+            // Whoever asks though it was told not to, learns that there is nobody to ask.
+            "elicitation/create" if !features.forms && !features.pages => {
+                Response::Answer(r#"{"action":"cancel"}"#.into())
+            }
+            "elicitation/create" => {
+                #[derive(Deserialize)]
+                struct Params {
+                    #[serde(default)]
+                    mode: Option<String>,
+                }
+                let mode = serde_json::from_str(params).ok().and_then(|Params { mode }| mode);
+                match mode.as_deref() {
+                    None | Some("form") if features.forms => Response::Ask(AskKind::Elicitation),
+                    Some("url") if features.pages => Response::Ask(AskKind::Elicitation),
+                    mode => Response::Refusal(
+                        -32602,
+                        format!("this client does not have the mode {}", mode.unwrap_or("form")),
+                    ),
+                }
+            }
+            "sampling/createMessage" if features.sampling => Response::Ask(AskKind::Sampling),
+            _ => Response::Refusal(-32601, format!("this client does not have {method}")),
+        }
+    }
+
+    fn ask(&mut self, kind: AskKind, params: &str, asked: Asked, operation: Option<OperationId>) {
+        self.asks += 1;
+        let ask = AskId(self.asks);
+        self.asked.insert(ask, asked);
+        self.actions.push_back(Action::Ask { ask, kind, params: params.to_string(), operation });
+    }
+
+    /// The server does not want an answer any more.
+    pub(super) fn not_wanted(&mut self, params: &str) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow)]
+            request_id: &'a RawValue,
+        }
+        let Ok(Params { request_id }) = serde_json::from_str(params) else { return };
+        let by_id =
+            |asked: &Asked| matches!(asked, Asked::Request(id) if id.as_str() == request_id.get());
+        self.withdraw_all(by_id);
+    }
+
+    /// What a request waits for is not wanted any more.
+    pub(super) fn withdraw(&mut self, request: u64) {
+        self.withdraw_all(
+            |asked| matches!(asked, Asked::Input { request: of, .. } if *of == request),
+        );
+    }
+
+    fn withdraw_all(&mut self, is_it: impl Fn(&Asked) -> bool) {
+        let asks = self.asked.extract_if(.., |_, asked| is_it(asked));
+        let withdrawn = asks.map(|(ask, _)| Action::Withdraw(ask));
+        self.actions.extend(withdrawn);
+    }
+
+    /// A request was answered with what it takes to answer it.
+    pub(super) fn needs_input(&mut self, again: Again, result: &Payload) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct InputRequired<'a> {
+            #[serde(borrow, default)]
+            input_requests: BTreeMap<String, InputRequest<'a>>,
+            #[serde(borrow, default)]
+            request_state: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct InputRequest<'a> {
+            method: String,
+            #[serde(borrow, default)]
+            params: Option<&'a RawValue>,
+        }
+        let Again { operation, deadline, method: of, subject, resend } = again;
+        let required: InputRequired<'_> = match serde_json::from_str(result.get()) {
+            Ok(required) => required,
+            Err(error) => {
+                let problem = format!("what the server asks for is invalid: {error}");
+                return self.finish(operation, Err(Error::Protocol(problem)));
+            }
+        };
+        if resend.rounds >= ROUNDS || required.input_requests.len() > ASKS {
+            let problem = "the server asks for ever more";
+            return self.finish(operation, Err(Error::Protocol(problem.into())));
+        }
+        let mut responses = BTreeMap::new();
+        let mut to_ask = Vec::new();
+        for (key, InputRequest { method, params }) in required.input_requests {
+            let params = params.map_or("{}", RawValue::get);
+            match self.respond(&method, params) {
+                Response::Answer(answer) => drop(responses.insert(key, answer)),
+                Response::Ask(kind) => to_ask.push((key, kind, params)),
+                Response::Refusal(..) => {
+                    let problem = format!("the server asks for {method} before it answers");
+                    return self.finish(operation, Err(Error::Needs(problem)));
+                }
+            }
+        }
+        let state = required.request_state.map(|state| state.get().to_string());
+        let round = Round { resend, responses, open: to_ask.len(), state };
+        if round.open == 0 {
+            let waiting = InFlight::waiting(operation, deadline, of, subject, round);
+            return self.send_again(waiting);
+        }
+        // Under a number of its own it can be given up like any other request.
+        self.ids += 1;
+        let request = self.ids;
+        let waiting = InFlight::waiting(operation, deadline, of, subject, round);
+        self.in_flight.insert(request, waiting);
+        self.deadlines.insert((deadline, request));
+        for (key, kind, params) in to_ask {
+            self.ask(kind, params, Asked::Input { request, key }, Some(operation));
+        }
+    }
+
+    /// One of the things that a request waits for.
+    fn input(&mut self, request: u64, key: String, result: Result<String, (i64, String)>) {
+        let Some(InFlight { purpose: Purpose::Asking(round), .. }) =
+            self.in_flight.get_mut(&request)
+        else {
+            return;
+        };
+        match result {
+            Ok(answer) => {
+                round.responses.insert(key, answer);
+                round.open -= 1;
+                if round.open > 0 {
+                    return;
+                }
+                if let Some(waiting) = self.forget(request) {
+                    self.send_again(waiting);
+                }
+            }
+            Err((_, message)) => {
+                self.withdraw(request);
+                if let Some(waiting) = self.forget(request) {
+                    self.finish(waiting.operation, Err(Error::Needs(message)));
+                }
+            }
+        }
+    }
+
+    /// Sends a request again, with what it waited for.
+    fn send_again(&mut self, waiting: InFlight) {
+        let InFlight { operation, deadline, method, subject, purpose, .. } = waiting;
+        let Purpose::Asking(round) = purpose else { return };
+        let Round { mut resend, responses, state, .. } = *round;
+        resend.rounds += 1;
+        let mut params = resend.params.clone();
+        if !responses.is_empty() {
+            let responses: Vec<_> = responses
+                .into_iter()
+                .map(|(key, answer)| format!("{}:{answer}", Value::String(key)))
+                .collect();
+            push_member(&mut params, "inputResponses", &format!("{{{}}}", responses.join(",")));
+        }
+        if let Some(state) = state {
+            push_member(&mut params, "requestState", &state);
+        }
+        let (meta, progress) = (resend.meta.clone(), resend.progress);
+        let purpose = Purpose::Plain(Some(Box::new(resend)));
+        self.send_request(operation, method, &params, &meta, progress, deadline, purpose);
+        if let Some(sent) = self.in_flight.get_mut(&self.ids) {
+            sent.subject = subject;
+        }
+    }
+}
+
+impl InFlight {
+    /// One that waits to be sent again.
+    fn waiting(
+        operation: OperationId,
+        deadline: u64,
+        method: &'static str,
+        subject: Option<String>,
+        round: Round,
+    ) -> Self {
+        let purpose = Purpose::Asking(Box::new(round));
+        Self { operation, deadline, method, subject, progressed: None, purpose }
+    }
+}
+
+fn push_member(members: &mut String, key: &str, value: &str) {
+    if !members.is_empty() {
+        members.push(',');
+    }
+    members.push_str(&format!("\"{key}\":{value}"));
+}

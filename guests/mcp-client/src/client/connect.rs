@@ -1,0 +1,277 @@
+//! The handshake: in which era the server speaks, and who it is.
+
+use serde_json::json;
+
+use super::{Action, Client, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State};
+use crate::message::Payload;
+use crate::server::{Server, unknown_revision};
+use crate::settings::{Era, Protocol, members};
+use crate::{MODERN, REVISIONS};
+
+/// How much of the time for the handshake a server gets to answer `server/discover`, where it may
+/// well be of the other era: one part in this many.
+const PROBE_PART: u64 = 3;
+
+/// The codes of errors that only servers of the newer era have.
+const MODERN_CODES: std::ops::RangeInclusive<i64> = -32022..=-32020;
+
+/// A connection in the making.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Handshake {
+    operation: OperationId,
+    /// When all of it must be done.
+    deadline: u64,
+    /// What was tried, and what came of it.
+    failed: Vec<(Era, Error)>,
+    /// What is tried next, if what is being tried fails.
+    next: Option<Era>,
+    /// The server ended, and is being started again.
+    waits: bool,
+    /// A late sign of the other era was believed once.
+    again: bool,
+}
+
+impl Client {
+    /// Begins a connection with a server that has just started.
+    pub fn connect(&mut self, now: u64, timeout: u64) -> OperationId {
+        self.now = now;
+        self.heard = now;
+        let operation = self.operation();
+        self.noise = 0;
+        let auto = |era| match era {
+            Era::Legacy => (Era::Legacy, Some(Era::Modern)),
+            Era::Modern => (Era::Modern, Some(Era::Legacy)),
+        };
+        let (first, next) = match self.settings.protocol {
+            Protocol::Auto => auto(self.settings.era.unwrap_or(Era::Legacy)),
+            Protocol::Probe => auto(self.settings.era.unwrap_or(Era::Modern)),
+            Protocol::Legacy => (Era::Legacy, None),
+            Protocol::Modern => (Era::Modern, None),
+        };
+        self.state = State::Connecting(Handshake {
+            operation,
+            deadline: now.saturating_add(timeout),
+            failed: Vec::new(),
+            next,
+            waits: false,
+            again: false,
+        });
+        self.attempt(first);
+        operation
+    }
+
+    /// Learns that the server was started again, as it was asked to be.
+    pub fn restarted(&mut self, now: u64) {
+        self.now = now;
+        let State::Connecting(handshake) = &mut self.state else { return };
+        handshake.waits = false;
+        match handshake.next.take() {
+            Some(era) => self.attempt(era),
+            None => self.give_handshake_up(),
+        }
+    }
+
+    /// Begins the handshake of an era.
+    fn attempt(&mut self, era: Era) {
+        let State::Connecting(handshake) = &self.state else { return };
+        let Handshake { operation, deadline, next, .. } = *handshake;
+        match era {
+            Era::Legacy => {
+                let params = members(&json!({
+                    "protocolVersion": REVISIONS[0],
+                    "capabilities": self.settings.capabilities(),
+                    "clientInfo": self.settings.info(),
+                }));
+                self.send(operation, "initialize", &params, deadline, Purpose::Initialize);
+            }
+            Era::Modern => {
+                // One of the older era may never answer.
+                let deadline = match next {
+                    Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
+                    None => deadline,
+                };
+                let params = super::with_meta("", &[&self.modern_meta], None).into_owned();
+                self.send(operation, "server/discover", &params, deadline, Purpose::Discover);
+            }
+        }
+    }
+
+    /// Whether a server that ended in its handshake is to be started once more, for the other era.
+    pub(super) fn begin_again(&mut self, reason: &str) -> bool {
+        let State::Connecting(handshake) = &mut self.state else { return false };
+        if handshake.next.is_none() || handshake.waits {
+            return false;
+        }
+        handshake.waits = true;
+        let tried = match handshake.next {
+            Some(Era::Modern) => Era::Legacy,
+            _ => Era::Modern,
+        };
+        handshake.failed.push((tried, Error::Lost(reason.to_string())));
+        self.in_flight.clear();
+        self.deadlines.clear();
+        self.actions.push_back(Action::Restart);
+        true
+    }
+
+    /// The server has ended before it was connected, and is not started again.
+    pub(super) fn lost_in_handshake(&mut self, reason: &str) {
+        if let State::Connecting(handshake) = &mut self.state {
+            let last = handshake.failed.last().map(|(era, _)| *era);
+            let era = if last == Some(Era::Legacy) { Era::Modern } else { Era::Legacy };
+            handshake.failed.push((era, Error::Lost(reason.to_string())));
+        }
+        self.give_handshake_up();
+    }
+
+    pub(super) fn initialized(&mut self, result: Result<Payload, Error>) {
+        let State::Connecting(handshake) = &mut self.state else { return };
+        let modern = matches!(&result, Err(Error::Rpc { code, .. }) if MODERN_CODES.contains(code));
+        let permitted = self.settings.protocol != Protocol::Legacy;
+        if modern && permitted && !handshake.again {
+            // Only the newer era has this answer, so a probe that had none was too early.
+            handshake.again = true;
+            handshake.next = Some(Era::Modern);
+        }
+        // Who answers is of the older era, unless it offers the revision of the newer.
+        if result.as_ref().is_ok_and(|answer| !answer.get().contains(MODERN)) {
+            handshake.next = None;
+        }
+        match result.and_then(|payload| Server::initialized(payload.get())) {
+            Ok(server) => {
+                self.write(
+                    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into(),
+                    None,
+                );
+                let logs = server.capabilities.logging;
+                self.connected(server);
+                if let Some(level) = self.settings.log_level.clone().filter(|_| logs) {
+                    self.send_aside("logging/setLevel", &members(&json!({ "level": level })));
+                }
+            }
+            Err(error) => self.attempt_failed(Era::Legacy, error),
+        }
+    }
+
+    pub(super) fn discovered(&mut self, result: Result<Payload, Error>) {
+        let State::Connecting(handshake) = &mut self.state else { return };
+        let error = match result.and_then(|payload| Server::discovered(payload.get())) {
+            Ok(server) => {
+                self.connected(server);
+                return self.listen();
+            }
+            Err(error) => error,
+        };
+        if let Error::Rpc { code, data, .. } = &error
+            && MODERN_CODES.contains(code)
+        {
+            // It is of the newer era, so the older is not for it.
+            handshake.next = None;
+            let supported = data.as_deref().and_then(|data| {
+                let data: serde_json::Value = serde_json::from_str(data).ok()?;
+                serde_json::from_value::<Vec<String>>(data.get("supported")?.clone()).ok()
+            });
+            match supported {
+                Some(supported) if supported.iter().any(|version| version == MODERN) => {
+                    if !std::mem::replace(&mut handshake.again, true) {
+                        return self.attempt(Era::Modern);
+                    }
+                }
+                Some(supported) => {
+                    return self.attempt_failed(Era::Modern, unknown_revision(&supported));
+                }
+                None => {}
+            }
+        }
+        self.attempt_failed(Era::Modern, error);
+    }
+
+    fn connected(&mut self, server: Server) {
+        let State::Connecting(Handshake { operation, .. }) = self.state else { return };
+        self.settings.era = Some(server.era);
+        self.state = State::Connected(server.clone());
+        self.finish(operation, Ok(Outcome::Connected(server)));
+    }
+
+    fn attempt_failed(&mut self, era: Era, error: Error) {
+        let State::Connecting(handshake) = &mut self.state else { return };
+        let late = era == Era::Legacy && error == Error::Timeout;
+        handshake.failed.push((era, error));
+        match handshake.next.take() {
+            // Of what began with `initialize`, all the time there was is over.
+            Some(era) if !late => self.attempt(era),
+            Some(_) | None => self.give_handshake_up(),
+        }
+    }
+
+    fn give_handshake_up(&mut self) {
+        let State::Connecting(handshake) = &mut self.state else { return };
+        let operation = handshake.operation;
+        let failed = std::mem::take(&mut handshake.failed);
+        self.state = State::Disconnected;
+        self.finish(operation, Err(both(failed)));
+    }
+
+    /// When the server was silent for so long that it is asked whether it lives. While it owes
+    /// answers it may be busy with them; what has only one thread cannot do both.
+    pub(super) fn ping_due(&self) -> Option<u64> {
+        let interval = self.settings.ping?;
+        let idle = self.era() == Some(Era::Legacy) && self.in_flight.is_empty();
+        idle.then_some(self.heard.saturating_add(interval))
+    }
+
+    pub(super) fn ping(&mut self) {
+        let operation = self.operation();
+        let deadline = self.now.saturating_add(self.settings.timeout).min(NEVER - 1);
+        self.send(operation, "ping", "", deadline, Purpose::Ping);
+    }
+
+    pub(super) fn pinged(&mut self, error: Option<Error>) {
+        match error {
+            // An error is an answer.
+            None | Some(Error::Rpc { .. } | Error::Protocol(_)) => {}
+            Some(_) => {
+                let reason = "the server does not answer any more".to_string();
+                self.log(LogLevel::Warn, &*reason);
+                self.actions.push_back(Action::Disconnect(reason));
+            }
+        }
+    }
+}
+
+/// Why no handshake succeeded, in the words of each that was tried. The kind is that of the first:
+/// what was tried after it is a guess.
+fn both(failed: Vec<(Era, Error)>) -> Error {
+    let mut failed = failed.into_iter();
+    let Some((_, first)) = failed.next() else {
+        return Error::Protocol("no handshake was tried".into());
+    };
+    let Some((era, second)) = failed.next() else { return first };
+    let asked = match era {
+        Era::Legacy => "initialize",
+        Era::Modern => "server/discover",
+    };
+    let also = format!("; and to {asked}: {}", in_words(&second));
+    match first {
+        Error::Rpc { code, message, data } => {
+            Error::Rpc { code, message: format!("{message}{also}"), data }
+        }
+        Error::Lost(reason) => match second {
+            // It ended both times.
+            Error::Lost(again) => Error::Lost(again),
+            _ => Error::Lost(format!("{reason}{also}")),
+        },
+        Error::Protocol(problem) => Error::Protocol(format!("{problem}{also}")),
+        Error::Needs(problem) => Error::Needs(format!("{problem}{also}")),
+        Error::Timeout | Error::Cancelled => second,
+    }
+}
+
+fn in_words(error: &Error) -> String {
+    match error {
+        Error::Rpc { code, message, .. } => format!("{message} (code {code})"),
+        Error::Timeout => "no answer in time".into(),
+        Error::Cancelled => "cancelled".into(),
+        Error::Lost(reason) | Error::Protocol(reason) | Error::Needs(reason) => reason.clone(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Listings, page after page.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Client, Error, LogLevel, OperationId, Outcome, Purpose};
+use crate::message::Payload;
+
+/// The most pages of one listing.
+const PAGES: usize = 1_000;
+
+/// The most items of one listing.
+const ITEMS: usize = 100_000;
+
+/// A listing so far.
+#[derive(Debug)]
+pub(super) struct Listing {
+    method: &'static str,
+    /// The member of each page that holds its items.
+    member: &'static str,
+    items: Vec<String>,
+    cursors: BTreeSet<String>,
+}
+
+impl Client {
+    /// Lists all tools.
+    pub fn list_tools(&mut self, now: u64) -> OperationId {
+        self.now = now;
+        let operation = self.operation();
+        if !self.require(operation, |capabilities| capabilities.tools) {
+            return operation;
+        }
+        let listing = Listing {
+            method: "tools/list",
+            member: "tools",
+            items: Vec::new(),
+            cursors: BTreeSet::new(),
+        };
+        self.next_page(operation, listing, None);
+        operation
+    }
+
+    fn next_page(&mut self, operation: OperationId, listing: Listing, cursor: Option<String>) {
+        let params = match cursor {
+            Some(cursor) => format!("\"cursor\":{}", Value::String(cursor)),
+            None => String::new(),
+        };
+        let deadline = self.now.saturating_add(self.settings.timeout);
+        let method = listing.method;
+        let purpose = Purpose::List(listing);
+        self.send_request(operation, method, &params, "", false, deadline, purpose);
+    }
+
+    pub(super) fn listed(
+        &mut self,
+        operation: OperationId,
+        mut listing: Listing,
+        result: Result<Payload, Error>,
+    ) {
+        let page = match result {
+            Ok(payload) => read_page(payload.get(), listing.member),
+            // Declared and not there: as good as empty.
+            Err(Error::Rpc { code: -32601, .. }) => Ok(Page { items: Vec::new(), next: None }),
+            Err(error) => Err(error),
+        };
+        let Page { items, next } = match page {
+            Ok(page) => page,
+            Err(error) => return self.finish(operation, Err(error)),
+        };
+        listing.items.extend(items);
+        let Some(cursor) = next else {
+            return self.finish(operation, Ok(Outcome::Items(listing.items)));
+        };
+        let endless = !listing.cursors.insert(cursor.clone())
+            || listing.cursors.len() >= PAGES
+            || listing.items.len() >= ITEMS;
+        if endless {
+            let message = format!("{} does not end; what it gave so far is kept", listing.method);
+            self.log(LogLevel::Warn, message);
+            listing.items.truncate(ITEMS);
+            return self.finish(operation, Ok(Outcome::Items(listing.items)));
+        }
+        self.next_page(operation, listing, Some(cursor));
+    }
+}
+
+/// A page of a listing.
+struct Page {
+    items: Vec<String>,
+    /// An empty cursor is one, too.
+    next: Option<String>,
+}
+
+fn read_page(result: &str, member: &str) -> Result<Page, Error> {
+    let invalid =
+        |problem: String| Error::Protocol(format!("the server's list is invalid: {problem}"));
+    let page: BTreeMap<String, &RawValue> =
+        serde_json::from_str(result).map_err(|error| invalid(error.to_string()))?;
+    let items = match page.get(member) {
+        Some(items) => serde_json::from_str::<Vec<&RawValue>>(items.get())
+            .map_err(|error| invalid(format!("{member}: {error}")))?,
+        None => return Err(invalid(format!("it has no \"{member}\""))),
+    };
+    let next = page.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok());
+    Ok(Page { items: items.into_iter().map(|item| item.get().to_string()).collect(), next })
+}

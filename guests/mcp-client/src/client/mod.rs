@@ -1,0 +1,554 @@
+//! The state machine.
+
+mod asked;
+mod connect;
+mod listing;
+mod news;
+mod outgoing;
+mod task;
+
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::message::{Answer, Incoming, Payload, RpcError, id_in, read};
+use crate::settings::{Era, Settings};
+use crate::{Server, ServerCapabilities};
+use asked::{Again, Asked, Round};
+use connect::Handshake;
+use listing::Listing;
+use news::Subscriptions;
+use outgoing::with_meta;
+
+/// Something that was asked of the server, from the asking to the outcome. It may take several
+/// requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(u64);
+
+/// Something that the server asks of the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskId(u64);
+
+/// What the driver is to do.
+#[derive(Debug, PartialEq)]
+pub enum Action {
+    /// Write this line to the server. What expects an answer has a number, by which
+    /// [`Client::head`] tells more about it.
+    Write { line: Vec<u8>, request: Option<u64> },
+    /// Nobody waits for the answer to this request any more.
+    Abandon(u64),
+    /// An operation is over.
+    Finish(OperationId, Result<Outcome, Error>),
+    /// Start the server again, which ended before it was connected, and say
+    /// [`Client::restarted`].
+    Restart,
+    /// The server does not answer any more: end it, and say [`Client::lost`].
+    Disconnect(String),
+    /// The server's tools are other ones now.
+    ToolsChanged,
+    /// A resource that was subscribed to is another one now.
+    ResourceUpdated(String),
+    /// An operation has come so far.
+    Progress { operation: OperationId, progress: f64, total: Option<f64>, message: Option<String> },
+    /// The server asks for something: `params` is what it says, as JSON. To be answered with
+    /// [`Client::answer`]. The operation is the one it is for, where that is known.
+    Ask { ask: AskId, kind: AskKind, params: String, operation: Option<OperationId> },
+    /// The answer to something that was asked is not wanted any more.
+    Withdraw(AskId),
+    /// Something for the log: the server's words, or what is wrong with it.
+    Log { level: LogLevel, message: String },
+}
+
+/// What a server can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskKind {
+    /// Input of the user: `elicitation/create`.
+    Elicitation,
+    /// A model's answer: `sampling/createMessage`.
+    Sampling,
+}
+
+/// How much a log message matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+/// What an operation gives.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// The server is ready.
+    Connected(Server),
+    /// All items of a listing, each as it came.
+    Items(Vec<String>),
+    /// The result of a request, as it came.
+    Result(Payload),
+}
+
+/// Why an operation gives nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Error {
+    /// The server answered with an error.
+    Rpc { code: i64, message: String, data: Option<String> },
+    /// The server did not answer in time.
+    Timeout,
+    /// It was cancelled.
+    Cancelled,
+    /// The server is gone, or was never there.
+    Lost(String),
+    /// The server's answer breaks the protocol.
+    Protocol(String),
+    /// The server needs something of the client that it does not get.
+    Needs(String),
+}
+
+/// A request that has one answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request<'a> {
+    pub method: &'static str,
+    /// The parameters, as the members of a JSON object without its braces.
+    pub params: &'a str,
+    /// Members of `_meta`, in the same form.
+    pub meta: &'a str,
+    /// What the request is about: the name of a tool or a prompt, the URI of a resource.
+    pub subject: Option<&'a str>,
+    /// How long it may take, in milliseconds.
+    pub timeout: Option<u64>,
+    /// Whether to ask the server to tell how far it has come.
+    pub progress: bool,
+    /// Whether the server does it as a task, which it is asked about later.
+    pub task: bool,
+}
+
+/// The state machine; see the crate.
+#[derive(Debug)]
+pub struct Client {
+    settings: Settings,
+    state: State,
+    /// The instant of what happens just now.
+    now: u64,
+    operations: u64,
+    /// The ids of requests are never used twice, over all connections.
+    ids: u64,
+    in_flight: BTreeMap<u64, InFlight>,
+    /// The same by deadline.
+    deadlines: BTreeSet<(u64, u64)>,
+    actions: VecDeque<Action>,
+    /// What every request of the newer era says of the client.
+    modern_meta: String,
+    /// What the server asked and was not answered.
+    asked: BTreeMap<AskId, Asked>,
+    asks: u64,
+    /// When to say that the tools are others.
+    tools_changed: Option<u64>,
+    subscriptions: Subscriptions,
+    /// When the server was last heard, on this connection.
+    heard: u64,
+    /// Lines that were no messages, on this connection.
+    noise: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Disconnected,
+    Connecting(Handshake),
+    Connected(Server),
+}
+
+/// A request whose answer is awaited.
+#[derive(Debug)]
+struct InFlight {
+    operation: OperationId,
+    /// [`NEVER`] for one that is open for as long as the connection.
+    deadline: u64,
+    method: &'static str,
+    subject: Option<String>,
+    /// When its progress was last passed on.
+    progressed: Option<u64>,
+    purpose: Purpose,
+}
+
+/// The deadline of what has none.
+const NEVER: u64 = u64::MAX;
+
+#[derive(Debug)]
+enum Purpose {
+    Initialize,
+    Discover,
+    List(Listing),
+    /// A request of the driver's, and what it takes to send it again where a server may answer that
+    /// it needs something first.
+    Plain(Option<Box<Resend>>),
+    /// The server was asked to begin a task.
+    BeginTask,
+    /// The server was asked for the result of a task.
+    TaskResult {
+        task: String,
+    },
+    /// Was answered: the server needs something first.
+    Asking(Box<Round>),
+    /// The stream of what the server tells by itself, in the newer era.
+    Listen,
+    Ping,
+    /// Nobody waits for the answer.
+    Aside,
+}
+
+/// What it takes to send a request again.
+#[derive(Debug, Clone)]
+struct Resend {
+    params: String,
+    meta: String,
+    progress: bool,
+    /// How often it was sent again.
+    rounds: u32,
+}
+
+impl Client {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            modern_meta: settings.modern_meta(),
+            settings,
+            state: State::Disconnected,
+            now: 0,
+            operations: 0,
+            ids: 0,
+            in_flight: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            actions: VecDeque::new(),
+            asked: BTreeMap::new(),
+            asks: 0,
+            tools_changed: None,
+            subscriptions: Subscriptions::default(),
+            heard: 0,
+            noise: 0,
+        }
+    }
+
+    /// The server, once it is ready.
+    pub fn server(&self) -> Option<&Server> {
+        match &self.state {
+            State::Connected(server) => Some(server),
+            State::Disconnected | State::Connecting(_) => None,
+        }
+    }
+
+    /// The next thing to do.
+    pub fn action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Client::tick`] is due.
+    pub fn deadline(&self) -> Option<u64> {
+        let request = self.deadlines.first().map(|(deadline, _)| *deadline);
+        let rest = [self.tools_changed, self.ping_due(), self.subscriptions.due()];
+        rest.into_iter().chain([request]).flatten().filter(|due| *due != NEVER).min()
+    }
+
+    /// How many lines of the server were no messages.
+    pub fn noise(&self) -> u64 {
+        self.noise
+    }
+
+    /// The method of a request that is in flight, and what it is about.
+    pub fn head(&self, request: u64) -> Option<(&'static str, Option<&str>)> {
+        self.in_flight.get(&request).map(|request| (request.method, request.subject.as_deref()))
+    }
+
+    /// Sends a request.
+    pub fn request(&mut self, request: Request<'_>, now: u64) -> OperationId {
+        self.now = now;
+        let operation = self.operation();
+        let Request { method, params, meta, subject, timeout, progress, task } = request;
+        let era = match &self.state {
+            State::Connected(server) => server.era,
+            State::Disconnected | State::Connecting(_) => {
+                self.finish(operation, Err(Error::Lost("the server is not connected".into())));
+                return operation;
+            }
+        };
+        let deadline = now.saturating_add(timeout.unwrap_or(self.settings.timeout));
+        let purpose = match era {
+            Era::Legacy if task => Purpose::BeginTask,
+            // The others are never answered so.
+            Era::Modern if matches!(method, "tools/call" | "prompts/get" | "resources/read") => {
+                let (params, meta) = (params.to_string(), meta.to_string());
+                Purpose::Plain(Some(Box::new(Resend { params, meta, progress, rounds: 0 })))
+            }
+            Era::Legacy | Era::Modern => Purpose::Plain(None),
+        };
+        let params = match purpose {
+            Purpose::BeginTask => Cow::Owned(format!(r#"{params},"task":{{}}"#)),
+            _ => Cow::Borrowed(params),
+        };
+        self.send_request(operation, method, &params, meta, progress, deadline, purpose);
+        if let Some(sent) = self.in_flight.get_mut(&self.ids) {
+            sent.subject = subject.map(Into::into);
+        }
+        operation
+    }
+
+    /// Gives an operation up and tells the server so. An operation that is over is not touched.
+    pub fn cancel(&mut self, operation: OperationId) {
+        let found = self.in_flight.iter().find(|(_, request)| request.operation == operation);
+        let Some((&id, _)) = found else { return };
+        self.give_up(id, "the caller gave up");
+        self.finish(operation, Err(Error::Cancelled));
+    }
+
+    /// Takes in a line of the server.
+    pub fn receive(&mut self, line: Vec<u8>, now: u64) {
+        self.now = now;
+        self.heard = now;
+        match read(line) {
+            Ok(messages) => {
+                for message in messages {
+                    self.handle(message);
+                }
+            }
+            Err(_) => {
+                self.noise += 1;
+                if self.noise == 1 {
+                    self.log(LogLevel::Warn, "the server writes lines that are no messages");
+                }
+            }
+        }
+    }
+
+    /// Takes in what is left of a line that was too long. It costs the request that it answers.
+    pub fn oversized(&mut self, prefix: &[u8], length: u64) {
+        let problem = format!("the server's answer of {length} bytes is longer than the limit");
+        let id = id_in(prefix)
+            .filter(|id| self.in_flight.contains_key(id))
+            .or_else(|| self.only_request());
+        match id {
+            Some(id) => self.failed(id, Error::Protocol(problem)),
+            None => self.log(LogLevel::Warn, problem),
+        }
+    }
+
+    /// Learns that a request will have no answer, though the connection is there.
+    pub fn failed(&mut self, request: u64, error: Error) {
+        if let Some(request) = self.forget(request) {
+            self.conclude(request, Err(error));
+        }
+    }
+
+    /// Learns that the server is gone. Nothing is sent again: its caller decides.
+    pub fn lost(&mut self, reason: &str) {
+        if self.begin_again(reason) {
+            return;
+        }
+        self.deadlines.clear();
+        self.tools_changed = None;
+        self.subscriptions.lost();
+        for ask in std::mem::take(&mut self.asked).into_keys() {
+            self.actions.push_back(Action::Withdraw(ask));
+        }
+        let in_flight = std::mem::take(&mut self.in_flight);
+        if matches!(self.state, State::Connecting(_)) {
+            return self.lost_in_handshake(reason);
+        }
+        self.state = State::Disconnected;
+        for request in in_flight.into_values() {
+            if !request.purpose.is_own() {
+                self.finish(request.operation, Err(Error::Lost(reason.to_string())));
+            }
+        }
+    }
+
+    /// Learns what time it is, and gives up what is overdue.
+    pub fn tick(&mut self, now: u64) {
+        self.now = now;
+        while let Some(&(deadline, id)) = self.deadlines.first()
+            && deadline <= now
+        {
+            match self.give_up(id, "it took too long") {
+                Some(request) => self.conclude(request, Err(Error::Timeout)),
+                None => drop(self.deadlines.pop_first()),
+            }
+        }
+        if self.tools_changed.is_some_and(|due| due <= now) {
+            self.tools_changed = None;
+            self.actions.push_back(Action::ToolsChanged);
+        }
+        if self.ping_due().is_some_and(|due| due <= now) {
+            self.ping();
+        }
+        self.listen_again();
+    }
+
+    fn operation(&mut self) -> OperationId {
+        self.operations += 1;
+        OperationId(self.operations)
+    }
+
+    fn finish(&mut self, operation: OperationId, result: Result<Outcome, Error>) {
+        self.actions.push_back(Action::Finish(operation, result));
+    }
+
+    fn log(&mut self, level: LogLevel, message: impl Into<String>) {
+        self.actions.push_back(Action::Log { level, message: message.into() });
+    }
+
+    fn forget(&mut self, id: u64) -> Option<InFlight> {
+        let request = self.in_flight.remove(&id)?;
+        self.deadlines.remove(&(request.deadline, id));
+        Some(request)
+    }
+
+    /// The request in flight, if it is the only one: what cannot be attributed otherwise is its.
+    fn only_request(&self) -> Option<u64> {
+        let mut ids = self.in_flight.iter().filter(|(_, request)| !request.purpose.is_own());
+        let (id, _) = ids.next()?;
+        ids.next().is_none().then_some(*id)
+    }
+
+    /// Does without the answer to a request, and tells the server so.
+    fn give_up(&mut self, id: u64, reason: &str) -> Option<InFlight> {
+        let request = self.forget(id)?;
+        match &request.purpose {
+            // A handshake is not cancelled, and what was answered cannot be.
+            Purpose::Initialize | Purpose::Discover => {}
+            Purpose::Asking(_) => self.withdraw(id),
+            // The result of a task is not the task.
+            Purpose::TaskResult { task } => {
+                let task = task.clone();
+                self.cancel_task(&task);
+            }
+            _ => self.cancelled(id, reason),
+        }
+        self.actions.push_back(Action::Abandon(id));
+        Some(request)
+    }
+
+    /// Whether the server is ready and has something. If it has not, the listing is empty.
+    fn require(&mut self, operation: OperationId, has: fn(&ServerCapabilities) -> bool) -> bool {
+        let result = match self.server() {
+            Some(server) if has(&server.capabilities) => return true,
+            Some(_) => Ok(Outcome::Items(Vec::new())),
+            None => Err(Error::Lost("the server is not connected".into())),
+        };
+        self.finish(operation, result);
+        false
+    }
+
+    fn handle(&mut self, message: Incoming) {
+        match message {
+            Incoming::Response { id, answer } => self.answered(id, answer),
+            Incoming::Request { id, method, params } => {
+                self.asked(id, &method, params.as_deref().unwrap_or("{}"));
+            }
+            Incoming::Notification { method, params } => {
+                self.notified(&method, params.as_deref().unwrap_or("{}"));
+            }
+        }
+    }
+
+    fn answered(&mut self, id: Option<u64>, answer: Answer) {
+        // An error without a usable id can only mean the one request there is.
+        let id = match (&answer, id) {
+            (_, Some(id)) => Some(id),
+            (Answer::Error(_), None) => self.only_request(),
+            (Answer::Result(_) | Answer::Invalid(_), None) => None,
+        };
+        let waits = |request: &InFlight| !matches!(request.purpose, Purpose::Asking(_));
+        let id = id.filter(|id| self.in_flight.get(id).is_some_and(waits));
+        let Some(request) = id.and_then(|id| self.forget(id)) else {
+            let problem = "the server answered what was not asked, or twice, or too late";
+            return self.log(LogLevel::Debug, problem);
+        };
+        let result = match answer {
+            Answer::Result(payload) => Ok(payload),
+            Answer::Error(error) => Err(rpc_error(error)),
+            Answer::Invalid(problem) => {
+                Err(Error::Protocol(format!("the server's answer is invalid: {problem}")))
+            }
+        };
+        self.conclude(request, result);
+    }
+
+    /// Goes on from what came of a request.
+    fn conclude(&mut self, request: InFlight, result: Result<Payload, Error>) {
+        let InFlight { operation, deadline, method, subject, purpose, .. } = request;
+        let result = match self.era() {
+            Some(Era::Modern) => result.and_then(complete),
+            Some(Era::Legacy) | None => result.map(Completeness::Whole),
+        };
+        let result = match result {
+            Ok(Completeness::Whole(payload)) => Ok(payload),
+            Ok(Completeness::NeedsInput(payload)) => match purpose {
+                Purpose::Plain(Some(resend)) => {
+                    let again = Again { operation, deadline, method, subject, resend: *resend };
+                    return self.needs_input(again, &payload);
+                }
+                _ => Err(Error::Protocol(format!("the server asks for input to {method}"))),
+            },
+            Err(error) => Err(error),
+        };
+        match purpose {
+            Purpose::Plain(_) => self.finish(operation, result.map(Outcome::Result)),
+            Purpose::Initialize => self.initialized(result),
+            Purpose::Discover => self.discovered(result),
+            Purpose::List(listing) => self.listed(operation, listing, result),
+            Purpose::BeginTask => self.task_begun(operation, deadline, result),
+            Purpose::TaskResult { .. } => self.finish(operation, result.map(Outcome::Result)),
+            // Its deadline has come.
+            Purpose::Asking(_) => self.finish(operation, result.map(Outcome::Result)),
+            Purpose::Listen => self.listening_ended(result.err()),
+            Purpose::Ping => self.pinged(result.err()),
+            Purpose::Aside => {}
+        }
+    }
+
+    /// The era of the connection, also of one that is being made.
+    fn era(&self) -> Option<Era> {
+        match &self.state {
+            State::Connected(server) => Some(server.era),
+            State::Connecting(_) | State::Disconnected => None,
+        }
+    }
+}
+
+impl Purpose {
+    /// Whether the client sent the request for itself: no operation ends with it.
+    fn is_own(&self) -> bool {
+        matches!(self, Self::Listen | Self::Ping | Self::Aside)
+    }
+}
+
+/// What a result of the newer era is.
+enum Completeness {
+    Whole(Payload),
+    NeedsInput(Payload),
+}
+
+/// Reads what kind of result it is.
+fn complete(payload: Payload) -> Result<Completeness, Error> {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow, default, rename = "resultType")]
+        kind: Option<Cow<'a, str>>,
+    }
+    let kind = serde_json::from_str::<Typed<'_>>(payload.get()).map(|typed| typed.kind);
+    match kind.as_ref().map(|kind| kind.as_deref()) {
+        // What is no object at all is for its reader to refuse.
+        Err(_) | Ok(None | Some("complete")) => Ok(Completeness::Whole(payload)),
+        Ok(Some("input_required")) => Ok(Completeness::NeedsInput(payload)),
+        Ok(Some(other)) => {
+            let problem = format!("the server's answer is of the unknown type \"{other}\"");
+            Err(Error::Protocol(problem))
+        }
+    }
+}
+
+fn rpc_error(error: RpcError) -> Error {
+    let data = error.data.map(|data| data.get().to_string());
+    Error::Rpc { code: error.code as i64, message: error.message, data }
+}
+
+#[cfg(test)]
+mod tests;

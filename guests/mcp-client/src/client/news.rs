@@ -1,0 +1,214 @@
+//! What the server tells by itself.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use super::{
+    Action, Client, Error, InFlight, LogLevel, NEVER, OperationId, Outcome, Purpose, Request,
+};
+use crate::message::Payload;
+use crate::settings::{Era, members};
+
+/// How long after the first word of it the tools are said to have changed, in milliseconds: servers
+/// tell several times in a row.
+const DEBOUNCE: u64 = 100;
+
+/// How far apart reports of one operation's progress are, in milliseconds; those between are left
+/// out, but for the last.
+const PROGRESS: u64 = 50;
+
+/// How often a stream of news is begun anew that the server ends, without anything having come.
+const ATTEMPTS: u32 = 5;
+
+/// How long to wait before the first of them; each further one waits twice as long.
+const RELISTEN: u64 = 1_000;
+
+/// What the server was asked to tell, in the newer era.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    uris: BTreeSet<String>,
+    /// The request whose stream brings it.
+    stream: Option<u64>,
+    /// How often it was begun.
+    attempts: u32,
+    /// When to begin it again.
+    again: Option<u64>,
+}
+
+impl Subscriptions {
+    pub(super) fn due(&self) -> Option<u64> {
+        self.again
+    }
+
+    /// The connection is gone. What was subscribed to is asked for again on the next.
+    pub(super) fn lost(&mut self) {
+        self.stream = None;
+        self.attempts = 0;
+        self.again = None;
+    }
+}
+
+impl Client {
+    pub(super) fn notified(&mut self, method: &str, params: &str) {
+        match method {
+            "notifications/tools/list_changed" => {
+                self.tools_changed.get_or_insert(self.now + DEBOUNCE);
+            }
+            "notifications/resources/updated" => {
+                #[derive(Deserialize)]
+                struct Params {
+                    uri: String,
+                }
+                if let Ok(Params { uri }) = serde_json::from_str(params) {
+                    self.actions.push_back(Action::ResourceUpdated(uri));
+                }
+            }
+            "notifications/subscriptions/acknowledged" => self.acknowledged(params),
+            "notifications/progress" => self.progressed(params),
+            "notifications/message" => self.logged(params),
+            "notifications/cancelled" => self.not_wanted(params),
+            // Lists of resources and prompts are fetched whenever somebody wants them.
+            _ => {}
+        }
+    }
+
+    fn progressed(&mut self, params: &str) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            progress_token: f64,
+            progress: f64,
+            #[serde(default)]
+            total: Option<f64>,
+            #[serde(default)]
+            message: Option<String>,
+        }
+        let Ok(Params { progress_token, progress, total, message }) = serde_json::from_str(params)
+        else {
+            return;
+        };
+        // The token is the request's id. One that is over has no progress.
+        let Some(request) = self.in_flight.get_mut(&(progress_token as u64)) else { return };
+        let last = total.is_some_and(|total| progress >= total);
+        if !last && request.progressed.is_some_and(|then| self.now < then + PROGRESS) {
+            return;
+        }
+        request.progressed = Some(self.now);
+        let operation = request.operation;
+        self.actions.push_back(Action::Progress { operation, progress, total, message });
+    }
+
+    fn logged(&mut self, params: &str) {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(default)]
+            level: String,
+            #[serde(default)]
+            data: Value,
+        }
+        let Ok(Params { level, data }) = serde_json::from_str(params) else { return };
+        let level = match level.as_str() {
+            "debug" => LogLevel::Debug,
+            "warning" => LogLevel::Warn,
+            "error" | "critical" | "alert" | "emergency" => LogLevel::Error,
+            _ => LogLevel::Info,
+        };
+        let message = match data {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        self.log(level, message);
+    }
+
+    /// Asks to be told when a resource changes, or not any more.
+    pub fn subscribe(&mut self, uri: &str, wanted: bool, now: u64) -> OperationId {
+        self.now = now;
+        if self.era() == Some(Era::Modern) {
+            let changed = match wanted {
+                true => self.subscriptions.uris.insert(uri.to_string()),
+                false => self.subscriptions.uris.remove(uri),
+            };
+            let operation = self.operation();
+            if changed {
+                self.subscriptions.attempts = 0;
+                self.listen();
+            }
+            self.finish(operation, Ok(Outcome::Result(Payload::from("{}"))));
+            return operation;
+        }
+        let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
+        let params = members(&json!({ "uri": uri }));
+        let request = Request {
+            method,
+            params: &params,
+            meta: "",
+            subject: Some(uri),
+            timeout: None,
+            progress: false,
+            task: false,
+        };
+        self.request(request, now)
+    }
+
+    /// Begins the stream of news, in place of one there may be.
+    pub(super) fn listen(&mut self) {
+        if let Some(former) = self.subscriptions.stream.take() {
+            self.give_up(former, "another one takes its place");
+        }
+        self.subscriptions.again = None;
+        let Some(server) = self.server() else { return };
+        let mut wanted = json!({});
+        if server.capabilities.tools_changes {
+            wanted["toolsListChanged"] = json!(true);
+        }
+        if !self.subscriptions.uris.is_empty() {
+            wanted["resourceSubscriptions"] = json!(self.subscriptions.uris);
+        }
+        if wanted == json!({}) {
+            return;
+        }
+        self.subscriptions.attempts += 1;
+        let params = members(&json!({ "notifications": wanted }));
+        let operation = self.operation();
+        let method = "subscriptions/listen";
+        self.send_request(operation, method, &params, "", false, NEVER, Purpose::Listen);
+        self.subscriptions.stream = Some(self.ids);
+    }
+
+    fn acknowledged(&mut self, params: &str) {
+        self.subscriptions.attempts = 0;
+        let tells = serde_json::from_str::<Value>(params)
+            .ok()
+            .and_then(|params| params.pointer("/notifications/toolsListChanged")?.as_bool());
+        let promised = self.server().is_some_and(|server| server.capabilities.tools_changes);
+        if promised && tells != Some(true) {
+            self.log(LogLevel::Debug, "the server will not tell when its tools change");
+        }
+    }
+
+    /// The server has ended the stream of news.
+    pub(super) fn listening_ended(&mut self, error: Option<Error>) {
+        self.subscriptions.stream = None;
+        // One that has no such method will have none later.
+        let never = matches!(error, Some(Error::Rpc { code: -32601, .. }));
+        let attempts = self.subscriptions.attempts;
+        if never || attempts >= ATTEMPTS {
+            return self.log(LogLevel::Debug, "the server does not tell of changes");
+        }
+        let wait = RELISTEN << attempts.saturating_sub(1);
+        self.subscriptions.again = Some(self.now + wait);
+    }
+
+    pub(super) fn listen_again(&mut self) {
+        if self.subscriptions.again.is_some_and(|due| due <= self.now) {
+            self.listen();
+        }
+    }
+
+    /// The operation that something concerns which the server says without naming one.
+    pub(super) fn only_operation(&self) -> Option<OperationId> {
+        let InFlight { operation, .. } = self.in_flight.get(&self.only_request()?)?;
+        Some(*operation)
+    }
+}

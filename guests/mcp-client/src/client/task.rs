@@ -1,0 +1,44 @@
+//! Tools that the server does as tasks, in the older era: it answers at once that it has begun, and
+//! the result is asked for.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Client, Error, OperationId, Purpose};
+use crate::message::Payload;
+
+impl Client {
+    pub(super) fn task_begun(
+        &mut self,
+        operation: OperationId,
+        deadline: u64,
+        result: Result<Payload, Error>,
+    ) {
+        #[derive(Deserialize)]
+        struct Created {
+            task: Task,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Task {
+            task_id: String,
+        }
+        let created = result.and_then(|payload| {
+            serde_json::from_str(payload.get()).map_err(|error| {
+                Error::Protocol(format!("the server was to begin a task, and did not: {error}"))
+            })
+        });
+        let Created { task: Task { task_id: task } } = match created {
+            Ok(created) => created,
+            Err(error) => return self.finish(operation, Err(error)),
+        };
+        // It is answered when the task is over.
+        let params = format!("\"taskId\":{}", Value::String(task.clone()));
+        let purpose = Purpose::TaskResult { task };
+        self.send_request(operation, "tasks/result", &params, "", false, deadline, purpose);
+    }
+
+    pub(super) fn cancel_task(&mut self, task: &str) {
+        self.send_aside("tasks/cancel", &format!("\"taskId\":{}", Value::String(task.into())));
+    }
+}

@@ -1,0 +1,285 @@
+//! Handshakes of both eras.
+
+use super::*;
+use crate::settings::{Features, Protocol, Root};
+
+#[test]
+fn the_handshake_comes_first_and_is_confirmed() {
+    let mut client = client();
+    let operation = client.connect(0, 100);
+    let sent = written(&mut client);
+    assert_eq!(sent[0]["method"], "initialize");
+    assert_eq!(sent[0]["params"]["protocolVersion"], "2025-11-25");
+    assert_eq!(sent[0]["params"]["clientInfo"]["name"], "test");
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
+    );
+    let actions = actions(&mut client);
+    assert!(
+        matches!(&actions[0], Action::Write { line, .. } if line.ends_with(br#""notifications/initialized"}"#))
+    );
+    assert!(matches!(&actions[1], Action::Finish(done, Ok(Outcome::Connected(server)))
+        if *done == operation && server.revision == "2025-06-18"));
+}
+
+#[test]
+fn a_revision_that_nobody_knows_is_an_error_that_names_it() {
+    let mut client = client();
+    client.connect(0, 100);
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}}),
+    );
+    assert!(
+        matches!(&finished(&mut client)[0].1, Err(Error::Protocol(text)) if text.contains("1999-01-01"))
+    );
+    assert!(client.server().is_none());
+}
+
+#[test]
+fn a_handshake_is_never_cancelled() {
+    let mut client = client();
+    let operation = client.connect(0, 100);
+    actions(&mut client);
+    client.tick(100);
+    let given_up = [Action::Abandon(1), Action::Finish(operation, Err(Error::Timeout))];
+    assert_eq!(actions(&mut client), given_up);
+}
+
+/// A client that has begun a handshake.
+fn connecting(protocol: Protocol) -> (Client, OperationId) {
+    let mut client = with_settings(Settings { protocol, ..Settings::default() });
+    let operation = client.connect(0, 90);
+    (client, operation)
+}
+
+fn methods(client: &mut Client) -> Vec<String> {
+    let sent = written(client).into_iter();
+    sent.map(|message| message["method"].as_str().unwrap_or("none").to_string()).collect()
+}
+
+fn discovered(id: u64) -> Value {
+    json!({"id": id, "result": {
+        "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}, "resources": {"subscribe": true}},
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "3"}},
+    }})
+}
+
+fn refused(id: u64, code: i64) -> Value {
+    json!({"id": id, "error": {"code": code, "message": "refused"}})
+}
+
+fn era_of(client: &mut Client, operation: OperationId) -> Era {
+    match &finished(client)[..] {
+        [(done, Ok(Outcome::Connected(server)))] if *done == operation => server.era,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn where_initialize_is_refused_the_newer_era_is_tried() {
+    for code in [-32601, -32602, -32022, 1] {
+        let (mut client, operation) = connecting(Protocol::Auto);
+        assert_eq!(methods(&mut client), ["initialize"]);
+        receive(&mut client, refused(1, code));
+        let sent = written(&mut client);
+        assert_eq!(sent[0]["method"], "server/discover");
+        let meta = &sent[0]["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "test");
+        receive(&mut client, discovered(2));
+        assert_eq!(era_of(&mut client, operation), Era::Modern);
+        assert_eq!(client.server().unwrap().name, "new");
+    }
+}
+
+#[test]
+fn a_server_that_ends_at_initialize_is_started_again_for_the_newer_era() {
+    let (mut client, operation) = connecting(Protocol::Auto);
+    actions(&mut client);
+    client.lost("it exited with 3");
+    assert_eq!(actions(&mut client), [Action::Restart]);
+    client.restarted(5);
+    assert_eq!(methods(&mut client), ["server/discover"]);
+    receive(&mut client, discovered(2));
+    assert_eq!(era_of(&mut client, operation), Era::Modern);
+}
+
+#[test]
+fn where_both_eras_fail_both_errors_are_told() {
+    let (mut client, operation) = connecting(Protocol::Auto);
+    receive(&mut client, json!({"id": 1, "error": {"code": -32603, "message": "no key"}}));
+    receive(&mut client, refused(2, -32601));
+    let Some((done, Err(Error::Rpc { code: -32603, message, .. }))) = finished(&mut client).pop()
+    else {
+        panic!()
+    };
+    assert_eq!(done, operation);
+    assert_eq!(message, "no key; and to server/discover: refused (code -32601)");
+}
+
+#[test]
+fn a_server_that_ends_each_time_ends_the_handshake() {
+    let (mut client, operation) = connecting(Protocol::Auto);
+    client.lost("it exited with 1");
+    client.restarted(1);
+    actions(&mut client);
+    client.lost("it exited with 2");
+    let lost = Err(Error::Lost("it exited with 2".into()));
+    assert_eq!(finished(&mut client), [(operation, lost)]);
+    assert_eq!(client.deadline(), None);
+}
+
+#[test]
+fn a_server_that_cannot_be_started_again_ends_the_handshake() {
+    let (mut client, operation) = connecting(Protocol::Auto);
+    client.lost("it exited with 1");
+    actions(&mut client);
+    client.lost("it cannot be started");
+    assert!(
+        matches!(&finished(&mut client)[..], [(done, Err(Error::Lost(_)))] if *done == operation)
+    );
+}
+
+#[test]
+fn silence_at_initialize_ends_the_handshake() {
+    let (mut client, operation) = connecting(Protocol::Auto);
+    client.tick(90);
+    assert_eq!(finished(&mut client), [(operation, Err(Error::Timeout))]);
+}
+
+#[test]
+fn a_probe_is_for_the_newer_era_first_and_short() {
+    for answer in [Some(-32601), Some(-32000), None] {
+        let (mut client, operation) = connecting(Protocol::Probe);
+        assert_eq!(methods(&mut client), ["server/discover"]);
+        match answer {
+            Some(code) => receive(&mut client, refused(1, code)),
+            None => client.tick(30),
+        }
+        assert_eq!(methods(&mut client), ["initialize"]);
+        receive(
+            &mut client,
+            json!({"id": 2, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
+        );
+        assert_eq!(era_of(&mut client, operation), Era::Legacy);
+    }
+}
+
+#[test]
+fn an_error_of_the_newer_era_is_no_reason_for_the_older() {
+    for code in [-32020, -32021, -32022] {
+        let (mut client, operation) = connecting(Protocol::Probe);
+        actions(&mut client);
+        receive(&mut client, refused(1, code));
+        assert!(
+            matches!(&finished(&mut client)[..], [(done, Err(Error::Rpc { .. }))] if *done == operation)
+        );
+    }
+}
+
+#[test]
+fn a_probe_that_was_too_early_is_made_once_more() {
+    let (mut client, operation) = connecting(Protocol::Probe);
+    client.tick(30);
+    assert_eq!(methods(&mut client), ["server/discover", "initialize"]);
+    receive(&mut client, refused(2, -32022));
+    assert_eq!(methods(&mut client), ["server/discover"]);
+    receive(&mut client, discovered(3));
+    assert_eq!(era_of(&mut client, operation), Era::Modern);
+}
+
+#[test]
+fn a_server_that_supports_only_others_is_said_to() {
+    let supported = |versions: Value| {
+        let (mut client, _) = connecting(Protocol::Modern);
+        actions(&mut client);
+        let data = json!({"supported": versions, "requested": "2026-07-28"});
+        let error = json!({"code": -32022, "message": "no", "data": data});
+        receive(&mut client, json!({"id": 1, "error": error}));
+        client
+    };
+    let mut client = supported(json!(["2027-01-01"]));
+    assert!(
+        matches!(&finished(&mut client)[0].1, Err(Error::Protocol(text)) if text.contains("2027-01-01"))
+    );
+    // It contradicts itself; it is asked once more.
+    let mut client = supported(json!(["2026-07-28"]));
+    assert_eq!(methods(&mut client), ["server/discover"]);
+    receive(&mut client, discovered(2));
+    assert!(client.server().is_some());
+}
+
+#[test]
+fn a_pinned_era_is_the_only_one() {
+    let (mut client, _) = connecting(Protocol::Legacy);
+    actions(&mut client);
+    receive(&mut client, refused(1, -32022));
+    assert!(matches!(&finished(&mut client)[..], [(_, Err(Error::Rpc { code: -32022, .. }))]));
+    let (mut client, _) = connecting(Protocol::Modern);
+    assert_eq!(methods(&mut client), ["server/discover"]);
+    receive(&mut client, refused(1, -32601));
+    assert!(matches!(&finished(&mut client)[..], [(_, Err(Error::Rpc { code: -32601, .. }))]));
+}
+
+#[test]
+fn the_era_of_the_last_connection_is_tried_first_on_the_next() {
+    let (mut client, _) = connecting(Protocol::Auto);
+    receive(&mut client, refused(1, -32601));
+    receive(&mut client, discovered(2));
+    client.lost("it exited with 1");
+    actions(&mut client);
+    client.connect(0, 90);
+    assert_eq!(methods(&mut client), ["server/discover"]);
+    // And when it is another one now, so is the era.
+    receive(&mut client, refused(3, -32601));
+    assert_eq!(methods(&mut client), ["initialize"]);
+}
+
+#[test]
+fn a_server_that_is_silent_for_long_is_asked_whether_it_lives() {
+    let mut client = with_settings(Settings { ping: Some(50), ..Settings::default() });
+    client.connect(0, 100);
+    assert_eq!(client.deadline(), Some(100));
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {"protocolVersion": "2025-11-25", "capabilities": {}}}),
+    );
+    actions(&mut client);
+    assert_eq!(client.deadline(), Some(50));
+    // While it owes an answer, it is not.
+    let operation = plain(&mut client, 10);
+    assert_eq!(client.deadline(), Some(110));
+    actions(&mut client);
+    client.receive(br#"{"id":2,"result":{}}"#.to_vec(), 40);
+    assert_eq!(finished(&mut client)[0].0, operation);
+    assert_eq!(client.deadline(), Some(90));
+    client.tick(90);
+    assert_eq!(methods(&mut client), ["ping"]);
+    client.receive(br#"{"id":3,"error":{"code":-32601,"message":""}}"#.to_vec(), 95);
+    assert!(actions(&mut client).is_empty());
+    client.tick(145);
+    assert_eq!(methods(&mut client), ["ping"]);
+    client.tick(245);
+    let actions = actions(&mut client);
+    assert!(actions.iter().any(|action| matches!(action, Action::Disconnect(_))), "{actions:?}");
+}
+
+#[test]
+fn what_is_declared_is_what_there_is() {
+    let declared = |settings| {
+        let mut client = with_settings(settings);
+        client.connect(0, 100);
+        written(&mut client)[0]["params"]["capabilities"].clone()
+    };
+    assert_eq!(declared(Settings::default()), json!({}));
+    let features = Features { forms: true, pages: true, sampling: true };
+    let roots = vec![Root { uri: "file:///a".into(), name: None }];
+    assert_eq!(
+        declared(Settings { features, roots, ..Settings::default() }),
+        json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
+    );
+}

@@ -1,0 +1,113 @@
+//! What servers tell by themselves.
+
+use super::asked::modern;
+use super::*;
+use crate::settings::Features;
+
+#[test]
+fn progress_belongs_to_requests_in_flight() {
+    let mut client = connected();
+    let request = Request { params: r#""a":1"#, meta: r#""b":2"#, progress: true, ..of("m") };
+    let operation = client.request(request, 0);
+    assert_eq!(
+        written(&mut client)[0]["params"],
+        json!({"a": 1, "_meta": {"b": 2, "progressToken": 2}})
+    );
+    let progress = json!({"method": "notifications/progress", "params": {"progressToken": 2, "progress": 1, "total": 4}});
+    receive(&mut client, progress.clone());
+    let expected = Action::Progress { operation, progress: 1.0, total: Some(4.0), message: None };
+    assert_eq!(actions(&mut client), [expected]);
+    receive(&mut client, json!({"id": 2, "result": {}}));
+    actions(&mut client);
+    receive(&mut client, progress);
+    assert!(actions(&mut client).is_empty());
+}
+
+#[test]
+fn a_storm_of_progress_is_thinned_and_its_end_kept() {
+    let mut client = connected();
+    client.request(Request { progress: true, ..of("m") }, 0);
+    actions(&mut client);
+    for progress in 1..=1000 {
+        let params = json!({"progressToken": 2, "progress": progress, "total": 1000});
+        let message = json!({"method": "notifications/progress", "params": params});
+        client.receive(message.to_string().into_bytes(), progress / 10);
+    }
+    let seen = actions(&mut client);
+    assert_eq!(seen.len(), 3);
+    assert!(matches!(seen[2], Action::Progress { progress: 1000.0, .. }));
+}
+
+#[test]
+fn several_changes_in_a_row_are_one() {
+    let mut client = connected();
+    for now in [5, 6, 7, 60] {
+        client.receive(br#"{"method":"notifications/tools/list_changed"}"#.to_vec(), now);
+    }
+    assert!(actions(&mut client).is_empty());
+    assert_eq!(client.deadline(), Some(105));
+    client.tick(105);
+    assert_eq!(actions(&mut client), [Action::ToolsChanged]);
+    assert_eq!(client.deadline(), None);
+}
+
+#[test]
+fn resources_are_subscribed_to_in_the_older_era_one_by_one() {
+    let mut client = connected();
+    client.subscribe("file:///a", true, 0);
+    client.subscribe("file:///a", false, 0);
+    let sent = written(&mut client);
+    assert_eq!(sent[0]["method"], "resources/subscribe");
+    assert_eq!(sent[1]["method"], "resources/unsubscribe");
+    assert_eq!(sent[1]["params"]["uri"], "file:///a");
+    let params = json!({"uri": "file:///a"});
+    receive(&mut client, json!({"method": "notifications/resources/updated", "params": params}));
+    assert_eq!(actions(&mut client), [Action::ResourceUpdated("file:///a".into())]);
+}
+
+#[test]
+fn resources_are_subscribed_to_in_the_newer_era_by_one_stream() {
+    let mut client = modern(Features::default());
+    client.subscribe("file:///a", true, 0);
+    let first = written(&mut client).remove(0);
+    assert_eq!(first["method"], "subscriptions/listen");
+    assert_eq!(first["params"]["notifications"], json!({"resourceSubscriptions": ["file:///a"]}));
+    // The stream has no deadline, and is no operation's only request.
+    assert_eq!(client.deadline(), None);
+    let operation = plain(&mut client, 0);
+    actions(&mut client);
+    receive(&mut client, json!({"id": null, "error": {"code": 1, "message": ""}}));
+    assert_eq!(finished(&mut client)[0].0, operation);
+    client.subscribe("file:///b", true, 0);
+    let sent = written(&mut client);
+    assert_eq!(sent[0]["method"], "notifications/cancelled");
+    assert_eq!(sent[0]["params"]["requestId"], first["id"]);
+    let both = json!(["file:///a", "file:///b"]);
+    assert_eq!(sent[1]["params"]["notifications"]["resourceSubscriptions"], both);
+}
+
+#[test]
+fn a_stream_of_news_that_ends_is_begun_again_with_growing_patience() {
+    let mut client = modern(Features::default());
+    client.subscribe("file:///a", true, 0);
+    let mut id = written(&mut client)[0]["id"].as_u64().unwrap();
+    let mut now = 0;
+    for wait in [1_000, 2_000, 4_000, 8_000] {
+        client.receive(json!({"id": id, "result": {}}).to_string().into_bytes(), now);
+        now += wait;
+        assert_eq!(client.deadline(), Some(now));
+        client.tick(now);
+        id = written(&mut client)[0]["id"].as_u64().unwrap();
+    }
+    client.receive(json!({"id": id, "result": {}}).to_string().into_bytes(), now);
+    assert_eq!(client.deadline(), None);
+}
+
+#[test]
+fn a_server_without_a_stream_of_news_is_asked_once() {
+    let mut client = modern(Features::default());
+    client.subscribe("file:///a", true, 0);
+    let id = written(&mut client)[0]["id"].clone();
+    receive(&mut client, json!({"id": id, "error": {"code": -32601, "message": "no"}}));
+    assert_eq!(client.deadline(), None);
+}

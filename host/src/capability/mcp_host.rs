@@ -1,0 +1,83 @@
+//! `mcp-host`: what a bridge asks on behalf of its MCP server, and what it tells of it.
+
+use serde_json::Value;
+use wasmtime::component::{Accessor, Linker};
+
+use super::Host;
+use super::lent::apart;
+use crate::bindings::mcp_host;
+use crate::bindings::types::Error;
+use crate::runtime::wasm::HostState;
+use crate::services::ServerRequest;
+use crate::text::cut;
+
+pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    mcp_host::add_to_linker::<_, Host>(linker, |state| state)
+}
+
+/// The longest name of a revision that is kept, in bytes.
+const REVISION: usize = 64;
+
+impl mcp_host::Host for HostState {
+    fn connected(&mut self, revision: String) -> wasmtime::Result<()> {
+        if let Some(server) = &self.setting.server {
+            server.connected(cut(&revision, REVISION));
+        }
+        Ok(())
+    }
+
+    fn skipped(&mut self, lines: u64) -> wasmtime::Result<()> {
+        if let Some(server) = &self.setting.server {
+            server.skipped(lines);
+        }
+        Ok(())
+    }
+}
+
+/// What a server asks for.
+#[derive(Clone, Copy)]
+enum Kind {
+    Elicitation,
+    Sampling,
+}
+
+impl<T> mcp_host::HostWithStore<T> for Host {
+    async fn elicit(
+        accessor: &Accessor<T, Self>,
+        params: String,
+        call_id: Option<String>,
+    ) -> wasmtime::Result<Result<String, Error>> {
+        Ok(ask(accessor, Kind::Elicitation, &params, call_id).await)
+    }
+
+    async fn sample(
+        accessor: &Accessor<T, Self>,
+        params: String,
+        call_id: Option<String>,
+    ) -> wasmtime::Result<Result<String, Error>> {
+        Ok(ask(accessor, Kind::Sampling, &params, call_id).await)
+    }
+}
+
+async fn ask<T>(
+    accessor: &Accessor<T, Host>,
+    kind: Kind,
+    params: &str,
+    call_id: Option<String>,
+) -> Result<String, Error> {
+    let params: Value = serde_json::from_str(params)
+        .map_err(|error| Error::InvalidInput(format!("the parameters are no JSON: {error}")))?;
+    let (plugin, lent) = accessor.with(|mut access| {
+        let state = access.get();
+        (state.setting.id.to_string(), state.setting.lent.clone())
+    });
+    let request = ServerRequest { server: plugin, call_id, params };
+    let features = lent.features();
+    let answered = apart(async move {
+        match kind {
+            Kind::Elicitation => features.elicit(request).await,
+            Kind::Sampling => features.sample(request).await,
+        }
+    });
+    answered.await.map(|answer| answer.to_string())
+}

@@ -1,0 +1,414 @@
+//! An MCP server as the host sees it: whether it runs, how often it was started, whether it answers.
+//!
+//! What happens between the bridge and the server is the bridge's affair. Here is what an operator
+//! wants to know of it, and what keeps a broken server from costing more than itself: a budget of
+//! [starts](Supervision::max_restarts), and a [`breaker`] for calls.
+
+mod breaker;
+mod supervised;
+
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+use crate::event::{Event, Events};
+use breaker::Breaker;
+pub use breaker::BreakerState;
+pub(crate) use supervised::Supervised;
+
+/// How servers are kept running: `[supervision]` of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Supervision {
+    /// How often a server is started again within [`Supervision::restart_window`]. One that ends
+    /// more often has failed, until it is told to start.
+    pub max_restarts: u32,
+    /// See [`Supervision::max_restarts`].
+    #[serde(with = "humantime_serde")]
+    pub restart_window: Duration,
+    /// How long to wait before the first restart in a window, more or less; before each further one
+    /// twice as long.
+    #[serde(with = "humantime_serde")]
+    pub backoff: Duration,
+    /// The longest time to wait before a restart.
+    #[serde(with = "humantime_serde")]
+    pub max_backoff: Duration,
+    /// How many calls in a row may get no answer before no more are tried for a while.
+    pub breaker_failures: u32,
+    /// How long no calls are tried then. After it one is, and if it gets an answer, all are.
+    #[serde(with = "humantime_serde")]
+    pub breaker_cooldown: Duration,
+    /// How long a server may take to end, each time it is asked more firmly: by the end of its
+    /// input, by a signal, by force.
+    #[serde(with = "humantime_serde")]
+    pub shutdown_grace: Duration,
+    /// The longest message of a server, in bytes. A longer one costs its request.
+    pub max_message: usize,
+}
+
+impl Default for Supervision {
+    fn default() -> Self {
+        Self {
+            max_restarts: 5,
+            restart_window: Duration::from_secs(60),
+            backoff: Duration::from_millis(250),
+            max_backoff: Duration::from_secs(10),
+            breaker_failures: 5,
+            breaker_cooldown: Duration::from_secs(30),
+            shutdown_grace: Duration::from_secs(5),
+            max_message: 16 << 20,
+        }
+    }
+}
+
+/// Whether a server runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ServerState {
+    /// It was not started: nobody has called it yet.
+    #[default]
+    Idle,
+    /// It was started and has not answered the handshake yet.
+    Spawning,
+    /// It answers.
+    Ready,
+    /// It has ended, and is started again.
+    Restarting,
+    /// It ended too often, or cannot be started. It stays so until it is told to start.
+    Failed,
+    /// It was told to end.
+    Shutdown,
+}
+
+impl fmt::Display for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "idle",
+            Self::Spawning => "spawning",
+            Self::Ready => "ready",
+            Self::Restarting => "restarting",
+            Self::Failed => "failed",
+            Self::Shutdown => "shutdown",
+        })
+    }
+}
+
+/// How a server fares.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ServerReport {
+    /// Whether it runs.
+    pub state: ServerState,
+    /// The revision of the protocol that it speaks, once it has said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// How often it was started, all in all.
+    pub starts: u64,
+    /// How many lines of its output were no messages, since it was started last.
+    pub skipped_lines: u64,
+    /// The name of its breaker.
+    pub breaker: String,
+    /// Whether calls are tried.
+    pub breaker_state: BreakerState,
+    /// Why it ended last, or was not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// The last lines of its standard error.
+    pub stderr: Vec<String>,
+}
+
+/// Keeps watch over one server, over all instances of its bridge.
+pub(crate) struct Supervisor {
+    plugin: Arc<str>,
+    /// `stdio` or `http`.
+    transport: &'static str,
+    policy: Supervision,
+    events: Events,
+    watched: Mutex<Watched>,
+}
+
+#[derive(Default)]
+struct Watched {
+    state: ServerState,
+    /// When it was started of late.
+    starts: VecDeque<Instant>,
+    all_starts: u64,
+    revision: Option<String>,
+    skipped: u64,
+    last_error: Option<String>,
+    stderr: Vec<String>,
+    breaker: Breaker,
+}
+
+/// Why a server is not started: it ended too often.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the server was started {starts} times within {} seconds and ended each time; it stays so until \
+     it is told to start again{}",
+    window.as_secs(),
+    last.as_ref().map(|last| format!(". The last time: {last}")).unwrap_or_default()
+)]
+pub(crate) struct TooOften {
+    starts: usize,
+    window: Duration,
+    last: Option<String>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(
+        plugin: Arc<str>,
+        transport: &'static str,
+        policy: Supervision,
+        events: Events,
+    ) -> Self {
+        Self { plugin, transport, policy, events, watched: Mutex::default() }
+    }
+
+    pub(crate) fn policy(&self) -> &Supervision {
+        &self.policy
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a start from the budget. Gives how long to wait before it.
+    pub(crate) fn start(&self, now: Instant) -> Result<Duration, TooOften> {
+        let mut watched = self.watched();
+        let window = self.policy.restart_window;
+        let too_often = |watched: &Watched| TooOften {
+            starts: watched.starts.len(),
+            window,
+            last: watched.last_error.clone(),
+        };
+        if watched.state == ServerState::Failed {
+            return Err(too_often(&watched));
+        }
+        while watched.starts.front().is_some_and(|start| now - *start > window) {
+            watched.starts.pop_front();
+        }
+        let restarts = watched.starts.len();
+        if restarts > self.policy.max_restarts as usize {
+            let error = too_often(&watched);
+            self.enter(&mut watched, ServerState::Failed);
+            return Err(error);
+        }
+        let wait = match restarts {
+            0 => Duration::ZERO,
+            n => self.backoff(u32::try_from(n - 1).unwrap_or(u32::MAX)),
+        };
+        watched.starts.push_back(now + wait);
+        watched.all_starts += 1;
+        watched.skipped = 0;
+        let next = match watched.all_starts {
+            1 => ServerState::Spawning,
+            _ => ServerState::Restarting,
+        };
+        self.enter(&mut watched, next);
+        Ok(wait)
+    }
+
+    /// The time before a restart, with as much chance as it takes for servers that ended together
+    /// not to start together.
+    fn backoff(&self, earlier: u32) -> Duration {
+        let whole = self.policy.backoff.saturating_mul(1 << earlier.min(16));
+        let whole = whole.min(self.policy.max_backoff);
+        let chance = std::hash::RandomState::new().build_hasher().finish();
+        // Between a half and the whole.
+        let share = (chance >> 11) as f64 / (1_u64 << 53) as f64;
+        whole.mul_f64(0.5 + share / 2.0)
+    }
+
+    /// The handshake is over.
+    pub(crate) fn connected(&self, revision: &str) {
+        let mut watched = self.watched();
+        watched.revision = Some(revision.to_string());
+        watched.last_error = None;
+        self.enter(&mut watched, ServerState::Ready);
+    }
+
+    /// So many lines were no messages.
+    pub(crate) fn skipped(&self, lines: u64) {
+        self.watched().skipped = lines;
+    }
+
+    /// It has ended, or could not be started. Whether it is started again is for its callers.
+    pub(crate) fn ended(&self, how: &str, stderr: Vec<String>) {
+        let mut watched = self.watched();
+        watched.last_error = Some(how.to_string());
+        watched.stderr = stderr;
+        if !matches!(watched.state, ServerState::Failed | ServerState::Shutdown) {
+            self.enter(&mut watched, ServerState::Restarting);
+        }
+    }
+
+    /// It was told to end.
+    pub(crate) fn stopped(&self) {
+        let mut watched = self.watched();
+        if watched.state != ServerState::Failed {
+            self.enter(&mut watched, ServerState::Shutdown);
+        }
+    }
+
+    /// Forgets what went wrong, so that the next call starts it.
+    pub(crate) fn reset(&self) {
+        let mut watched = self.watched();
+        watched.starts.clear();
+        watched.breaker = Breaker::default();
+        if watched.state == ServerState::Failed {
+            self.enter(&mut watched, ServerState::Idle);
+        }
+    }
+
+    fn enter(&self, watched: &mut Watched, state: ServerState) {
+        if watched.state == state {
+            return;
+        }
+        watched.state = state;
+        let error = watched.last_error.clone().filter(|_| state != ServerState::Ready);
+        self.events.publish(|| Event::Server { plugin: self.plugin.clone(), state, error });
+    }
+
+    /// How it fares.
+    pub(crate) fn report(&self, stderr: Vec<String>) -> ServerReport {
+        let watched = self.watched();
+        ServerReport {
+            state: watched.state,
+            revision: watched.revision.clone(),
+            starts: watched.all_starts,
+            skipped_lines: watched.skipped,
+            breaker: self.breaker_name(),
+            breaker_state: watched.breaker.state(Instant::now(), &self.policy),
+            last_error: watched.last_error.clone(),
+            stderr: if stderr.is_empty() { watched.stderr.clone() } else { stderr },
+        }
+    }
+
+    /// Whether it is there to answer.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.watched().state == ServerState::Ready
+    }
+
+    /// Why it ended last, or was not started.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.watched().last_error.clone()
+    }
+
+    fn breaker_name(&self) -> String {
+        format!("ext:{}:{}", self.transport, self.plugin)
+    }
+
+    /// Whether a call may be tried; if not, in how long.
+    pub(crate) fn admit(&self, now: Instant) -> Result<(), Duration> {
+        self.of_breaker(now, |breaker, policy| breaker.admit(now, policy))
+    }
+
+    /// A call got an answer, whatever it says.
+    pub(crate) fn answered(&self, now: Instant) {
+        self.of_breaker(now, |breaker, _| breaker.answered());
+    }
+
+    /// A call got none.
+    pub(crate) fn unanswered(&self, began: Instant, now: Instant) {
+        self.of_breaker(now, |breaker, policy| breaker.unanswered(began, now, policy));
+    }
+
+    /// A call was given up before it could be told whether there would be an answer.
+    pub(crate) fn abandoned(&self, now: Instant) {
+        self.of_breaker(now, |breaker, _| breaker.abandoned());
+    }
+
+    /// Does something with the breaker, and tells if that changes it.
+    fn of_breaker<R>(&self, now: Instant, act: impl FnOnce(&mut Breaker, &Supervision) -> R) -> R {
+        let mut watched = self.watched();
+        let before = watched.breaker.state(now, &self.policy);
+        let result = act(&mut watched.breaker, &self.policy);
+        let state = watched.breaker.state(now, &self.policy);
+        if state != before {
+            self.events.publish(|| Event::Breaker {
+                plugin: self.plugin.clone(),
+                breaker: self.breaker_name(),
+                state,
+            });
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn supervisor() -> Supervisor {
+        let policy = Supervision { max_restarts: 2, ..Supervision::default() };
+        Supervisor::new("s".into(), "stdio", policy, Events::default())
+    }
+
+    fn at(seconds: u64) -> Instant {
+        // Far from the beginning of the clock, whatever that is.
+        *BEGIN.get_or_init(Instant::now) + Duration::from_secs(seconds)
+    }
+
+    static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+
+    #[test]
+    fn a_server_that_ends_again_and_again_has_failed_until_it_is_told_to_start() {
+        let supervisor = supervisor();
+        assert_eq!(supervisor.start(at(0)), Ok(Duration::ZERO));
+        for earlier in 0..2 {
+            supervisor.ended("it exited with code 1", Vec::new());
+            let wait = supervisor.start(at(1)).unwrap();
+            let whole = Duration::from_millis(250 << earlier);
+            assert!((whole / 2..=whole).contains(&wait), "{wait:?}");
+        }
+        let error = supervisor.start(at(2)).unwrap_err();
+        assert!(error.to_string().ends_with("The last time: it exited with code 1"), "{error}");
+        assert_eq!(supervisor.report(Vec::new()).state, ServerState::Failed);
+        // Not even when the window is over.
+        assert!(supervisor.start(at(600)).is_err());
+        supervisor.reset();
+        assert_eq!(supervisor.start(at(600)), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_server_that_ends_now_and_then_is_started_at_once() {
+        let supervisor = supervisor();
+        for minute in 0..20 {
+            assert_eq!(supervisor.start(at(minute * 61)), Ok(Duration::ZERO));
+        }
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_the_longest() {
+        let policy = Supervision { max_restarts: 50, ..Supervision::default() };
+        let supervisor = Supervisor::new("s".into(), "stdio", policy, Events::default());
+        for _ in 0..50 {
+            assert!(supervisor.start(at(0)).unwrap() <= Duration::from_secs(10));
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_watch_see_each_state_once() {
+        let events = Events::default();
+        let mut seen = events.subscribe();
+        let policy = Supervision { max_restarts: 0, ..Supervision::default() };
+        let supervisor = Supervisor::new("s".into(), "stdio", policy, events);
+        supervisor.start(at(0)).unwrap();
+        supervisor.connected("2025-11-25");
+        supervisor.connected("2025-11-25");
+        supervisor.ended("it ended", Vec::new());
+        supervisor.start(at(1)).unwrap_err();
+        let mut states = Vec::new();
+        for _ in 0..4 {
+            let Some(Event::Server { state, .. }) = seen.next().await else { panic!() };
+            states.push(state);
+        }
+        use ServerState::{Failed, Ready, Restarting, Spawning};
+        assert_eq!(states, [Spawning, Ready, Restarting, Failed]);
+    }
+}
