@@ -247,7 +247,7 @@ impl Connector for Astray {
 
 #[tokio::test]
 async fn connections_that_lead_elsewhere_are_noticed() {
-    let server = crate::http::Server::start().await;
+    let server = crate::http::serve().await;
     let report = excerpt().run(|builder| builder.connector(Astray(server.address))).await;
     let of_network = |name: &&str| name.starts_with("network/");
     assert!(!report.passed() && failed(&report).iter().all(of_network), "{report}");
