@@ -1,5 +1,8 @@
 //! Builds the hostile guests, which the crate embeds.
 
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
 include!("../guests/building.rs");
 
 /// Those that it embeds.
@@ -17,5 +20,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         let file = format!("{}.wasm", name.replace('-', "_"));
         fs::copy(folder.join(&file), out.join(&file))?;
     }
+    let written = Path::new("hoard_table.wat");
+    watch(written)?;
+    fs::write(out.join("hoard_table.wasm"), component(written)?)?;
     Ok(())
+}
+
+/// Makes a component of the world `tool` of a module that is written by hand.
+fn component(module: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut contract = Resolve::default();
+    let (package, _) = contract.push_dir(root()?.join("wit"))?;
+    let world = contract.select_world(&[package], Some("tool"))?;
+    let mut module = wat::parse_file(module)?;
+    embed_component_metadata(&mut module, &contract, world, StringEncoding::UTF8)?;
+    Ok(ComponentEncoder::default().module(&module)?.encode()?)
 }

@@ -41,7 +41,9 @@ mod report;
 mod row;
 mod run;
 mod scripts;
-mod server;
+/// Which the tests of the repository use, too.
+#[doc(hidden)]
+pub mod server;
 mod standins;
 mod table;
 mod world;

@@ -54,6 +54,7 @@ pub(crate) const IMPORTING: &[(&str, &str, Option<&str>)] = &[
 const CALLER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/caller.wasm"));
 const ESCAPE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/escape.wasm"));
 const ESCAPE_HTTP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/escape_http.wasm"));
+const HOARD_TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hoard_table.wasm"));
 const MISBEHAVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/misbehave.wasm"));
 
 /// What the ids of all of them begin with, so that they meet no other plugin of the host.
@@ -223,7 +224,8 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
     ];
     plugins.extend(IMPORTING.iter().map(|(id, name, _)| of(id, Code::Importing(name), &[])));
     for (about, ids) in LIMITED {
-        let codes = [Component(MISBEHAVE), Shared(MISBEHAVE), Script(scripts::MISBEHAVING)];
+        let component = if *about == "table" { HOARD_TABLE } else { MISBEHAVE };
+        let codes = [Component(component), Shared(component), Script(scripts::MISBEHAVING)];
         for (id, code) in ids.iter().zip(codes) {
             let limits = Some(limits_of(about));
             plugins.push(Hostile { limits, ..of(id, code, &[]) });

@@ -1,32 +1,62 @@
 //! A small HTTP server on this machine, which keeps what it is asked.
 
-use std::io;
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{io, mem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// A server that ends with this.
-pub(crate) struct Server {
-    pub(crate) address: SocketAddr,
-    heard: Arc<Mutex<Vec<String>>>,
+pub struct Server {
+    /// Where it is.
+    pub address: SocketAddr,
+    exchange: Arc<Mutex<Exchange>>,
     task: JoinHandle<()>,
 }
 
+#[derive(Default)]
+struct Exchange {
+    heard: Vec<String>,
+    /// What the next requests are answered with, whatever they ask for.
+    answers: VecDeque<String>,
+}
+
 impl Server {
-    pub(crate) async fn start() -> io::Result<Self> {
+    /// Starts one at a port of its own.
+    pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let heard = Arc::default();
-        let task = tokio::spawn(listen(listener, Arc::clone(&heard)));
-        Ok(Self { address, heard, task })
+        let exchange = Arc::default();
+        let task = tokio::spawn(listen(listener, Arc::clone(&exchange)));
+        Ok(Self { address, exchange, task })
+    }
+
+    /// What is at a path of it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Has it answer a request with this status, these headers and this body, after those that it
+    /// was given before.
+    pub fn answer_next(&self, status: &str, headers: &[&str], body: &str) {
+        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let length = body.len();
+        let answer =
+            format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}");
+        lock(&self.exchange).answers.push_back(answer);
+    }
+
+    /// The requests since the last time.
+    pub fn heard_whole(&self) -> Vec<String> {
+        mem::take(&mut lock(&self.exchange).heard)
     }
 
     /// The methods and paths of the requests since the last time.
-    pub(crate) fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn heard(&self) -> Vec<String> {
+        self.heard_whole().iter().map(|request| line(request).to_string()).collect()
     }
 }
 
@@ -36,24 +66,39 @@ impl Drop for Server {
     }
 }
 
-async fn listen(listener: TcpListener, heard: Arc<Mutex<Vec<String>>>) {
+fn lock(exchange: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
+    exchange.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The method and the path of a request.
+fn line(request: &str) -> &str {
+    let line = request.lines().next().unwrap_or_default();
+    line.strip_suffix(" HTTP/1.1").unwrap_or(line)
+}
+
+async fn listen(listener: TcpListener, exchange: Arc<Mutex<Exchange>>) {
     // They end with the server.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let heard = heard.clone();
+        let exchange = exchange.clone();
         // Who asked may go away at any time.
-        connections.spawn(async move { answer(stream, &heard).await.ok() });
+        connections.spawn(async move { answer(stream, &exchange).await.ok() });
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn answer(mut stream: TcpStream, heard: &Mutex<Vec<String>>) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, exchange: &Mutex<Exchange>) -> io::Result<()> {
     let request = read(&mut stream).await?;
-    let line = request.lines().next().unwrap_or_default();
-    let line = line.strip_suffix(" HTTP/1.1").unwrap_or(line).to_string();
-    let target = line.split(' ').nth(1).unwrap_or_default().to_string();
-    heard.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let answer = {
+        let mut exchange = lock(exchange);
+        exchange.heard.push(request.clone());
+        exchange.answers.pop_front()
+    };
+    if let Some(answer) = answer {
+        return stream.write_all(answer.as_bytes()).await;
+    }
+    let target = line(&request).split(' ').nth(1).unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let ok =
         |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";

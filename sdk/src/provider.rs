@@ -42,6 +42,34 @@ pub trait StreamingProvider: Provider + 'static {
     ) -> impl Future<Output = Result<CompletionSummary, Failure>>;
 }
 
+impl CompletionRequest {
+    /// A request of one user message, without tools and with the provider's own settings.
+    pub fn new(model: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            messages: vec![Message::text(Role::User, prompt)],
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            limits: Sampling {
+                max_tokens: None,
+                temperature: None,
+                top_p: None,
+                stop: Vec::new(),
+                seed: None,
+            },
+            response_schema: None,
+            extra: None,
+        }
+    }
+}
+
+impl Message {
+    /// A message in plain text.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, parts: vec![Part::Text(text.into())] }
+    }
+}
+
 /// Where a provider writes the pieces of an answer.
 pub struct Deltas(StreamWriter<Delta>);
 

@@ -20,9 +20,7 @@ use crate::support::surroundings;
 
 /// Everything, with guests that other tests have compiled.
 fn whole() -> Suite {
-    // The guest has no `hoard_table` yet.
-    let suite = Suite::new().without("grow a table for ever");
-    suite.cache(surroundings().cache.expect("tests have a cache"))
+    Suite::new().cache(surroundings().cache.expect("tests have a cache"))
 }
 
 /// A bit of everything.
@@ -249,7 +247,7 @@ impl Connector for Astray {
 
 #[tokio::test]
 async fn connections_that_lead_elsewhere_are_noticed() {
-    let server = crate::http::Server::start().await;
+    let server = crate::http::serve().await;
     let report = excerpt().run(|builder| builder.connector(Astray(server.address))).await;
     let of_network = |name: &&str| name.starts_with("network/");
     assert!(!report.passed() && failed(&report).iter().all(of_network), "{report}");

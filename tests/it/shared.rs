@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use std::time::Duration;
+use tenon_host::types::ToolResult;
 use tenon_host::{CallError, Failure};
 
 use crate::guests;
@@ -75,15 +76,27 @@ async fn a_call_that_does_not_end_costs_the_instance_its_place_and_others_nothin
 }
 
 #[tokio::test]
-async fn a_trap_ends_the_calls_of_its_instance_at_once_with_its_reason() {
+async fn a_trap_ends_the_calls_of_its_instance_at_once_and_is_not_laid_at_their_door() {
     let platform = shared().await;
     let waiting = tokio::spawn({
         let platform = platform.clone();
         async move { call(&platform, "misbehave__hang", json!({})).await }
     });
-    tokio::task::yield_now().await;
-    assert!(call(&platform, "misbehave__panic", json!({})).await.is_err());
-    let outcome = waiting.await.unwrap().unwrap_err();
-    assert!(matches!(outcome, CallError::Failed { failure: Failure::Trapped(_), .. }), "{outcome}");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let last_words = json!({ "text": "goodbye" });
+    let trapped = call(&platform, "misbehave__panic", last_words.clone()).await;
+    for outcome in [waiting.await.unwrap(), trapped] {
+        let said = outcome.as_ref().unwrap_err().to_string();
+        assert!(is_lost(&outcome), "{said}");
+        assert!(said.contains("it trapped, in this call or in another"), "{said}");
+        assert!(!said.contains("goodbye"), "{said}");
+    }
     assert_eq!(text(&platform, "misbehave__echo", json!({ "text": "x" })).await, "x");
+    // One that is alone is told.
+    let trapped = call(&platform, "misbehave__panic", last_words).await.unwrap_err();
+    assert!(trapped.to_string().contains("I was told to: goodbye"), "{trapped}");
+}
+
+fn is_lost(outcome: &Result<ToolResult, CallError>) -> bool {
+    matches!(outcome, Err(CallError::Failed { failure: Failure::Lost(_), .. }))
 }

@@ -111,35 +111,19 @@ const UNREADABLE: &[(&str, &[&str])] = &[
             "/proc/self/root/etc/passwd",
         ],
     ),
-    (
-        "stat",
-        &[
-            "secret/s.txt",
-            "pub/out",
-            "pub/out-folder/s.txt",
-            "mixed/no.txt",
-            "secret",
-            "/etc/passwd",
-        ],
-    ),
+    ("stat", HIDDEN),
     ("lstat", &["secret/s.txt", "mixed/no.txt", "secret/way-in"]),
     ("read-link", &["secret/s.txt", "mixed/no.txt", "secret/way-in", "pub/out-absolute"]),
     ("list", &["secret", "pub/out-folder", "mixed/sub", "/etc"]),
 ];
 
+/// What nobody is told of, by its own name and by links.
+const HIDDEN: &[&str] =
+    &["secret/s.txt", "pub/out", "pub/out-folder/s.txt", "mixed/no.txt", "secret", "/etc/passwd"];
+
 /// The same for what has no function in the standard library.
 const UNREADABLE_BY_WASI: &[(&str, &[&str])] = &[
-    (
-        "identity",
-        &[
-            "secret/s.txt",
-            "pub/out",
-            "pub/out-folder/s.txt",
-            "mixed/no.txt",
-            "secret",
-            "/etc/passwd",
-        ],
-    ),
+    ("identity", HIDDEN),
     // As no standard library would pass them: beneath the folder `ro`.
     (
         "read",
@@ -175,14 +159,18 @@ const UNWRITABLE: &[(&str, &[&str])] = &[
             "new.txt",
         ],
     ),
-    ("append", &["ro/r.txt", "mixed/ok.md", "pub/out", "pub/out-folder/s.txt", "secret/s.txt"]),
+    ("append", FILES),
     ("create-new", &["ro/new.txt", "mixed/new.md", "pub/out-folder/new.txt", "secret/new.txt"]),
-    ("truncate", &["ro/r.txt", "mixed/ok.md", "pub/out", "pub/out-folder/s.txt", "secret/s.txt"]),
+    ("truncate", FILES),
     ("set-times", &["ro/r.txt", "mixed/ok.md", "pub/out", "secret/s.txt"]),
     ("make-folder", &["ro/new", "secret/new", "new", "mixed/new.md"]),
     ("unlink", &["ro/r.txt", "mixed/ok.md", "secret/s.txt"]),
     ("remove-folder", &["ro", "secret", "mixed/sub", "."]),
 ];
+
+/// Files that are there, and may not be written.
+const FILES: &[&str] =
+    &["ro/r.txt", "mixed/ok.md", "pub/out", "pub/out-folder/s.txt", "secret/s.txt"];
 
 /// No new name gives new rights.
 const RENAMED: &[(&str, &str, &str)] = &[

@@ -4,7 +4,7 @@ use tenon_sdk::__private::bindings::base::tenon::plugin::services::OutgoingMessa
 use tenon_sdk::__private::bindings::base::tenon::plugin::{inference, services, tools};
 use tenon_sdk::__private::types::Content;
 use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
-use tenon_sdk::provider::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
+use tenon_sdk::provider::{CompletionRequest, Part};
 use tenon_sdk::{Deserialize, JsonSchema, Result, Value, eval, plugin, tool};
 
 plugin!(tools: [list, call, ask, send, recall, secret], evals: [judged]);
@@ -60,22 +60,7 @@ pub async fn ask(
 }
 
 async fn ask_model(model: String, prompt: String) -> Result<String> {
-    let request = CompletionRequest {
-        model,
-        messages: vec![Message { role: Role::User, parts: vec![Part::Text(prompt)] }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        limits: Sampling {
-            max_tokens: None,
-            temperature: None,
-            top_p: None,
-            stop: Vec::new(),
-            seed: None,
-        },
-        response_schema: None,
-        extra: None,
-    };
-    let completion = inference::complete(request).await?;
+    let completion = inference::complete(CompletionRequest::new(model, prompt)).await?;
     let texts = completion.parts.into_iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
         _ => None,

@@ -78,6 +78,27 @@ pub async fn connect(address: String) -> Result<String> {
     })
 }
 
+/// Says what a request of an edition is for. Their types have the same names, and nothing else in
+/// common.
+macro_rules! address {
+    ($request:expr, $parts:expr) => {{
+        let method = match $parts.method {
+            "GET" => Method::Get,
+            "POST" => Method::Post,
+            other => Method::Other(other.into()),
+        };
+        let scheme = match $parts.scheme {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            other => Scheme::Other(other.into()),
+        };
+        $request.set_method(&method).map_err(|()| "no such method")?;
+        $request.set_scheme(Some(&scheme)).map_err(|()| "no such scheme")?;
+        $request.set_authority(Some($parts.authority)).map_err(|()| "no such authority")?;
+        $request.set_path_with_query(Some($parts.path)).map_err(|()| "no such path")?;
+    }};
+}
+
 mod edition2 {
     use super::{Parts, outcome};
     use wasip2::http::outgoing_handler::handle;
@@ -89,20 +110,7 @@ mod edition2 {
     pub(crate) fn send(parts: Parts<'_>) -> Result<String, String> {
         let headers = Fields::from_list(&parts.headers).map_err(|error| format!("{error:?}"))?;
         let request = OutgoingRequest::new(headers);
-        let method = match parts.method {
-            "GET" => Method::Get,
-            "POST" => Method::Post,
-            other => Method::Other(other.into()),
-        };
-        let scheme = match parts.scheme {
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
-            other => Scheme::Other(other.into()),
-        };
-        request.set_method(&method).map_err(|()| "no such method")?;
-        request.set_scheme(Some(&scheme)).map_err(|()| "no such scheme")?;
-        request.set_authority(Some(parts.authority)).map_err(|()| "no such authority")?;
-        request.set_path_with_query(Some(parts.path)).map_err(|()| "no such path")?;
+        address!(request, parts);
         let body = request.body().map_err(|()| "no body")?;
         let answer = handle(request, None).map_err(|error| format!("{error:?}"))?;
         if let Some(text) = parts.body {
@@ -155,20 +163,7 @@ mod edition3 {
         let (_, trailers) = wit_future::new(|| Ok(None));
         let (mut writer, contents) = wit_stream::new();
         let (request, _) = Request::new(headers, Some(contents), trailers, None);
-        let method = match parts.method {
-            "GET" => Method::Get,
-            "POST" => Method::Post,
-            other => Method::Other(other.into()),
-        };
-        let scheme = match parts.scheme {
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
-            other => Scheme::Other(other.into()),
-        };
-        request.set_method(&method).map_err(|()| "no such method")?;
-        request.set_scheme(Some(&scheme)).map_err(|()| "no such scheme")?;
-        request.set_authority(Some(parts.authority)).map_err(|()| "no such authority")?;
-        request.set_path_with_query(Some(parts.path)).map_err(|()| "no such path")?;
+        address!(request, parts);
         let writing = async {
             if let Some(body) = parts.body {
                 writer.write_all(body.as_bytes().to_vec()).await;

@@ -1,23 +1,9 @@
 use super::*;
 use tenon_sdk::Unavailability;
-use tenon_sdk::provider::{Message, Role, Sampling, ToolChoice};
 
 fn assembler() -> Assembler {
-    let request = CompletionRequest {
-        model: "asked".into(),
-        messages: vec![Message { role: Role::User, parts: Vec::new() }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        limits: Sampling {
-            max_tokens: None,
-            temperature: None,
-            top_p: None,
-            stop: vec!["END".into()],
-            seed: None,
-        },
-        response_schema: None,
-        extra: None,
-    };
+    let mut request = CompletionRequest::new("asked", "");
+    request.limits.stop = vec!["END".into()];
     Assembler::new(Endpoint { name: "https://ai.test".into(), key: None }, &request, "c7")
 }
 

@@ -5,25 +5,11 @@ use tenon_sdk::provider::{
 };
 
 fn request(messages: Vec<Message>) -> CompletionRequest {
-    CompletionRequest {
-        model: "m".into(),
-        messages,
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        limits: Sampling {
-            max_tokens: None,
-            temperature: None,
-            top_p: None,
-            stop: Vec::new(),
-            seed: None,
-        },
-        response_schema: None,
-        extra: None,
-    }
+    CompletionRequest { messages, ..hello() }
 }
 
 fn hello() -> CompletionRequest {
-    request(vec![message(Role::User, vec![text("hello")])])
+    CompletionRequest::new("m", "hello")
 }
 
 fn message(role: Role, parts: Vec<Part>) -> Message {

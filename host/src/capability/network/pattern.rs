@@ -558,6 +558,9 @@ mod tests {
         check("https://a\\:b/*", "is no number");
         check("http://[::1/*", "written out");
         check("http://]/*", "written out");
+        check("http://[::1]*/*", "written out");
+        check("http://[::1]e:80/*", "written out");
+        check("http://[::1]{:80}?/*", "written out");
         check("http://{[}]/*", "written out");
         check("http://([)]/*", "([)");
         check("http://[*]/*", "written out");

@@ -4,7 +4,9 @@
 //! wasmtime cannot cancel one call of a store. When a caller gives up, the guest is asked to end
 //! the call; if it does not within [`GRACE`], the instance is *retired*: it takes no more calls,
 //! finishes those whose callers still wait, and is then dropped. A trap ends every call of the
-//! instance, which is what sharing one means; other plugins have other stores.
+//! instance, which is what sharing one means; other plugins have other stores. wasmtime does not say
+//! which of several calls trapped, so that none is blamed but one that ran alone: the others learn
+//! that they were lost, and the log has the trap.
 
 use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
@@ -13,7 +15,7 @@ use futures::{FutureExt, StreamExt};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::Accessor;
@@ -62,6 +64,8 @@ struct Fate {
     retired: AtomicBool,
     /// Callers that still wait.
     waiting: AtomicUsize,
+    /// Jobs that the guest works on. When it breaks off, they stay counted.
+    running: AtomicUsize,
     /// Asks the owning task to drop the store, whatever it is doing.
     kill: Notify,
 }
@@ -88,7 +92,7 @@ impl Shared {
             Ok(place) => return Ok(place),
             Err(started) => started.await?,
         };
-        Place::at(live.clone()).ok_or_else(|| live.fate.reason())
+        Place::at(live.clone()).ok_or_else(|| live.fate.reason(false))
     }
 
     /// A place, where there is one by now, or the start that callers wait for.
@@ -189,8 +193,16 @@ impl Fate {
         }
     }
 
-    fn reason(&self) -> Failure {
-        self.ended.get().cloned().unwrap_or_else(unloaded)
+    /// Why there is no answer to a job, which may have begun, once the instance has ended.
+    fn reason(&self, begun: bool) -> Failure {
+        let alone = begun && self.running.load(Ordering::SeqCst) == 1;
+        match self.ended.get() {
+            Some(Failure::Trapped(_)) if !alone => {
+                Failure::Lost("it trapped, in this call or in another".into())
+            }
+            Some(failure) => failure.clone(),
+            None => unloaded(),
+        }
     }
 }
 
@@ -203,6 +215,7 @@ impl Live {
             ending: SetOnce::new(),
             retired: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
             kill: Notify::new(),
         });
         let gauge = instance.store.data().gauge();
@@ -210,22 +223,25 @@ impl Live {
         Arc::new(Self { work, fate, gauge })
     }
 
-    /// Hands over a job; its answer, or the end of the instance, closes what is returned. The token
-    /// lives as long as the job does.
-    fn send<R, J>(&self, token: Arc<()>, job: J) -> oneshot::Receiver<R>
+    /// Hands over a job; its answer, or the end of the instance, closes what is returned.
+    fn send<R, J>(&self, course: Arc<Course>, job: J) -> oneshot::Receiver<R>
     where
         R: Send + 'static,
         J: Job<R> + 'static,
     {
         let (reply, answer) = oneshot::channel();
+        let (course, fate) = (Steered(course), self.fate.clone());
         let work: Work = Box::new(move |accessor, exports| {
             Box::pin(async move {
-                let _token = token;
+                let Steered(course) = &course;
                 // Work whose caller gave up while it waited is not begun.
                 if reply.is_closed() {
                     return Ok(());
                 }
+                course.begun.store(true, Ordering::SeqCst);
+                fate.running.fetch_add(1, Ordering::SeqCst);
                 let value = job(accessor, exports).await?;
+                fate.running.fetch_sub(1, Ordering::SeqCst);
                 // A caller that gave up meanwhile wants no answer.
                 let _ = reply.send(value);
                 Ok(())
@@ -245,7 +261,7 @@ impl Live {
         self.fate.retired.store(true, Ordering::SeqCst);
         let _ = self.fate.ending.set(unloaded());
         // Whether it says good-bye or traps, it ends here.
-        let _ = self.send(Arc::new(()), last).await;
+        let _ = self.send(Arc::default(), last).await;
         self.fate.kill.notify_one();
         self.fate.ended.wait().await;
     }
@@ -267,9 +283,30 @@ pub(super) struct Pending<R> {
 struct Seat {
     place: Place,
     call_id: Option<Box<str>>,
-    /// Alive as long as the job is.
-    running: Weak<()>,
+    course: Arc<Course>,
     given_up: bool,
+}
+
+/// How far a job has come, as its caller sees it.
+#[derive(Default)]
+struct Course {
+    begun: AtomicBool,
+    over: AtomicBool,
+}
+
+/// The job's end of it: with this, the job is over.
+struct Steered(Arc<Course>);
+
+impl Drop for Steered {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Course {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
 }
 
 impl Place {
@@ -290,11 +327,10 @@ impl Place {
         R: Send + 'static,
         J: Job<R> + 'static,
     {
-        let token = Arc::new(());
-        let running = Arc::downgrade(&token);
-        let answer = self.live.send(token, job);
+        let course = Arc::<Course>::default();
+        let answer = self.live.send(course.clone(), job);
         let call_id = call_id.map(Into::into);
-        Pending { answer, seat: Seat { place: self, call_id, running, given_up: true } }
+        Pending { answer, seat: Seat { place: self, call_id, course, given_up: true } }
     }
 }
 
@@ -306,7 +342,10 @@ impl<R> Pending<R> {
             biased;
             answer = &mut self.answer => match answer {
                 Ok(value) => Ok(value),
-                Err(_) => Err(fate.ended.wait().await.clone()),
+                Err(_) => {
+                    fate.ended.wait().await;
+                    Err(fate.reason(self.seat.course.begun.load(Ordering::SeqCst)))
+                }
             },
             failure = fate.ending.wait() => Err(failure.clone()),
         };
@@ -317,10 +356,10 @@ impl<R> Pending<R> {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if !self.given_up || self.running.strong_count() == 0 {
+        if !self.given_up || self.course.is_over() {
             return;
         }
-        let (live, running) = (self.place.live.clone(), self.running.clone());
+        let (live, course) = (self.place.live.clone(), self.course.clone());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             live.fate.retire();
             return;
@@ -329,7 +368,7 @@ impl Drop for Seat {
         runtime.spawn(async move {
             tokio::time::sleep(GRACE).await;
             drop(cancel);
-            if running.strong_count() > 0 {
+            if !course.is_over() {
                 live.fate.retire();
             }
         });
@@ -348,7 +387,7 @@ impl Live {
             });
             cancelled
         });
-        self.send(Arc::new(()), ask)
+        self.send(Arc::default(), ask)
     }
 }
 
