@@ -4,7 +4,7 @@
 pub(super) mod fuzz;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
+    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
     linkat, mkdirat, renameat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
@@ -13,9 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::pattern::Rights;
-use super::walk::{
-    Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically, open_resolved,
-};
+use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
 
 /// How something is opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,9 +98,8 @@ impl Beneath {
     /// Where a path leads that is going to be changed, if it may be.
     fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), Stop> {
         let place = self.find(path, follow, Attempt::writing)?;
-        let path = place.path();
-        if !self.files.rights(&path).write.here {
-            return Err(Stop::Denied(Attempt::writing(path)));
+        if !place.rights(&self.files).write.here {
+            return Err(Stop::Denied(Attempt::writing(place.path())));
         }
         // The folder that was begun in has no name here.
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
@@ -134,7 +131,7 @@ impl Beneath {
 
     fn open_place(&self, place: &Place, how: Opening) -> Result<Opened, Stop> {
         let path = place.path();
-        let rights = self.files.rights(&path);
+        let rights = place.rights(&self.files);
         let writes = how.write || how.truncate;
         let changes = writes || how.create;
         if changes && !rights.write.here {
@@ -156,10 +153,7 @@ impl Beneath {
             }
             let opened = place.folder.open(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
             return match opened {
-                Ok(handle) => Ok(Opened::Folder(Folder {
-                    handle: Arc::new(File::from(handle)),
-                    path: path.into(),
-                })),
+                Ok(handle) => Ok(Opened::Folder(place.opened(&self.files, handle))),
                 Err(Errno::NOTDIR | Errno::NOENT) if !must_be_folder => {
                     Err(Stop::Denied(Attempt::reading(path)))
                 }
@@ -185,10 +179,7 @@ impl Beneath {
                 }
                 Ok(Opened::File { file, read: reads, write: writes })
             }
-            FileType::Directory => Ok(Opened::Folder(Folder {
-                handle: Arc::new(File::from(handle)),
-                path: path.into(),
-            })),
+            FileType::Directory => Ok(Opened::Folder(place.opened(&self.files, handle))),
             _ => Err(Stop::Never("what is neither a file nor a folder")),
         }
     }
@@ -199,9 +190,8 @@ impl Beneath {
 
     fn stat(&self, path: &str, follow: bool) -> Result<Stat, Stop> {
         let place = self.find(path, follow, Attempt::looking_at)?;
-        let path = place.path();
-        let rights = self.files.rights(&path);
-        let denied = || Stop::Denied(Attempt::looking_at(path.clone()));
+        let rights = place.rights(&self.files);
+        let denied = || Stop::Denied(Attempt::looking_at(place.path()));
         if !rights.any() {
             return Err(denied());
         }
@@ -241,7 +231,7 @@ impl Beneath {
 
     /// Sets the times of the folder itself.
     pub(super) fn set_own_times(&self, accessed: Time, modified: Time) -> Result<(), Stop> {
-        if !self.files.rights(&self.folder.path).write.here {
+        if !self.files.rights_of(&self.folder).write.here {
             return Err(Stop::Denied(Attempt::writing(self.folder.path.to_string())));
         }
         let times = timestamps(accessed, modified);
@@ -296,7 +286,8 @@ impl Beneath {
     fn may_move(&self, source: &(Folder, String), target: &(Folder, String)) -> Result<(), Stop> {
         let (from, to) = (source.0.path_of(&source.1), target.0.path_of(&target.1));
         let is_folder = file_type(&source.0.stat(&source.1)?) == FileType::Directory;
-        let (here, there) = (self.files.rights(&from), self.files.rights(&to));
+        let rights = |(folder, name): &(Folder, String)| self.files.rights_in(folder, name);
+        let (here, there) = (rights(source), rights(target));
         let may_leave = match is_folder {
             true => here.read.tree() && here.write.tree(),
             false => here.read.here && here.write.here,
@@ -317,9 +308,8 @@ impl Beneath {
 
     pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
         let place = self.find(path, false, Attempt::looking_at)?;
-        let path = place.path();
-        if !self.files.rights(&path).read.here {
-            return Err(Stop::Denied(Attempt::looking_at(path)));
+        if !place.rights(&self.files).read.here {
+            return Err(Stop::Denied(Attempt::looking_at(place.path())));
         }
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
         match place.folder.read_link(&name)? {
@@ -354,7 +344,8 @@ impl Beneath {
         };
         granted(lexically(&folder.path, target))?;
         let path = format!(".{}/{target}", folder.path);
-        let mut walk = Walk::new(&self.files, &open_resolved("")?, &path, Attempt::reading)?;
+        let mut walk =
+            Walk::new(&self.files, &self.files.open_resolved("")?, &path, Attempt::reading)?;
         match walk.finish(true) {
             Ok(place) => granted(place.path()),
             // There is nothing on the way.
@@ -363,32 +354,10 @@ impl Beneath {
         }
     }
 
-    /// What is in the folder, as far as it is granted.
-    pub(super) fn list(&self) -> Result<Vec<(String, FileType)>, Stop> {
-        let mut entries = Vec::new();
-        for entry in Dir::read_from(&*self.folder.handle)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
-            if name == "." || name == ".." {
-                continue;
-            }
-            let mut file_type = entry.file_type();
-            if file_type == FileType::Unknown
-                && let Ok(stat) = self.folder.stat(name)
-            {
-                file_type = self::file_type(&stat);
-            }
-            if self.shows(name, file_type == FileType::Directory) {
-                entries.push((name.to_string(), file_type));
-            }
-        }
-        Ok(entries)
-    }
-
     /// Whether a listing of the folder shows this: what may be read, and folders on the way to what
     /// is granted.
     pub(super) fn shows(&self, name: &str, is_folder: bool) -> bool {
-        let rights = self.files.rights(&self.folder.path_of(name));
+        let rights = self.files.rights_in(&self.folder, name);
         rights.read.here || is_folder && rights.any()
     }
 }
