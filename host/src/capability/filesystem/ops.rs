@@ -99,7 +99,7 @@ impl Beneath {
     fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), Stop> {
         let place = self.find(path, follow, Attempt::writing)?;
         if !place.rights(&self.files).write.here {
-            return Err(Stop::Denied(Attempt::writing(place.path())));
+            return Err(place.denied(Attempt::writing));
         }
         // The folder that was begun in has no name here.
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
@@ -120,7 +120,7 @@ impl Beneath {
                 Err(stop @ Stop::Os(errno @ (Errno::LOOP | Errno::NOTDIR))) if how.follow => {
                     let Some(name) = &place.name else { return Err(stop) };
                     match place.folder.read_link(name)? {
-                        Some(target) => walk.follow(&target)?,
+                        Some(target) => walk.follow(name, &target)?,
                         None => walk.again(name, errno)?,
                     }
                 }
@@ -130,15 +130,14 @@ impl Beneath {
     }
 
     fn open_place(&self, place: &Place, how: Opening) -> Result<Opened, Stop> {
-        let path = place.path();
         let rights = place.rights(&self.files);
         let writes = how.write || how.truncate;
         let changes = writes || how.create;
         if changes && !rights.write.here {
-            return Err(Stop::Denied(Attempt::writing(path)));
+            return Err(place.denied(Attempt::writing));
         }
         if !rights.any() {
-            return Err(Stop::Denied(Attempt::reading(path)));
+            return Err(place.denied(Attempt::reading));
         }
         let name = place.name.as_deref().unwrap_or(".");
         let must_be_folder = how.folder || place.must_be_folder || place.name.is_none();
@@ -148,14 +147,14 @@ impl Beneath {
                 // A file that is only written to is not read by the way.
                 return match must_be_folder {
                     true => Err(Errno::ISDIR.into()),
-                    false => Err(Stop::Denied(Attempt::reading(path))),
+                    false => Err(place.denied(Attempt::reading)),
                 };
             }
             let opened = place.folder.open(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
             return match opened {
                 Ok(handle) => Ok(Opened::Folder(place.opened(&self.files, handle))),
                 Err(Errno::NOTDIR | Errno::NOENT) if !must_be_folder => {
-                    Err(Stop::Denied(Attempt::reading(path)))
+                    Err(place.denied(Attempt::reading))
                 }
                 Err(errno) => Err(errno.into()),
             };
@@ -191,7 +190,7 @@ impl Beneath {
     fn stat(&self, path: &str, follow: bool) -> Result<Stat, Stop> {
         let place = self.find(path, follow, Attempt::looking_at)?;
         let rights = place.rights(&self.files);
-        let denied = || Stop::Denied(Attempt::looking_at(place.path()));
+        let denied = || place.denied(Attempt::looking_at);
         if !rights.any() {
             return Err(denied());
         }
@@ -309,7 +308,7 @@ impl Beneath {
     pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
         let place = self.find(path, false, Attempt::looking_at)?;
         if !place.rights(&self.files).read.here {
-            return Err(Stop::Denied(Attempt::looking_at(place.path())));
+            return Err(place.denied(Attempt::looking_at));
         }
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
         match place.folder.read_link(&name)? {
@@ -338,16 +337,16 @@ impl Beneath {
     /// by what is there, as another link can be on the way.
     fn may_lead(&self, folder: &Folder, target: &str) -> Result<(), Stop> {
         let is_granted = |rights: Rights| rights.read.here || rights.write.here;
-        let granted = |leads_to: String| match is_granted(self.files.rights(&leads_to)) {
-            true => Ok(()),
-            false => Err(Stop::Denied(Attempt::reading(leads_to))),
-        };
-        granted(lexically(&folder.path, target))?;
+        let named = lexically(&folder.path, target);
+        if !is_granted(self.files.rights(&named)) {
+            return Err(Stop::Denied(Attempt::reading(named)));
+        }
         let path = format!(".{}/{target}", folder.path);
         let mut walk =
             Walk::new(&self.files, &self.files.open_resolved("")?, &path, Attempt::reading)?;
         match walk.finish(true) {
-            Ok(place) => granted(place.path()),
+            Ok(place) if is_granted(place.rights(&self.files)) => Ok(()),
+            Ok(place) => Err(place.denied(Attempt::reading)),
             // There is nothing on the way.
             Err(Stop::Os(_)) => Ok(()),
             Err(stop) => Err(stop),
@@ -388,7 +387,10 @@ mod tests {
     use super::super::pattern::PathGrant;
     use super::*;
     use crate::surroundings::Surroundings;
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::{ffi::OsStrExt, fs::symlink};
+    use std::path::Path;
     use tempfile::TempDir;
 
     /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
@@ -432,6 +434,63 @@ mod tests {
         denied(d.rename("a", &s, "a"));
         denied(d.link("a", &s, "a"));
         assert_eq!(d.rename("e", &d, "f"), Ok(()));
+    }
+
+    /// What is done with a path, and what stops it.
+    type Tried<'a> = (&'a str, &'a dyn Fn(&str) -> Option<Stop>);
+
+    /// What is where nothing was granted, and how it gets there.
+    type Hidden = (&'static str, fn(&Path) -> std::io::Result<()>);
+
+    #[test]
+    fn what_is_not_granted_looks_the_same_whatever_it_is() {
+        let (folder, _d, _s) = folders();
+        let base = folder.path().canonicalize().unwrap();
+        symlink("../x", base.join("d/out")).unwrap();
+        symlink("../x/y", base.join("d/through")).unwrap();
+        let x = base.join("x");
+        let kinds: [Hidden; 8] = [
+            ("nothing", |_| Ok(())),
+            ("a file", |x| fs::write(x, "")),
+            ("a folder with a file", |x| {
+                fs::create_dir(x).and_then(|()| fs::write(x.join("y"), ""))
+            }),
+            ("a link to itself", |x| symlink("x", x)),
+            ("a link to a secret", |x| symlink("/no/such/secret", x)),
+            ("a link beside it", |x| symlink("secret", x)),
+            ("a link above all", |x| symlink(format!("{}secret", "../".repeat(50)), x)),
+            ("a link to no name", |x| symlink(OsStr::from_bytes(b"\xff"), x)),
+        ];
+        let grants = PathGrant::parse("readwrite:d/**", &Surroundings::default(), &base).unwrap();
+        let files = Arc::new(Files::new(vec![vec![grants]], Vec::new()));
+        let root = Beneath { folder: files.open_resolved("").unwrap(), files };
+        let read = Opening { read: true, follow: true, ..Opening::default() };
+        let create = Opening { write: true, create: true, ..read };
+        let attempts: [Tried<'_>; 7] = [
+            ("reading", &|path| root.open(path, read).err()),
+            ("reading", &|path| root.open(path, Opening { folder: true, ..read }).err()),
+            ("writing", &|path| root.open(path, create).err()),
+            ("looking at", &|path| root.see(path, true).err()),
+            ("writing", &|path| root.create_folder(&format!("{path}/z")).err()),
+            ("writing", &|path| root.set_times(path, true, Time::Now, Time::Now).err()),
+            ("looking at", &|path| root.read_link(&format!("{path}/z")).err()),
+        ];
+        for (kind, put) in kinds {
+            put(&x).unwrap();
+            for (name, (doing, attempt)) in ["x", "x/", "x/y", "d/out", "d/through"]
+                .iter()
+                .flat_map(|n| attempts.iter().map(move |a| (n, a)))
+            {
+                let asked = base.join(name.trim_end_matches('/'));
+                let stop = attempt(asked.to_str().unwrap().trim_start_matches('/'));
+                let Some(Stop::Denied(attempt)) = stop else {
+                    panic!("{kind}: {doing} {name}: {stop:?}");
+                };
+                let said = Path::new(attempt.path.strip_suffix("/z").unwrap_or(&attempt.path));
+                assert_eq!((attempt.doing, said), (*doing, &*asked), "{kind}: {attempt:?}");
+            }
+            let _ = fs::remove_dir_all(&x).or_else(|_| fs::remove_file(&x));
+        }
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(super) struct Folder {
 pub(super) struct Place {
     pub(super) folder: Folder,
     pub(super) name: Option<String>,
+    /// What the plugin asked for.
+    asked: String,
     /// Its name said that it is a folder, with a slash at the end.
     pub(super) must_be_folder: bool,
 }
@@ -272,12 +274,10 @@ impl Folder {
 }
 
 impl Place {
-    /// The resolved path.
-    pub(super) fn path(&self) -> String {
-        match &self.name {
-            Some(name) => self.folder.path_of(name),
-            None => self.folder.path.to_string(),
-        }
+    /// That it is not granted. Where links led on the way is not told, but only what was asked for:
+    /// a grant of that is one of where it leads, when it is approved.
+    pub(super) fn denied(&self, purpose: Purpose) -> Stop {
+        Stop::Denied(purpose(self.asked.clone()))
     }
 
     /// What may be done there.
@@ -303,7 +303,11 @@ pub(super) struct Walk<'a> {
     /// The folder that it stands in, and those that lead there.
     stack: Vec<Folder>,
     pending: VecDeque<String>,
+    /// The path as the plugin asked for it.
+    asked: String,
     links: u32,
+    /// Whether a link was followed of which the plugin may not know.
+    hidden: bool,
     must_be_folder: bool,
     /// What it is for.
     purpose: Purpose,
@@ -335,7 +339,9 @@ impl<'a> Walk<'a> {
             files,
             stack: vec![start.clone()],
             pending: VecDeque::new(),
+            asked: lexically(&start.path, path),
             links: 0,
+            hidden: false,
             must_be_folder: false,
             purpose,
         };
@@ -362,7 +368,11 @@ impl<'a> Walk<'a> {
         while let Some(name) = self.pending.pop_front() {
             if name == ".." {
                 if self.stack.len() == 1 {
-                    return Err(Stop::Never("a path that leads out of its folder"));
+                    return Err(match self.links {
+                        0 => Stop::Never("a path that leads out of its folder"),
+                        // Not even that a link leads up.
+                        _ => self.denied(),
+                    });
                 }
                 self.stack.pop();
                 continue;
@@ -373,7 +383,7 @@ impl<'a> Walk<'a> {
             }
             if is_last {
                 match self.here().read_link(&name) {
-                    Ok(Some(target)) => self.follow(&target)?,
+                    Ok(Some(target)) => self.follow(&name, &target)?,
                     // What is not there may be about to be made.
                     Ok(None) | Err(Stop::Os(Errno::NOENT)) => return Ok(self.place(Some(name))),
                     Err(stop) => return Err(self.masked(&name, stop)),
@@ -383,7 +393,7 @@ impl<'a> Walk<'a> {
             match self.here().open(&name, THROUGH, Mode::empty()) {
                 Ok(handle) => self.step(&name, handle)?,
                 Err(Errno::LOOP | Errno::NOTDIR) => match self.here().read_link(&name) {
-                    Ok(Some(target)) => self.follow(&target)?,
+                    Ok(Some(target)) => self.follow(&name, &target)?,
                     Ok(None) => self.again(&name, Errno::NOTDIR)?,
                     Err(stop) => return Err(self.masked(&name, stop)),
                 },
@@ -397,21 +407,27 @@ impl<'a> Walk<'a> {
     fn step(&mut self, name: &str, handle: OwnedFd) -> Result<(), Stop> {
         let folder = self.files.folder_in(self.here(), name, handle);
         if !self.files.rights_of(&folder).any() {
-            return Err(self.denied(&folder.path));
+            return Err(self.denied());
         }
         self.stack.push(folder);
         Ok(())
     }
 
-    /// Goes on where a link leads: to its place among the granted folders, if it has one.
-    pub(super) fn follow(&mut self, target: &str) -> Result<(), Stop> {
+    /// Goes on where the link of this name leads: to its place among the granted folders, if it has
+    /// one.
+    pub(super) fn follow(&mut self, name: &str, target: &str) -> Result<(), Stop> {
+        self.hidden |= !self.files.rights_in(self.here(), name).any();
         self.links += 1;
         if self.links > LINKS {
-            return Err(Errno::LOOP.into());
+            return Err(match self.hidden {
+                // Links that go round are told from what is not there only where they may be known.
+                true => self.denied(),
+                false => Errno::LOOP.into(),
+            });
         }
         if target.starts_with('/') {
             let found = self.files.root_of(target);
-            let (root, rest) = found.ok_or_else(|| self.denied(target))?;
+            let (root, rest) = found.ok_or_else(|| self.denied())?;
             self.stack = vec![self.files.open_resolved(&root.path)?];
             self.push(rest);
         } else {
@@ -424,7 +440,7 @@ impl<'a> Walk<'a> {
     fn masked(&self, name: &str, stop: Stop) -> Stop {
         match self.files.rights_in(self.here(), name).any() {
             true => stop,
-            false => self.denied(&self.here().path_of(name)),
+            false => self.denied(),
         }
     }
 
@@ -441,14 +457,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// That the walk ends at this path, and does not get where it was to lead.
-    fn denied(&self, path: &str) -> Stop {
-        let rest: Vec<&str> = self.pending.iter().map(String::as_str).collect();
-        Stop::Denied((self.purpose)(lexically(path, &rest.join("/"))))
+    /// That the walk does not get where it was to lead.
+    fn denied(&self) -> Stop {
+        Stop::Denied((self.purpose)(self.asked.clone()))
     }
 
     fn place(&self, name: Option<String>) -> Place {
-        Place { folder: self.here().clone(), name, must_be_folder: self.must_be_folder }
+        let (asked, must_be_folder) = (self.asked.clone(), self.must_be_folder);
+        Place { folder: self.here().clone(), name, asked, must_be_folder }
     }
 }
 
