@@ -97,8 +97,18 @@ pub(crate) struct Network {
 #[derive(Debug)]
 pub(super) enum Unsent {
     /// It is not granted; the words say what is.
-    Refused(String),
+    Refused(Refusal),
     Failed(Error),
+}
+
+/// The words of a refusal.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// For who asked.
+    pub(super) said: String,
+    /// For the operator: it may name an address, which is nothing for a plugin. Names lead into
+    /// networks that it is to learn nothing of.
+    pub(super) logged: String,
 }
 
 impl From<Error> for Unsent {
@@ -164,8 +174,8 @@ impl Network {
         check_request(&request)?;
         let target = Target { method: request.method().clone(), url: url_of(request.uri())? };
         if !self.grants.allow(&target.method, &target.url) {
-            let words = self.refuse(&target.to_string(), &everything_at(&target.url));
-            return Err(Unsent::Refused(words));
+            let said = self.refuse(&target.to_string(), &everything_at(&target.url));
+            return Err(Unsent::Refused(Refusal { logged: said.clone(), said }));
         }
         let request = Sent::of(request, &target.url, self.limits.transfer as u64)?;
         let patience = Patience::new(options, &self.limits);
@@ -276,8 +286,21 @@ impl Network {
         match refused {
             _ if !checked.is_empty() => Ok(checked),
             Some((address, kind)) => {
+                let (url, wanted) = (&target.url, wanted(&target.url, address));
                 let tried = format!("{target} at the {kind} address {address}");
-                Err(Unsent::Refused(self.refuse(&tried, &wanted(&target.url, address))))
+                let logged = self.refuse(&tried, &wanted);
+                let said = match url.domain() {
+                    Some(_) => {
+                        let tried = format!("{target} at an address that is not public");
+                        let port = &url[Position::AfterHost..Position::BeforePath];
+                        let placed = || format!("{}://<its address>{port}/*", url.scheme());
+                        let names_it = wanted != everything_at(url);
+                        self.refuse(&tried, &if names_it { placed() } else { wanted })
+                    }
+                    // The plugin has named it.
+                    None => logged.clone(),
+                };
+                Err(Unsent::Refused(Refusal { said, logged }))
             }
             None => Err(Error::DestinationNotFound.into()),
         }

@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::client::{Network, Unsent, Ways};
+use super::client::{Network, Refusal, Unsent, Ways};
 use super::grants::NetworkGrants;
 use super::{HEADERS, get};
 use crate::bindings::types;
@@ -180,8 +180,12 @@ async fn ask(network: &Network, url: &str) -> Result<(u16, String), Unsent> {
 }
 
 async fn refusal(network: &Network, url: &str) -> String {
+    refused(network, url).await.said
+}
+
+async fn refused(network: &Network, url: &str) -> Refusal {
     match ask(network, url).await {
-        Err(Unsent::Refused(words)) => words,
+        Err(Unsent::Refused(refusal)) => refusal,
         other => panic!("{url}: {other:?}"),
     }
 }
@@ -291,9 +295,15 @@ async fn a_name_is_resolved_once_and_what_was_checked_is_connected_to() {
     assert_eq!(*net.resolved.lock().unwrap(), ["a.com:8080"]);
     assert_eq!(net.connected(), ["8.8.8.8:8080"]);
     // The second time the name leads elsewhere.
-    let said = refusal(&network, "http://a.com:8080/x").await;
+    let Refusal { said, logged } = refused(&network, "http://a.com:8080/x").await;
     assert_eq!(
         said,
+        "plugin \"p\": GET http://a.com:8080/x at an address that is not public is not granted; its \
+         plugin.toml would request it with `network = [\"http://<its address>:8080/*\"]` under \
+         [capabilities]"
+    );
+    assert_eq!(
+        logged,
         "plugin \"p\": GET http://a.com:8080/x at the private address 10.0.0.5 is not granted; its \
          plugin.toml would request it with `network = [\"http://10.0.0.5:8080/*\"]` under \
          [capabilities]"
@@ -320,9 +330,11 @@ async fn no_name_leads_to_an_address_that_is_not_public() {
     ] {
         let net = Net::new(&[&[address]], Server::Says(OK.into()));
         let network = net.network(&["http://*:*/*", "http://a.com/*"], Limits::default());
-        let said = refusal(&network, "http://a.com/").await;
-        assert!(said.contains("GET http://a.com/ at the "), "{said}");
-        assert!(said.contains(&format!(" address {address} is not granted")), "{said}");
+        let Refusal { said, logged } = refused(&network, "http://a.com/").await;
+        assert!(said.contains("GET http://a.com/ at an address that is not public is"), "{said}");
+        assert!(!said.contains(address), "{said}");
+        assert!(logged.contains("GET http://a.com/ at the "), "{logged}");
+        assert!(logged.contains(&format!(" address {address} is not granted")), "{logged}");
         // Nor does the address itself, unless it is spelled out.
         let url = match address.parse().unwrap() {
             IpAddr::V4(address) => format!("http://{address}/"),
