@@ -4,7 +4,6 @@
 //! those that passed is connected to. Everything that is sent, and the name that a server has to
 //! prove, comes from the URL that was checked.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
@@ -40,6 +39,9 @@ const URL: usize = 8 << 10;
 
 /// The most headers of a response.
 const HEADER_COUNT: usize = 128;
+
+/// Headers by which a server is asked to take a request for one of another method.
+const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// The most connections of a plugin at a time.
 const CONNECTIONS: usize = 64;
@@ -121,16 +123,15 @@ impl From<Error> for Unsent {
 pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What is asked of whom: what was checked of a request.
-pub(super) struct Target {
-    pub(super) method: Method,
-    pub(super) url: Url,
+struct Target {
+    /// The method of the request, and those that a header asks the server to take it for.
+    methods: Vec<Method>,
+    url: Url,
 }
 
-impl fmt::Display for Target {
-    /// Leaves out the query, which may be secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method, &self.url[..Position::AfterPath])
-    }
+/// A request in words. Leaves out the query, which may be secret.
+pub(super) fn in_words(method: &Method, url: &Url) -> String {
+    format!("{method} {}", &url[..Position::AfterPath])
 }
 
 /// How long a request waits for what: as its sender wants, within what the host allows.
@@ -172,9 +173,10 @@ impl Network {
         options: RequestOptions,
     ) -> Result<(Response<WasiBody>, Driver), Unsent> {
         check_request(&request)?;
-        let target = Target { method: request.method().clone(), url: url_of(request.uri())? };
-        if !self.grants.allow(&target.method, &target.url) {
-            let said = self.refuse(&target.to_string(), &everything_at(&target.url));
+        let target = Target { methods: methods_of(&request)?, url: url_of(request.uri())? };
+        let Target { methods, url } = &target;
+        if let Some(method) = methods.iter().find(|method| !self.grants.allow(method, url)) {
+            let said = self.refuse(&in_words(method, url), &everything_at(url));
             return Err(Unsent::Refused(Refusal { logged: said.clone(), said }));
         }
         let request = Sent::of(request, &target.url, self.limits.transfer as u64)?;
@@ -278,15 +280,18 @@ impl Network {
         let mut checked = Vec::new();
         for mut address in addresses.into_iter().take(ADDRESSES) {
             address.set_port(port);
-            match self.grants.reach(&target.method, &target.url, address.ip()) {
+            let reach = |method| self.grants.reach(method, &target.url, address.ip());
+            let reached = |method| reach(method).map_err(|kind| (address.ip(), kind, method));
+            match target.methods.iter().try_for_each(reached) {
                 Ok(()) => checked.push(address),
-                Err(kind) => refused = refused.or(Some((address.ip(), kind))),
+                Err(why) => refused = refused.or(Some(why)),
             }
         }
         match refused {
             _ if !checked.is_empty() => Ok(checked),
-            Some((address, kind)) => {
+            Some((address, kind, method)) => {
                 let (url, wanted) = (&target.url, wanted(&target.url, address));
+                let target = in_words(method, url);
                 let tried = format!("{target} at the {kind} address {address}");
                 let logged = self.refuse(&tried, &wanted);
                 let said = match url.domain() {
@@ -343,11 +348,26 @@ fn url_of(uri: &Uri) -> Result<Url, Error> {
     }
 }
 
+/// The methods that a server may take a request for.
+fn methods_of(request: &Request<WasiBody>) -> Result<Vec<Method>, Error> {
+    let mut methods = vec![request.method().clone()];
+    let headers = OVERRIDES.iter().flat_map(|name| request.headers().get_all(*name));
+    for named in headers.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')) {
+        let named = named.trim_ascii().to_ascii_uppercase();
+        if !named.is_empty() {
+            // What is no method to us may still be one to somebody.
+            let method = Method::from_bytes(&named).map_err(|_| Error::HttpRequestMethodInvalid)?;
+            methods.push(method);
+        }
+    }
+    match methods.iter().any(never_sent) {
+        true => Err(Error::HttpRequestMethodInvalid),
+        false => Ok(methods),
+    }
+}
+
 /// Refuses what is sent for nobody.
 fn check_request(request: &Request<WasiBody>) -> Result<(), Error> {
-    if never_sent(request.method()) {
-        return Err(Error::HttpRequestMethodInvalid);
-    }
     let headers = request.headers();
     let is_forbidden = |name| name != HOST && DEFAULT_FORBIDDEN_HEADERS.contains(name);
     if headers.keys().any(is_forbidden) {

@@ -251,6 +251,37 @@ async fn what_is_not_granted_is_refused_before_anybody_is_asked() {
 }
 
 #[tokio::test]
+async fn a_method_that_a_header_names_must_be_granted_too() {
+    let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+    let with = async |grants: &[&str], header: &'static str, value: &str| {
+        let network = net.network(grants, Limits::default());
+        let mut request = request("POST", "http://a.com/x", "");
+        request.headers_mut().append(header, value.parse().unwrap());
+        answer(&network, request, RequestOptions::default()).await
+    };
+    let posts = &["POST http://a.com/*"];
+    for header in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
+        for value in ["DELETE", " delete ", "POST, Delete"] {
+            let header = header.to_lowercase().leak();
+            let Err(Unsent::Refused(refusal)) = with(posts, header, value).await else {
+                panic!("{header}: {value} is refused");
+            };
+            let start = "plugin \"p\": DELETE http://a.com/x is not granted; its plugin.toml would";
+            assert!(refusal.said.starts_with(start), "{}", refusal.said);
+        }
+    }
+    assert!(net.connected().is_empty());
+    let header = "x-http-method-override";
+    for invalid in ["TRACE", "DEL ETE"] {
+        let sent = with(&["http://a.com/*"], header, invalid).await;
+        assert!(matches!(sent, Err(Unsent::Failed(Error::HttpRequestMethodInvalid))), "{sent:?}");
+    }
+    assert!(with(posts, header, "post").await.is_ok());
+    assert!(with(&["POST,DELETE http://a.com/*"], header, "DELETE").await.is_ok());
+    assert!(with(&["http://a.com/*"], header, "DELETE").await.is_ok());
+}
+
+#[tokio::test]
 async fn a_request_that_is_none_is_not_sent() {
     let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
     let network = net.network(&["http://*/*"], Limits::default());
