@@ -40,6 +40,10 @@ const URL: usize = 8 << 10;
 /// The most headers of a response.
 const HEADER_COUNT: usize = 128;
 
+/// The most responses that come before the one that counts, such as `103 Early Hints`. A server may
+/// send any number of them, each with as many headers as any response has.
+const INTERIM: u32 = 8;
+
 /// Headers by which a server is asked to take a request for one of another method.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
@@ -189,7 +193,7 @@ impl Network {
 
     async fn answer(
         &self,
-        request: Request<Sent>,
+        mut request: Request<Sent>,
         target: &Target,
         patience: Patience,
     ) -> Result<(Response<WasiBody>, Driver), Unsent> {
@@ -203,14 +207,23 @@ impl Network {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(error::of_hyper)?;
+        let interim = Arc::new(Semaphore::new(0));
+        let counted = interim.clone();
+        hyper::ext::on_informational(&mut request, move |_| counted.add_permits(1));
+        let too_many = pin!(interim.acquire_many(INTERIM + 1));
         // While there is no response yet, nothing else keeps the connection going.
         let sending = pin!(sender.send_request(request));
         let waiting = select(sending, Box::pin(connection));
-        let (response, connection) = match timeout(patience.first_byte, waiting).await {
+        let waiting = timeout(patience.first_byte, select(waiting, too_many));
+        let waited = match waiting.await {
             Err(_) => return Err(Error::ConnectionReadTimeout.into()),
-            Ok(Either::Left((response, connection))) => (response, Some(connection)),
+            Ok(Either::Right(_)) => return Err(Error::HttpProtocolError.into()),
+            Ok(Either::Left((waited, _))) => waited,
+        };
+        let (response, connection) = match waited {
+            Either::Left((response, connection)) => (response, Some(connection)),
             // The response may have come with the end, however that was.
-            Ok(Either::Right((ended, sending))) => {
+            Either::Right((ended, sending)) => {
                 (sending.await.map_err(|error| ended.err().unwrap_or(error)), None)
             }
         };

@@ -480,6 +480,14 @@ async fn a_response_has_an_end() {
 }
 
 #[tokio::test]
+async fn a_few_responses_may_come_before_the_response() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(8);
+    let net = Net::new(&[&["8.8.8.8"]], Server::Says(format!("{hints}{OK}")));
+    let network = net.network(&["http://a.com"], Limits::default());
+    assert_eq!(ask(&network, "http://a.com/").await.unwrap(), (200, "hi".into()));
+}
+
+#[tokio::test]
 async fn a_response_that_is_none_is_an_error() {
     let check = async |said: &str| {
         fails(Server::Says(said.into()), Limits::default(), RequestOptions::default()).await
@@ -494,6 +502,9 @@ async fn a_response_that_is_none_is_an_error() {
     assert!(matches!(error, Error::HttpResponseIncomplete), "{error}");
     let error = check("").await;
     assert!(matches!(error, Error::HttpResponseIncomplete), "{error}");
+    let endless = Server::Repeats("", "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n");
+    let error = fails(endless, Limits::default(), RequestOptions::default()).await;
+    assert!(matches!(error, Error::HttpProtocolError), "{error}");
     let error = check(&format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(HEADERS))).await;
     assert!(matches!(error, Error::HttpResponseHeaderSectionSize(_)), "{error}");
     let error = check(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(129))).await;
