@@ -9,7 +9,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::pattern::Rights;
@@ -212,8 +212,13 @@ impl Beneath {
     }
 
     /// Tells a file from all others, as two halves of a number.
-    pub(super) fn identity(&self, path: &str, follow: bool) -> Result<(u64, u64), Stop> {
-        Ok(identity(&self.stat(path, follow)?))
+    pub(super) fn identity(
+        &self,
+        path: &str,
+        follow: bool,
+        key: &RandomState,
+    ) -> Result<(u64, u64), Stop> {
+        Ok(identity(&self.stat(path, follow)?, key))
     }
 
     pub(super) fn set_times(
@@ -361,13 +366,10 @@ impl Beneath {
     }
 }
 
-/// Tells a file from all others. What the system numbers it by is not shown.
-pub(super) fn identity(stat: &Stat) -> (u64, u64) {
-    let hash = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        (stat.st_dev, stat.st_ino, salt).hash(&mut hasher);
-        hasher.finish()
-    };
+/// Tells a file from all others, for who has the key. What the system numbers it by could be told
+/// from the number by whoever knows the key: each instance has one of its own.
+pub(super) fn identity(stat: &Stat, key: &RandomState) -> (u64, u64) {
+    let hash = |salt: u8| key.hash_one((stat.st_dev, stat.st_ino, salt));
     (hash(0), hash(1))
 }
 
@@ -425,6 +427,17 @@ mod tests {
         assert_eq!(d.create_folder("y/"), Ok(()));
         assert_eq!(d.rename("y/", &d, "z/"), Ok(()));
         assert!(folder.path().join("d/a").exists());
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_all_of_its_names_and_to_one_instance_only() {
+        let (_folder, d, _s) = folders();
+        d.make_link("a", "x").unwrap();
+        let (one, other) = (RandomState::new(), RandomState::new());
+        let a = d.identity("a", true, &one).unwrap();
+        assert_eq!(d.identity("x", true, &one), Ok(a));
+        assert_ne!(d.identity("e", true, &one), Ok(a));
+        assert_ne!(d.identity("a", true, &other), Ok(a));
     }
 
     #[test]

@@ -263,8 +263,9 @@ impl types::HostDescriptor for FilesView<'_> {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let (upper, lower) =
-            self.act(&folder, move |folder| folder.identity(&path, follow)).await?;
+        let key = self.folders.identities.clone();
+        let identity = self.act(&folder, move |folder| folder.identity(&path, follow, &key));
+        let (upper, lower) = identity.await?;
         Ok(MetadataHashValue { lower, upper })
     }
 

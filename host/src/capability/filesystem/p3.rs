@@ -291,8 +291,9 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         path: String,
     ) -> FilesystemResult<MetadataHashValue> {
         let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let identity = act(store, &folder, move |folder| folder.identity(&path, follow)).await?;
-        let (upper, lower) = identity;
+        let key = store.with(|mut store| store.get().folders.identities.clone());
+        let identity = act(store, &folder, move |folder| folder.identity(&path, follow, &key));
+        let (upper, lower) = identity.await?;
         Ok(MetadataHashValue { lower, upper })
     }
 }

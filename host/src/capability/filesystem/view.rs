@@ -3,6 +3,7 @@
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 use std::io;
 use std::sync::Arc;
 use wasmtime::component::{HasData, Linker, Resource};
@@ -40,6 +41,8 @@ pub(crate) struct Folders {
     pub(super) open: HashMap<u32, Folder>,
     /// Leave to read listings.
     pub(super) listings: Listings,
+    /// What files are told apart by.
+    pub(super) identities: RandomState,
     /// The handles of open files, and of folders that have a descriptor of their own.
     files: HashSet<u32>,
     /// The folders that the guest is given to begin with, once it has asked.
@@ -138,8 +141,9 @@ impl FilesView<'_> {
             Descriptor::File(file) => file.file.clone(),
             Descriptor::Dir(folder) => folder.dir.clone(),
         };
-        let files = self.files.clone();
-        Ok(async move { blocking(&files, move || Ok(ops::identity(&fstat(&*handle)?))).await })
+        let (files, key) = (self.files.clone(), self.folders.identities.clone());
+        let work = move || Ok(ops::identity(&fstat(&*handle)?, &key));
+        Ok(async move { blocking(&files, work).await })
     }
 
     /// Lets go of an open file or folder.

@@ -7,6 +7,7 @@
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
+use std::hash::RandomState;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -389,7 +390,7 @@ impl Guest<'_> {
                 let follow = step.what != b'S';
                 let place = leads(follow);
                 if step.what == b'i' {
-                    folder.identity(path, follow)?;
+                    folder.identity(path, follow, &RandomState::new())?;
                 }
                 let seen = folder.see(path, follow)?;
                 let place = place.expect("what is seen is somewhere");
