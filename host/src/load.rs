@@ -26,8 +26,8 @@ use crate::files::{self, COMPONENT, Digest, read_text};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
-    CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting, WasmPlugin,
-    WasmRuntime, check_exports,
+    CachePlace, CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting,
+    WasmPlugin, WasmRuntime, check_exports,
 };
 use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
 use crate::secret::{Redactor, Secrets};
@@ -299,7 +299,11 @@ impl Loader {
         news: News,
         reach: Arc<Reach>,
     ) -> Result<Self, EngineError> {
-        let cache = surroundings.cache.as_ref().map(|cache| cache.join("components"));
+        let cache = surroundings.cache.as_ref().map(|cache| {
+            // Beside the folder at least, where there is no better place.
+            let keys = surroundings.state.as_ref().unwrap_or(cache);
+            CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
+        });
         let wasm = WasmRuntime::new(allocation, cache)?;
         let plugins = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;

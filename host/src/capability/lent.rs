@@ -65,8 +65,14 @@ impl Lent {
 
     /// A refusal in these words, which the operator learns of as well.
     pub(super) fn denied(&self, words: String) -> Error {
+        let logged = words.clone();
+        self.denied_and_logged(words, &logged)
+    }
+
+    /// A refusal of which the operator learns more than the plugin.
+    pub(super) fn denied_and_logged(&self, words: String, logged: &str) -> Error {
         if let Some(voice) = &self.voice {
-            voice.write(Level::Warn, &words, &[]);
+            voice.write(Level::Warn, logged, &[]);
         }
         Error::Denied(words)
     }
