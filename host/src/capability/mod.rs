@@ -52,9 +52,11 @@ type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 pub enum Lent {
     /// Every component. It reaches nothing outside of the host.
     ToAll,
-    /// Every component but the bridge, which needs nothing of the kind.
+    /// Every component but the bridge to a child, which needs nothing of the kind.
     ToPlugins,
-    /// The bridge to an MCP server, and no other component.
+    /// The bridges to MCP servers, and no other component.
+    ToBridges,
+    /// The bridge to an MCP server that is a child, and no other component.
     ToBridge,
     /// Plugins whose manifest requests it and whose user approved.
     OnRequest {
@@ -70,7 +72,10 @@ pub enum Lent {
 pub(crate) enum Borrower<'a> {
     /// A plugin, with what it was granted.
     Plugin(&'a Grants),
+    /// The bridge to a child.
     Bridge,
+    /// The bridge to a server elsewhere, with what it takes to reach that one.
+    RemoteBridge(&'a Grants),
 }
 
 /// All capabilities that the host knows.
@@ -114,7 +119,7 @@ pub static CAPABILITIES: &[Capability] = &[
         name: "mcp-host",
         imports: &["tenon:plugin/mcp-host"],
         through: &[],
-        lent: Lent::ToBridge,
+        lent: Lent::ToBridges,
         link: Some(mcp_host::link),
     },
     Capability {
@@ -197,11 +202,13 @@ impl Capability {
     fn is_lent_to(&self, borrower: Borrower<'_>) -> bool {
         match (self.lent, borrower) {
             (Lent::ToAll, _) => true,
-            (Lent::ToPlugins, Borrower::Plugin(_)) => true,
-            (Lent::ToBridge, Borrower::Bridge) => true,
-            (Lent::OnRequest { .. }, Borrower::Plugin(grants)) => grants.has(self.name),
-            (Lent::ToPlugins | Lent::OnRequest { .. }, Borrower::Bridge)
-            | (Lent::ToBridge, Borrower::Plugin(_)) => false,
+            (Lent::ToPlugins, borrower) => !matches!(borrower, Borrower::Bridge),
+            (Lent::ToBridges, borrower) => !matches!(borrower, Borrower::Plugin(_)),
+            (Lent::ToBridge, borrower) => matches!(borrower, Borrower::Bridge),
+            (Lent::OnRequest { .. }, Borrower::Plugin(grants) | Borrower::RemoteBridge(grants)) => {
+                grants.has(self.name)
+            }
+            (Lent::OnRequest { .. }, Borrower::Bridge) => false,
         }
     }
 
@@ -245,7 +252,7 @@ pub(crate) fn check_imports(
         if !capability.is_lent_to(borrower) {
             let request = match capability.lent {
                 Lent::OnRequest { line, .. } => Some(line),
-                Lent::ToAll | Lent::ToPlugins | Lent::ToBridge => None,
+                Lent::ToAll | Lent::ToPlugins | Lent::ToBridges | Lent::ToBridge => None,
             };
             let import = import.to_string();
             return Err(ImportError::NotGranted { import, capability: capability.name, request });

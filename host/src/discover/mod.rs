@@ -26,7 +26,7 @@ pub(crate) use facts::Facts;
 pub use roots::Origin;
 
 use crate::capability::{GrantSet, Grants};
-use crate::config::{Config, ContextSettings};
+use crate::config::{Config, ContextSettings, Transport};
 use crate::diagnostic::Diagnostic;
 use crate::files::{self, COMPONENT, Digest};
 use crate::limits::Limits;
@@ -223,17 +223,41 @@ pub(crate) enum Source {
     Mcp(Server),
 }
 
-/// How to start an MCP server.
+/// An MCP server: where it is, and how it is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
+    pub(crate) place: Place,
+    pub(crate) startup_timeout: Option<Duration>,
+    /// How it is kept running.
+    pub(crate) supervision: Supervision,
+}
+
+/// Where an MCP server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is a child of the host.
+    Child(Program),
+    /// It is elsewhere.
+    Remote(Remote),
+}
+
+/// How to start an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// Variables on top of the base environment.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) folder: Option<PathBuf>,
-    pub(crate) startup_timeout: Option<Duration>,
-    /// How it is kept running.
-    pub(crate) supervision: Supervision,
+}
+
+/// How to reach an MCP server over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(crate) url: url::Url,
+    /// Headers of every request; they may hold secrets.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) transport: Transport,
 }
 
 impl Source {
@@ -286,7 +310,10 @@ impl Candidate {
     pub fn source(&self) -> String {
         let source = match &self.source {
             Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
-            Source::Mcp(server) => server.program.display().to_string(),
+            Source::Mcp(server) => match &server.place {
+                Place::Child(program) => program.program.display().to_string(),
+                Place::Remote(remote) => remote.url.to_string(),
+            },
         };
         Redactor::new(&self.secrets).text(&source).into_owned()
     }
@@ -548,7 +575,8 @@ mod tests {
         );
         assert_eq!(discovery.candidates.len(), 1);
         let Source::Mcp(server) = &discovery.candidates[0].source else { panic!() };
-        assert_eq!(server.program, Path::new("/project/./y"));
+        let Place::Child(program) = &server.place else { panic!() };
+        assert_eq!(program.program, Path::new("/project/./y"));
         assert_eq!(discovery.diagnostics[0].plugin.as_deref(), Some("a"));
     }
 
