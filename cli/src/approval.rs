@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
+use tenon_host::one_line;
 use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Approver};
-
-use crate::output::inline;
 
 /// Values by the names of capabilities.
 pub(crate) type Values = BTreeMap<String, Vec<String>>;
@@ -75,7 +74,7 @@ fn choose(capabilities: &Values) -> Option<Values> {
     for (capability, value) in
         capabilities.iter().flat_map(|(name, of)| of.iter().map(move |value| (name, value)))
     {
-        let question = format!("  {capability}  {}? [y/n]: ", inline(value));
+        let question = format!("  {capability}  {}? [y/n]: ", short(value));
         if matches!(answer(&question)?.as_str(), "y" | "yes") {
             granted.entry(capability.clone()).or_default().push(value.clone());
         }
@@ -93,10 +92,16 @@ fn answer(question: &str) -> Option<String> {
     }
 }
 
+/// Writes to the terminal, in its own colors: what was written before must not hide a question.
 fn say(text: &str) {
     // Where standard error is closed there is nobody to ask.
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(format!("\x1b[0m{text}").as_bytes());
 }
+
+/// How many values of a capability are shown, and how much of one: a question has to stay in sight
+/// whatever a manifest says.
+const VALUES: usize = 8;
+const LENGTH: usize = 200;
 
 /// A request as people see it.
 pub(crate) fn shown(request: &ApprovalRequest, approval: &Approval) -> String {
@@ -104,36 +109,59 @@ pub(crate) fn shown(request: &ApprovalRequest, approval: &Approval) -> String {
         Some(digest) => format!("  sha256:{}", &digest[..digest.len().min(16)]),
         None => String::new(),
     };
+    let plugin = &request.plugin;
     let mut text = format!(
-        "plugin \"{}\" ({})\n  code      {}{}\n  named in  {}{}\n",
-        request.plugin,
+        "plugin \"{plugin}\" ({})\n  code      {}{}\n  named in  {}{}\n",
         request.kind,
-        inline(&request.source),
+        short(&request.source),
         digest(&request.component),
-        inline(&request.named_in.display().to_string()),
+        short(&request.named_in.display().to_string()),
         digest(&request.manifest),
     );
     text.push_str("  requests\n");
-    for (capability, values) in &request.capabilities {
-        for value in values {
-            text.push_str(&format!("    {capability:<11}  {}\n", inline(value)));
-        }
-    }
+    text.push_str(&listed(plugin, &request.capabilities));
     if let Approval::Stale(changes) = approval {
         text.push_str("  since it was approved\n");
-        for change in changes {
-            text.push_str(&format!("    {}\n", inline(&change.to_string())));
+        for change in changes.iter().take(VALUES) {
+            text.push_str(&format!("    {}\n", short(&change.to_string())));
         }
+        text.push_str(&more(plugin, changes.len()));
     }
     if let Approval::Granted(granted) = approval
         && *granted != request.capabilities
     {
         text.push_str("  is granted\n");
-        for (capability, values) in granted {
-            for value in values {
-                text.push_str(&format!("    {capability:<11}  {}\n", inline(value)));
-            }
-        }
+        text.push_str(&listed(plugin, granted));
     }
     text
+}
+
+/// Values, a line each.
+fn listed(plugin: &str, values: &Values) -> String {
+    let mut text = String::new();
+    for (capability, values) in values {
+        let capability = short(capability);
+        for value in values.iter().take(VALUES) {
+            text.push_str(&format!("    {capability:<11}  {}\n", short(value)));
+        }
+        text.push_str(&more(plugin, values.len()));
+    }
+    text
+}
+
+/// What is said of those that are not shown.
+fn more(plugin: &str, all: usize) -> String {
+    match all.saturating_sub(VALUES) {
+        0 => String::new(),
+        more => format!("    and {more} more: `tenon inspect {plugin}` shows all\n"),
+    }
+}
+
+/// A value in one line of bounded length.
+fn short(value: &str) -> String {
+    let shown = one_line(value);
+    match shown.char_indices().nth(LENGTH) {
+        None => shown.into_owned(),
+        Some((cut, _)) => format!("{}… ({} bytes)", &shown[..cut], value.len()),
+    }
 }

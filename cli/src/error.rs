@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
 use tenon_host::services::ApprovalError;
-use tenon_host::{BuildError, CallError, Failure, WatchError, chain};
+use tenon_host::{BuildError, CallError, Failure, WatchError, chain, visible};
 
 use crate::output;
 
@@ -85,9 +85,11 @@ impl Error {
             // Where standard output is closed there is nobody to tell.
             let _ = output::json(&error);
         }
-        let mut text = format!("error: {}", chain(self));
+        // Plugins have a say in these words. What they break into lines must not look like ours.
+        let told = |text: &str| visible(text).replace('\n', "\n    | ");
+        let mut text = format!("error: {}", told(&chain(self)));
         if let Some(hint) = self.hint() {
-            text.push_str(&format!("\n  hint: {hint}"));
+            text.push_str(&format!("\n  hint: {}", told(&hint)));
         }
         // Where standard error is closed there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{text}");

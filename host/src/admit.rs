@@ -20,6 +20,7 @@ use crate::files::Digest;
 use crate::policy::{Objection, Policy};
 use crate::secret::Secret;
 use crate::services::{Approval, ApprovalChange, Approver};
+use crate::text::one_line;
 
 /// What was said of the requests of plugins.
 #[derive(Debug, Clone, Default)]
@@ -478,17 +479,19 @@ impl fmt::Display for Snapshot {
             let (kind, origin) = (kind.to_string(), origin.to_string());
             write!(f, "{plugin:width$}  {kind:<5} {state:<11} {origin:<11}")?;
             match (detail, source) {
-                (Some(detail), _) => writeln!(f, " {detail}")?,
-                (None, Some(source)) if granted.is_empty() => writeln!(f, " {source}")?,
+                (Some(detail), _) => writeln!(f, " {}", one_line(detail))?,
+                (None, Some(source)) if granted.is_empty() => {
+                    writeln!(f, " {}", one_line(source))?;
+                }
                 (None, Some(source)) => {
                     let granted: Vec<&str> = granted.keys().map(String::as_str).collect();
-                    writeln!(f, " {source} ({})", granted.join(", "))?;
+                    writeln!(f, " {} ({})", one_line(source), granted.join(", "))?;
                 }
                 (None, None) => writeln!(f)?,
             }
         }
         for diagnostic in &self.diagnostics {
-            writeln!(f, "note: {diagnostic}")?;
+            writeln!(f, "note: {}", one_line(&diagnostic.to_string()))?;
         }
         Ok(())
     }

@@ -79,3 +79,4 @@ pub use results::URI as RESULT_URI;
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage};
 pub use secret::MASK;
 pub use surroundings::Surroundings;
+pub use text::{one_line, visible};

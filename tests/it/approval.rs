@@ -280,6 +280,23 @@ fn on_a_terminal_the_user_is_asked() {
 }
 
 #[test]
+fn what_is_asked_can_be_seen() {
+    let project = project();
+    let many = (0..50).map(|i| format!("\"read:~/notes/{i}\"")).collect::<Vec<_>>().join(", ");
+    let long = "x".repeat(250);
+    let hidden = "\"read:~/a\\n    network   evil\\u061c\", ";
+    write_manifest(&project, &format!("{hidden}\"read:~/{long}/{long}\", {many}"));
+    let said = on_terminal(&project, &["approve", "e"], "n\n");
+    assert!(said.contains(r"/a\n    network   evil\u{61c}"), "{said}");
+    assert!(said.contains("    and 44 more: `tenon inspect e` shows all\n"), "{said}");
+    assert!(said.lines().count() < 24, "{said}");
+    assert!(said.lines().all(|line| line.chars().count() < 240), "{said}");
+    // Whatever the terminal was told before does not hold for the question.
+    let (before, _) = said.split_once("approve it?").expect("it asks");
+    assert!(before.ends_with("\u{1b}[0m"), "{said}");
+}
+
+#[test]
 fn what_is_imported_requested_and_granted_is_compared() {
     let project = project();
     let runtime = "runtime = { kind = \"wasm\", path = \"escape.wasm\" }";

@@ -63,7 +63,7 @@ async fn complete(
     });
     let text = texts.collect::<Vec<_>>().join("\n");
     if !common.json {
-        return output::line(text);
+        return output::text(&text);
     }
     let mut form = summary(&completion.summary);
     form["text"] = json!(text);
@@ -91,7 +91,7 @@ async fn stream(
     while let Some(delta) = answer.next().await {
         match (common.json, delta) {
             (true, delta) => output::json_line(&piece(&delta))?,
-            (false, Delta::Text(text)) => output::write(text)?,
+            (false, Delta::Text(text)) => output::piece(&text)?,
             (false, _) => {}
         }
     }

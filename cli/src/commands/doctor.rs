@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::{Diagnostic, Platform, PluginKind, PluginReport, PluginState};
+use tenon_host::{
+    Diagnostic, Platform, PluginKind, PluginReport, PluginState, one_line, visible,
+};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -84,13 +86,16 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
 /// How wide the table is, in characters.
 const WIDTH: usize = 80;
 
-/// Prints why something is as it is, and what to do about it, below its line.
+/// Prints why something is as it is, and what to do about it, below its line. Only the first line of
+/// each begins where they do: what a plugin says cannot look like a remedy.
 fn details(detail: Option<&str>, remedy: Option<&str>) -> Result<(), Error> {
     let remedy = remedy.map(|remedy| format!("fix: {remedy}"));
     for text in [detail, remedy.as_deref()].into_iter().flatten() {
-        for text in output::visible(text).lines() {
-            for text in wrap(text, WIDTH - 2) {
-                output::line(format!("  {text}"))?;
+        let mut margin = "  ";
+        for text in visible(text).lines() {
+            for text in wrap(text, WIDTH - 4) {
+                output::line(format!("{margin}{text}"))?;
+                margin = "    ";
             }
         }
     }
@@ -147,7 +152,7 @@ fn line(report: &PluginReport) -> String {
     let capabilities = plural(report.capabilities, "capability", "capabilities");
     let line = format!("{tier}: {} ({}{counts}{capabilities})", report.plugin, report.state);
     let version = report.version.as_deref().unwrap_or_default();
-    let version = output::inline(version);
+    let version = one_line(version);
     let room = WIDTH.saturating_sub(line.chars().count() + 1);
     match version.is_empty() || version.chars().count() > room {
         true => line,

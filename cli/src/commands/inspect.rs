@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::capability::{Capability, Lent, Need};
 use tenon_host::files::{self, COMPONENT};
+use tenon_host::one_line;
 use tenon_host::services::Approval;
 use wit_component::DecodedWasm;
 use wit_parser::{Resolve, WorldItem, WorldKey};
@@ -104,10 +105,8 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Inspection { worlds, exports, needs, metadata, imports: _, plugin, capabilities } =
         inspection;
     for (key, value) in &metadata {
-        output::line(format!(
-            "{key}: {}",
-            value.as_str().map_or_else(|| value.to_string(), Into::into)
-        ))?;
+        let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        output::line(format!("{key}: {}", one_line(&value)))?;
     }
     output::line(format!(
         "worlds: {}",
@@ -115,7 +114,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     ))?;
     output::line("exports:")?;
     for export in exports {
-        output::line(format!("  {export}"))?;
+        output::line(format!("  {}", one_line(&export)))?;
     }
     output::line("imports:")?;
     for Import { import, capability, granted } in needs {
@@ -126,7 +125,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
             (Some(capability), false) => format!("  (needs `{capability}`, which is not granted)"),
             (None, _) => "  (no host of this version has it)".into(),
         };
-        output::line(format!("  {import}{lent}"))?;
+        output::line(format!("  {}{lent}", one_line(&import)))?;
     }
     if let (Some(plugin), Some(capabilities)) = (plugin, capabilities) {
         output::line(format!("capabilities of plugin \"{plugin}\":"))?;
@@ -134,10 +133,10 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
             output::line(format!("  {capability}: {verdict}"))?;
             for value in requested {
                 let mark = if granted.contains(value) { "granted" } else { "requested" };
-                output::line(format!("    {mark:<9} {}", output::inline(value)))?;
+                output::line(format!("    {mark:<9} {}", one_line(value)))?;
             }
             for value in granted.iter().filter(|value| !requested.contains(value)) {
-                output::line(format!("    {:<9} {}", "granted", output::inline(value)))?;
+                output::line(format!("    {:<9} {}", "granted", one_line(value)))?;
             }
         }
         if capabilities.is_empty() {

@@ -150,6 +150,11 @@ impl GrantSet {
         self.0.entry(capability.to_string()).or_default();
     }
 
+    /// How many values there are, of all capabilities together.
+    pub(crate) fn len(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.capabilities().next().is_none()
     }
