@@ -25,6 +25,13 @@ pub enum ApprovalError {
     /// The file cannot be read or written.
     #[error("the approvals in {} cannot be used", .0.display())]
     File(PathBuf, #[source] io::Error),
+    /// Others than this user can write to the file, or to its folder.
+    #[error(
+        "approvals are not believed that others could have written: {path} belongs to somebody else, \
+         or others can write to it; `chmod go-w {path}`",
+        path = .0.display()
+    )]
+    Unguarded(PathBuf),
     /// The file is not what this host writes.
     #[error("{} is not a file of approvals; move it away to begin anew", .0.display())]
     Damaged(PathBuf, #[source] serde_json::Error),
@@ -125,6 +132,15 @@ impl ApprovalFile {
     }
 
     fn read(&self) -> Result<Content, ApprovalError> {
+        // Who can write to the file approves, and so does who can put another in its place.
+        for path in [self.path.parent(), Some(&self.path)].into_iter().flatten() {
+            match files::is_guarded(path) {
+                Ok(true) => {}
+                Ok(false) => return Err(ApprovalError::Unguarded(path.into())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(self.error(error)),
+            }
+        }
         match files::read_text(&self.path, CONFIGURATION) {
             Ok(text) => serde_json::from_str(&text)
                 .map_err(|error| ApprovalError::Damaged(self.path.clone(), error)),
@@ -256,6 +272,29 @@ mod tests {
         assert_eq!(file.revoke("p", Some(Path::new("/no/such/other.toml"))).unwrap(), 0);
         assert_eq!(file.revoke("p", None).unwrap(), 1);
         check(&first, Approval::Undecided);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_others_can_write_is_not_believed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.json");
+        let file = ApprovalFile::new(&path);
+        let request = request("1", &["read:/a"]);
+        file.grant(&request, request.capabilities.clone()).unwrap();
+        let granted = Approval::Granted(request.capabilities.clone());
+        for (path, private) in [(&*path, 0o600), (folder.path(), 0o700)] {
+            for others in [0o020, 0o002] {
+                let set = |mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
+                set(private | others).unwrap();
+                let error = file.verdict(&request).unwrap_err();
+                let said = format!("`chmod go-w {}`", path.display());
+                assert!(error.to_string().ends_with(&said), "{error}");
+                set(private).unwrap();
+                assert_eq!(file.verdict(&request).unwrap(), granted);
+            }
+        }
     }
 
     #[test]

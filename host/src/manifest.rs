@@ -209,8 +209,9 @@ impl Manifest {
         let mut requests = GrantSet::default();
         for (capability, values) in &self.capabilities {
             let name = capability.get_ref();
-            let invalid = |at: usize, problem: String| {
-                ManifestError::Invalid { line: line_of(&text.text, at), problem }
+            let invalid = |at: usize, problem: String| ManifestError::Invalid {
+                line: line_of(&text.text, at),
+                problem,
             };
             if !is_capability(name) {
                 let name = cut(name, 100);
@@ -311,10 +312,8 @@ mod tests {
             Some("line 4: `tools = [\"x\"]`: there are 100 before it, which are the most"),
         );
         let long = "x".repeat(4097);
-        let shown = format!(
-            "line 4: `tools = [\"{}\"]`: it is longer than 4096 bytes",
-            "x".repeat(200)
-        );
+        let shown =
+            format!("line 4: `tools = [\"{}\"]`: it is longer than 4096 bytes", "x".repeat(200));
         check(&format!("tools = [\"{long}\"]"), Some(&shown));
     }
 

@@ -92,9 +92,28 @@ mod tests {
         check("over\rwritten", "over\\rwritten");
         assert_eq!(one_line("two\nlines\t"), "two\\nlines\\t");
         for hidden in [
-            '\u{ad}', '\u{34f}', '\u{61c}', '\u{85}', '\u{115f}', '\u{1160}', '\u{180e}', '\u{200b}',
-            '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}', '\u{3164}', '\u{fe00}', '\u{fe0f}',
-            '\u{feff}', '\u{ffa0}', '\u{e0001}', '\u{e0041}', '\u{e007f}', '\u{e0100}', '\u{e01ef}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{85}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e007f}',
+            '\u{e0100}',
+            '\u{e01ef}',
         ] {
             let expected = format!("a{}b", hidden.escape_unicode());
             check(&format!("a{hidden}b"), &expected);

@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::{
-    Diagnostic, Platform, PluginKind, PluginReport, PluginState, one_line, visible,
-};
+use tenon_host::{Diagnostic, Platform, PluginKind, PluginReport, PluginState, one_line, visible};
 
 use crate::error::Error;
 use crate::{Common, open, output};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenon_host::{Surroundings, one_line};
 use tenon_host::history::{Query, Record, read};
+use tenon_host::{Surroundings, one_line};
 
 use crate::error::Error;
 use crate::{Common, output};

@@ -219,9 +219,9 @@ impl Refuse {
 
     /// Says it in these words.
     pub(crate) fn say(&self, words: String) {
-        self.span().in_scope(|| self.setting.voice.write(Level::Warn, &words, &[]));
+        let written = self.span().in_scope(|| self.setting.voice.write(Level::Warn, &words, &[]));
         if let Some(serving) = &self.serving {
-            serving.refused(words);
+            serving.refused(words, written);
         }
     }
 
