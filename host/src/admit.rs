@@ -226,6 +226,11 @@ impl Refusal {
         matches!(objection, Objection::Denied | Objection::Disabled)
     }
 
+    /// Whether somebody's approval is all that is missing.
+    pub fn awaits_approval(&self) -> bool {
+        matches!(self, Self::NotApproved { .. } | Self::Stale { .. })
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> String {
         match self {
@@ -389,6 +394,9 @@ pub struct Snapshot {
     pub plugins: Vec<Standing>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
+    /// What may be a slip, and has no consequences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// How one plugin stands.
@@ -467,6 +475,7 @@ impl Snapshot {
         Self {
             plugins: candidates.chain(left_out).collect(),
             diagnostics: discovery.diagnostics.clone(),
+            warnings: discovery.warnings.clone(),
         }
     }
 }
@@ -490,7 +499,7 @@ impl fmt::Display for Snapshot {
                 (None, None) => writeln!(f)?,
             }
         }
-        for diagnostic in &self.diagnostics {
+        for diagnostic in self.diagnostics.iter().chain(&self.warnings) {
             writeln!(f, "note: {}", one_line(&diagnostic.to_string()))?;
         }
         Ok(())

@@ -37,6 +37,32 @@ pub enum ApprovalError {
     Damaged(PathBuf, #[source] serde_json::Error),
 }
 
+/// What was approved of a plugin before, as it is now or as it was then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Former {
+    /// What it requested then: values by the names of capabilities.
+    pub requested: BTreeMap<String, Vec<String>>,
+    /// What was granted.
+    pub granted: BTreeMap<String, Vec<String>>,
+}
+
+impl Former {
+    /// Whether less was granted than was requested.
+    pub fn is_narrowed(&self) -> bool {
+        missing(&self.requested, &self.granted).next().is_some()
+    }
+
+    /// What was granted that the plugin still requests.
+    pub fn kept(&self, request: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
+        request.within(&self.granted)
+    }
+
+    /// What it requests now that nobody was asked about then: capabilities and their values.
+    pub fn added(&self, request: &ApprovalRequest) -> Vec<(String, String)> {
+        missing(&request.capabilities, &self.requested).collect()
+    }
+}
+
 /// The file, as it is written.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +112,17 @@ impl ApprovalFile {
             true => Approval::Granted(approved.granted.clone()),
             false => Approval::Stale(changes),
         })
+    }
+
+    /// What was last approved of a plugin, though it may have changed since.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read or understood.
+    pub fn former(&self, request: &ApprovalRequest) -> Result<Option<Former>, ApprovalError> {
+        let mut approvals = self.read()?.approvals.into_iter();
+        let approved = approvals.find(|approved| approved.is_of(request));
+        Ok(approved.map(|Approved { requested, granted, .. }| Former { requested, granted }))
     }
 
     /// Approves a plugin as it is now, and grants it this.
@@ -272,6 +309,24 @@ mod tests {
         assert_eq!(file.revoke("p", Some(Path::new("/no/such/other.toml"))).unwrap(), 0);
         assert_eq!(file.revoke("p", None).unwrap(), 1);
         check(&first, Approval::Undecided);
+    }
+
+    #[test]
+    fn what_was_narrowed_is_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ApprovalFile::new(folder.path().join("approvals.json"));
+        let files = |files: &[&str]| request("1", files).capabilities;
+        let first = request("1", &["read:/a/**", "read:/b"]);
+        assert_eq!(file.former(&first).unwrap(), None);
+        file.grant(&first, first.capabilities.clone()).unwrap();
+        assert!(!file.former(&first).unwrap().unwrap().is_narrowed());
+        file.grant(&first, files(&["read:/a/b", "read:/a/c/**"])).unwrap();
+        let second = request("2", &["read:/a/*", "read:/b", "read:/d"]);
+        let former = file.former(&second).unwrap().unwrap();
+        assert!(former.is_narrowed());
+        assert_eq!(former.kept(&second), files(&["read:/a/b"]));
+        let added = ["read:/a/*", "read:/d"].map(|v| ("filesystem".to_string(), v.to_string()));
+        assert_eq!(former.added(&second), added);
     }
 
     #[cfg(unix)]

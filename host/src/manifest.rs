@@ -245,6 +245,14 @@ impl Manifest {
     }
 }
 
+/// The id in a file that is no manifest, as far as it can be read: what is wrong with it is told of
+/// the plugin.
+pub(crate) fn id_in(file: &Path) -> Option<String> {
+    let table: toml::Table = toml::from_str(&files::read_text(file, CONFIGURATION).ok()?).ok()?;
+    let id = table.get("plugin")?.get("id")?.as_str()?;
+    is_id(id).then(|| id.to_string())
+}
+
 /// The most values that a manifest requests: somebody is to read them all.
 const REQUESTS: usize = 1000;
 
