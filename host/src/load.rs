@@ -267,6 +267,11 @@ impl LoadError {
                 Some("export a world of the package tenon:plugin, in Rust with tenon-sdk".into())
             }
             Self::Export { .. } => Some("build it again with an SDK of this version".into()),
+            Self::Import { source: ImportError::NotGranted { requested: true, .. }, .. } => Some(
+                "its plugin.toml requests it, and less was granted; `tenon approve` grants more \
+                 with `--grant` or `--all-requested`"
+                    .into(),
+            ),
             Self::Import {
                 source: ImportError::NotGranted { request: Some(line), .. }, ..
             } => Some(format!(

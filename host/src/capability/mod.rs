@@ -20,6 +20,7 @@ pub(crate) mod services;
 mod stdio_child;
 pub(crate) mod tools;
 mod wasi;
+mod within;
 
 use wasmtime::component::{Component, Linker};
 
@@ -126,7 +127,10 @@ pub static CAPABILITIES: &[Capability] = &[
         name: services::NAME,
         imports: &["tenon:plugin/services"],
         through: &[],
-        lent: Lent::OnRequest { values: Values::Patterns, line: r#"services = ["send-message"]"# },
+        lent: Lent::OnRequest {
+            values: Values::Among(services::SERVICES),
+            line: r#"services = ["send-message"]"#,
+        },
         link: Some(services::link),
     },
     Capability {
@@ -230,6 +234,8 @@ pub enum ImportError {
         capability: &'static str,
         /// The line of the manifest's `[capabilities]` that would request it, where one can.
         request: Option<&'static str>,
+        /// Whether the manifest requests something of it, and its user granted none.
+        requested: bool,
     },
     /// The host has nothing of the kind.
     #[error("it imports {0}, which this host does not have")]
@@ -254,8 +260,12 @@ pub(crate) fn check_imports(
                 Lent::OnRequest { line, .. } => Some(line),
                 Lent::ToAll | Lent::ToPlugins | Lent::ToBridges | Lent::ToBridge => None,
             };
-            let import = import.to_string();
-            return Err(ImportError::NotGranted { import, capability: capability.name, request });
+            let (import, capability) = (import.to_string(), capability.name);
+            let requested = match borrower {
+                Borrower::Plugin(grants) => grants.requests(capability),
+                Borrower::Bridge | Borrower::RemoteBridge(_) => false,
+            };
+            return Err(ImportError::NotGranted { import, capability, request, requested });
         }
     }
     Ok(())
@@ -323,6 +333,7 @@ mod tests {
             let value = match capability.lent {
                 Lent::OnRequest { values: Values::Paths, .. } => "read:/x",
                 Lent::OnRequest { values: Values::Urls, .. } => "https://x/*",
+                Lent::OnRequest { values: Values::Among(names), .. } => names[0],
                 _ => "x",
             };
             all.add(capability.name, value, &Surroundings::default(), Path::new("/")).unwrap();

@@ -268,7 +268,13 @@ impl Reader<'_> {
             Ok(read) => read,
             Err(error) => {
                 let file = folder.join(manifest::FILE_NAME);
-                return self.report(Diagnostic::in_file(file.display(), chain(&error)));
+                return match manifest::id_in(&file) {
+                    Some(id) => {
+                        let diagnostic = Diagnostic::of(&id, chain(&error));
+                        self.report_of(&id, diagnostic.file(file.display()));
+                    }
+                    None => self.report(Diagnostic::in_file(file.display(), chain(&error))),
+                };
             }
         };
         let requests = manifest.requests(&text, self.surroundings());

@@ -31,6 +31,7 @@ use crate::diagnostic::Diagnostic;
 use crate::files::{self, COMPONENT, Digest};
 use crate::limits::Limits;
 use crate::manifest::Permissions;
+use crate::name::nearest;
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::Supervision;
@@ -85,6 +86,8 @@ pub struct Discovery {
     pub left_out: Vec<LeftOut>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
+    /// What may be a slip, and has no consequences.
+    pub warnings: Vec<Diagnostic>,
     /// The folders that were looked in: what changes there may change what is found.
     pub looked_in: BTreeSet<PathBuf>,
 }
@@ -318,6 +321,11 @@ impl Candidate {
         Redactor::new(&self.secrets).text(&source).into_owned()
     }
 
+    /// How much it may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// What the names of its tools begin with.
     pub fn namespace(&self) -> &str {
         Permissions::namespace(self.permissions.as_ref(), &self.id)
@@ -359,7 +367,7 @@ impl Candidate {
     ///
     /// # Errors
     ///
-    /// Says which value is none.
+    /// Says which value is none, or is more than the plugin requests.
     pub fn grants_of(
         &self,
         values: &[(String, String)],
@@ -372,7 +380,20 @@ impl Candidate {
                 .add(capability, value, surroundings, folder)
                 .map_err(|error| error.to_string())?;
         }
-        Ok(grants.texts())
+        let grants = grants.texts();
+        let all = |(name, of): (&String, &Vec<String>)| -> Vec<(String, String)> {
+            of.iter().map(|value| (name.clone(), value.clone())).collect()
+        };
+        if let Some((capability, value)) = { grants.iter().flat_map(all) }
+            .find(|(capability, value)| !self.requests.may_cover(capability, value))
+        {
+            let requested = self.requests.texts().remove(&capability).unwrap_or_default();
+            return Err(format!(
+                "`{capability} = [{value:?}]` is more than plugin \"{}\" requests: {requested:?}",
+                self.id
+            ));
+        }
+        Ok(grants)
     }
 
     /// The same, and the content that somebody is asked about.
@@ -460,6 +481,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
     discovery.candidates.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
     discovery.report_settings_for_nobody(configs);
+    discovery.warn_of_policies_for_nobody(configs);
     discovery
 }
 
@@ -501,6 +523,30 @@ impl Discovery {
                     Diagnostic::in_file(config.path.display(), problem)
                         .remedy(format!("the plugins are: {known}")),
                 );
+            }
+        }
+    }
+}
+
+impl Discovery {
+    /// A policy for a plugin that is elsewhere, or that was not installed, is no mistake. In the
+    /// configuration of a user, which is for all projects, it is not even worth a word, unless it
+    /// looks like another.
+    fn warn_of_policies_for_nobody(&mut self, configs: &[Config]) {
+        let found = self.candidates.iter().map(|candidate| candidate.id.as_str());
+        let left_out = self.left_out.iter().map(|left_out| left_out.id.as_str());
+        let broken = self.diagnostics.iter().filter_map(|broken| broken.plugin.as_deref());
+        let ids: BTreeSet<&str> = found.chain(left_out).chain(broken).collect();
+        for config in configs {
+            let own = config.policy.plugins.keys().map(String::as_str);
+            for id in own.filter(|id| !ids.contains(id)) {
+                let problem = format!("[policy.plugins.{id}] is for no plugin that is here");
+                let problem = match nearest(id, ids.iter().copied()) {
+                    Some(meant) => format!("{problem}; did you mean \"{meant}\"?"),
+                    None if config.origin == Origin::User => continue,
+                    None => problem,
+                };
+                self.warnings.push(Diagnostic::in_file(config.path.display(), problem));
             }
         }
     }

@@ -228,9 +228,9 @@ impl Refuse {
 
     /// Says it in these words, and in others to the operator.
     pub(crate) fn say_and_log(&self, words: String, logged: &str) {
-        self.span().in_scope(|| self.setting.voice.write(Level::Warn, logged, &[]));
+        let written = self.span().in_scope(|| self.setting.voice.write(Level::Warn, logged, &[]));
         if let Some(serving) = &self.serving {
-            serving.refused(words);
+            serving.refused(words, written);
         }
     }
 
