@@ -30,5 +30,6 @@ mod pipeline;
 mod provider;
 mod reaching;
 mod reload;
+mod remote;
 mod shared;
 mod support;
