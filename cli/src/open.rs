@@ -36,6 +36,8 @@ pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Ve
 pub(crate) struct Found {
     pub(crate) discovery: Discovery,
     pub(crate) sources: Sources,
+    /// Every server is started, also one whose tools are known.
+    starts_servers: bool,
 }
 
 pub(crate) fn found(common: &Common) -> Result<Found, Error> {
@@ -48,10 +50,15 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
         let LeftOut { id, reason, named_in, .. } = left_out;
         tracing::info!("plugin \"{id}\" of {} is left out: {reason}", named_in.display());
     }
-    Ok(Found { discovery, sources })
+    Ok(Found { discovery, sources, starts_servers: false })
 }
 
 impl Found {
+    /// The same, starting every server.
+    pub(crate) fn starting_servers(self) -> Self {
+        Self { starts_servers: true, ..self }
+    }
+
     /// The user's approvals; nothing where there is no place for them.
     pub(crate) fn approvals(&self) -> Option<ApprovalFile> {
         let folder = self.sources.surroundings.state.as_ref()?;
@@ -114,6 +121,7 @@ impl Found {
             Some(folder) => builder.state(folder),
             None => builder,
         };
+        let builder = if self.starts_servers { builder.start_servers() } else { builder };
         Ok(builder.discovery(self.discovery).build().await?)
     }
 

@@ -31,7 +31,7 @@ use crate::runtime::wasm::{
 };
 use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
 use crate::secret::{Redactor, Secrets};
-use crate::server::{Supervised, Supervisor};
+use crate::server::{Listing, Supervised, Supervisor};
 use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
@@ -295,6 +295,8 @@ pub struct Loader {
     news: News,
     reach: Arc<Reach>,
     threads: Arc<Threads>,
+    /// Whether a server is started only when it is called, if it is known what it contributes.
+    lazy: bool,
 }
 
 /// A component that was linked, and where its exports are.
@@ -330,7 +332,13 @@ impl Loader {
             news,
             reach,
             threads: Threads::new(),
+            lazy: true,
         })
+    }
+
+    /// The same, starting every server that it loads or only those that it does not know.
+    pub(crate) fn lazy(self, lazy: bool) -> Self {
+        Self { lazy, ..self }
     }
 
     /// A loader of plugins whose news nobody hears, for steps that are taken without a platform.
@@ -362,6 +370,7 @@ impl Loader {
         let limits = candidate.limits.clone();
         let mut startup = STARTUP;
         let mut settings = candidate.settings.clone();
+        let mut listing = None;
         if let Source::Mcp(server) = &candidate.source {
             startup = startup_of(server);
             settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
@@ -370,6 +379,10 @@ impl Loader {
             settings.insert("forms".into(), json!(offers.forms));
             settings.insert("pages".into(), json!(offers.pages));
             settings.insert("sampling".into(), json!(offers.sampling));
+            listing = self.listing(server);
+            if let Some(kept) = listing.as_ref().and_then(Listing::read) {
+                settings.insert("revision".into(), json!(kept.revision));
+            }
             // The bridge's own clock goes first: it knows the server's last words.
             startup += Duration::from_secs(1);
         }
@@ -456,9 +469,11 @@ impl Loader {
             }
             Source::Mcp(server) => {
                 let policy = server.supervision.clone();
-                let events = self.news.events().clone();
-                let watch =
-                    |transport| Arc::new(Supervisor::new(id.clone(), transport, policy, events));
+                let news = self.news.clone();
+                let watch = |transport| {
+                    let supervisor = Supervisor::new(id.clone(), transport, policy, news);
+                    Arc::new(supervisor.with_listing(listing))
+                };
                 let (bridge, supervisor) = match &server.place {
                     Place::Child(program) => {
                         let supervisor = watch("stdio");
@@ -547,6 +562,12 @@ impl Loader {
             .map_err(|error| error.to_string())?;
         let linker = capability::linker(engine, borrower).map_err(|error| format!("{error:#}"))?;
         link(&linker, &component).map_err(|error| error.to_string())
+    }
+
+    /// Where what a server contributes is kept.
+    fn listing(&self, server: &Server) -> Option<Listing> {
+        let folder = self.surroundings.cache.as_ref()?.join("servers");
+        Some(Listing::new(&folder, &format!("{:?}", server.place), self.lazy))
     }
 
     fn child(&self, voice: &Arc<Voice>, program: Program, supervisor: Arc<Supervisor>) -> Spec {

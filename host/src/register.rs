@@ -112,7 +112,13 @@ impl Registered {
 
 /// Asks a plugin what it contributes.
 pub(crate) async fn register(loaded: Loaded) -> Result<Registered, Failure> {
-    let registration = ask(&loaded).await?;
+    let server = loaded.supervised().cloned();
+    // Reading a file blocks.
+    let known = tokio::task::spawn_blocking(move || server.and_then(|server| server.stand_in()));
+    let registration = match known.await {
+        Ok(Some(registration)) => registration,
+        Ok(None) | Err(_) => ask(&loaded).await?,
+    };
     Ok(check(loaded, registration))
 }
 
@@ -126,7 +132,15 @@ async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
     let registration = within(loaded.startup(), loaded.plugin().register()).await;
     let redactor = Redactor::new(loaded.secrets());
     match registration {
-        Ok(registration) => Ok(redact::registration(&redactor, registration)),
+        Ok(registration) => {
+            let registration = redact::registration(&redactor, registration);
+            if let Some(server) = loaded.supervised().cloned() {
+                let kept = registration.clone();
+                // Nobody waits for it.
+                tokio::task::spawn_blocking(move || server.keep(&kept));
+            }
+            Ok(registration)
+        }
         Err(failure) => Err(redact::failure(&redactor, failure)),
     }
 }

@@ -21,6 +21,7 @@ mod hostile;
 mod http;
 mod kinds;
 mod layers;
+mod lazy;
 mod lent;
 mod manifests;
 mod misbehave;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use tenon_host::{
-    Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState, one_line, visible,
+    BreakerState, Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState,
+    ServerReport, one_line, visible,
 };
 
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::{Common, open, output};
 pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let found = open::found(common)?;
+    let found = open::found(common)?.starting_servers();
     let warnings = found.discovery.warnings.clone();
     let platform = found.build(|_| true).await?;
     let shown = show(common, &platform, &warnings);
@@ -35,6 +36,9 @@ fn show(common: &Common, platform: &Platform, warnings: &[Diagnostic]) -> Result
                 output::line(text)?;
             }
             details(report.detail.as_deref(), report.remedy.as_deref())?;
+            if let Some(server) = report.server.as_ref().and_then(remarkable) {
+                details(Some(&server), None)?;
+            }
             let limits = report.limits.as_ref().map(Limits::special);
             if let Some(limits) = limits.filter(|limits| !limits.is_empty()) {
                 details(Some(&format!("limits: {limits}")), None)?;
@@ -65,6 +69,7 @@ fn row(report: &PluginReport) -> Value {
         "granted": report.granted,
         "limits": report.limits,
         "needs": report.needs,
+        "server": report.server,
         "detail": report.detail,
         "remedy": report.remedy,
     })
@@ -86,9 +91,26 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
         "granted": {},
         "limits": null,
         "needs": [],
+        "server": null,
         "detail": diagnostic.to_string(),
         "remedy": diagnostic.remedy,
     })
+}
+
+/// What is not as usual with a server that is there.
+fn remarkable(server: &ServerReport) -> Option<String> {
+    let mut remarks = Vec::new();
+    if server.starts > 1 {
+        remarks.push(format!("it was started {} times", server.starts));
+        remarks.extend(server.last_error.clone());
+    }
+    if server.breaker_state != BreakerState::Closed {
+        remarks.push(format!("the breaker {} is {}", server.breaker, server.breaker_state));
+    }
+    if server.skipped_lines > 0 {
+        remarks.push(format!("{} lines of its output are no messages", server.skipped_lines));
+    }
+    (!remarks.is_empty()).then(|| format!("server: {}", remarks.join("; ")))
 }
 
 /// How wide the table is, in characters.

@@ -1,6 +1,6 @@
 //! What the host tells the bridge, as the plugin's configuration.
 
-use mcp_client::{Era, Features, Protocol, Root, Settings};
+use mcp_client::{Era, Features, MODERN, Protocol, Root, Settings};
 use serde::Deserialize;
 
 use crate::bindings::tenon::plugin::config;
@@ -16,8 +16,8 @@ pub(crate) struct Configuration {
     /// Whether the server is told on whose behalf it is called.
     pub(crate) passthrough: bool,
     protocol: Protocol,
-    /// The era in which this server was last spoken to.
-    era: Option<Era>,
+    /// The revision in which this server was last spoken to.
+    revision: Option<String>,
     /// Whether there is somebody to fill in forms, to open pages, and a model to answer.
     forms: bool,
     pages: bool,
@@ -38,7 +38,7 @@ impl Default for Configuration {
             request_timeout_ms: 30_000,
             passthrough: false,
             protocol: Protocol::Auto,
-            era: None,
+            revision: None,
             forms: false,
             pages: false,
             sampling: false,
@@ -63,7 +63,10 @@ impl Configuration {
             version: env!("CARGO_PKG_VERSION").into(),
             timeout: self.request_timeout_ms,
             protocol: self.protocol,
-            era: self.era,
+            era: self.revision.as_deref().map(|revision| match revision {
+                MODERN => Era::Modern,
+                _ => Era::Legacy,
+            }),
             features: Features { forms: self.forms, pages: self.pages, sampling: self.sampling },
             roots: self.roots.clone(),
             log_level: self.log_level.clone(),

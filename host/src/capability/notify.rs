@@ -45,7 +45,7 @@ impl News {
         std::mem::take(&mut *self.changed.plugins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note_change(&self, plugin: &Arc<str>) {
+    pub(crate) fn note_change(&self, plugin: &Arc<str>) {
         let mut plugins = self.changed.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         plugins.insert(plugin.clone());
         self.changed.some.notify_one();

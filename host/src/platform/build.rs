@@ -47,6 +47,7 @@ pub struct Builder {
     allocation: Allocation,
     builtins: Vec<(String, Arc<dyn Plugin>)>,
     services: Services,
+    lazy: bool,
     state: Option<PathBuf>,
     most: Option<Limits>,
 }
@@ -60,6 +61,7 @@ impl Builder {
             allocation: Allocation::OnDemand,
             builtins: Vec::new(),
             services: Services::default(),
+            lazy: true,
             state: None,
             most: None,
         }
@@ -151,6 +153,13 @@ impl Builder {
         self
     }
 
+    /// Starts every MCP server, also those whose tools are known from the last time. Without it a
+    /// known server is started by the first call.
+    pub fn start_servers(mut self) -> Self {
+        self.lazy = false;
+        self
+    }
+
     /// Says what plugins get of what they request. Without it they get nothing.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.services.approver = Arc::new(approver);
@@ -191,7 +200,8 @@ impl Builder {
     ///
     /// Only where the engine itself cannot be set up.
     pub async fn build(self) -> Result<Platform, BuildError> {
-        let Self { mut sources, discovery, allocation, builtins, services, state, most } = self;
+        let Self { mut sources, discovery, allocation, builtins, services, state, most, lazy } =
+            self;
         Config::inherit(&mut sources.configs);
         let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
         let results = Arc::new(Results::new(state.map(|folder| folder.join("results"))));
@@ -215,6 +225,7 @@ impl Builder {
             .unwrap_or_else(|| Arc::new(SurroundingSecrets::new(sources.surroundings.clone())));
         let reach = Arc::new(Reach::new(services));
         let loader = Loader::new(allocation, &sources.surroundings, news.clone(), reach.clone())?;
+        let loader = loader.lazy(lazy);
         let allocation = loader.allocation();
         let workshop = Arc::new(Workshop {
             loader,

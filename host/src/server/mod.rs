@@ -5,6 +5,7 @@
 //! [starts](Supervision::max_restarts), and a [`breaker`] for calls.
 
 mod breaker;
+mod listing;
 mod supervised;
 
 use serde::{Deserialize, Serialize};
@@ -15,9 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-use crate::event::{Event, Events};
+use crate::bindings::lifecycle::Registration;
+use crate::capability::notify::News;
+use crate::event::Event;
 use breaker::Breaker;
 pub use breaker::BreakerState;
+pub(crate) use listing::Listing;
 pub(crate) use supervised::Supervised;
 
 /// How servers are kept running: `[supervision]` of a configuration.
@@ -128,7 +132,9 @@ pub(crate) struct Supervisor {
     /// `stdio` or `http`.
     transport: &'static str,
     policy: Supervision,
-    events: Events,
+    news: News,
+    /// What it contributed when it was last asked.
+    listing: Option<Listing>,
     watched: Mutex<Watched>,
 }
 
@@ -164,9 +170,28 @@ impl Supervisor {
         plugin: Arc<str>,
         transport: &'static str,
         policy: Supervision,
-        events: Events,
+        news: News,
     ) -> Self {
-        Self { plugin, transport, policy, events, watched: Mutex::default() }
+        Self { plugin, transport, policy, news, listing: None, watched: Mutex::default() }
+    }
+
+    /// The same, with a place for what it contributes.
+    pub(crate) fn with_listing(self, listing: Option<Listing>) -> Self {
+        Self { listing, ..self }
+    }
+
+    /// What it contributed when it was last asked, where that may stand for its answer.
+    pub(crate) fn stand_in(&self) -> Option<Registration> {
+        self.listing.as_ref()?.stand_in()
+    }
+
+    /// Keeps what it answered. It blocks.
+    pub(crate) fn keep(&self, registration: &Registration) {
+        let Some(listing) = &self.listing else { return };
+        let revision = self.watched().revision.clone();
+        if let Err(error) = listing.keep(registration, revision) {
+            tracing::debug!(plugin = &*self.plugin, "what it contributes is not kept: {error}");
+        }
     }
 
     pub(crate) fn policy(&self) -> &Supervision {
@@ -230,6 +255,11 @@ impl Supervisor {
         watched.revision = Some(revision.to_string());
         watched.last_error = None;
         self.enter(&mut watched, ServerState::Ready);
+        drop(watched);
+        // What was registered without asking it is asked for now.
+        if self.listing.as_ref().is_some_and(Listing::was_used) {
+            self.news.note_change(&self.plugin);
+        }
     }
 
     /// So many lines were no messages.
@@ -271,7 +301,7 @@ impl Supervisor {
         }
         watched.state = state;
         let error = watched.last_error.clone().filter(|_| state != ServerState::Ready);
-        self.events.publish(|| Event::Server { plugin: self.plugin.clone(), state, error });
+        self.news.events().publish(|| Event::Server { plugin: self.plugin.clone(), state, error });
     }
 
     /// How it fares.
@@ -330,7 +360,7 @@ impl Supervisor {
         let result = act(&mut watched.breaker, &self.policy);
         let state = watched.breaker.state(now, &self.policy);
         if state != before {
-            self.events.publish(|| Event::Breaker {
+            self.news.events().publish(|| Event::Breaker {
                 plugin: self.plugin.clone(),
                 breaker: self.breaker_name(),
                 state,
@@ -346,7 +376,7 @@ mod tests {
 
     fn supervisor() -> Supervisor {
         let policy = Supervision { max_restarts: 2, ..Supervision::default() };
-        Supervisor::new("s".into(), "stdio", policy, Events::default())
+        Supervisor::new("s".into(), "stdio", policy, News::default())
     }
 
     fn at(seconds: u64) -> Instant {
@@ -386,7 +416,7 @@ mod tests {
     #[test]
     fn no_wait_is_longer_than_the_longest() {
         let policy = Supervision { max_restarts: 50, ..Supervision::default() };
-        let supervisor = Supervisor::new("s".into(), "stdio", policy, Events::default());
+        let supervisor = Supervisor::new("s".into(), "stdio", policy, News::default());
         for _ in 0..50 {
             assert!(supervisor.start(at(0)).unwrap() <= Duration::from_secs(10));
         }
@@ -394,10 +424,10 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_watch_see_each_state_once() {
-        let events = Events::default();
-        let mut seen = events.subscribe();
+        let news = News::default();
+        let mut seen = news.events().subscribe();
         let policy = Supervision { max_restarts: 0, ..Supervision::default() };
-        let supervisor = Supervisor::new("s".into(), "stdio", policy, events);
+        let supervisor = Supervisor::new("s".into(), "stdio", policy, news);
         supervisor.start(at(0)).unwrap();
         supervisor.connected("2025-11-25");
         supervisor.connected("2025-11-25");

@@ -1,0 +1,285 @@
+//! What a server contributed when it was last asked, kept on disk: with it the server's tools are
+//! there before it is started, and the first call starts it.
+//!
+//! A listing is found by how the server is started or reached, so that another configuration has
+//! another one. When the server is started it is asked again.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::bindings::lifecycle::{Identity, Registration};
+use crate::bindings::types::{ToolAnnotations, ToolDefinition};
+use crate::files::{Digest, claim, read_private};
+
+/// The form of the files. What is of another one is not read.
+const FORM: u32 = 1;
+
+/// The place of one server's listing.
+pub(crate) struct Listing {
+    file: PathBuf,
+    /// Whether what is kept may stand for the server's answer.
+    lazy: bool,
+    /// What was registered came from the file.
+    used: AtomicBool,
+}
+
+/// A listing, and the revision of the protocol that the server spoke.
+pub(crate) struct Kept {
+    pub(crate) registration: Registration,
+    pub(crate) revision: Option<String>,
+}
+
+impl Listing {
+    /// The place in a folder for what is started or reached in this way.
+    pub(crate) fn new(folder: &Path, way: &str, lazy: bool) -> Self {
+        let key = Digest::of(format!("{FORM} {} {way}", env!("CARGO_PKG_VERSION")));
+        let file = folder.join(format!("{key}.json"));
+        Self { file, lazy, used: AtomicBool::new(false) }
+    }
+
+    /// What is kept, if it can be read.
+    pub(crate) fn read(&self) -> Option<Kept> {
+        let text = read_private(&self.file).ok()?;
+        let form: Form = serde_json::from_str(&text).ok()?;
+        Some(form.into())
+    }
+
+    /// What is kept, where it may stand for the server's answer.
+    pub(crate) fn stand_in(&self) -> Option<Registration> {
+        let kept = self.lazy.then(|| self.read()).flatten()?;
+        self.used.store(true, Ordering::Relaxed);
+        Some(kept.registration)
+    }
+
+    /// Whether what was registered came from here. It is told once.
+    pub(crate) fn was_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Keeps what the server answered. It blocks.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    pub(crate) fn keep(
+        &self,
+        registration: &Registration,
+        revision: Option<String>,
+    ) -> io::Result<()> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        claim(folder)?;
+        let form = Form::new(registration, revision);
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer(&mut file, &form)?;
+        file.persist(&self.file)?;
+        prune(folder)
+    }
+}
+
+/// The most listings that are kept.
+const MOST: usize = 500;
+
+/// Removes the oldest of too many listings.
+fn prune(folder: &Path) -> io::Result<()> {
+    let files: Vec<_> = fs::read_dir(folder)?.filter_map(Result::ok).collect();
+    if files.len() <= MOST {
+        return Ok(());
+    }
+    let age = |file: &fs::DirEntry| Some((file.metadata().ok()?.modified().ok()?, file.path()));
+    let mut files: Vec<_> = files.iter().filter_map(age).collect();
+    files.sort();
+    for (_, path) in &files[..files.len().saturating_sub(MOST / 2)] {
+        // Another process may have been faster.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
+#[derive(Serialize, Deserialize)]
+struct Form {
+    name: String,
+    version: String,
+    description: String,
+    revision: Option<String>,
+    resources: bool,
+    prompts: bool,
+    tools: Vec<ToolForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ToolForm {
+    name: String,
+    title: Option<String>,
+    description: String,
+    input_schema: String,
+    output_schema: Option<String>,
+    read_only: Option<bool>,
+    destructive: Option<bool>,
+    idempotent: Option<bool>,
+    open_world: Option<bool>,
+    capabilities: Vec<String>,
+    extra: Option<String>,
+}
+
+impl Form {
+    fn new(registration: &Registration, revision: Option<String>) -> Self {
+        let Registration { identity, tools, resources, prompts, .. } = registration;
+        Self {
+            name: identity.name.clone(),
+            version: identity.version.clone(),
+            description: identity.description.clone(),
+            revision,
+            resources: *resources,
+            prompts: *prompts,
+            tools: tools.iter().cloned().map(ToolForm::from).collect(),
+        }
+    }
+}
+
+impl From<Form> for Kept {
+    fn from(form: Form) -> Self {
+        let Form { name, version, description, revision, resources, prompts, tools } = form;
+        let registration = Registration {
+            identity: Identity { name, version, description },
+            tools: tools.into_iter().map(ToolDefinition::from).collect(),
+            hooks: Vec::new(),
+            providers: Vec::new(),
+            evals: Vec::new(),
+            resources,
+            prompts,
+        };
+        Self { registration, revision }
+    }
+}
+
+impl From<ToolDefinition> for ToolForm {
+    fn from(tool: ToolDefinition) -> Self {
+        let ToolDefinition {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema,
+            annotations: ToolAnnotations { read_only, destructive, idempotent, open_world },
+            capabilities,
+            extra,
+        } = tool;
+        Self {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema,
+            read_only,
+            destructive,
+            idempotent,
+            open_world,
+            capabilities,
+            extra,
+        }
+    }
+}
+
+impl From<ToolForm> for ToolDefinition {
+    fn from(form: ToolForm) -> Self {
+        let ToolForm {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema,
+            read_only,
+            destructive,
+            idempotent,
+            open_world,
+            capabilities,
+            extra,
+        } = form;
+        let annotations = ToolAnnotations { read_only, destructive, idempotent, open_world };
+        Self {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema,
+            annotations,
+            capabilities,
+            extra,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registration() -> Registration {
+        let tool = ToolDefinition {
+            name: "echo".into(),
+            title: None,
+            description: "Answers".into(),
+            input_schema: r#"{"type":"object"}"#.into(),
+            output_schema: Some("{}".into()),
+            annotations: ToolAnnotations {
+                read_only: Some(true),
+                destructive: None,
+                idempotent: Some(false),
+                open_world: None,
+            },
+            capabilities: Vec::new(),
+            extra: Some(r#"{"_meta":{"a":1}}"#.into()),
+        };
+        Registration {
+            identity: Identity {
+                name: "s".into(),
+                version: "1".into(),
+                description: String::new(),
+            },
+            tools: vec![tool],
+            hooks: Vec::new(),
+            providers: Vec::new(),
+            evals: Vec::new(),
+            resources: true,
+            prompts: false,
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_by_the_way_to_the_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let servers = folder.path().join("servers");
+        let listing = Listing::new(&servers, "a", true);
+        assert!(listing.stand_in().is_none());
+        listing.keep(&registration(), Some("2025-11-25".into())).unwrap();
+        assert!(!listing.was_used());
+        let found = listing.stand_in().expect("it was kept");
+        assert_eq!(format!("{found:?}"), format!("{:?}", registration()));
+        assert_eq!(listing.read().unwrap().revision.as_deref(), Some("2025-11-25"));
+        assert_eq!((listing.was_used(), listing.was_used()), (true, false));
+        assert!(Listing::new(&servers, "b", true).stand_in().is_none());
+        // Who wants to know how the server is asks the server.
+        assert!(Listing::new(&servers, "a", false).stand_in().is_none());
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in 0..=MOST {
+            fs::write(folder.path().join(name.to_string()), "").unwrap();
+        }
+        Listing::new(folder.path(), "a", true).keep(&registration(), None).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MOST / 2);
+        assert!(Listing::new(folder.path(), "a", true).read().is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let listing = Listing::new(folder.path(), "a", true);
+        fs::write(&listing.file, "{").unwrap();
+        assert!(listing.stand_in().is_none());
+    }
+}

@@ -1,0 +1,99 @@
+//! Servers that are started when they are called.
+
+use serde_json::json;
+use std::path::PathBuf;
+use tenon_host::{Builder, Event, Platform, ServerState, Surroundings};
+
+use crate::support::{DEMO_SERVER, Project, eventually, stdout, text};
+
+fn project() -> Project {
+    Project::new(&format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"))
+}
+
+/// Where what its server contributes is kept.
+fn servers(project: &Project) -> PathBuf {
+    project.path("cache/servers")
+}
+
+/// With a cache of its own.
+fn builder(project: &Project) -> Builder {
+    let cache = Some(project.path("cache"));
+    project.builder().surroundings(Surroundings { cache, ..crate::support::surroundings() })
+}
+
+async fn built(project: &Project) -> Platform {
+    builder(project).build().await.unwrap()
+}
+
+fn state(platform: &Platform) -> ServerState {
+    platform.server("s").expect("it has a server").state
+}
+
+/// Has the project's server asked once, as an earlier run would.
+async fn ask_once(project: &Project) {
+    let platform = built(project).await;
+    assert_eq!(state(&platform), ServerState::Ready);
+    platform.shutdown().await;
+    let kept = || std::fs::read_dir(servers(project)).is_ok_and(|files| files.count() == 1);
+    eventually("its tools are kept", kept).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_known_server_is_started_by_the_first_call() {
+    let project = project();
+    ask_once(&project).await;
+    let platform = built(&project).await;
+    assert_eq!(state(&platform), ServerState::Idle);
+    assert!(platform.registry().tool("s__echo").is_some());
+    let mut events = platform.events();
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    assert_eq!(state(&platform), ServerState::Ready);
+    // It is asked again what it has, as that may have changed.
+    while !matches!(events.next().await, Some(Event::Registered { .. })) {}
+    assert!(platform.registry().tool("s__echo").is_some());
+    platform.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_has_in_place_of_what_was_kept_is_found_out_by_the_first_call() {
+    let project = project();
+    ask_once(&project).await;
+    let file = std::fs::read_dir(servers(&project)).unwrap().last().unwrap().unwrap().path();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, kept.replace("\"hang\"", "\"gone\"")).unwrap();
+    let platform = built(&project).await;
+    assert!(platform.registry().tool("s__gone").is_some());
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    eventually("its own tools are there", || {
+        let registry = platform.registry();
+        registry.tool("s__gone").is_none() && registry.tool("s__hang").is_some()
+    })
+    .await;
+    platform.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_configuration_is_asked_and_so_is_who_is_told_to_start() {
+    let project = project();
+    ask_once(&project).await;
+    let platform = builder(&project).start_servers().build().await.unwrap();
+    assert_eq!(state(&platform), ServerState::Ready);
+    platform.shutdown().await;
+    project.write(
+        "tenon.toml",
+        format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?}, args = [\"-x\"] }}]"),
+    );
+    let platform = built(&project).await;
+    assert_eq!(state(&platform), ServerState::Ready);
+    platform.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_starts_every_server() {
+    let project = project();
+    assert!(project.tenon(&["tools"]).status.success());
+    for _ in 0..2 {
+        let output = project.tenon(&["doctor", "--json"]);
+        assert!(stdout(&output).contains("\"state\":\"ready\""), "{}", stdout(&output));
+    }
+}
