@@ -185,11 +185,14 @@ impl Words {
     fn are_said(self, plugin: &str, came: &Came) -> bool {
         let start = format!("plugin \"{plugin}\": ");
         let line = |of| format!("is not granted; its plugin.toml would request it with `{of} = [");
+        // It was requested, and whoever approved granted less.
+        let less = "is not granted; less was granted than its plugin.toml requests";
+        let teaches = |said: &str, of| said.contains(&line(of)) || said.contains(less);
         came.said().iter().any(|said| match self {
-            Self::Request(of) => said.contains(&start) && said.contains(&line(of)),
+            Self::Request(of) => said.contains(&start) && teaches(said, of),
             Self::RequestOrNever(of) => {
                 let never = said.contains("is never granted");
-                said.contains(&start) && (never || said.contains(&line(of)))
+                said.contains(&start) && (never || teaches(said, of))
             }
             Self::None => true,
         })

@@ -152,7 +152,12 @@ fn less_can_be_granted_than_is_requested() {
     works(&project);
     let output = read(&project, "b.txt");
     assert_eq!(stdout(&output).trim(), "PermissionDenied");
-    assert!(stderr(&output).contains("notes/b.txt is not granted"), "{}", stderr(&output));
+    let less = "notes/b.txt is not granted; less was granted than its plugin.toml requests, and \
+                `tenon approve e --grant …` grants more";
+    assert!(stderr(&output).contains(less), "{}", stderr(&output));
+    fs::create_dir_all(project.path("notes/deep")).unwrap();
+    let output = read(&project, "deep/c.txt");
+    assert!(stderr(&output).contains("its plugin.toml would request it"), "{}", stderr(&output));
     // What was not requested is not to be had.
     let no = |grant: &str, because: &str| {
         let said = run(&project, &["approve", "e", "--yes", "--grant", grant], 2);

@@ -294,6 +294,11 @@ impl Grants {
         !self.requested.of(capability).is_empty()
     }
 
+    /// Whether a use, which goes by this value, was requested, though it may not have been approved.
+    pub(crate) fn was_requested(&self, capability: &str, value: &str) -> bool {
+        self.requested.may_cover(capability, value)
+    }
+
     /// Whether anything of a capability was granted.
     pub(crate) fn has(&self, capability: &str) -> bool {
         !self.requested.of(capability).is_empty() && !self.approved.of(capability).is_empty()

@@ -61,7 +61,15 @@ impl Lent {
         if self.grants.allow(capability, value) {
             return Ok(());
         }
-        Err(self.denied(not_granted(&self.plugin, tried, capability, value)))
+        Err(self.denied(self.not_granted(tried, capability, value)))
+    }
+
+    /// The words of a refusal: what would grant it is up to the manifest, or to who approved less.
+    pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) -> String {
+        match self.grants.was_requested(capability, value) {
+            true => granted_less(&self.plugin, tried),
+            false => not_granted(&self.plugin, tried, capability, value),
+        }
     }
 
     /// A refusal in these words, which the operator learns of as well.
@@ -79,7 +87,16 @@ impl Lent {
     }
 }
 
-/// The words of every refusal: who tried what, and the line that would request it.
+/// The words of a refusal of what was requested.
+fn granted_less(plugin: &str, tried: &str) -> String {
+    let tried = one_line(tried);
+    format!(
+        "plugin \"{plugin}\": {tried} is not granted; less was granted than its plugin.toml \
+         requests, and `tenon approve {plugin} --grant …` grants more"
+    )
+}
+
+/// The words of every other refusal: who tried what, and the line that would request it.
 pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &str) -> String {
     // The plugin made up what it tried.
     let tried = one_line(tried);
@@ -192,6 +209,25 @@ mod tests {
             "plugin \"p\": calling the tool a__b is not granted; its plugin.toml would request it \
              with `tools = [\"a__b\"]` under [capabilities]"
         );
+    }
+
+    #[test]
+    fn a_refusal_of_what_was_requested_names_what_would_grant_it() {
+        let mut requested = super::super::GrantSet::default();
+        requested.add_approved("tools", "a__*").unwrap();
+        requested.add_approved("filesystem", "readwrite:/a/**").unwrap();
+        let grants = Grants::new(requested, Default::default());
+        let lent = Lent::new("p".into(), grants, Arc::default());
+        let less = "plugin \"p\": it is not granted; less was granted than its plugin.toml \
+                    requests, and `tenon approve p --grant …` grants more";
+        let check = |capability, value, is_requested| {
+            let said = lent.not_granted("it", capability, value);
+            assert_eq!(said == less, is_requested, "{capability} {value}: {said}");
+        };
+        check("tools", "a__b", true);
+        check("tools", "b__b", false);
+        check("filesystem", "write:/a/b", true);
+        check("filesystem", "read:/b", false);
     }
 
     #[test]

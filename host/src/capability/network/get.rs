@@ -14,7 +14,7 @@ use super::NAME;
 use super::client::{Driver, Network, Refusal, Unsent, in_words};
 use super::grants::everything_at;
 use crate::bindings::types::Error;
-use crate::capability::lent::{Lent, not_granted};
+use crate::capability::lent::Lent;
 
 /// The most redirects that are followed.
 const REDIRECTS: usize = 5;
@@ -38,7 +38,7 @@ pub(crate) async fn get(lent: &Lent, url: &str, most: usize) -> Result<Fetched, 
     let Some(network) = &lent.network else {
         let value = everything_at(&url);
         let tried = in_words(&Method::GET, &url);
-        return Err(lent.denied(not_granted(lent.plugin(), &tried, NAME, &value)));
+        return Err(lent.denied(lent.not_granted(&tried, NAME, &value)));
     };
     for _ in 0..=REDIRECTS {
         let (response, driver) = send(lent, network, &url).await?;

@@ -18,7 +18,7 @@ use crate::capability::config::Config;
 #[cfg(unix)]
 use crate::capability::filesystem::FilesView;
 use crate::capability::filesystem::{Files, Folders};
-use crate::capability::lent::{Lent, not_granted};
+use crate::capability::lent::Lent;
 use crate::capability::log::{Allowance, Voice};
 use crate::capability::network::Http;
 use crate::capability::notify::News;
@@ -205,13 +205,13 @@ pub(crate) struct Refuse {
 impl Refuse {
     /// What the plugin tried was not granted; `value` would have allowed it.
     pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
-        self.say(not_granted(&self.setting.id, tried, capability, value));
+        self.say(self.setting.lent.not_granted(tried, capability, value));
     }
 
     /// The plugin looked whether something is there that it was not granted. Libraries look for much
     /// that they can do without.
     pub(crate) fn looked(&self, tried: &str, capability: &str, value: &str) {
-        let words = not_granted(&self.setting.id, tried, capability, value);
+        let words = self.setting.lent.not_granted(tried, capability, value);
         self.span().in_scope(|| self.setting.voice.write(Level::Debug, &words, &[]));
     }
 
