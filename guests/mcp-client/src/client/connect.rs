@@ -109,7 +109,6 @@ impl Client {
         };
         handshake.failed.push((tried, Error::Lost(reason.to_string())));
         self.in_flight.clear();
-        self.deadlines.clear();
         self.actions.push_back(Action::Restart);
         true
     }
@@ -246,7 +245,9 @@ fn both(failed: Vec<(Era, Error)>) -> Error {
     let Some((_, first)) = failed.next() else {
         return Error::Protocol("no handshake was tried".into());
     };
-    let Some((era, second)) = failed.next() else { return first };
+    let Some((era, second)) = failed.next().filter(|(_, second)| *second != first) else {
+        return first;
+    };
     let asked = match era {
         Era::Legacy => "initialize",
         Era::Modern => "server/discover",
