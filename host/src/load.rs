@@ -382,6 +382,7 @@ impl Loader {
             environment: environment.clone(),
             secrets: secrets.clone(),
             progress: Allowance::of(limits.log_rate),
+            updates: Allowance::of(limits.log_rate),
             news: self.news.clone(),
             child: server.as_ref().map(|(child, _)| child.clone()),
             server: server.map(|(_, supervisor)| supervisor),
