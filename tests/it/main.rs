@@ -23,6 +23,7 @@ mod kinds;
 mod layers;
 mod lent;
 mod manifests;
+mod manners;
 mod misbehave;
 mod network;
 mod observed;
