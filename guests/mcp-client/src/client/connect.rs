@@ -96,6 +96,11 @@ impl Client {
         }
     }
 
+    /// Whether this operation is the handshake that is going on.
+    pub(super) fn is_connecting(&self, operation: OperationId) -> bool {
+        matches!(&self.state, State::Connecting(handshake) if handshake.operation == operation)
+    }
+
     /// Whether a server that ended in its handshake is to be started once more, for the other era.
     pub(super) fn begin_again(&mut self, reason: &str) -> bool {
         let State::Connecting(handshake) = &mut self.state else { return false };

@@ -295,8 +295,15 @@ impl Client {
     /// Gives an operation up and tells the server so. An operation that is over is not touched.
     pub fn cancel(&mut self, operation: OperationId) {
         let found = self.in_flight.iter().find(|(_, request)| request.operation == operation);
-        let Some((&id, _)) = found else { return };
-        self.give_up(id, "the caller gave up");
+        match found {
+            Some((&id, _)) => drop(self.give_up(id, "the caller gave up")),
+            // One whose server is being started again waits for no answer.
+            None if self.is_connecting(operation) => {}
+            None => return,
+        }
+        if self.is_connecting(operation) {
+            self.state = State::Disconnected;
+        }
         self.finish(operation, Err(Error::Cancelled));
     }
 
