@@ -192,6 +192,7 @@ impl Driver {
                     assert!(self.open.remove(&operation), "an operation ends once: {result:?}");
                     if self.connecting == Some(operation) {
                         self.connecting = None;
+                        self.restart = false;
                         assert_eq!(result.is_ok(), self.client.server().is_some());
                     }
                 }
@@ -354,10 +355,10 @@ mod tests {
                 all.collect::<Vec<_>>().join(&b'\n')
             },
         );
-        let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
         let (begin, cases) = (Instant::now(), Cell::new(0));
         loop {
-            let result = runner.run(&inputs, |input| {
+            let config = Config { failure_persistence: None, ..Config::default() };
+            let result = TestRunner::new(config).run(&inputs, |input| {
                 cases.set(cases.get() + 1);
                 conversation(&input);
                 Ok(())

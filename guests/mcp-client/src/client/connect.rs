@@ -64,7 +64,10 @@ impl Client {
     pub fn restarted(&mut self, now: u64) {
         self.now = now;
         let State::Connecting(handshake) = &mut self.state else { return };
-        handshake.waits = false;
+        // The one that waited for it may have been cancelled.
+        if !std::mem::take(&mut handshake.waits) {
+            return;
+        }
         match handshake.next.take() {
             Some(era) => self.attempt(era),
             None => self.give_handshake_up(),
@@ -85,6 +88,8 @@ impl Client {
                 self.send(operation, "initialize", &params, deadline, Purpose::Initialize);
             }
             Era::Modern => {
+                // What it asked so far, it asked as one of the older era.
+                self.withdraw_all(|_| true);
                 // One of the older era may never answer.
                 let deadline = match next {
                     Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
