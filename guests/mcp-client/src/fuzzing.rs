@@ -246,7 +246,7 @@ impl Driver {
 
     /// Whatever is still open is over when the server is, or at the latest when its time is.
     fn end(mut self) {
-        if self.now % 2 == 0 {
+        if self.now.is_multiple_of(2) {
             self.lost();
             // It may be started again for the other era, and then that fails.
             self.lost();

@@ -87,9 +87,13 @@ pub(crate) const HABITS: &[Habit] = &[
     }),
     // Leaves a child of its own running, which holds the pipes open.
     ("child", || {
-        #[expect(clippy::zombie_processes, reason = "being left alone is its part")]
-        Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("sleep is there");
+        leave_a_child();
         serve(|_| false);
+    }),
+    // The same, and it takes for ever.
+    ("family", || {
+        leave_a_child();
+        on_call(|_| {});
     }),
     // Ends, and leaves a child that goes on writing where it did.
     ("heir", || {
@@ -111,6 +115,11 @@ pub(crate) const HABITS: &[Habit] = &[
         }
     }),
 ];
+
+fn leave_a_child() {
+    #[expect(clippy::zombie_processes, reason = "being left alone is its part")]
+    Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("sleep is there");
+}
 
 fn argument(index: usize) -> String {
     std::env::args().nth(index).expect("it is told more than its habit")

@@ -181,15 +181,14 @@ impl Client {
                 serde_json::from_value::<Vec<String>>(data.get("supported")?.clone()).ok()
             });
             match supported {
-                Some(supported) if supported.iter().any(|version| version == MODERN) => {
-                    if !std::mem::replace(&mut handshake.again, true) {
-                        return self.attempt(Era::Modern);
-                    }
-                }
-                Some(supported) => {
+                Some(supported) if supported.iter().all(|version| version != MODERN) => {
                     return self.attempt_failed(Era::Modern, unknown_revision(&supported));
                 }
-                None => {}
+                // It contradicts itself, and is asked once more.
+                Some(_) if !std::mem::replace(&mut handshake.again, true) => {
+                    return self.attempt(Era::Modern);
+                }
+                Some(_) | None => {}
             }
         }
         self.attempt_failed(Era::Modern, error);
