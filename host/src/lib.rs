@@ -81,3 +81,4 @@ pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage}
 pub use secret::MASK;
 pub use server::{BreakerState, ServerReport, ServerState, Supervision};
 pub use surroundings::Surroundings;
+pub use text::{one_line, visible};

@@ -31,5 +31,6 @@ mod pipeline;
 mod provider;
 mod reaching;
 mod reload;
+mod remote;
 mod shared;
 mod support;

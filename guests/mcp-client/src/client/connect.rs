@@ -273,6 +273,9 @@ fn both(failed: Vec<(Era, Error)>) -> Error {
         },
         Error::Protocol(problem) => Error::Protocol(format!("{problem}{also}")),
         Error::Needs(problem) => Error::Needs(format!("{problem}{also}")),
+        Error::Unavailable { message, retry_after } => {
+            Error::Unavailable { message: format!("{message}{also}"), retry_after }
+        }
         Error::Timeout | Error::Cancelled => second,
     }
 }
@@ -282,6 +285,9 @@ fn in_words(error: &Error) -> String {
         Error::Rpc { code, message, .. } => format!("{message} (code {code})"),
         Error::Timeout => "no answer in time".into(),
         Error::Cancelled => "cancelled".into(),
-        Error::Lost(reason) | Error::Protocol(reason) | Error::Needs(reason) => reason.clone(),
+        Error::Lost(reason)
+        | Error::Protocol(reason)
+        | Error::Needs(reason)
+        | Error::Unavailable { message: reason, .. } => reason.clone(),
     }
 }
