@@ -431,6 +431,7 @@ impl Loader {
             environment: environment.clone(),
             secrets: secrets.clone(),
             progress: Allowance::of(limits.log_rate),
+            updates: Allowance::of(limits.log_rate),
             news: self.news.clone(),
             child: child.map(Arc::new),
             server,

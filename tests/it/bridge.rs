@@ -10,15 +10,6 @@ use crate::support::{
     processes_with, text,
 };
 
-fn rude(habits: &[&str]) -> String {
-    let entries = habits.iter().map(|habit| {
-        format!(
-            "{{ name = {habit:?}, command = {RUDE_SERVER:?}, args = [{habit:?}], startup_timeout = \"2s\" }}"
-        )
-    });
-    format!("plugins.mcp = [{}]", entries.collect::<Vec<_>>().join(", "))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_calls_whose_answers_overtake_each_other_get_their_own() {
     let platform =
@@ -153,35 +144,6 @@ async fn a_server_that_is_being_started_survives_the_caller_who_gives_up() {
     std::fs::write(&gate, "").unwrap();
     assert_eq!(text(&platform, "s__echo", echo).await, "x");
     assert_eq!(starts(), 2);
-    platform.clone().shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_without_manners_are_borne_or_named() {
-    let platform = platform(&rude(&["noisy", "pages", "batch", "dies", "silent", "foreign"])).await;
-    let reports = platform.plugins();
-    let state = |id: &str| {
-        let report = reports.iter().find(|report| report.plugin == id).expect("it is reported");
-        (report.state, report.detail.clone().unwrap_or_default())
-    };
-    for id in ["noisy", "batch"] {
-        assert_eq!(state(id).0, PluginState::Ready);
-        assert_eq!(text(&platform, &format!("{id}__echo"), json!({ "text": "x" })).await, "x");
-    }
-    let registry = platform.registry();
-    for tool in ["pages__one", "pages__two", "pages__three"] {
-        assert!(registry.tool(tool).is_some(), "{tool}");
-    }
-    assert!(registry.tool("pages__no-schema").is_none());
-    for (id, expected) in [
-        ("dies", "exited with code 7; its last words:\ncannot find my configuration"),
-        ("silent", "did not answer the handshake within 2000 ms"),
-        ("foreign", "speaks the revision 2099-12-31"),
-    ] {
-        let (state, detail) = state(id);
-        assert_eq!(state, PluginState::Failed);
-        assert!(detail.contains(expected), "{id}: {detail}");
-    }
     platform.clone().shutdown().await;
 }
 

@@ -452,12 +452,13 @@ async fn no_child_is_left_when_tenon_is_killed() {
     project.write(
         "tenon.toml",
         format!(
-            "plugins.mcp = [{}, {}]",
+            "plugins.mcp = [{}, {}, {}]",
             server("demo", DEMO_SERVER, ""),
-            server("stubborn", RUDE_SERVER, "stubborn")
+            server("stubborn", RUDE_SERVER, "stubborn"),
+            server("family", RUDE_SERVER, "family")
         ),
     );
-    for (tool, expected) in [("demo__hang", 1), ("stubborn__echo", 1)] {
+    for (tool, expected) in [("demo__hang", 1), ("stubborn__echo", 1), ("family__rude", 2)] {
         let mut tenon = project.command(&["call", tool]).spawn().expect("tenon starts");
         eventually("the server runs", || processes_with(&mark).len() == expected).await;
         if tool == "stubborn__echo" {
@@ -469,6 +470,33 @@ async fn no_child_is_left_when_tenon_is_killed() {
         eventually("no child is left", || processes_with(&mark).is_empty()).await;
     }
     assert_eq!(json!(processes_with(&mark)), json!([]));
+}
+
+#[tokio::test]
+async fn whatever_a_server_does_its_call_ends_and_says_why() {
+    let rows = [
+        ("dies", "echo", 1, "cannot find my configuration"),
+        ("dies-calling", "rude", 1, "exited with code 9"),
+        ("closes", "rude", 1, "closed its output"),
+        ("heir", "rude", 1, "exited with code 11"),
+        ("noisy", "echo", 0, "x"),
+        ("both", "rude", 1, "both a result and an error"),
+    ];
+    let project = Project::new("");
+    let mark = format!("TENON_TEST_{}", project.path("").display());
+    let entries = rows.map(|(habit, ..)| {
+        format!(
+            "{{ name = {habit:?}, command = {RUDE_SERVER:?}, args = [{habit:?}], env = {{ MARK = {mark:?} }} }}"
+        )
+    });
+    project.write("tenon.toml", format!("plugins.mcp = [{}]", entries.join(", ")));
+    for (habit, tool, code, said) in rows {
+        let output = project.tenon(&["call", &format!("{habit}__{tool}"), r#"{"text": "x"}"#]);
+        let all = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{habit}: {all}");
+        assert!(all.contains(said), "{habit}: {all}");
+    }
+    eventually("no process is left", || processes_with(&mark).is_empty()).await;
 }
 
 #[test]

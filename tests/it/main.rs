@@ -24,6 +24,7 @@ mod layers;
 mod lazy;
 mod lent;
 mod manifests;
+mod manners;
 mod misbehave;
 mod network;
 mod observed;

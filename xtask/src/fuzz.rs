@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the targets of `fuzz/`, in one of two ways.
 //!
-//! Without more they run as tests of the host, with inputs that are made at random of seeds and
+//! Without more they run as tests of the code that they are about, with inputs that are made at random of seeds and
 //! words: what all tests are built from is enough. With `--guided`, cargo-fuzz runs them, and what
 //! an input reaches says what is made of it. That is for longer runs: it builds wasmtime and all
 //! else anew, with counters in it, which takes minutes.
@@ -21,11 +21,14 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
     if flags.is_empty() { at_random(seconds) } else { guided(seconds) }
 }
 
-/// Runs the tests that are these targets. All of the workspace is named, so that what they are built
-/// from has the features that it has for all tests.
+/// Runs the tests that are these targets, of the host and of the guests. All of the workspace is
+/// named, so that what they are built from has the features that it has for all tests.
 fn at_random(seconds: &str) -> Result<()> {
     let tests = ["test", "--workspace", "--lib", "--locked", "--", "fuzzing::", "--nocapture"];
-    run(cargo(".", &tests).env("TENON_FUZZ_SECONDS", seconds))
+    for folder in [".", "guests"] {
+        run(cargo(folder, &tests).env("TENON_FUZZ_SECONDS", seconds))?;
+    }
+    Ok(())
 }
 
 /// Runs cargo-fuzz, which `cargo install --locked cargo-fuzz` installs. It needs no nightly toolchain

@@ -175,8 +175,14 @@ pub(crate) fn tool_result(json: &str) -> Result<ToolResult, Error> {
 }
 
 fn content_block(json: &str) -> ContentBlock {
-    read_block(json)
-        .unwrap_or_else(|_| ContentBlock { body: Content::Other(json.to_string()), extra: None })
+    read_block(json).unwrap_or_else(|_| {
+        let body = match json.starts_with('{') {
+            true => Content::Other(json.to_string()),
+            // No block at all, such as a bare string: what it says is better than nothing.
+            false => Content::Text(serde_json::from_str(json).unwrap_or_else(|_| json.to_string())),
+        };
+        ContentBlock { body, extra: None }
+    })
 }
 
 fn read_block(json: &str) -> Result<ContentBlock> {
@@ -376,7 +382,7 @@ mod tests {
         let result = tool_result(
             r#"{"content":[{"type":"text","text":"a\nb","annotations":{"priority":1}},
                 {"type":"image","data":"AQI=","mimeType":"image/png"},{"type":"new","x":1},
-                {"type":"image","data":"%","mimeType":"x"}],"structuredContent":{"n": 1},"isError":true,"_meta":{}}"#,
+                {"type":"image","data":"%","mimeType":"x"},"bare",3],"structuredContent":{"n": 1},"isError":true,"_meta":{}}"#,
         )
         .unwrap();
         assert_eq!(result.content[0].body, Content::Text("a\nb".into()));
@@ -384,6 +390,8 @@ mod tests {
         assert!(matches!(&result.content[1].body, Content::Image(media) if media.data == [1, 2]));
         assert_eq!(result.content[2].body, Content::Other(r#"{"type":"new","x":1}"#.into()));
         assert!(matches!(&result.content[3].body, Content::Other(_)));
+        assert_eq!(result.content[4].body, Content::Text("bare".into()));
+        assert_eq!(result.content[5].body, Content::Text("3".into()));
         assert_eq!(result.structured.as_deref(), Some(r#"{"n": 1}"#));
         assert!(result.is_error);
         assert_eq!(result.extra.as_deref(), Some(r#"{"_meta":{}}"#));

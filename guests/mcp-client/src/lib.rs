@@ -13,6 +13,8 @@
 //! as the text they came as, so that nothing in them is lost and large ones are not copied.
 
 mod client;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod message;
 mod server;
 mod settings;

@@ -134,6 +134,8 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
         let method = method.into_owned();
         let params = message.params.map(|params| params.get().to_string());
         return Ok(match message.id.filter(|id| id.get() != "null") {
+            // Any other could not be given back.
+            Some(id) if !is_id(id.get()) => return Err(NotMessages),
             Some(id) => Incoming::Request { id: id.get().to_string(), method, params },
             None => Incoming::Notification { method, params },
         });
@@ -152,6 +154,11 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
         (None, None) => return Err(NotMessages),
     };
     Ok(Incoming::Response { id, answer })
+}
+
+/// Whether this is what an id may be: a string or a number.
+fn is_id(text: &str) -> bool {
+    text.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
 
 /// An id of ours, which is an integer. Some servers give it back as a float.
@@ -283,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_said_to_be_none() {
-        for line in ["hello", "{", "3", "{}", "{\"a\":1}"] {
+        for line in ["hello", "{", "3", "{}", "{\"a\":1}", r#"{"id":[1],"method":"ping"}"#] {
             assert_eq!(read(line.as_bytes().to_vec()), Err(NotMessages), "{line}");
         }
     }

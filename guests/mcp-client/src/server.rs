@@ -1,6 +1,7 @@
 //! Who the server says it is, and what it says it has.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -38,7 +39,10 @@ pub struct ServerCapabilities {
 
 impl ServerCapabilities {
     fn read(declared: &BTreeMap<String, Value>) -> Self {
-        let has = |name: &str| declared.get(name).is_some_and(Value::is_object);
+        // An empty object comes as an empty list from some languages.
+        let has = |name: &str| {
+            declared.get(name).is_some_and(|of| !matches!(of, Value::Null | Value::Bool(false)))
+        };
         let member = |name: &str, path: &str| declared.get(name).and_then(|of| of.pointer(path));
         let says = |name: &str, path: &str| member(name, path) == Some(&Value::Bool(true));
         Self {
@@ -57,10 +61,19 @@ impl ServerCapabilities {
 /// How a server introduces itself.
 #[derive(Deserialize, Default)]
 struct Info {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     version: String,
+}
+
+/// Reads what says something about a server. Of another type than it should have, it says nothing:
+/// no connection fails for that.
+fn or_nothing<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let said = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(said).unwrap_or_default())
 }
 
 impl Server {
@@ -70,11 +83,11 @@ impl Server {
         #[serde(rename_all = "camelCase")]
         struct Initialized {
             protocol_version: String,
-            #[serde(default)]
+            #[serde(default, deserialize_with = "or_nothing")]
             capabilities: BTreeMap<String, Value>,
-            #[serde(default)]
-            server_info: Option<Info>,
-            #[serde(default)]
+            #[serde(default, deserialize_with = "or_nothing")]
+            server_info: Info,
+            #[serde(default, deserialize_with = "or_nothing")]
             instructions: Option<String>,
         }
         let answer: Initialized = serde_json::from_str(result).map_err(|error| {
@@ -83,7 +96,7 @@ impl Server {
         if !REVISIONS.contains(&answer.protocol_version.as_str()) {
             return Err(unknown_revision(&[answer.protocol_version]));
         }
-        let info = answer.server_info.unwrap_or_default();
+        let info = answer.server_info;
         Ok(Self {
             name: info.name,
             version: info.version,
@@ -100,11 +113,11 @@ impl Server {
         #[serde(rename_all = "camelCase")]
         struct Discovered {
             supported_versions: Vec<String>,
-            #[serde(default)]
+            #[serde(default, deserialize_with = "or_nothing")]
             capabilities: BTreeMap<String, Value>,
-            #[serde(default)]
+            #[serde(default, deserialize_with = "or_nothing")]
             instructions: Option<String>,
-            #[serde(default, rename = "_meta")]
+            #[serde(default, deserialize_with = "or_nothing", rename = "_meta")]
             meta: BTreeMap<String, Value>,
         }
         let mut answer: Discovered = serde_json::from_str(result).map_err(|error| {

@@ -59,7 +59,7 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 impl notify::Host for HostState {
     fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
         // A URI that is cut is another one.
-        if uri.len() > LENGTH || self.setting.progress.take(Instant::now()).is_none() {
+        if uri.len() > LENGTH || self.setting.updates.take(Instant::now()).is_none() {
             return Ok(());
         }
         let uri = self.setting.voice.without_secrets(&uri).into_owned();

@@ -15,6 +15,9 @@ const PREFIX: usize = 4 << 10;
 /// The most events that are given at a time.
 const BATCH: usize = 256;
 
+/// The most that is read of what a child has left in its pipe, and more than that holds.
+const LEFT: u64 = 1 << 20;
+
 /// Cuts a stream into lines. Waiting may be given up and begun again at any point without losing a
 /// byte.
 pub(super) struct Lines<R = ChildStdout> {
@@ -25,6 +28,10 @@ pub(super) struct Lines<R = ChildStdout> {
     searched: usize,
     /// Of a line that is too long: its beginning, and how long it is so far.
     oversized: Option<OversizedLine>,
+    /// How many bytes were read.
+    read: u64,
+    /// How many were when the child was first known to have ended.
+    read_before_end: Option<u64>,
     closed: bool,
     ended: bool,
 }
@@ -32,7 +39,17 @@ pub(super) struct Lines<R = ChildStdout> {
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(super) fn new(reader: R, cap: usize) -> Self {
         let buffer = BytesMut::new();
-        Self { reader, cap, buffer, searched: 0, oversized: None, closed: false, ended: false }
+        Self {
+            reader,
+            cap,
+            buffer,
+            searched: 0,
+            oversized: None,
+            read: 0,
+            read_before_end: None,
+            closed: false,
+            ended: false,
+        }
     }
 
     /// The next lines: all that are there, or else the first that comes. Empty at the end of the
@@ -49,9 +66,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                     self.closed = true;
                     return self.last().into_iter().collect();
                 }
-                Ok(_) => {}
+                Ok(read) => self.read += read as u64,
             }
         }
+    }
+
+    /// Whether there can still be lines of a child that has ended. Its own children may write on for
+    /// ever.
+    pub(super) fn may_have_more(&mut self) -> bool {
+        self.read - *self.read_before_end.get_or_insert(self.read) <= LEFT
     }
 
     /// Whether the end was reported.

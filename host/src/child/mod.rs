@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 pub(crate) use environment::base_environment;
 use group::{Group, Signal};
@@ -174,9 +174,15 @@ pub(crate) struct Child {
     supervisor: Arc<Supervisor>,
     input: Mutex<Input>,
     lines: Mutex<Lines>,
-    exit: Arc<SetOnce<ExitStatus>>,
+    exit: Arc<SetOnce<Exit>>,
     stderr: Arc<Tail>,
     group: Group,
+}
+
+/// How and when a child ended.
+struct Exit {
+    status: ExitStatus,
+    at: Instant,
 }
 
 /// The standard input, and what a cancelled write has left over: half a line would garble the next.
@@ -211,8 +217,8 @@ impl Child {
         tokio::spawn({
             let exit = exit.clone();
             async move {
-                let status = process.wait().await;
-                let _ = exit.set(exit_status(status));
+                let status = exit_status(process.wait().await);
+                let _ = exit.set(Exit { status, at: Instant::now() });
             }
         });
         Ok(Self {
@@ -257,27 +263,22 @@ impl Child {
         if lines.ended() {
             return std::future::pending().await;
         }
-        let events = tokio::select! {
-            biased;
-            events = lines.next() => events,
-            // A grandchild may hold the pipe open: what is left to read is read, but not waited for
-            // long.
-            status = self.exit.wait() => match timeout(EXIT_DELAY, lines.next()).await {
-                Ok(events) if !events.is_empty() => events,
-                Ok(_) | Err(_) => {
-                    // Marked only now: waiting may be given up, and the end must not be lost.
-                    let event = self.exited(*status).await;
-                    lines.end();
-                    return vec![event];
-                }
-            },
-        };
-        if !events.is_empty() {
-            return events;
+        // A grandchild may hold the pipe open, or write to it: what is left to read is read, but not
+        // waited for long, and no more than there can be.
+        let over = async { sleep_until(self.exit.wait().await.at + EXIT_DELAY).await };
+        if self.exit.get().is_none() || lines.may_have_more() {
+            let events = tokio::select! {
+                biased;
+                events = lines.next() => events,
+                () = over => Vec::new(),
+            };
+            if !events.is_empty() {
+                return events;
+            }
         }
-        let status = timeout(EXIT_DELAY, self.exit.wait()).await;
-        let event = match status {
-            Ok(status) => self.exited(*status).await,
+        // The end is marked last: waiting may be given up, and it must not be lost.
+        let event = match timeout(EXIT_DELAY, self.exit.wait()).await {
+            Ok(exit) => self.exited(exit.status).await,
             Err(_) => {
                 self.supervisor.ended("the server closed its output", self.stderr.lines());
                 Event::Closed

@@ -16,6 +16,8 @@ struct Outbox {
     lines: VecDeque<Vec<u8>>,
     /// Somebody is writing it.
     writing: bool,
+    /// How often the server was started: what is written to one is nothing to the next.
+    starts: u64,
 }
 
 thread_local! {
@@ -27,7 +29,10 @@ fn with<R>(act: impl FnOnce(&mut Outbox) -> R) -> R {
 }
 
 pub(crate) async fn start() -> Result<(), Error> {
-    with(|outbox| outbox.lines.clear());
+    with(|outbox| {
+        outbox.lines.clear();
+        outbox.starts += 1;
+    });
     stdio_child::start().await
 }
 
@@ -58,8 +63,13 @@ async fn write_out() {
     if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
         return;
     }
-    while let Some(line) = with(|outbox| outbox.lines.pop_front()) {
-        if let Err(error) = stdio_child::write_line(line).await {
+    while let Some((line, start)) =
+        with(|outbox| outbox.lines.pop_front().map(|line| (line, outbox.starts)))
+    {
+        let written = stdio_child::write_line(line).await;
+        if let Err(error) = written
+            && with(|outbox| outbox.starts) == start
+        {
             with(|outbox| outbox.lines.clear());
             connection::lost(&convert::message(&error));
         }

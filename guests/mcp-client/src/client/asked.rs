@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 use super::{
-    Action, AskId, AskKind, Client, Error, InFlight, LogLevel, OperationId, Purpose, Resend,
+    Action, AskId, AskKind, Client, Error, InFlight, LogLevel, OperationId, Purpose, Resend, State,
 };
 use crate::message::Payload;
 use crate::settings::Era;
@@ -68,6 +68,9 @@ impl Client {
 
     /// A request of the server's, which only the older era has.
     pub(super) fn asked(&mut self, id: String, method: &str, params: &str) {
+        if matches!(self.state, State::Disconnected) {
+            return self.log(LogLevel::Debug, "a server that was given up still asks");
+        }
         if self.is_modern() {
             let problem = format!("the server asks for {method}, which its era does not have");
             return self.log(LogLevel::Debug, problem);
@@ -153,7 +156,7 @@ impl Client {
         );
     }
 
-    fn withdraw_all(&mut self, is_it: impl Fn(&Asked) -> bool) {
+    pub(super) fn withdraw_all(&mut self, is_it: impl Fn(&Asked) -> bool) {
         let asks = self.asked.extract_if(.., |_, asked| is_it(asked));
         let withdrawn = asks.map(|(ask, _)| Action::Withdraw(ask));
         self.actions.extend(withdrawn);

@@ -64,7 +64,10 @@ impl Client {
     pub fn restarted(&mut self, now: u64) {
         self.now = now;
         let State::Connecting(handshake) = &mut self.state else { return };
-        handshake.waits = false;
+        // The one that waited for it may have been cancelled.
+        if !std::mem::take(&mut handshake.waits) {
+            return;
+        }
         match handshake.next.take() {
             Some(era) => self.attempt(era),
             None => self.give_handshake_up(),
@@ -85,6 +88,8 @@ impl Client {
                 self.send(operation, "initialize", &params, deadline, Purpose::Initialize);
             }
             Era::Modern => {
+                // What it asked so far, it asked as one of the older era.
+                self.withdraw_all(|_| true);
                 // One of the older era may never answer.
                 let deadline = match next {
                     Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
@@ -94,6 +99,11 @@ impl Client {
                 self.send(operation, "server/discover", &params, deadline, Purpose::Discover);
             }
         }
+    }
+
+    /// Whether this operation is the handshake that is going on.
+    pub(super) fn is_connecting(&self, operation: OperationId) -> bool {
+        matches!(&self.state, State::Connecting(handshake) if handshake.operation == operation)
     }
 
     /// Whether a server that ended in its handshake is to be started once more, for the other era.
@@ -109,7 +119,6 @@ impl Client {
         };
         handshake.failed.push((tried, Error::Lost(reason.to_string())));
         self.in_flight.clear();
-        self.deadlines.clear();
         self.actions.push_back(Action::Restart);
         true
     }
@@ -172,15 +181,14 @@ impl Client {
                 serde_json::from_value::<Vec<String>>(data.get("supported")?.clone()).ok()
             });
             match supported {
-                Some(supported) if supported.iter().any(|version| version == MODERN) => {
-                    if !std::mem::replace(&mut handshake.again, true) {
-                        return self.attempt(Era::Modern);
-                    }
-                }
-                Some(supported) => {
+                Some(supported) if supported.iter().all(|version| version != MODERN) => {
                     return self.attempt_failed(Era::Modern, unknown_revision(&supported));
                 }
-                None => {}
+                // It contradicts itself, and is asked once more.
+                Some(_) if !std::mem::replace(&mut handshake.again, true) => {
+                    return self.attempt(Era::Modern);
+                }
+                Some(_) | None => {}
             }
         }
         self.attempt_failed(Era::Modern, error);

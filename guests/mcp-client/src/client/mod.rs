@@ -8,6 +8,7 @@ mod outgoing;
 mod task;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -296,8 +297,15 @@ impl Client {
     /// Gives an operation up and tells the server so. An operation that is over is not touched.
     pub fn cancel(&mut self, operation: OperationId) {
         let found = self.in_flight.iter().find(|(_, request)| request.operation == operation);
-        let Some((&id, _)) = found else { return };
-        self.give_up(id, "the caller gave up");
+        match found {
+            Some((&id, _)) => drop(self.give_up(id, "the caller gave up")),
+            // One whose server is being started again waits for no answer.
+            None if self.is_connecting(operation) => {}
+            None => return,
+        }
+        if self.is_connecting(operation) {
+            self.state = State::Disconnected;
+        }
         self.finish(operation, Err(Error::Cancelled));
     }
 
@@ -341,15 +349,16 @@ impl Client {
 
     /// Learns that the server is gone. Nothing is sent again: its caller decides.
     pub fn lost(&mut self, reason: &str) {
-        if self.begin_again(reason) {
-            return;
-        }
-        self.deadlines.clear();
+        // What it said and asked is over with it, also where it is started again at once.
         self.tools_changed = None;
-        self.subscriptions.lost();
         for ask in std::mem::take(&mut self.asked).into_keys() {
             self.actions.push_back(Action::Withdraw(ask));
         }
+        self.deadlines.clear();
+        if self.begin_again(reason) {
+            return;
+        }
+        self.subscriptions.lost();
         let in_flight = std::mem::take(&mut self.in_flight);
         if matches!(self.state, State::Connecting(_)) {
             return self.lost_in_handshake(reason);
@@ -533,15 +542,16 @@ fn complete(payload: Payload) -> Result<Completeness, Error> {
     #[derive(Deserialize)]
     struct Typed<'a> {
         #[serde(borrow, default, rename = "resultType")]
-        kind: Option<Cow<'a, str>>,
+        kind: Option<&'a RawValue>,
     }
-    let kind = serde_json::from_str::<Typed<'_>>(payload.get()).map(|typed| typed.kind);
-    match kind.as_ref().map(|kind| kind.as_deref()) {
-        // What is no object at all is for its reader to refuse.
-        Err(_) | Ok(None | Some("complete")) => Ok(Completeness::Whole(payload)),
-        Ok(Some("input_required")) => Ok(Completeness::NeedsInput(payload)),
-        Ok(Some(other)) => {
-            let problem = format!("the server's answer is of the unknown type \"{other}\"");
+    let typed = serde_json::from_str::<Typed<'_>>(payload.get());
+    // What is no object at all is for its reader to refuse.
+    let typed = typed.ok().filter(|_| payload.get().starts_with('{'));
+    match typed.and_then(|typed| typed.kind).map(RawValue::get) {
+        None | Some(r#""complete""#) => Ok(Completeness::Whole(payload)),
+        Some(r#""input_required""#) => Ok(Completeness::NeedsInput(payload)),
+        Some(other) => {
+            let problem = format!("the server's answer is of the unknown type {other}");
             Err(Error::Protocol(problem))
         }
     }

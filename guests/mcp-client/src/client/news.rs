@@ -89,7 +89,9 @@ impl Client {
             return;
         };
         // The token is the request's id. One that is over has no progress.
-        let Some(request) = self.in_flight.get_mut(&(progress_token as u64)) else { return };
+        let request = self.in_flight.get_mut(&(progress_token as u64));
+        // Nobody waits for the end of what the client asks for itself.
+        let Some(request) = request.filter(|request| !request.purpose.is_own()) else { return };
         let last = total.is_some_and(|total| progress >= total);
         if !last && request.progressed.is_some_and(|then| self.now < then + PROGRESS) {
             return;

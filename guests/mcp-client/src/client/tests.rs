@@ -6,7 +6,6 @@ mod news;
 mod task;
 
 use super::*;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn client() -> Client {
@@ -211,31 +210,4 @@ fn what_is_written_is_one_line() {
     client.request(Request { params: "\"a\":\n{\r\n}", ..of("m") }, 0);
     let Some(Action::Write { line, .. }) = client.action() else { panic!() };
     assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
-}
-
-proptest! {
-    #[test]
-    fn whatever_a_server_writes_each_operation_ends_once(
-        lines in proptest::collection::vec(prop_oneof![
-            any::<Vec<u8>>(),
-            (0u64..6, any::<bool>()).prop_map(|(id, good)| match good {
-                true => format!(r#"{{"id":{id},"result":{{"tools":[],"nextCursor":"c"}}}}"#).into_bytes(),
-                false => format!(r#"{{"id":{id},"error":{{}}}}"#).into_bytes(),
-            }),
-        ], 0..30),
-    ) {
-        let mut client = connected();
-        let mut open = BTreeSet::from([plain(&mut client, 0), client.list_tools(0), plain(&mut client, 0)]);
-        for line in lines {
-            client.receive(line, 0);
-            for (operation, _) in finished(&mut client) {
-                prop_assert!(open.remove(&operation));
-            }
-        }
-        client.lost("over");
-        for (operation, _) in finished(&mut client) {
-            prop_assert!(open.remove(&operation));
-        }
-        prop_assert!(open.is_empty());
-    }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Setting {
     pub(crate) secrets: Arc<BTreeMap<String, Secret>>,
     /// How much news of progress it may still give.
     pub(crate) progress: Allowance,
+    /// How much news of resources, which must not be in the way of the other.
+    pub(crate) updates: Allowance,
     /// Where news of the plugin goes.
     pub(crate) news: News,
     /// The one child of a bridge.

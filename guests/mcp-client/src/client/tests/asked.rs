@@ -247,6 +247,8 @@ fn results_of_the_newer_era_are_whole_or_unknown() {
         (json!({"content": []}), true),
         (json!({"resultType": "complete"}), true),
         (json!({"resultType": "task"}), false),
+        (json!({"resultType": 5}), false),
+        (json!({"resultType": null}), true),
         (json!([1]), true),
     ] {
         let mut client = modern(Features::default());

@@ -283,3 +283,53 @@ fn what_is_declared_is_what_there_is() {
         json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
     );
 }
+
+#[test]
+fn a_server_that_introduces_itself_badly_is_taken_for_what_it_has() {
+    let (mut client, operation) = connecting(Protocol::Legacy);
+    actions(&mut client);
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {
+            "protocolVersion": "2025-06-18", "instructions": 5, "serverInfo": {"name": null, "version": 1},
+            // An empty object, as some languages write it.
+            "capabilities": {"tools": [], "prompts": null, "resources": false},
+        }}),
+    );
+    assert_eq!(era_of(&mut client, operation), Era::Legacy);
+    let server = client.server().unwrap();
+    let has = server.capabilities;
+    assert_eq!((has.tools, has.prompts, has.resources), (true, false, false));
+    assert_eq!((&*server.name, &*server.version, &server.instructions), ("", "", &None));
+    let (mut client, operation) = connecting(Protocol::Legacy);
+    actions(&mut client);
+    let bare = json!({"protocolVersion": "2025-06-18", "capabilities": [], "serverInfo": "s"});
+    receive(&mut client, json!({"id": 1, "result": bare}));
+    assert_eq!(era_of(&mut client, operation), Era::Legacy);
+}
+
+#[test]
+fn what_a_server_asked_before_it_was_started_again_is_not_answered() {
+    let features = Features { forms: true, ..Features::default() };
+    let mut client = with_settings(Settings { features, ..Settings::default() });
+    client.connect(0, 90);
+    actions(&mut client);
+    receive(&mut client, json!({"id": "e", "method": "elicitation/create", "params": {}}));
+    receive(&mut client, json!({"method": "notifications/tools/list_changed"}));
+    let Some(Action::Ask { ask, .. }) = client.action() else { panic!() };
+    client.lost("it exited with 1");
+    assert_eq!(actions(&mut client), [Action::Withdraw(ask), Action::Restart]);
+    client.restarted(1);
+    actions(&mut client);
+    client.answer(ask, Ok("{}".into()), 2);
+    assert!(actions(&mut client).is_empty());
+}
+
+#[test]
+fn an_error_that_both_eras_have_is_told_once() {
+    let (mut client, _) = connecting(Protocol::Auto);
+    receive(&mut client, refused(1, -32603));
+    receive(&mut client, refused(2, -32603));
+    let ended = finished(&mut client).pop().unwrap().1;
+    assert!(matches!(ended, Err(Error::Rpc { message, .. }) if message == "refused"));
+}

@@ -1,0 +1,141 @@
+//! What servers ask of the host.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tenon_host::services::{ClientFeatures, Offers, ServerRequest};
+use tenon_host::types::Error;
+use tokio::sync::Notify;
+
+use super::{among, configuration, echoes};
+use crate::support::{Project, Running, eventually, text};
+
+/// An embedder with somebody to ask, who says no to everything but forms.
+#[derive(Clone, Default)]
+struct Somebody {
+    asked: Arc<Mutex<Vec<ServerRequest>>>,
+}
+
+#[async_trait]
+impl ClientFeatures for Somebody {
+    fn offers(&self) -> Offers {
+        Offers { forms: true, pages: false, sampling: true }
+    }
+
+    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
+        self.asked.lock().unwrap().push(request);
+        Ok(json!({ "action": "accept", "content": { "name": "n" } }))
+    }
+
+    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
+        self.asked.lock().unwrap().push(request);
+        Err(Error::Denied("not that".into()))
+    }
+}
+
+/// A platform of an embedder, with servers of these habits.
+async fn offering(features: impl ClientFeatures, habits: &[&str]) -> Running {
+    let project = Project::new(&configuration(habits, ""));
+    let platform = project.builder().client_features(features).build().await.unwrap();
+    Running::new(platform, project)
+}
+
+/// What came of asking for everything, in the order of asking.
+async fn answers(platform: &Running) -> Value {
+    serde_json::from_str(&text(platform, "asks__rude", json!({})).await).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asks_a_host_that_offers_nothing_gets_nothing() {
+    let platform = among(&["asks"]).await;
+    let nobody = json!({ "action": "cancel" });
+    let expected = json!([{}, -32601, nobody, nobody, -32601, -32601]);
+    assert_eq!(answers(&platform).await, expected);
+    echoes(&platform, "asks").await;
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_is_said_and_gets_the_answer() {
+    let somebody = Somebody::default();
+    let platform = offering(somebody.clone(), &["asks"]).await;
+    let accepted = json!({ "action": "accept", "content": { "name": "n" } });
+    let expected = json!([{}, -32601, accepted, -32602, -1, -32601]);
+    assert_eq!(answers(&platform).await, expected);
+    let asked = somebody.asked.lock().unwrap().clone();
+    let [form, sample] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((&*form.server, &*sample.server), ("asks", "asks"));
+    assert_eq!(form.params["message"], "who?");
+    assert_eq!(sample.params["maxTokens"], 5);
+    assert!(form.call_id.is_some() && form.call_id == sample.call_id);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_the_newer_era_gets_what_it_needs_before_it_answers() {
+    let somebody = Somebody::default();
+    let platform = offering(somebody.clone(), &["modern"]).await;
+    let said: Value =
+        serde_json::from_str(&text(&platform, "modern__ask", json!({})).await).unwrap();
+    assert_eq!(said, json!([{ "action": "accept", "content": { "name": "n" } }, true]));
+    assert_eq!(somebody.asked.lock().unwrap()[0].server, "modern");
+    let refused = crate::support::failure(&platform, "modern__sample", json!({})).await;
+    assert!(refused.to_string().contains("not that"), "{refused}");
+    echoes(&platform, "modern").await;
+    platform.clone().shutdown().await;
+}
+
+/// Somebody who thinks, until nobody wants to know.
+#[derive(Clone, Default)]
+struct Thinker {
+    thinks: Arc<Notify>,
+    /// Whether the thought was broken off.
+    disturbed: Arc<Mutex<Option<bool>>>,
+}
+
+#[async_trait]
+impl ClientFeatures for Thinker {
+    fn offers(&self) -> Offers {
+        Offers { forms: true, ..Offers::default() }
+    }
+
+    async fn elicit(&self, _: ServerRequest) -> Result<Value, Error> {
+        struct Thought(Arc<Mutex<Option<bool>>>);
+        impl Drop for Thought {
+            fn drop(&mut self) {
+                *self.0.lock().unwrap() = Some(true);
+            }
+        }
+        let _thought = Thought(self.disturbed.clone());
+        self.thinks.notify_one();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_does_not_want_to_know_any_more_is_not_asked_any_more() {
+    let thinker = Thinker::default();
+    let platform = offering(thinker.clone(), &["fickle"]).await;
+    let gate = platform.project.path("gate");
+    let asked = async {
+        thinker.thinks.notified().await;
+        std::fs::write(&gate, "").unwrap();
+    };
+    let (said, ()) = tokio::join!(text(&platform, "fickle__rude", json!({ "text": gate })), asked);
+    assert_eq!(said, "rude");
+    eventually("it is not asked any more", || thinker.disturbed.lock().unwrap().is_some()).await;
+    echoes(&platform, "fickle").await;
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_who_gives_up_ends_what_the_server_asks_for_the_call() {
+    let thinker = Thinker::default();
+    let platform = offering(thinker.clone(), &["modern"]).await;
+    let timeout = std::time::Duration::from_millis(500);
+    let given_up = crate::support::call_within(&platform, "modern__ask", json!({}), timeout).await;
+    assert!(given_up.unwrap_err().to_string().contains("no answer within"));
+    eventually("it is not asked any more", || thinker.disturbed.lock().unwrap().is_some()).await;
+    echoes(&platform, "modern").await;
+    platform.clone().shutdown().await;
+}

@@ -1,0 +1,91 @@
+//! Servers that end when they should not, or do not when they should.
+
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tenon_host::PluginState;
+
+use super::{Project, among, configuration, detail, echoes};
+use crate::support::{call_within, eventually, failure, processes_with};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handshake_that_fails_says_why() {
+    let rows = [
+        ("dies", "exited with code 7; its last words:\ncannot find my configuration"),
+        ("dies-listing", "exited with code 8; its last words:\nwhat tools?"),
+        ("closes-first", "the server closed its output"),
+        ("refuses", "no licence (code -32603)"),
+        ("foreign", "speaks the revision 2099-12-31"),
+        ("no-list", "the server's list is invalid: it has no \"tools\""),
+    ];
+    let platform = among(&rows.map(|(habit, _)| habit)).await;
+    for (habit, expected) in rows {
+        let (state, why) = detail(&platform, habit);
+        assert_eq!(state, PluginState::Failed, "{habit}");
+        assert!(why.contains(expected), "{habit}: {why}");
+    }
+    echoes(&platform, "good").await;
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_never_says_a_word_is_waited_for_no_longer_than_it_may_take() {
+    let configuration = configuration(&["silent"], "");
+    let platform = Project::new(&configuration.replacen("20s", "1s", 1)).platform().await;
+    let (state, why) = detail(&platform, "silent");
+    assert_eq!(state, PluginState::Failed);
+    assert!(why.contains("did not answer the handshake within 1000 ms"), "{why}");
+    echoes(&platform, "good").await;
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_a_server_does_not_survive_says_why_and_the_next_starts_it() {
+    let rows = [
+        ("dies-calling", "exited with code 9; its last words:\nnot that one"),
+        ("dies-speaking", "exited with code 10"),
+        ("aborts", "was ended by signal 6"),
+        ("closes", "the server closed its output"),
+        ("heir", "exited with code 11"),
+    ];
+    let platform = among(&rows.map(|(habit, _)| habit)).await;
+    let checks = rows.map(async |(habit, expected)| {
+        let began = Instant::now();
+        let error = failure(&platform, &format!("{habit}__rude"), json!({})).await.to_string();
+        assert!(error.contains(expected), "{habit}: {error}");
+        // Not by a limit of time, of which the least is thirty seconds.
+        assert!(began.elapsed() < Duration::from_secs(15), "{habit}: {:?}", began.elapsed());
+        echoes(&platform, habit).await;
+        assert_eq!(platform.server(habit).unwrap().starts, 2, "{habit}");
+    });
+    futures::future::join_all(checks).await;
+    echoes(&platform, "good").await;
+    assert_eq!(platform.server("good").unwrap().starts, 1);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_does_not_read_holds_nobody_else_up() {
+    let project = Project::new(&configuration(&["deaf", "deaf-and-loud"], ""));
+    let mark = format!("TENON_TEST_{}", project.path("").display());
+    let configuration = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
+    let marked = configuration.replace("startup", &format!("env = {{ MARK = {mark:?} }}, startup"));
+    project.write("tenon.toml", marked);
+    let platform = project.platform().await;
+    for habit in ["deaf", "deaf-and-loud"] {
+        let timeout = Duration::from_millis(500);
+        let tool = format!("{habit}__rude");
+        let rude = call_within(&platform, &tool, json!({}), timeout);
+        // More than any pipe holds.
+        let long = json!({ "text": "x".repeat(1 << 20) });
+        let echo = format!("{habit}__echo");
+        let calls = (0..3).map(|_| call_within(&platform, &echo, long.clone(), timeout));
+        let (rude, echoed) = tokio::join!(rude, futures::future::join_all(calls));
+        for result in [rude].into_iter().chain(echoed) {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("no answer within"), "{habit}: {error}");
+        }
+        echoes(&platform, "good").await;
+    }
+    platform.clone().shutdown().await;
+    eventually("no process is left", || processes_with(&mark).is_empty()).await;
+}

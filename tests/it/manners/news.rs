@@ -1,0 +1,50 @@
+//! What servers tell by themselves, more than anybody wants to hear.
+
+use serde_json::json;
+use tenon_host::Event;
+
+use super::{among, echoes};
+use crate::support::{eventually, text};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_news_is_thinned_and_the_answer_in_it_found() {
+    let platform = among(&["storm"]).await;
+    let mut events = platform.events();
+    assert_eq!(text(&platform, "storm__rude", json!({})).await, "rude");
+    echoes(&platform, "storm").await;
+    echoes(&platform, "good").await;
+    let (mut progress, mut updates, mut missed) = (Vec::new(), 0, 0);
+    while let Some(event) = events.try_next() {
+        match event {
+            Event::Progress { progress: reached, .. } => progress.push(reached),
+            Event::ResourceUpdated { .. } => updates += 1,
+            Event::Missed { .. } => missed += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(progress.first(), Some(&1.0), "{progress:?}");
+    assert_eq!(progress.last(), Some(&1000.0), "{progress:?}");
+    assert!(progress.len() < 500, "{}", progress.len());
+    assert!(updates < 1000, "{updates}");
+    assert_eq!(missed, 0);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_that_a_server_learns_are_there_though_it_says_so_a_thousand_times() {
+    let platform = among(&["grows"]).await;
+    let mut events = platform.events();
+    for learnt in ["grows__learnt_1", "grows__learnt_2"] {
+        assert!(platform.registry().tool(learnt).is_none());
+        assert_eq!(text(&platform, "grows__grow", json!({})).await, "grown");
+        eventually("the new tool is there", || platform.registry().tool(learnt).is_some()).await;
+        assert_eq!(text(&platform, learnt, json!({ "text": "new" })).await, "new");
+    }
+    let mut registrations = 0;
+    while let Some(event) = events.try_next() {
+        registrations += usize::from(matches!(event, Event::Registered { .. }));
+    }
+    assert!((2..=4).contains(&registrations), "{registrations}");
+    echoes(&platform, "good").await;
+    platform.clone().shutdown().await;
+}

@@ -1,0 +1,56 @@
+//! Habits of asking: servers that want something of their client, whether it has it or not.
+
+use serde_json::{Value, json};
+
+use crate::Habit;
+use crate::server::{answer, on_call, receive, send, tell, text};
+
+pub(crate) const HABITS: &[Habit] = &[
+    // Asks for all there is, one after the other, and says what came of it.
+    ("asks", || {
+        on_call(|call| {
+            let form = json!({ "message": "who?", "requestedSchema": { "type": "object" } });
+            let page = json!({ "mode": "url", "message": "see", "url": "https://example.com" });
+            let sample = json!({ "messages": [], "maxTokens": 5 });
+            let asked = [
+                ("ping", json!({})),
+                ("roots/list", json!({})),
+                ("elicitation/create", form),
+                ("elicitation/create", page),
+                ("sampling/createMessage", sample),
+                ("unheard/of", json!({})),
+            ];
+            let answers: Vec<Value> =
+                asked.into_iter().map(|(method, params)| ask(method, params)).collect();
+            answer(call, text(json!(answers).to_string()));
+        });
+    }),
+    // Asks the user, does not want to know any more, and goes on.
+    ("fickle", || {
+        on_call(|call| {
+            let params = json!({ "message": "who?" });
+            send(&json!({ "id": "q", "method": "elicitation/create", "params": params }));
+            // The call says when somebody was asked.
+            let gate = call["params"]["arguments"]["text"].as_str().expect("it names a file");
+            while !std::path::Path::new(gate).exists() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            tell("notifications/cancelled", json!({ "requestId": "q", "reason": "never mind" }));
+            answer(call, text("rude"));
+        });
+    }),
+];
+
+/// Asks, and gives the result or the code of the error.
+fn ask(method: &str, params: Value) -> Value {
+    send(&json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params }));
+    loop {
+        let message = receive().expect("it is answered");
+        if message.get("method").is_none() && message["id"] == method {
+            return match message.get("result") {
+                Some(result) => result.clone(),
+                None => message["error"]["code"].clone(),
+            };
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Habits of living and dying: processes that end when they should not, or do not when they should.
+
+use serde_json::json;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio, exit};
+use std::thread;
+use std::time::Duration;
+
+use crate::Habit;
+use crate::server::{on_call, properly, receive, send, serve, write};
+
+pub(crate) const HABITS: &[Habit] = &[
+    // Ends at once, saying why.
+    ("dies", || {
+        eprintln!("cannot find my configuration");
+        exit(7);
+    }),
+    // Ends in the middle of something.
+    ("dies-listing", || {
+        serve(|message| {
+            if message["method"] == "tools/list" {
+                eprintln!("what tools?");
+                exit(8);
+            }
+            false
+        });
+    }),
+    ("dies-calling", || {
+        on_call(|_| {
+            eprintln!("not that one");
+            exit(9);
+        });
+    }),
+    ("dies-speaking", || {
+        on_call(|call| {
+            write(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"cont", call["id"]));
+            exit(10);
+        });
+    }),
+    ("aborts", || on_call(|_| std::process::abort())),
+    // Ends after each call; started again, it waits for the file that its next argument names, and
+    // counts its starts in `starts` beside it.
+    ("gated", || {
+        wait_at_the_gate();
+        while let Some(message) = receive() {
+            properly(&message);
+            if message["method"] == "tools/call" {
+                return;
+            }
+        }
+    }),
+    // Shows that it is there by a file in the folder that its next argument names, and waits until
+    // as many as the one after that says are there.
+    ("meets", || {
+        let folder = PathBuf::from(argument(2));
+        let wanted: usize = argument(3).parse().expect("it is a number");
+        let mine = folder.join(std::process::id().to_string());
+        fs::write(mine, "").expect("the folder is there");
+        while fs::read_dir(&folder).expect("the folder is there").count() < wanted {
+            thread::sleep(Duration::from_millis(10));
+        }
+        serve(|_| false);
+    }),
+    // Closes its pipes, and lives on.
+    ("closes", || on_call(|_| become_another("exec sleep 1000 <&- >&- 2>&-"))),
+    ("closes-first", || {
+        receive();
+        become_another("exec sleep 1000 >&-");
+    }),
+    // Writes on, and reads nothing any more.
+    ("deaf", || {
+        on_call(|_| {
+            loop {
+                send(&json!({ "jsonrpc": "2.0", "method": "notifications/unheard-of" }));
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+    }),
+    // The same, with more to write than anybody can read.
+    ("deaf-and-loud", || {
+        on_call(|_| {
+            loop {
+                send(&json!({ "jsonrpc": "2.0", "method": "notifications/unheard-of" }));
+            }
+        });
+    }),
+    // Leaves a child of its own running, which holds the pipes open.
+    ("child", || {
+        leave_a_child();
+        serve(|_| false);
+    }),
+    // The same, and it takes for ever.
+    ("family", || {
+        leave_a_child();
+        on_call(|_| {});
+    }),
+    // Ends, and leaves a child that goes on writing where it did.
+    ("heir", || {
+        on_call(|_| {
+            let chatter = "while echo still here; do sleep 0.02; done";
+            #[expect(clippy::zombie_processes, reason = "outliving this is its part")]
+            Command::new("/bin/sh").args(["-c", chatter]).spawn().expect("a shell is there");
+            exit(11);
+        });
+    }),
+    // Ignores the end of its input and SIGTERM.
+    ("stubborn", || {
+        if std::env::var_os("STUBBORN").is_none() {
+            become_another("trap '' TERM; STUBBORN=1 exec \"$0\" stubborn");
+        }
+        serve(|_| false);
+        loop {
+            thread::sleep(Duration::from_secs(1));
+        }
+    }),
+];
+
+fn leave_a_child() {
+    #[expect(clippy::zombie_processes, reason = "being left alone is its part")]
+    Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("sleep is there");
+}
+
+fn argument(index: usize) -> String {
+    std::env::args().nth(index).expect("it is told more than its habit")
+}
+
+fn wait_at_the_gate() {
+    let gate = PathBuf::from(argument(2));
+    let counter = gate.with_file_name("starts");
+    let starts = fs::read(&counter).map_or(0, |starts| starts.len()) + 1;
+    fs::write(&counter, vec![b'x'; starts]).expect("it can be counted");
+    while starts > 1 && !gate.exists() {
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Goes on as a shell with this script, whose `$0` is this program. The standard library has no
+/// words for signals and for closing what is standard; a shell has.
+#[cfg(unix)]
+fn become_another(script: &str) {
+    let this = std::env::current_exe().expect("a program has a path");
+    let mut shell = Command::new("/bin/sh");
+    let error = std::os::unix::process::CommandExt::exec(shell.args(["-c", script]).arg(this));
+    panic!("{error}");
+}
+
+#[cfg(not(unix))]
+fn become_another(_: &str) {}

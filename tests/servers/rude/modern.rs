@@ -1,0 +1,152 @@
+//! Servers of one era only.
+
+use serde_json::{Value, json};
+use std::process::exit;
+
+use crate::Habit;
+use crate::server::{answer, properly, receive, refuse, send, serve, text, tool};
+
+const REVISION: &str = "2026-07-28";
+
+pub(crate) const HABITS: &[Habit] = &[
+    // Of the older era, and it cannot bear to be asked about the newer.
+    ("old", || {
+        serve(|message| {
+            if message["method"] == "server/discover" {
+                exit(12);
+            }
+            false
+        });
+    }),
+    // Of the newer era: it has never heard of `initialize`.
+    ("modern", || modern(|_| false)),
+    // It cannot bear to hear of it.
+    ("modern-dies", || {
+        modern(|message| {
+            if message["method"] == "initialize" {
+                exit(13);
+            }
+            false
+        });
+    }),
+    // It does not know which revision it speaks until it is asked twice.
+    ("modern-twice", || {
+        let mut asked = false;
+        modern(move |message| {
+            let first =
+                message["method"] == "server/discover" && !std::mem::replace(&mut asked, true);
+            if first {
+                unsupported(message, &[REVISION]);
+            }
+            first
+        });
+    }),
+    // It is ahead of its time.
+    ("ahead", || {
+        serve(|message| {
+            unsupported(message, &["2099-12-31"]);
+            true
+        });
+    }),
+];
+
+fn unsupported(request: &Value, supported: &[&str]) {
+    let data = json!({ "supported": supported, "requested": REVISION });
+    let problem = "unsupported protocol version";
+    refuse(request, json!({ "code": -32022, "message": problem, "data": data }));
+}
+
+/// A server of the newer era that behaves, but for a habit. It ends when it gets a response, which
+/// its era does not have.
+fn modern(mut habit: impl FnMut(&Value) -> bool) {
+    let mut tools = vec![tool("echo"), tool("ask"), tool("sample"), tool("grow"), tool("odd")];
+    let mut stream = None;
+    while let Some(message) = receive() {
+        if habit(&message) {
+            continue;
+        }
+        let method = message["method"].as_str().unwrap_or_else(|| exit(14));
+        let params = &message["params"];
+        if message.get("id").is_none() {
+            continue;
+        }
+        if method == "initialize" {
+            refuse(&message, json!({ "code": -32601, "message": "initialize is not known" }));
+            continue;
+        }
+        if let Some(problem) = missing(&params["_meta"]) {
+            refuse(&message, json!({ "code": -32602, "message": problem }));
+            continue;
+        }
+        match (method, params["name"].as_str()) {
+            ("server/discover", _) => {
+                let info = json!({ "name": "modern", "version": "1" });
+                answer(
+                    &message,
+                    json!({
+                        "resultType": "complete",
+                        "supportedVersions": [REVISION],
+                        "capabilities": { "tools": { "listChanged": true } },
+                        "_meta": { "io.modelcontextprotocol/serverInfo": info },
+                    }),
+                );
+            }
+            ("tools/list", _) => answer(&message, json!({ "tools": tools, "ttlMs": 0 })),
+            ("subscriptions/listen", _) => {
+                stream = Some(message["id"].clone());
+                let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+                send(&json!({
+                    "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                    "params": { "notifications": params["notifications"], "_meta": meta },
+                }));
+            }
+            ("tools/call", Some("grow")) => {
+                tools.push(tool("learnt"));
+                let meta = json!({ "io.modelcontextprotocol/subscriptionId": stream });
+                if stream.is_some() {
+                    send(&json!({
+                        "jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+                        "params": { "_meta": meta },
+                    }));
+                }
+                answer(&message, text("grown"));
+            }
+            ("tools/call", Some("ask")) => {
+                let form = json!({ "message": "who?", "requestedSchema": { "type": "object" } });
+                needs(&message, "elicitation/create", form);
+            }
+            ("tools/call", Some("sample")) => {
+                needs(&message, "sampling/createMessage", json!({ "maxTokens": 1 }));
+            }
+            ("tools/call", Some("odd")) => answer(&message, json!({ "resultType": "odd" })),
+            _ => properly(&message),
+        }
+    }
+}
+
+/// Answers a call with what it got, or by asking for it.
+fn needs(call: &Value, method: &str, params: Value) {
+    let state = "st\u{e4}te \"1\"\n";
+    match call["params"].get("inputResponses") {
+        None => {
+            let requests = json!({ "it": { "method": method, "params": params } });
+            let result = json!({
+                "resultType": "input_required", "inputRequests": requests, "requestState": state,
+            });
+            answer(call, result);
+        }
+        Some(responses) => {
+            let same = call["params"]["requestState"] == state;
+            answer(call, text(json!([responses["it"], same]).to_string()));
+        }
+    }
+}
+
+/// What a request of the newer era must carry and does not.
+fn missing(meta: &Value) -> Option<String> {
+    let member = |name: &str| &meta[format!("io.modelcontextprotocol/{name}")];
+    if member("protocolVersion") != REVISION {
+        return Some(format!("the revision is missing: {meta}"));
+    }
+    (!member("clientCapabilities").is_object()).then(|| format!("no capabilities: {meta}"))
+}
