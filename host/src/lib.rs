@@ -61,6 +61,7 @@ mod schema;
 mod secret;
 mod server;
 pub mod services;
+mod shown;
 mod surroundings;
 mod text;
 pub mod wire;
@@ -81,3 +82,4 @@ pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage}
 pub use secret::MASK;
 pub use server::{BreakerState, ServerReport, ServerState, Supervision};
 pub use surroundings::Surroundings;
+pub use text::{one_line, visible, visible_json};

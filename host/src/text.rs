@@ -1,4 +1,6 @@
-//! Small things about texts: cutting them, and patterns that they fit.
+//! Small things about texts: cutting and showing them, and patterns that they fit.
+
+use std::borrow::Cow;
 
 /// The beginning of a text, cut between characters.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
@@ -15,6 +17,65 @@ pub(crate) fn shorten(text: &mut String, most: usize) {
         text.truncate(text.floor_char_boundary(most));
         text.push_str(&format!("[cut: {length} bytes]"));
     }
+}
+
+/// A text with characters that could mislead a reader made visible: controls, and those that change
+/// the direction of text, have no width, or end a line where none is seen to end.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    shown(text, |c| !matches!(c, '\n' | '\t') && misleads(c))
+}
+
+/// The same for a text that must not begin a line of its own.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    shown(text, misleads)
+}
+
+/// A JSON text with the same characters as escapes of JSON, which change nothing of what it means.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    // Between values there may be line ends and tabs; within texts they are escaped already.
+    let is_hidden = |c: char| !matches!(c, '\n' | '\t' | '\r') && misleads(c);
+    if !json.contains(is_hidden) {
+        return json.into();
+    }
+    let mut shown = String::with_capacity(json.len() + 8);
+    for c in json.chars() {
+        match is_hidden(c) {
+            true => {
+                let mut units = [0; 2];
+                let units = c.encode_utf16(&mut units).iter();
+                shown.extend(units.map(|unit| format!("\\u{unit:04x}")));
+            }
+            false => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
+fn shown(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_hidden) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            c if !is_hidden(c) => shown.push(c),
+            '\n' | '\t' | '\r' => shown.extend(c.escape_default()),
+            c => shown.extend(c.escape_unicode()),
+        }
+    }
+    shown.into()
+}
+
+/// Whether a terminal would obey a character, or show nothing for it. Variation selectors and tags
+/// are among them: any number of them, one after the other, is a text that nobody sees.
+fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Whether a pattern, in which `*` stands for anything, fits a name.
@@ -42,6 +103,56 @@ mod tests {
     fn a_long_text_is_cut_between_characters() {
         assert_eq!(cut("aé", 2), "a");
         assert_eq!(cut("aé", 3), "aé");
+    }
+
+    #[test]
+    fn what_could_mislead_a_reader_is_visible() {
+        let check = |text: &str, expected: &str| assert_eq!(visible(text), expected);
+        check("two\nlines\tand é", "two\nlines\tand é");
+        check("\u{1b}[2Jgone", "\\u{1b}[2Jgone");
+        check("over\rwritten", "over\\rwritten");
+        assert_eq!(one_line("two\nlines\t"), "two\\nlines\\t");
+        for hidden in [
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{85}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e007f}',
+            '\u{e0100}',
+            '\u{e01ef}',
+        ] {
+            let expected = format!("a{}b", hidden.escape_unicode());
+            check(&format!("a{hidden}b"), &expected);
+        }
+        // Spaces can be seen, and so can accents.
+        check("a\u{a0}b\u{301}", "a\u{a0}b\u{301}");
+    }
+
+    #[test]
+    fn json_means_the_same_when_it_is_visible() {
+        let check = |json: &str, expected: &str| {
+            let shown = visible_json(json);
+            assert_eq!(shown, expected);
+            let read = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+            assert_eq!(read(&shown), read(json));
+        };
+        check("{\n\t\"é\": \"\\n\"}", "{\n\t\"é\": \"\\n\"}");
+        check("\"a\u{202e}b\u{e0041}\"", "\"a\\u202eb\\udb40\\udc41\"");
     }
 
     #[test]
