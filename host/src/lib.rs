@@ -52,6 +52,7 @@ mod limits;
 pub mod load;
 mod manifest;
 pub mod name;
+mod pins;
 mod platform;
 pub mod policy;
 pub mod register;
