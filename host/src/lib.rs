@@ -42,6 +42,7 @@ pub mod discover;
 mod event;
 mod expand;
 pub mod files;
+mod filter;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -72,6 +73,7 @@ pub use config::Config;
 pub use diagnostic::{Diagnostic, chain};
 pub use discover::PluginKind;
 pub use event::{CallEvent, Change, Event, Step, Subscription};
+pub use filter::ToolFilter;
 pub use invoke::{Call, CallError, Caller};
 pub use limits::{Limit, Limits, TICK};
 pub use platform::{

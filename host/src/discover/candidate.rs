@@ -129,6 +129,7 @@ impl Reader<'_> {
             given: Default::default(),
             permissions: None,
             limits,
+            tools: Default::default(),
             context: self.config().context,
             secrets: self.secrets(&source, &settings),
             source,
@@ -295,6 +296,7 @@ impl Reader<'_> {
             given: Default::default(),
             permissions,
             limits,
+            tools: Default::default(),
             context: ContextSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },

@@ -355,7 +355,23 @@ impl Platform {
         uri: &str,
         caller: &Caller,
     ) -> Result<Vec<ResourceContents>, CallError> {
-        invoke::resources::read(&self.registry(), plugin, uri, caller).await
+        invoke::resources::read(&self.registry(), plugin, uri, None, caller).await
+    }
+
+    /// The same, of which no more than so many bytes are wanted. What is longer is cut, and says so
+    /// in words and in its `_meta` ([`invoke::TRUNCATED`]).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn read_resource_up_to(
+        &self,
+        plugin: &str,
+        uri: &str,
+        max_bytes: usize,
+        caller: &Caller,
+    ) -> Result<Vec<ResourceContents>, CallError> {
+        invoke::resources::read(&self.registry(), plugin, uri, Some(max_bytes), caller).await
     }
 
     /// Reads the whole of a result that was too long to be passed on, by the URI that the result
