@@ -7,7 +7,7 @@ use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest};
 
 use crate::approval::{Values, ask, is_terminal, shown};
 use crate::error::Error;
-use crate::{Common, open, output};
+use crate::{Common, open, output, pins};
 
 /// Approve what plugins request
 #[derive(clap::Args)]
@@ -17,7 +17,8 @@ use crate::{Common, open, output};
   tenon approve weather --yes
   tenon approve notes --yes --grant 'filesystem=read:~/notes/today.md'
 
-An approval is of a plugin as it is: one that changes must be approved again.")]
+An approval is of a plugin as it is: one that changes must be approved again. So are the tools of an
+MCP server that are not what they were when they were first seen: what has changed is shown.")]
 pub(crate) struct Args {
     /// The plugins
     #[arg(value_name = "PLUGIN", required_unless_present = "all", conflicts_with = "all")]
@@ -106,6 +107,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         all &= row["approved"] == true;
         rows.push(row);
     }
+    let names = &args.plugins;
+    let accepted = pins::approve(common, &found, names, args.yes, &command(common, &args)).await?;
+    all &= accepted.iter().all(|row| row["approved"] == true);
+    rows.extend(accepted);
     match common.json {
         true => output::json(&rows)?,
         false if rows.is_empty() => output::line("there is nothing to approve")?,
