@@ -29,6 +29,7 @@ mod observed;
 mod pipeline;
 mod provider;
 mod reaching;
+mod registry;
 mod reload;
 mod shared;
 mod support;
