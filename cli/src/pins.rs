@@ -34,15 +34,14 @@ pub(crate) async fn approve(
             }
         }
     }
-    let asks = !yes && !is_terminal();
+    let nobody = !yes && !is_terminal();
     let mut rows = Vec::new();
     for (candidate, tools) in &held {
-        if asks || yes {
-            if !common.json {
-                output::write(shown(candidate.id(), tools))?;
-            }
+        // Who is asked sees it with the question.
+        if (nobody || yes) && !common.json {
+            output::write(shown(candidate.id(), tools))?;
         }
-        if asks {
+        if nobody {
             continue;
         }
         let accepted = yes || ask(shown(candidate.id(), tools)).await;
@@ -63,7 +62,7 @@ pub(crate) async fn approve(
             "definitions": definitions.collect::<Vec<Value>>(),
         }));
     }
-    if asks && !held.is_empty() {
+    if nobody && !held.is_empty() {
         let plugins = held.iter().map(|(candidate, _)| candidate.id().to_string()).collect();
         return Err(Error::Unasked { plugins, command: command.to_string() });
     }

@@ -27,6 +27,7 @@ pub(crate) fn registration(mut registration: Registration) -> Registration {
         json(&mut tool.input_schema);
         [&mut tool.output_schema, &mut tool.extra].into_iter().flatten().for_each(json);
     }
+    registration.providers.iter_mut().for_each(|provider| text(&mut provider.description));
     for eval in &mut registration.evals {
         text(&mut eval.description);
         eval.options_schema.iter_mut().for_each(json);
