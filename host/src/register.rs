@@ -493,7 +493,8 @@ impl Registry {
         self.tools.insert(name, Entry { plugin: plugin.clone(), tool, constraints, gauges });
     }
 
-    fn name_of(&self, plugin: &Registered, tool: &str) -> ToolName {
+    /// The name that a plugin's tool has for callers.
+    pub(crate) fn name_of(&self, plugin: &Registered, tool: &str) -> ToolName {
         let loaded = &plugin.loaded;
         self.settings.names.style.render(loaded.id(), loaded.namespace(), tool)
     }

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tenon_host::bindings::lifecycle::{Identity, Registration};
+use tenon_host::history::{self, Query};
 use tenon_host::services::{HeldTool, PinError, PinFile, Pins, Seen};
 use tenon_host::types::{CallContext, Content, ResourceBody, ToolDefinition, ToolResult};
 use tenon_host::{Builtin, Event, Failure, Platform, Plugin};
@@ -177,17 +178,23 @@ async fn calls_of_the_hosts_own_tools_are_calls_like_any_other() {
     let platform = Running::new(platform, project);
     let read = json!({ "uri": "memo:///one" });
     assert_eq!(failure(&platform, "s__read_resource", read).await.word(), "disabled");
+    // As the host itself asks, it is recorded too.
+    let by_host = platform.read_resource("s", "memo:///one", &Default::default()).await;
+    assert_eq!(by_host.unwrap().len(), 2);
     let mut events = platform.events();
     let listed = text(&platform, "s__list_resources", json!({})).await;
     assert!(listed.contains("; the whole is the resource tenon://results/"), "{listed}");
     let steps = std::iter::from_fn(|| events.try_next());
     assert!(steps.filter(|event| matches!(event, Event::Call(_))).count() > 4);
     platform.clone().shutdown().await;
-    let records = std::fs::read_dir(platform.project.path("state")).unwrap();
-    let recorded = records.flatten().any(|entry| {
-        std::fs::read_to_string(entry.path()).is_ok_and(|text| text.contains("s__list_resources"))
-    });
-    assert!(recorded);
+    let state = platform.project.path("state");
+    let records = history::read(&state, &Query::default()).unwrap();
+    let calls: Vec<_> = records.iter().map(|r| (r.tool.as_str(), &*r.outcome)).collect();
+    assert_eq!(
+        calls,
+        [("s__read_resource", "disabled"), ("s__read_resource", "ok"), ("s__list_resources", "ok"),]
+    );
+    assert_eq!(records[1].arguments, json!({ "uri": "memo:///one" }));
 }
 
 #[tokio::test]

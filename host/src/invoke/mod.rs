@@ -29,6 +29,7 @@ pub use bound::TRUNCATED;
 pub use call::{Call, OUTPUT_MISMATCH};
 pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
+pub(crate) use passage::recorded;
 pub use passage::{REFUSED, USAGE};
 pub use provider::Model;
 
