@@ -46,7 +46,7 @@ fn plugins() -> Result<Vec<String>, Box<dyn Error>> {
     for entry in fs::read_dir(root()?.join("guests"))? {
         let folder = entry?.path();
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-        if manifest.contains("cdylib") && !folder.ends_with("mcp-bridge") {
+        if manifest.contains("cdylib") && !folder.ends_with("mcp-bridge") && !folder.ends_with("remote-bridge") {
             names.extend(folder.file_name().and_then(|name| name.to_str()).map(str::to_string));
         }
     }

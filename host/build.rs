@@ -1,6 +1,7 @@
-//! Builds the bridge to MCP servers, which the crate embeds.
+//! Builds the bridges to MCP servers, which the crate embeds: the one to a child, and the one to a
+//! server elsewhere.
 //!
-//! The bridge is compiled for `wasm32-unknown-unknown` and made a component here, and not for
+//! They are compiled for `wasm32-unknown-unknown` and made a component here, and not for
 //! `wasm32-wasip2`: that way it imports the interfaces of its world and no WASI at all.
 
 include!("../guests/building.rs");
@@ -10,19 +11,29 @@ fn main() -> Result<(), Box<dyn Error>> {
         "guests/building.rs",
         "guests/mcp-bridge",
         "guests/mcp-client",
+        "guests/remote-bridge",
+        "guests/http-client",
+        "sdk",
         "guests/Cargo.toml",
         "guests/Cargo.lock",
         "wit",
     ] {
         watch(&root()?.join(input))?;
     }
-    let module = build("wasm32-unknown-unknown", &["mcp-bridge".into()])?.join("mcp_bridge.wasm");
-    let component = wit_component::ComponentEncoder::default()
-        .module(&fs::read(&module)?)
-        .and_then(|mut encoder| encoder.encode())
-        .map_err(|error| format!("{} cannot be made a component: {error:#}", module.display()))?;
-    let path = PathBuf::from(env::var("OUT_DIR")?).join("mcp_bridge.wasm");
-    fs::write(&path, component)?;
-    println!("cargo::rustc-env=TENON_MCP_BRIDGE={}", path.display());
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let names = [("TENON_MCP_BRIDGE", "mcp-bridge"), ("TENON_REMOTE_BRIDGE", "remote-bridge")];
+    for (variable, package) in names {
+        let file = format!("{}.wasm", package.replace('-', "_"));
+        let module = build("wasm32-unknown-unknown", &[package.into()])?.join(&file);
+        let component = wit_component::ComponentEncoder::default()
+            .module(&fs::read(&module)?)
+            .and_then(|mut encoder| encoder.encode())
+            .map_err(|error| {
+                format!("{} cannot be made a component: {error:#}", module.display())
+            })?;
+        let path = out.join(file);
+        fs::write(&path, component)?;
+        println!("cargo::rustc-env={variable}={}", path.display());
+    }
     Ok(())
 }

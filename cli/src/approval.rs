@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
-use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Approver};
-
-use crate::output::inline;
+use tenon_host::one_line;
+use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Approver, Former};
 
 /// Values by the names of capabilities.
 pub(crate) type Values = BTreeMap<String, Vec<String>>;
@@ -36,7 +35,9 @@ impl Approver for Asking {
         if !self.asks || matches!(approval, Approval::Granted(_)) {
             return approval;
         }
-        match ask(request.clone(), approval.clone()).await {
+        // Where it cannot be read, nothing is known of it.
+        let former = file.former(request).ok().flatten();
+        match ask(request.clone(), approval.clone(), former).await {
             Some(granted) => {
                 if let Err(error) = file.grant(request, granted.clone()) {
                     tracing::warn!("the approval is not kept: {}", tenon_host::chain(&error));
@@ -55,29 +56,55 @@ pub(crate) fn is_terminal() -> bool {
 
 /// Shows a request and asks for what of it is granted; nothing where the user says no. Who
 /// interrupts the command is not waited for.
-pub(crate) async fn ask(request: ApprovalRequest, approval: Approval) -> Option<Values> {
-    let asked = tokio::task::spawn_blocking(move || ask_now(&request, &approval));
+pub(crate) async fn ask(
+    request: ApprovalRequest,
+    approval: Approval,
+    former: Option<Former>,
+) -> Option<Values> {
+    let asked = tokio::task::spawn_blocking(move || ask_now(&request, &approval, former.as_ref()));
     asked.await.ok().flatten()
 }
 
-fn ask_now(request: &ApprovalRequest, approval: &Approval) -> Option<Values> {
-    say(&shown(request, approval));
-    match answer("approve it? [y]es, [n]o, [c]hoose: ")?.as_str() {
-        "y" | "yes" => Some(request.capabilities.clone()),
-        "c" | "choose" => choose(&request.capabilities),
+fn ask_now(
+    request: &ApprovalRequest,
+    approval: &Approval,
+    former: Option<&Former>,
+) -> Option<Values> {
+    say(&shown(request, approval, former));
+    // Who granted less before is not asked to grant more by the same answer.
+    let Some(former) = former.filter(|former| former.is_narrowed()) else {
+        return match answer("approve it? [y]es, [n]o, [c]hoose: ")?.as_str() {
+            "y" | "yes" => Some(request.capabilities.clone()),
+            "c" | "choose" => choose(all(&request.capabilities)),
+            _ => None,
+        };
+    };
+    match answer("approve it? [y]es, as before, [n]o, [c]hoose, [a]ll: ")?.as_str() {
+        "y" | "yes" => {
+            let mut granted = former.kept(request);
+            for (capability, values) in choose(former.added(request).into_iter())? {
+                granted.entry(capability).or_default().extend(values);
+            }
+            Some(granted)
+        }
+        "c" | "choose" => choose(all(&request.capabilities)),
+        "a" | "all" => Some(request.capabilities.clone()),
         _ => None,
     }
 }
 
+/// Values one by one, each with its capability.
+fn all(values: &Values) -> impl Iterator<Item = (String, String)> {
+    values.iter().flat_map(|(name, of)| of.iter().map(|value| (name.clone(), value.clone())))
+}
+
 /// Asks for each value.
-fn choose(capabilities: &Values) -> Option<Values> {
+fn choose(values: impl Iterator<Item = (String, String)>) -> Option<Values> {
     let mut granted = Values::new();
-    for (capability, value) in
-        capabilities.iter().flat_map(|(name, of)| of.iter().map(move |value| (name, value)))
-    {
-        let question = format!("  {capability}  {}? [y/n]: ", inline(value));
+    for (capability, value) in values {
+        let question = format!("  {capability}  {}? [y/n]: ", short(&value));
         if matches!(answer(&question)?.as_str(), "y" | "yes") {
-            granted.entry(capability.clone()).or_default().push(value.clone());
+            granted.entry(capability).or_default().push(value);
         }
     }
     Some(granted)
@@ -93,47 +120,108 @@ fn answer(question: &str) -> Option<String> {
     }
 }
 
+/// Writes to the terminal, in its own colors: what was written before must not hide a question.
 fn say(text: &str) {
     // Where standard error is closed there is nobody to ask.
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(format!("\x1b[0m{text}").as_bytes());
 }
 
+/// How many values of a capability are shown, and how much of one: a question has to stay in sight
+/// whatever a manifest says.
+const VALUES: usize = 8;
+const LENGTH: usize = 200;
+
 /// A request as people see it.
-pub(crate) fn shown(request: &ApprovalRequest, approval: &Approval) -> String {
+pub(crate) fn shown(
+    request: &ApprovalRequest,
+    approval: &Approval,
+    former: Option<&Former>,
+) -> String {
     let digest = |digest: &Option<String>| match digest {
         Some(digest) => format!("  sha256:{}", &digest[..digest.len().min(16)]),
         None => String::new(),
     };
+    let plugin = &request.plugin;
     let mut text = format!(
-        "plugin \"{}\" ({})\n  code      {}{}\n  named in  {}{}\n",
-        request.plugin,
+        "plugin \"{plugin}\" ({})\n  code      {}{}\n  named in  {}{}\n",
         request.kind,
-        inline(&request.source),
+        short(&request.source),
         digest(&request.component),
-        inline(&request.named_in.display().to_string()),
+        short(&request.named_in.display().to_string()),
         digest(&request.manifest),
     );
     text.push_str("  requests\n");
-    for (capability, values) in &request.capabilities {
-        for value in values {
-            text.push_str(&format!("    {capability:<11}  {}\n", inline(value)));
-        }
-    }
+    text.push_str(&listed(plugin, &request.capabilities));
     if let Approval::Stale(changes) = approval {
         text.push_str("  since it was approved\n");
-        for change in changes {
-            text.push_str(&format!("    {}\n", inline(&change.to_string())));
+        for change in changes.iter().take(VALUES) {
+            text.push_str(&format!("    {}\n", short(&change.to_string())));
         }
+        text.push_str(&more(plugin, changes.len()));
     }
-    if let Approval::Granted(granted) = approval
-        && *granted != request.capabilities
-    {
-        text.push_str("  is granted\n");
-        for (capability, values) in granted {
-            for value in values {
-                text.push_str(&format!("    {capability:<11}  {}\n", inline(value)));
-            }
-        }
+    if let Some(former) = former.filter(|former| former.is_narrowed()) {
+        let was = if matches!(approval, Approval::Granted(_)) { "is" } else { "was" };
+        let kept = former.kept(request);
+        let nothing = if kept.is_empty() { ": nothing of it" } else { "" };
+        text.push_str(&format!("  {was} granted{nothing}\n"));
+        text.push_str(&listed(plugin, &kept));
     }
     text
+}
+
+/// What was approved, and what of the request was not.
+pub(crate) fn approved(request: &ApprovalRequest, granted: &Values) -> String {
+    let plugin = &request.plugin;
+    let nothing = if granted.is_empty() { ", and is granted nothing" } else { "; it is granted" };
+    let mut text = format!("plugin \"{plugin}\" is approved{nothing}\n");
+    text.push_str(&listed(plugin, granted));
+    let left_out = left_out(request, granted);
+    if !left_out.is_empty() {
+        text.push_str("  and of its request not, or not all of it\n");
+        text.push_str(&listed(plugin, &left_out));
+        text.push_str(&format!(
+            "  `tenon approve {plugin} --all-requested` grants all, `--grant` what you say\n"
+        ));
+    }
+    text
+}
+
+/// What is requested and not granted.
+pub(crate) fn left_out(request: &ApprovalRequest, granted: &Values) -> Values {
+    let mut left_out = request.capabilities.clone();
+    left_out.retain(|capability, values| {
+        values.retain(|value| !granted.get(capability).is_some_and(|of| of.contains(value)));
+        !values.is_empty()
+    });
+    left_out
+}
+
+/// Values, a line each.
+fn listed(plugin: &str, values: &Values) -> String {
+    let mut text = String::new();
+    for (capability, values) in values {
+        let capability = short(capability);
+        for value in values.iter().take(VALUES) {
+            text.push_str(&format!("    {capability:<11}  {}\n", short(value)));
+        }
+        text.push_str(&more(plugin, values.len()));
+    }
+    text
+}
+
+/// What is said of those that are not shown.
+fn more(plugin: &str, all: usize) -> String {
+    match all.saturating_sub(VALUES) {
+        0 => String::new(),
+        more => format!("    and {more} more: `tenon inspect {plugin}` shows all\n"),
+    }
+}
+
+/// A value in one line of bounded length.
+fn short(value: &str) -> String {
+    let shown = one_line(value);
+    match shown.char_indices().nth(LENGTH) {
+        None => shown.into_owned(),
+        Some((cut, _)) => format!("{}… ({} bytes)", &shown[..cut], value.len()),
+    }
 }

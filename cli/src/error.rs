@@ -1,13 +1,13 @@
 //! What can go wrong, and the exit code that says so.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
 use tenon_host::services::ApprovalError;
-use tenon_host::{BuildError, CallError, Failure, WatchError, chain};
+use tenon_host::{BuildError, CallError, Failure, WatchError, chain, visible};
 
 use crate::output;
 
@@ -58,6 +58,9 @@ pub(crate) enum Error {
         /// The command that approves without asking.
         command: String,
     },
+    /// There is no such model, unless one of these has it, which are not approved.
+    #[error("there is no model \"{model}\", unless one that is not approved has it: {}", .plugins.join(", "))]
+    Unserved { model: String, plugins: Vec<String> },
     /// Something that may be a guard is not there.
     #[error("{0}")]
     Unguarded(String),
@@ -79,19 +82,33 @@ impl Error {
             return ExitCode::SUCCESS;
         }
         if json {
-            let error = json!({
-                "error": { "word": self.word(), "message": chain(self), "hint": self.hint() }
-            });
             // Where standard output is closed there is nobody to tell.
-            let _ = output::json(&error);
+            let _ = output::json(&self.to_json());
         }
-        let mut text = format!("error: {}", chain(self));
+        // Plugins have a say in these words. What they break into lines must not look like ours.
+        let told = |text: &str| visible(text).replace('\n', "\n    | ");
+        let mut text = format!("error: {}", told(&chain(self)));
         if let Some(hint) = self.hint() {
-            text.push_str(&format!("\n  hint: {hint}"));
+            text.push_str(&format!("\n  hint: {}", told(&hint)));
         }
         // Where standard error is closed there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{text}");
         ExitCode::from(self.code())
+    }
+
+    fn to_json(&self) -> Value {
+        let mut error = json!({ "word": self.word(), "message": chain(self), "hint": self.hint() });
+        let failure = match self {
+            Self::Call(CallError::Failed { failure, .. }) => Some(failure),
+            Self::NotThere { failure, .. } => failure.as_ref(),
+            _ => None,
+        };
+        if let Some(Failure::Answered(tenon_host::types::Error::Unavailable(unavailable))) = failure
+            && let Some(time) = unavailable.retry_after
+        {
+            error["retryAfterMillis"] = json!(time);
+        }
+        json!({ "error": error })
     }
 
     /// A word for it, for programs.
@@ -100,7 +117,7 @@ impl Error {
             Self::Input(_) | Self::Read(..) => "invalid-input",
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
-            Self::Unasked { .. } => "refused",
+            Self::Unasked { .. } | Self::Unserved { .. } => "refused",
             Self::Unguarded(_) => "unguarded",
             Self::NotThere { refused: true, .. } => "refused",
             Self::NotThere { .. } => "not-there",
@@ -114,7 +131,9 @@ impl Error {
         match self {
             Self::Input(_) | Self::Read(..) | Self::Config(_) | Self::Unguarded(_) => 2,
             Self::Interrupted => 130,
-            Self::NotThere { refused: true, .. } | Self::Unasked { .. } => 3,
+            Self::NotThere { refused: true, .. } | Self::Unasked { .. } | Self::Unserved { .. } => {
+                3
+            }
             Self::NotThere { failure: Some(failure), .. } => code_of(failure),
             Self::NotThere { .. } => 2,
             Self::Unread => 0,
@@ -135,6 +154,10 @@ impl Error {
                     .into(),
             ),
             Self::NotThere { remedy, .. } => remedy.clone(),
+            Self::Unserved { plugins, .. } => {
+                let plugins = plugins.join(" ");
+                Some(format!("`tenon approve {plugins}` shows what they request, and asks"))
+            }
             Self::Unasked { command, .. } => Some(format!("`{command}` approves without asking")),
             Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))
@@ -152,5 +175,22 @@ fn code_of(failure: &Failure) -> u8 {
         Failure::Answered(_) | Failure::Unsupported(_) | Failure::Contract(_) => 1,
         Failure::Trapped(_) | Failure::Limit(_) | Failure::Deadline(_) | Failure::Lost(_) => 4,
         Failure::Host(_) => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_host::types::{Error as Answer, Unavailability};
+
+    #[test]
+    fn who_is_to_come_back_is_told_when() {
+        let unavailable = |retry_after| {
+            let answer = Unavailability { message: "busy".into(), retry_after };
+            let failure = Failure::Answered(Answer::Unavailable(answer));
+            Error::from(CallError::Failed { plugin: "p".into(), failure }).to_json()
+        };
+        assert_eq!(unavailable(Some(1500))["error"]["retryAfterMillis"], 1500);
+        assert_eq!(unavailable(None)["error"].get("retryAfterMillis"), None);
     }
 }

@@ -13,6 +13,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use tenon_host::one_line;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format;
 
 use error::Error;
 
@@ -135,7 +138,8 @@ async fn interrupted() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Logs go to standard error: warnings, or what `TENON_LOG` asks for.
+/// Logs go to standard error: warnings, or what `TENON_LOG` asks for. Plugins have a say in the
+/// values of fields, and none of them ends a line or is obeyed by a terminal.
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::builder()
         .with_env_var("TENON_LOG")
@@ -149,5 +153,15 @@ fn log_to_stderr() {
         .with_target(false)
         .log_internal_errors(false)
         .with_writer(std::io::stderr)
+        .fmt_fields(
+            format::debug_fn(|writer, field, value| {
+                let value = format!("{value:?}");
+                match field.name() {
+                    "message" => write!(writer, "{}", one_line(&value)),
+                    name => write!(writer, "{name}={}", one_line(&value)),
+                }
+            })
+            .delimited(" "),
+        )
         .init();
 }

@@ -1,11 +1,15 @@
 //! From the command line to a platform, and back.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover};
+use tenon_host::name::nearest;
 use tenon_host::services::{ApprovalFile, Approver};
-use tenon_host::{Caller, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings};
+use tenon_host::{
+    Caller, Config, Diagnostic, Platform, PluginKind, PluginReport, PluginState, Surroundings,
+};
 
 use crate::Common;
 use crate::approval::Asking;
@@ -54,6 +58,38 @@ impl Found {
         Some(ApprovalFile::new(folder.join("approvals.json")))
     }
 
+    /// The same, for what cannot do without.
+    pub(crate) fn kept_approvals(&self) -> Result<ApprovalFile, Error> {
+        let problem = "there is no home folder to keep approvals in";
+        self.approvals().ok_or_else(|| Error::Host(problem.into()))
+    }
+
+    /// Says why there is no plugin of an id that somebody named: because what may be it is broken
+    /// or was left out, or because there is none.
+    pub(crate) fn unknown(&self, id: &str) -> Error {
+        let Discovery { candidates, left_out, diagnostics, .. } = &self.discovery;
+        // One whose id cannot be read may be in a folder of that name.
+        let is_of = |diagnostic: &&Diagnostic| match (&diagnostic.plugin, &diagnostic.file) {
+            (Some(plugin), _) => plugin == id,
+            (None, Some(file)) => {
+                let folder = Path::new(file).parent().and_then(Path::file_name);
+                folder.is_some_and(|folder| folder == id)
+            }
+            (None, None) => false,
+        };
+        if let Some(diagnostic) = diagnostics.iter().find(is_of) {
+            return Error::Input(diagnostic.to_string());
+        }
+        if let Some(LeftOut { reason, .. }) = left_out.iter().find(|left_out| left_out.id == id) {
+            return Error::Input(format!("plugin \"{id}\" is left out: {reason}"));
+        }
+        let meant = match nearest(id, candidates.iter().map(Candidate::id)) {
+            Some(meant) => format!("; did you mean \"{meant}\"?"),
+            None => String::new(),
+        };
+        Error::Input(format!("there is no plugin \"{id}\"{meant}"))
+    }
+
     /// A platform with the plugins that are wanted. The others are not started. Nobody is asked to
     /// approve any.
     pub(crate) async fn build(
@@ -98,7 +134,8 @@ impl Found {
         if let Some(diagnostic) = unknown {
             return Err(Error::Unguarded(diagnostic.to_string()));
         }
-        for diagnostic in &self.discovery.diagnostics {
+        let Discovery { diagnostics, warnings, .. } = &self.discovery;
+        for diagnostic in diagnostics.iter().chain(warnings) {
             tracing::warn!("{diagnostic}");
         }
         let approver = Asking::on_terminal(self.approvals());
@@ -110,7 +147,14 @@ impl Found {
                 return Err(error);
             }
             let detail = report.detail.as_deref().unwrap_or_default();
-            tracing::warn!("plugin \"{}\" is not there: {detail}", report.plugin);
+            match &report.remedy {
+                Some(remedy) if report.awaits_approval => tracing::warn!(
+                    "plugin \"{}\" is not there, and if it has hooks they are not run: {detail}; \
+                     {remedy}",
+                    report.plugin
+                ),
+                _ => tracing::warn!("plugin \"{}\" is not there: {detail}", report.plugin),
+            }
         }
         Ok(platform)
     }
@@ -175,6 +219,21 @@ fn require(platform: &Platform, ids: &[&str]) -> Result<(), Error> {
         .iter()
         .find(|report| ids.contains(&report.plugin.as_str()) && !is_ready(&report.plugin));
     missing.map_or(Ok(()), |report| Err(not_there(report)))
+}
+
+/// Says why no plugin serves a model, where one may that nobody has approved.
+pub(crate) fn unserved(platform: &Platform, model: &str) -> Option<Error> {
+    let reports = platform.plugins();
+    if let Some((id, _)) = model.split_once('/')
+        && let Some(report) = reports.iter().find(|report| report.plugin == id)
+    {
+        return (report.state != PluginState::Ready).then(|| not_there(report));
+    }
+    let plugins: Vec<String> = { reports.iter() }
+        .filter(|report| report.awaits_approval)
+        .map(|report| report.plugin.clone())
+        .collect();
+    (!plugins.is_empty()).then(|| Error::Unserved { model: model.into(), plugins })
 }
 
 fn not_there(report: &PluginReport) -> Error {

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use tenon_host::visible;
 
 use crate::error::Error;
 
@@ -28,6 +28,14 @@ fn written(written: io::Result<()>) -> Result<(), Error> {
     }
 }
 
+/// Prints a piece of a plugin's text at once, as [`text`] does.
+pub(crate) fn piece(text: &str) -> Result<(), Error> {
+    match io::stdout().is_terminal() {
+        true => write(visible(text)),
+        false => write(text),
+    }
+}
+
 /// Prints bytes as they are; on a terminal only how many there are.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Error> {
     if io::stdout().is_terminal() {
@@ -43,31 +51,6 @@ pub(crate) fn text(text: &str) -> Result<(), Error> {
         true => line(visible(text)),
         false => line(text),
     }
-}
-
-/// A plugin's text with characters that could mislead a reader made visible: controls, and those
-/// that change the direction of text or have no width.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    let misleads = |c: char| {
-        c.is_control() && !matches!(c, '\n' | '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    if !text.contains(misleads) {
-        return text.into();
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match misleads(c) {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
-        }
-    }
-    shown.into()
-}
-
-/// The same for a text that must not begin a line of its own.
-pub(crate) fn inline(text: &str) -> String {
-    visible(text).replace(['\n', '\t'], " ")
 }
 
 /// Prints JSON over several lines. What could mislead a reader is escaped, as JSON can: a program
@@ -110,18 +93,5 @@ fn read_bounded(name: &str, input: impl Read) -> Result<String, Error> {
     match content.len() as u64 > INPUT {
         true => Err(Error::Input(format!("{name} has more than {} MiB", INPUT >> 20))),
         false => Ok(content),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::visible;
-
-    #[test]
-    fn what_could_mislead_a_reader_is_visible() {
-        let check = |text, expected| assert_eq!(visible(text), expected);
-        check("two\nlines\tand é", "two\nlines\tand é");
-        check("\u{1b}[2Jgone", "\\u{1b}[2Jgone");
-        check("a\u{202e}b\u{200b}", "a\\u{202e}b\\u{200b}");
     }
 }

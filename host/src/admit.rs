@@ -20,6 +20,7 @@ use crate::files::Digest;
 use crate::policy::{Objection, Policy};
 use crate::secret::Secret;
 use crate::services::{Approval, ApprovalChange, Approver};
+use crate::text::one_line;
 
 /// What was said of the requests of plugins.
 #[derive(Debug, Clone, Default)]
@@ -225,6 +226,11 @@ impl Refusal {
         matches!(objection, Objection::Denied | Objection::Disabled)
     }
 
+    /// Whether somebody's approval is all that is missing.
+    pub fn awaits_approval(&self) -> bool {
+        matches!(self, Self::NotApproved { .. } | Self::Stale { .. })
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> String {
         match self {
@@ -388,6 +394,9 @@ pub struct Snapshot {
     pub plugins: Vec<Standing>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
+    /// What may be a slip, and has no consequences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// How one plugin stands.
@@ -466,6 +475,7 @@ impl Snapshot {
         Self {
             plugins: candidates.chain(left_out).collect(),
             diagnostics: discovery.diagnostics.clone(),
+            warnings: discovery.warnings.clone(),
         }
     }
 }
@@ -478,17 +488,19 @@ impl fmt::Display for Snapshot {
             let (kind, origin) = (kind.to_string(), origin.to_string());
             write!(f, "{plugin:width$}  {kind:<5} {state:<11} {origin:<11}")?;
             match (detail, source) {
-                (Some(detail), _) => writeln!(f, " {detail}")?,
-                (None, Some(source)) if granted.is_empty() => writeln!(f, " {source}")?,
+                (Some(detail), _) => writeln!(f, " {}", one_line(detail))?,
+                (None, Some(source)) if granted.is_empty() => {
+                    writeln!(f, " {}", one_line(source))?;
+                }
                 (None, Some(source)) => {
                     let granted: Vec<&str> = granted.keys().map(String::as_str).collect();
-                    writeln!(f, " {source} ({})", granted.join(", "))?;
+                    writeln!(f, " {} ({})", one_line(source), granted.join(", "))?;
                 }
                 (None, None) => writeln!(f)?,
             }
         }
-        for diagnostic in &self.diagnostics {
-            writeln!(f, "note: {diagnostic}")?;
+        for diagnostic in self.diagnostics.iter().chain(&self.warnings) {
+            writeln!(f, "note: {}", one_line(&diagnostic.to_string()))?;
         }
         Ok(())
     }

@@ -25,9 +25,42 @@ pub enum ApprovalError {
     /// The file cannot be read or written.
     #[error("the approvals in {} cannot be used", .0.display())]
     File(PathBuf, #[source] io::Error),
+    /// Others than this user can write to the file, or to its folder.
+    #[error(
+        "approvals are not believed that others could have written: {path} belongs to somebody else, \
+         or others can write to it; `chmod go-w {path}`",
+        path = .0.display()
+    )]
+    Unguarded(PathBuf),
     /// The file is not what this host writes.
     #[error("{} is not a file of approvals; move it away to begin anew", .0.display())]
     Damaged(PathBuf, #[source] serde_json::Error),
+}
+
+/// What was approved of a plugin before, as it is now or as it was then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Former {
+    /// What it requested then: values by the names of capabilities.
+    pub requested: BTreeMap<String, Vec<String>>,
+    /// What was granted.
+    pub granted: BTreeMap<String, Vec<String>>,
+}
+
+impl Former {
+    /// Whether less was granted than was requested.
+    pub fn is_narrowed(&self) -> bool {
+        missing(&self.requested, &self.granted).next().is_some()
+    }
+
+    /// What was granted that the plugin still requests.
+    pub fn kept(&self, request: &ApprovalRequest) -> BTreeMap<String, Vec<String>> {
+        request.within(&self.granted)
+    }
+
+    /// What it requests now that nobody was asked about then: capabilities and their values.
+    pub fn added(&self, request: &ApprovalRequest) -> Vec<(String, String)> {
+        missing(&request.capabilities, &self.requested).collect()
+    }
 }
 
 /// The file, as it is written.
@@ -81,6 +114,17 @@ impl ApprovalFile {
         })
     }
 
+    /// What was last approved of a plugin, though it may have changed since.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read or understood.
+    pub fn former(&self, request: &ApprovalRequest) -> Result<Option<Former>, ApprovalError> {
+        let mut approvals = self.read()?.approvals.into_iter();
+        let approved = approvals.find(|approved| approved.is_of(request));
+        Ok(approved.map(|Approved { requested, granted, .. }| Former { requested, granted }))
+    }
+
     /// Approves a plugin as it is now, and grants it this.
     ///
     /// # Errors
@@ -125,6 +169,15 @@ impl ApprovalFile {
     }
 
     fn read(&self) -> Result<Content, ApprovalError> {
+        // Who can write to the file approves, and so does who can put another in its place.
+        for path in [self.path.parent(), Some(&self.path)].into_iter().flatten() {
+            match files::is_guarded(path) {
+                Ok(true) => {}
+                Ok(false) => return Err(ApprovalError::Unguarded(path.into())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(self.error(error)),
+            }
+        }
         match files::read_text(&self.path, CONFIGURATION) {
             Ok(text) => serde_json::from_str(&text)
                 .map_err(|error| ApprovalError::Damaged(self.path.clone(), error)),
@@ -256,6 +309,47 @@ mod tests {
         assert_eq!(file.revoke("p", Some(Path::new("/no/such/other.toml"))).unwrap(), 0);
         assert_eq!(file.revoke("p", None).unwrap(), 1);
         check(&first, Approval::Undecided);
+    }
+
+    #[test]
+    fn what_was_narrowed_is_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ApprovalFile::new(folder.path().join("approvals.json"));
+        let files = |files: &[&str]| request("1", files).capabilities;
+        let first = request("1", &["read:/a/**", "read:/b"]);
+        assert_eq!(file.former(&first).unwrap(), None);
+        file.grant(&first, first.capabilities.clone()).unwrap();
+        assert!(!file.former(&first).unwrap().unwrap().is_narrowed());
+        file.grant(&first, files(&["read:/a/b", "read:/a/c/**"])).unwrap();
+        let second = request("2", &["read:/a/*", "read:/b", "read:/d"]);
+        let former = file.former(&second).unwrap().unwrap();
+        assert!(former.is_narrowed());
+        assert_eq!(former.kept(&second), files(&["read:/a/b"]));
+        let added = ["read:/a/*", "read:/d"].map(|v| ("filesystem".to_string(), v.to_string()));
+        assert_eq!(former.added(&second), added);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_others_can_write_is_not_believed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("approvals.json");
+        let file = ApprovalFile::new(&path);
+        let request = request("1", &["read:/a"]);
+        file.grant(&request, request.capabilities.clone()).unwrap();
+        let granted = Approval::Granted(request.capabilities.clone());
+        for (path, private) in [(&*path, 0o600), (folder.path(), 0o700)] {
+            for others in [0o020, 0o002] {
+                let set = |mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
+                set(private | others).unwrap();
+                let error = file.verdict(&request).unwrap_err();
+                let said = format!("`chmod go-w {}`", path.display());
+                assert!(error.to_string().ends_with(&said), "{error}");
+                set(private).unwrap();
+                assert_eq!(file.verdict(&request).unwrap(), granted);
+            }
+        }
     }
 
     #[test]

@@ -331,14 +331,23 @@ pub struct FileTable {
     pub instance: Mode,
 }
 
-/// An MCP server that runs as a child process.
+/// An MCP server: a child process, or one elsewhere.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpEntry {
     /// The plugin's id.
     pub name: String,
     /// The program: a path, or a name that is looked up in `PATH`.
+    #[serde(default)]
     pub command: String,
+    /// How a server elsewhere is spoken to.
+    #[serde(default)]
+    pub transport: Option<Transport>,
+    /// Where a server is that is no child.
+    pub url: Option<String>,
+    /// Headers of every request to it.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
     /// Its arguments.
     #[serde(default)]
     pub args: Vec<String>,
@@ -353,6 +362,20 @@ pub struct McpEntry {
     /// How long it may take to start and to say what it offers.
     #[serde(default, with = "humantime_serde")]
     pub startup_timeout: Option<Duration>,
+}
+
+/// How an MCP server is spoken to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// By lines, as a child process.
+    #[default]
+    Stdio,
+    /// By Streamable HTTP; and where a server does not know that, as [`Transport::Sse`].
+    #[serde(alias = "streamable-http")]
+    Http,
+    /// By the transport of 2024-11-05: HTTP with one stream of server-sent events.
+    Sse,
 }
 
 impl fmt::Debug for McpEntry {

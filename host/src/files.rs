@@ -81,6 +81,23 @@ pub(crate) fn is_private(folder: &Path) -> io::Result<bool> {
     Ok(mine && metadata.mode() & 0o022 == 0)
 }
 
+/// Whether nobody but this user and the administrator can write to a file or a folder.
+#[cfg(unix)]
+pub(crate) fn is_guarded(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    // A relative path may have no folder in it.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let metadata = std::fs::metadata(path)?;
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    Ok(owners.contains(&metadata.uid()) && metadata.mode() & 0o022 == 0)
+}
+
+/// A file of the user's profile is the user's own on Windows.
+#[cfg(not(unix))]
+pub(crate) fn is_guarded(_: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 #[cfg(not(unix))]
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)

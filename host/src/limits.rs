@@ -1,5 +1,8 @@
 //! What one plugin may use. Every limit is on by default.
 
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::fmt;
 use std::time::Duration;
 
 /// The limits of one plugin.
@@ -89,11 +92,54 @@ impl Limits {
         }
     }
 
+    /// Those that are not as they are where nobody says anything, in one line.
+    pub fn special(&self) -> String {
+        let usual = Self::default().written();
+        listed(self.written().into_iter().filter(|limit| !usual.contains(limit)).collect())
+    }
+
+    /// The limits that a manifest can ask for, as it would write them under `[limits]`.
+    pub fn written(&self) -> Vec<(&'static str, Value)> {
+        let mib = |bytes: usize| json!(bytes >> 20);
+        let time = |time: Duration| json!(humantime::format_duration(time).to_string());
+        vec![
+            ("memory_mib", mib(self.memory)),
+            ("table_elements", json!(self.table_elements)),
+            ("instances", json!(self.instances)),
+            ("cpu", time(self.cpu)),
+            ("wall", time(self.wall)),
+            ("transfer_mib", mib(self.transfer)),
+            ("download_mib", mib(self.download)),
+            ("output_kib", json!(self.output >> 10)),
+            ("host_calls", json!(self.host_calls)),
+            ("log_rate", json!(self.log_rate)),
+        ]
+    }
+
     /// The operations that a script may take in one call: more than it does in the time of
     /// [`Limits::cpu`] on most machines, so that time is what stops it.
     pub fn operations(&self) -> u64 {
         u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX).saturating_mul(100_000).max(1)
     }
+}
+
+impl Serialize for Limits {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.written())
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&listed(self.written()))
+    }
+}
+
+/// Limits in one line.
+fn listed(limits: Vec<(&'static str, Value)>) -> String {
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), Into::into);
+    let limits = limits.into_iter().map(|(key, value)| format!("{key} {}", text(value)));
+    limits.collect::<Vec<_>>().join(", ")
 }
 
 /// How often a running guest is interrupted to let others have a turn.
@@ -123,4 +169,34 @@ pub enum Limit {
     /// The size of one value in a script.
     #[error("limit of value size")]
     ValueSize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_shown_as_they_are_written() {
+        assert_eq!(Limits::default().special(), "");
+        let limits = Limits {
+            memory: 64 << 20,
+            wall: Duration::from_millis(1500),
+            output: 3 << 10,
+            ..Limits::default()
+        };
+        assert_eq!(limits.special(), "memory_mib 64, wall 1s 500ms, output_kib 3");
+        assert_eq!(
+            limits.to_string(),
+            "memory_mib 64, table_elements 100000, instances 64, cpu 10s, wall 1s 500ms, \
+             transfer_mib 64, download_mib 64, output_kib 3, host_calls 1000000, log_rate 100"
+        );
+        // Each can be read again.
+        let table: toml::Table = limits
+            .written()
+            .into_iter()
+            .map(|(key, value)| (key.to_string(), toml::Value::try_from(value).unwrap()))
+            .collect();
+        let read: crate::config::LimitsTable = table.try_into().unwrap();
+        assert_eq!(read.over(&Limits::default()), limits);
+    }
 }

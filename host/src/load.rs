@@ -21,14 +21,14 @@ use crate::capability::network::Network;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
 use crate::child::{Spec, base_environment};
-use crate::discover::{Candidate, Fingerprint, PluginKind, Server, Source};
+use crate::discover::{Candidate, Fingerprint, Place, PluginKind, Program, Remote, Server, Source};
 use crate::files::{self, COMPONENT, Digest, read_text};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
-    CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting, WasmPlugin,
-    WasmRuntime, check_exports,
+    CachePlace, CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting,
+    WasmPlugin, WasmRuntime, check_exports,
 };
 use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
 use crate::secret::{Redactor, Secrets};
@@ -37,6 +37,12 @@ use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
+
+/// The same for servers elsewhere.
+pub static REMOTE_BRIDGE: &[u8] = include_bytes!(env!("TENON_REMOTE_BRIDGE"));
+
+/// How long a stream of a server elsewhere may last before it is asked for again.
+const STREAM: Duration = Duration::from_secs(3600);
 
 /// The largest script, in bytes.
 const SCRIPT: u64 = 4 << 20;
@@ -270,6 +276,11 @@ impl LoadError {
                 Some("export a world of the package tenon:plugin, in Rust with tenon-sdk".into())
             }
             Self::Export { .. } => Some("build it again with an SDK of this version".into()),
+            Self::Import { source: ImportError::NotGranted { requested: true, .. }, .. } => Some(
+                "its plugin.toml requests it, and less was granted; `tenon approve` grants more \
+                 with `--grant` or `--all-requested`"
+                    .into(),
+            ),
             Self::Import {
                 source: ImportError::NotGranted { request: Some(line), .. }, ..
             } => Some(format!(
@@ -286,6 +297,7 @@ pub struct Loader {
     wasm: WasmRuntime,
     plugins: Linker<HostState>,
     bridge: OnceLock<Result<Linked, String>>,
+    remote_bridge: OnceLock<Result<Linked, String>>,
     surroundings: Surroundings,
     /// What all children get of the environment.
     environment: BTreeMap<OsString, OsString>,
@@ -308,7 +320,11 @@ impl Loader {
         news: News,
         reach: Arc<Reach>,
     ) -> Result<Self, EngineError> {
-        let cache = surroundings.cache.as_ref().map(|cache| cache.join("components"));
+        let cache = surroundings.cache.as_ref().map(|cache| {
+            // Beside the folder at least, where there is no better place.
+            let keys = surroundings.state.as_ref().unwrap_or(cache);
+            CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
+        });
         let wasm = WasmRuntime::new(allocation, cache)?;
         let plugins = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
@@ -317,6 +333,7 @@ impl Loader {
             wasm,
             plugins,
             bridge: OnceLock::new(),
+            remote_bridge: OnceLock::new(),
             surroundings: surroundings.clone(),
             environment,
             news,
@@ -365,6 +382,20 @@ impl Loader {
             // The bridge's own clock goes first: it knows the server's last words.
             startup += Duration::from_secs(1);
         }
+        if let Source::Mcp(Server { place: Place::Remote(remote), supervision, .. }) =
+            &candidate.source
+        {
+            candidate.grants = remote_grants(remote)?;
+            settings.insert(
+                "http".into(),
+                json!({
+                    "url": remote.url.as_str(),
+                    "headers": remote.headers,
+                    "transport": remote.transport,
+                    "max_message": supervision.max_message,
+                }),
+            );
+        }
         let grants = &candidate.grants;
         let files = Arc::new(grants.files(&self.surroundings));
         let environment = capability::environment::of(grants, &self.surroundings);
@@ -376,11 +407,16 @@ impl Loader {
         let voice = Arc::new(Voice::new(id.clone(), redactor, limits.log_rate));
         let ways = self.reach.services.network.clone();
         let network = grants.network().map(|granted| {
-            Arc::new(Network::new(id.clone(), Arc::new(granted), ways, limits.clone()))
+            let limits = match kind {
+                // Of a server elsewhere the bridge keeps the time, and a stream is no call.
+                PluginKind::Mcp => Limits { wall: STREAM, ..limits.clone() },
+                _ => limits.clone(),
+            };
+            Arc::new(Network::new(id.clone(), Arc::new(granted), ways, limits))
         });
         let lent = Lent::new(id.clone(), grants.clone(), self.reach.clone());
         let lent = Arc::new(lent.with_network(network).with_voice(voice.clone()));
-        let setting = |server: Option<(Arc<Spec>, Arc<Supervisor>)>| Setting {
+        let setting = |child: Option<Spec>, server: Option<Arc<Supervisor>>| Setting {
             id: id.clone(),
             limits: limits.clone(),
             startup,
@@ -392,8 +428,8 @@ impl Loader {
             secrets: secrets.clone(),
             progress: Allowance::of(limits.log_rate),
             news: self.news.clone(),
-            child: server.as_ref().map(|(child, _)| child.clone()),
-            server: server.map(|(_, supervisor)| supervisor),
+            child: child.map(Arc::new),
+            server,
         };
         let mut imports = None;
         let mut supervised = None;
@@ -403,7 +439,7 @@ impl Loader {
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&wasm);
                 unchanged(path, &candidate, digest)?;
-                let setting = setting(None);
+                let setting = setting(None, None);
                 let (plugin, imported) =
                     self.component(path, &wasm, &digest, *mode, grants, setting)?;
                 imports = Some(imported);
@@ -430,11 +466,21 @@ impl Loader {
             Source::Mcp(server) => {
                 let policy = server.supervision.clone();
                 let events = self.news.events().clone();
-                let supervisor = Supervisor::new(id.clone(), "stdio", policy, events);
-                let supervisor = Arc::new(supervisor);
-                let child = self.child(&voice, server.clone(), supervisor.clone());
-                let setting = setting(Some((Arc::new(child), supervisor.clone())));
-                let bridge = Supervised::new(self.bridge(setting)?, supervisor.clone());
+                let watch =
+                    |transport| Arc::new(Supervisor::new(id.clone(), transport, policy, events));
+                let (bridge, supervisor) = match &server.place {
+                    Place::Child(program) => {
+                        let supervisor = watch("stdio");
+                        let child = self.child(&voice, program.clone(), supervisor.clone());
+                        (self.bridge(setting(Some(child), Some(supervisor.clone())))?, supervisor)
+                    }
+                    Place::Remote(_) => {
+                        let supervisor = watch("http");
+                        let setting = setting(None, Some(supervisor.clone()));
+                        (self.remote_bridge(grants, setting)?, supervisor)
+                    }
+                };
+                let bridge = Supervised::new(bridge, supervisor.clone());
                 supervised = Some(supervisor);
                 (Arc::new(bridge), candidate.fingerprint())
             }
@@ -490,34 +536,39 @@ impl Loader {
 
     /// The bridge, with a server as its child.
     fn bridge(&self, setting: Setting) -> Result<WasmPlugin, LoadError> {
-        let bridge = self.bridge.get_or_init(|| {
-            let component = self
-                .wasm
-                .compile(BRIDGE, &Digest::of(BRIDGE))
-                .map_err(|error| error.to_string())?;
-            let engine = &self.wasm.engine;
-            capability::check_imports(engine, &component, Borrower::Bridge)
-                .map_err(|error| error.to_string())?;
-            let linker = capability::linker(engine, Borrower::Bridge)
-                .map_err(|error| format!("{error:#}"))?;
-            link(&linker, &component).map_err(|error| error.to_string())
-        });
-        match bridge.clone() {
-            Ok(Linked { pre, indices }) => Ok(WasmPlugin::new(pre, indices, setting, Mode::Shared)),
-            Err(problem) => Err(LoadError::NotComponent { path: "the MCP bridge".into(), problem }),
-        }
+        let linked = self.bridge.get_or_init(|| self.linked_bridge(BRIDGE, Borrower::Bridge));
+        bridge_of(linked.clone(), setting)
     }
 
-    fn child(&self, voice: &Arc<Voice>, server: Server, supervisor: Arc<Supervisor>) -> Spec {
+    /// The bridge to a server elsewhere, which may reach that one.
+    fn remote_bridge(&self, grants: &Grants, setting: Setting) -> Result<WasmPlugin, LoadError> {
+        // What is linked does not depend on which server it is.
+        let linked = self
+            .remote_bridge
+            .get_or_init(|| self.linked_bridge(REMOTE_BRIDGE, Borrower::RemoteBridge(grants)));
+        bridge_of(linked.clone(), setting)
+    }
+
+    fn linked_bridge(&self, bridge: &[u8], borrower: Borrower<'_>) -> Result<Linked, String> {
+        let component = self.wasm.compile(bridge, &Digest::of(bridge));
+        let component = component.map_err(|error| error.to_string())?;
+        let engine = &self.wasm.engine;
+        capability::check_imports(engine, &component, borrower)
+            .map_err(|error| error.to_string())?;
+        let linker = capability::linker(engine, borrower).map_err(|error| format!("{error:#}"))?;
+        link(&linker, &component).map_err(|error| error.to_string())
+    }
+
+    fn child(&self, voice: &Arc<Voice>, program: Program, supervisor: Arc<Supervisor>) -> Spec {
         let mut environment = self.environment.clone();
-        let own = server.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let own = program.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
         environment.extend(own);
         Spec {
             voice: voice.clone(),
-            program: server.program,
-            arguments: server.arguments,
+            program: program.program,
+            arguments: program.arguments,
             environment,
-            folder: server.folder,
+            folder: program.folder,
             supervisor,
         }
     }
@@ -539,8 +590,29 @@ fn link(linker: &Linker<HostState>, component: &Component) -> Result<Linked, Exp
     Ok(Linked { pre, indices })
 }
 
+fn bridge_of(linked: Result<Linked, String>, setting: Setting) -> Result<WasmPlugin, LoadError> {
+    match linked {
+        Ok(Linked { pre, indices }) => Ok(WasmPlugin::new(pre, indices, setting, Mode::Shared)),
+        Err(problem) => Err(LoadError::NotComponent { path: "the MCP bridge".into(), problem }),
+    }
+}
+
+/// What it takes to reach one server: its origin and nothing else.
+fn remote_grants(remote: &Remote) -> Result<Grants, LoadError> {
+    let mut grants = GrantSet::default();
+    let value = format!("{}/*", remote.url.origin().ascii_serialization());
+    let here = Path::new("/");
+    grants.add(capability::network::NAME, &value, &Surroundings::default(), here).map_err(
+        |problem| LoadError::NotComponent { path: value.into(), problem: problem.to_string() },
+    )?;
+    Ok(Grants::new(grants.clone(), grants))
+}
+
 fn startup_of(server: &Server) -> Duration {
-    let name = server.program.file_stem().and_then(|name| name.to_str());
-    let is_runner = name.is_some_and(|name| RUNNERS.contains(&name));
+    let runner = match &server.place {
+        Place::Child(program) => program.program.file_stem().and_then(|name| name.to_str()),
+        Place::Remote(_) => None,
+    };
+    let is_runner = runner.is_some_and(|name| RUNNERS.contains(&name));
     server.startup_timeout.unwrap_or(if is_runner { STARTUP_OF_RUNNERS } else { STARTUP })
 }

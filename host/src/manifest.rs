@@ -15,6 +15,7 @@ use crate::config::{ContextTable, LimitsTable, line_of, parse};
 use crate::files::{self, CONFIGURATION, Digest};
 use crate::runtime::wasm::Mode;
 use crate::surroundings::Surroundings;
+use crate::text::cut;
 
 /// The name of the file.
 pub(crate) const FILE_NAME: &str = "plugin.toml";
@@ -27,7 +28,7 @@ pub(crate) struct Manifest {
     pub(crate) runtime: Runtime,
     /// What it requests, by the names of capabilities.
     #[serde(default)]
-    pub(crate) capabilities: BTreeMap<String, Vec<Spanned<String>>>,
+    pub(crate) capabilities: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     #[serde(default)]
     pub(crate) requires: Requires,
     /// What it may register; all, where nothing is said.
@@ -207,14 +208,28 @@ impl Manifest {
         let folder = text.path.parent().unwrap_or(Path::new("."));
         let mut requests = GrantSet::default();
         for (capability, values) in &self.capabilities {
-            requests.note(capability);
+            let name = capability.get_ref();
+            let invalid = |at: usize, problem: String| ManifestError::Invalid {
+                line: line_of(&text.text, at),
+                problem,
+            };
+            if !is_capability(name) {
+                let name = cut(name, 100);
+                let problem = format!(
+                    "{name:?} is no name of a capability: they are of a-z and `-`, and have 64 at most"
+                );
+                return Err(invalid(capability.span().start, problem));
+            }
+            requests.note(name);
             for value in values {
-                requests.add(capability, value.get_ref(), surroundings, folder).map_err(
-                    |error| ManifestError::Invalid {
-                        line: line_of(&text.text, value.span().start),
-                        problem: error.to_string(),
-                    },
-                )?;
+                let at = value.span().start;
+                if requests.len() == REQUESTS {
+                    let problem = format!("it requests more than {REQUESTS} values");
+                    return Err(invalid(at, problem));
+                }
+                requests
+                    .add(name, value.get_ref(), surroundings, folder)
+                    .map_err(|error| invalid(at, error.to_string()))?;
             }
         }
         Ok(requests)
@@ -228,6 +243,23 @@ impl Manifest {
         }
         Ok(manifest)
     }
+}
+
+/// The id in a file that is no manifest, as far as it can be read: what is wrong with it is told of
+/// the plugin.
+pub(crate) fn id_in(file: &Path) -> Option<String> {
+    let table: toml::Table = toml::from_str(&files::read_text(file, CONFIGURATION).ok()?).ok()?;
+    let id = table.get("plugin")?.get("id")?.as_str()?;
+    is_id(id).then(|| id.to_string())
+}
+
+/// The most values that a manifest requests: somebody is to read them all.
+const REQUESTS: usize = 1000;
+
+/// Whether a text can name a capability, of this host or of another version.
+fn is_capability(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c == '-';
+    (1..=64).contains(&text.len()) && text.chars().all(allowed)
 }
 
 /// Whether a text can name a plugin.
@@ -263,6 +295,34 @@ mod tests {
             Runtime::Wasm { path: "weather.wasm".into(), instance: Mode::Shared }
         );
         assert_eq!(manifest.capabilities["network"].len(), 1);
+    }
+
+    #[test]
+    fn what_nobody_would_read_is_not_requested() {
+        let check = |capabilities: &str, expected: Option<&str>| {
+            let text = format!(
+                "plugin.id = \"p\"\nruntime = {{ kind = \"rhai\", path = \"x\" }}\n[capabilities]\n{capabilities}"
+            );
+            let manifest = Manifest::parse(&text).unwrap();
+            let text = Text { path: "/p/plugin.toml".into(), text };
+            let error = manifest.requests(&text, &Surroundings::default()).err();
+            assert_eq!(error.map(|error| error.to_string()).as_deref(), expected);
+        };
+        let values = |many: usize| vec!["\"x\""; many].join(",");
+        let capabilities = |many: usize| -> String {
+            let name = |i: usize| "abcdefghijklm".chars().nth(i).unwrap();
+            (0..many).map(|i| format!("{} = [{}]\n", name(i), values(100))).collect()
+        };
+        check(&capabilities(10), None);
+        check(&capabilities(11), Some("line 14: it requests more than 1000 values"));
+        check(
+            &format!("tools = [{}]", values(101)),
+            Some("line 4: `tools = [\"x\"]`: there are 100 before it, which are the most"),
+        );
+        let long = "x".repeat(4097);
+        let shown =
+            format!("line 4: `tools = [\"{}\"]`: it is longer than 4096 bytes", "x".repeat(200));
+        check(&format!("tools = [\"{long}\"]"), Some(&shown));
     }
 
     #[test]

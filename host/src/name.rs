@@ -109,7 +109,7 @@ impl std::borrow::Borrow<str> for ToolName {
 }
 
 /// The one of these names that may have been meant by another.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let nearest = known.map(|known| (distance(name, known), known)).min();
     nearest.filter(|(distance, _)| *distance <= name.len().div_ceil(3)).map(|(_, known)| known)
 }

@@ -149,6 +149,18 @@ impl Secrets {
         }
     }
 
+    /// Adds the value of a header of requests, if its name says that it is a secret; of one that
+    /// names a scheme (`Bearer …`), what follows that.
+    pub(crate) fn add_header(&mut self, name: &str, value: &str) {
+        let lower = name.to_ascii_lowercase();
+        if lower.contains("authorization") || lower.contains("cookie") || is_secret_name(name) {
+            self.add_value(value);
+            if let Some((_, credentials)) = value.split_once(' ') {
+                self.add_value(credentials.trim());
+            }
+        }
+    }
+
     /// Adds a value that is known to be a secret.
     pub(crate) fn add_value(&mut self, value: &str) {
         // Programs show texts line by line.

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
-pub use crate::approvals::{ApprovalError, ApprovalFile};
+pub use crate::approvals::{ApprovalError, ApprovalFile, Former};
 pub use crate::bindings::services::{Memory, OutgoingMessage};
 pub use crate::pins::{Definition, DefinitionChange, HeldTool, PinError, PinFile, Seen};
 pub use crate::secret::Secret;
 
 use crate::bindings::types::Error;
+use crate::capability::GrantSet;
 use crate::capability::network::Ways;
 use crate::discover::{Origin, PluginKind};
 
@@ -217,6 +218,14 @@ pub struct ApprovalRequest {
     pub component: Option<String>,
     /// The SHA-256 of its manifest, in hexadecimal.
     pub manifest: Option<String>,
+}
+
+impl ApprovalRequest {
+    /// What of these values it requests, as far as their texts tell. Whatever is granted, a plugin
+    /// gets what it requests and no more.
+    pub fn within(&self, values: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
+        GrantSet::approved(&self.capabilities).within(values)
+    }
 }
 
 /// What somebody said to a request.

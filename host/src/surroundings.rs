@@ -16,7 +16,8 @@ pub struct Surroundings {
     /// Where compiled components are kept; without it they are compiled each time.
     pub cache: Option<PathBuf>,
     /// Where this user's programs keep what they have seen and done: a place for
-    /// [`crate::Builder::state`]. Nothing is kept there without it.
+    /// [`crate::Builder::state`]. Without that, nothing is kept there but the key by which the host
+    /// tells the compiled components that it wrote itself.
     pub state: Option<PathBuf>,
     /// Where the user's own configuration is.
     pub configuration: Option<PathBuf>,

@@ -153,12 +153,62 @@ fn less_can_be_granted_than_is_requested() {
     let output = read(&project, "b.txt");
     assert_eq!(stdout(&output).trim(), "PermissionDenied");
     assert!(stderr(&output).contains("notes/b.txt is not granted"), "{}", stderr(&output));
-    run(&project, &["approve", "e", "--yes", "--grant", "filesystem=notes"], 2);
     // What was not requested is not to be had.
-    project.write("other.txt", "hidden");
-    run(&project, &["approve", "e", "--yes", "--grant", "filesystem=read:~/**"], 0);
-    let output = read(&project, "../other.txt");
-    assert_eq!(stdout(&output).trim(), "PermissionDenied");
+    let no = |grant: &str, because: &str| {
+        let said = run(&project, &["approve", "e", "--yes", "--grant", grant], 2);
+        assert!(said.contains(because), "{said}");
+    };
+    no("filesystem=notes", "it must begin with `read:`");
+    no("filesystem=read:~/**", "/**\"]` is more than plugin \"e\" requests: [\"read:/");
+    no("filesystem=write:~/notes/a.txt", "is more than plugin \"e\" requests");
+    no("filesytem=read:~/notes/a.txt", "does not request `filesytem`; did you mean `filesystem`?");
+    no("network=https://x.example", "plugin \"e\" does not request `network`");
+    let output = project.tenon(&["approve", "ee", "--yes"]);
+    assert!(stderr(&output).contains("there is no plugin \"ee\"; did you mean \"e\"?"));
+}
+
+#[test]
+fn what_was_narrowed_stays_so() {
+    let project = project();
+    let requests = |files: &str| write_manifest(&project, files);
+    let denied = |name: &str| {
+        assert_eq!(stdout(&read(&project, name)).trim(), "PermissionDenied", "{name}");
+    };
+    requests("\"read:~/notes/*\", \"read:~/more\"");
+    let said =
+        run(&project, &["approve", "e", "--yes", "--grant", "filesystem=read:~/notes/a.txt"], 0);
+    let (_, said) = said.split_once("read:").expect("it says what is requested");
+    insta::assert_snapshot!(filtered(&project, said), @r#"
+    ROOT/notes/*
+        filesystem   read:ROOT/more
+    plugin "e" is approved; it is granted
+        filesystem   read:ROOT/notes/a.txt
+      and of its request not, or not all of it
+        filesystem   read:ROOT/notes/*
+        filesystem   read:ROOT/more
+      `tenon approve e --all-requested` grants all, `--grant` what you say
+    "#);
+    requests("\"read:~/notes/*\", \"read:~/more\", \"read:~/notes/b.txt\"");
+    refused(&project, "it is not what was approved");
+    let said = run(&project, &["approve", "e"], 3);
+    assert!(said.contains("  was granted\n    filesystem   read:/"), "{said}");
+    let said = run(&project, &["approve", "e", "--yes"], 0);
+    assert!(said.contains("  and of its request not, or not all of it\n"), "{said}");
+    works(&project);
+    denied("b.txt");
+
+    // As before, and some of what is new: what was asked about before is not asked about again.
+    requests("\"read:~/notes/*\", \"read:~/more\", \"read:~/notes/b.txt\", \"read:~/new\"");
+    let said = on_terminal(&project, &["approve", "e"], "y\ny\n");
+    assert!(said.contains("[y]es, as before, [n]o, [c]hoose, [a]ll:"), "{said}");
+    assert_eq!(said.matches("? [y/n]:").count(), 1, "{said}");
+    denied("b.txt");
+
+    let row = parsed(&project.tenon(&["--json", "approve", "e", "--yes"]))[0].clone();
+    assert_eq!(row["granted"]["filesystem"].as_array().map(Vec::len), Some(2), "{row}");
+    assert_eq!(row["notGranted"]["filesystem"].as_array().map(Vec::len), Some(3), "{row}");
+    run(&project, &["approve", "e", "--yes", "--all-requested"], 0);
+    assert_eq!(stdout(&read(&project, "b.txt")).trim(), "ok granted b");
 }
 
 #[test]
@@ -280,6 +330,23 @@ fn on_a_terminal_the_user_is_asked() {
 }
 
 #[test]
+fn what_is_asked_can_be_seen() {
+    let project = project();
+    let many = (0..50).map(|i| format!("\"read:~/notes/{i}\"")).collect::<Vec<_>>().join(", ");
+    let long = "x".repeat(250);
+    let hidden = "\"read:~/a\\n    network   evil\\u061c\", ";
+    write_manifest(&project, &format!("{hidden}\"read:~/{long}/{long}\", {many}"));
+    let said = on_terminal(&project, &["approve", "e"], "n\n");
+    assert!(said.contains(r"/a\n    network   evil\u{61c}"), "{said}");
+    assert!(said.contains("    and 44 more: `tenon inspect e` shows all\n"), "{said}");
+    assert!(said.lines().count() < 24, "{said}");
+    assert!(said.lines().all(|line| line.chars().count() < 240), "{said}");
+    // Whatever the terminal was told before does not hold for the question.
+    let (before, _) = said.split_once("approve it?").expect("it asks");
+    assert!(before.ends_with("\u{1b}[0m"), "{said}");
+}
+
+#[test]
 fn what_is_imported_requested_and_granted_is_compared() {
     let project = project();
     let runtime = "runtime = { kind = \"wasm\", path = \"escape.wasm\" }";
@@ -300,6 +367,7 @@ fn what_is_imported_requested_and_granted_is_compared() {
       environment: granted
         granted   LANG
         requested TZ
+    limits: memory_mib 256, table_elements 100000, instances 64, cpu 10s, wall 30s, transfer_mib 64, download_mib 64, output_kib 1024, host_calls 1000000, log_rate 100
     "#);
     let by_file = project.tenon(&["--json", "inspect", "own/e/escape.wasm"]);
     assert_eq!(parsed(&by_file)["capabilities"][1]["verdict"], "not-used");
@@ -308,12 +376,26 @@ fn what_is_imported_requested_and_granted_is_compared() {
     let detail = doctor[0]["detail"].as_str().unwrap();
     assert_eq!(detail, "its manifest requests `network`, and it imports nothing of it");
 
+    // What nobody requested is not granted, whatever stands in the file.
+    let file = project.path("state/tenon/approvals.json");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"granted\": {", "\"granted\": {\"tools\": [\"*\"],")).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, after) = text.rsplit_once("\"LANG\"").expect("it is granted");
+    fs::write(&file, format!("{before}\"LANG\", \"HOME\"{after}")).unwrap();
+    let inspected = parsed(&project.tenon(&["--json", "inspect", "e"]));
+    assert_eq!(inspected["capabilities"][2]["granted"], json!(["LANG"]), "{inspected}");
+    assert!(!run(&project, &["inspect", "e"], 0).contains("HOME"));
+
     // And what is imported and not requested.
     project.write("own/e/caller.wasm", fs::read(guests::CALLER).unwrap());
     let runtime = "runtime = { kind = \"wasm\", path = \"caller.wasm\" }";
     let capabilities = "[capabilities]\ntools = [\"*\"]\nproviders = [\"*\"]\nsecrets = [\"x\"]";
     project.write("own/e/plugin.toml", format!("plugin.id = \"e\"\n{runtime}\n{capabilities}"));
     run(&project, &["approve", "e", "--yes"], 0);
+    let doctor = run(&project, &["doctor"], 1);
+    assert!(doctor.contains("fix: its plugin.toml requests it, and less was granted"), "{doctor}");
+    run(&project, &["approve", "e", "--yes", "--all-requested"], 0);
     let said = run(&project, &["inspect", "e"], 0);
     assert!(said.contains("services: under-declared: imported and not requested"), "{said}");
     let doctor = run(&project, &["doctor"], 1);

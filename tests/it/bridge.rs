@@ -232,7 +232,7 @@ fn the_bridge_can_reach_nothing_but_its_child() {
 }
 
 /// The names of a component's imports, as its bytes say them.
-fn imports_of(component: &[u8]) -> Vec<String> {
+pub(crate) fn imports_of(component: &[u8]) -> Vec<String> {
     let wit_component::DecodedWasm::Component(resolve, world) =
         wit_component::decode(component).expect("the bridge is a component")
     else {

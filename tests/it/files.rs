@@ -148,6 +148,19 @@ async fn a_listing_shows_what_is_granted_and_the_way_there() {
 }
 
 #[tokio::test]
+async fn a_folder_of_many_names_is_listed_whole() {
+    let platform = platform().await;
+    let names: Vec<String> = (1000..1700).map(|i| i.to_string()).collect();
+    for name in &names {
+        fs::create_dir(base(&platform.project).join("ro").join(name)).unwrap();
+        // In between there is much that is not shown.
+        fs::write(base(&platform.project).join("mixed").join(name), "").unwrap();
+    }
+    check(&platform, "list", "BASE/ro", "", &format!("ok {} r.txt", names.join(" "))).await;
+    check(&platform, "list", "BASE/mixed", "", "ok link.md ok.md").await;
+}
+
+#[tokio::test]
 async fn what_may_be_written_is_written() {
     for edition in EDITIONS {
         let platform = platform().await;

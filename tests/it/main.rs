@@ -31,5 +31,6 @@ mod provider;
 mod reaching;
 mod registry;
 mod reload;
+mod remote;
 mod shared;
 mod support;

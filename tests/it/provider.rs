@@ -52,6 +52,15 @@ async fn an_answer_comes_in_one_piece() {
 }
 
 #[tokio::test]
+async fn an_answer_in_pieces_names_who_gives_it() {
+    let platform = providers("fresh").await;
+    for model in ["echo-reverse", "echo/echo-reverse"] {
+        let answer = platform.stream(request(model, "x"), &Caller::default()).await.unwrap();
+        assert_eq!(answer.plugin().map(|plugin| &**plugin), Some("echo"));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_comes_piece_by_piece_on_instances_of_both_kinds() {
     for mode in ["fresh", "shared"] {
         let platform = providers(mode).await;

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
-use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest};
+use tenon_host::name::nearest;
+use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Former};
 
-use crate::approval::{Values, ask, is_terminal, shown};
+use crate::approval::{Values, approved, ask, is_terminal, left_out, shown};
 use crate::error::Error;
 use crate::{Common, open, output, pins};
 
@@ -16,9 +17,14 @@ use crate::{Common, open, output, pins};
   tenon approve --all
   tenon approve weather --yes
   tenon approve notes --yes --grant 'filesystem=read:~/notes/today.md'
+  tenon approve notes --yes --all-requested
 
-An approval is of a plugin as it is: one that changes must be approved again. So are the tools of an
-MCP server that are not what they were when they were first seen: what has changed is shown.")]
+An approval is of a plugin as it is: one that changes must be approved again. Where less was granted
+before than was requested, `--yes` grants what of that is still requested, and says what it leaves
+out; `--grant` and `--all-requested` grant more.
+
+The tools of an MCP server that are not what they were when they were first seen are held, and are
+approved in the same way: what has changed is shown.")]
 pub(crate) struct Args {
     /// The plugins
     #[arg(value_name = "PLUGIN", required_unless_present = "all", conflicts_with = "all")]
@@ -29,6 +35,9 @@ pub(crate) struct Args {
     /// Ask nothing
     #[arg(long)]
     yes: bool,
+    /// Grant all that is requested, though less was granted before
+    #[arg(long, conflicts_with = "grant")]
+    all_requested: bool,
     /// Grant this, and of what is requested nothing else
     #[arg(long, value_name = "CAPABILITY=VALUE", requires = "plugins", value_parser = grant)]
     grant: Vec<(String, String)>,
@@ -47,15 +56,15 @@ fn grant(text: &str) -> Result<(String, String), String> {
 struct Asked {
     request: ApprovalRequest,
     approval: Approval,
-    /// What the user wants to grant, where that is not what is requested.
+    /// What was approved before.
+    former: Option<Former>,
+    /// What the user wants to grant, where that is said.
     wanted: Option<Values>,
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
-    let Some(file) = found.approvals() else {
-        return Err(Error::Host("there is no home folder to keep approvals in".into()));
-    };
+    let file = found.kept_approvals()?;
     for diagnostic in &found.discovery.diagnostics {
         tracing::warn!("{diagnostic}");
     }
@@ -71,31 +80,27 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             continue;
         }
         let wanted = match args.grant.is_empty() {
+            true if args.all_requested => Some(request.capabilities.clone()),
             true => None,
             false => {
-                let requested = |name: &String| request.capabilities.contains_key(name);
-                if let Some((name, _)) = args.grant.iter().find(|(name, _)| !requested(name)) {
-                    let plugin = candidate.id();
-                    return Err(Error::Input(format!(
-                        "plugin \"{plugin}\" does not request `{name}`"
-                    )));
-                }
+                check_names(&request, &args.grant)?;
                 let surroundings = &found.sources.surroundings;
                 let wanted = candidate.grants_of(&args.grant, surroundings);
                 Some(wanted.map_err(Error::Input)?)
             }
         };
-        asked.push(Asked { request, approval, wanted });
+        let former = file.former(&request)?;
+        asked.push(Asked { request, approval, former, wanted });
     }
     for id in &args.plugins {
         let is_known = found.discovery.candidates.iter().any(|candidate| candidate.id() == *id);
         if !is_known {
-            return Err(Error::Input(format!("there is no plugin \"{id}\"")));
+            return Err(found.unknown(id));
         }
     }
     if !args.yes && !is_terminal() && !asked.is_empty() {
-        for Asked { request, approval, .. } in asked.iter().filter(|_| !common.json) {
-            output::write(shown(request, approval))?;
+        for Asked { request, approval, former, .. } in asked.iter().filter(|_| !common.json) {
+            output::write(shown(request, approval, former.as_ref()))?;
         }
         let plugins = asked.into_iter().map(|asked| asked.request.plugin).collect();
         return Err(Error::Unasked { plugins, command: command(common, &args) });
@@ -119,6 +124,21 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
+/// Checks that what is to be granted is something that the plugin requests.
+fn check_names(request: &ApprovalRequest, grants: &[(String, String)]) -> Result<(), Error> {
+    let mut names = grants.iter().map(|(name, _)| name);
+    let Some(name) = names.find(|name| !request.capabilities.contains_key(*name)) else {
+        return Ok(());
+    };
+    let requested = request.capabilities.keys().map(String::as_str);
+    let meant = match nearest(name, requested) {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => String::new(),
+    };
+    let plugin = &request.plugin;
+    Err(Error::Input(format!("plugin \"{plugin}\" does not request `{name}`{meant}")))
+}
+
 /// The command that does the same without asking.
 fn command(common: &Common, args: &Args) -> String {
     let quoted = |text: &str| match text
@@ -139,6 +159,9 @@ fn command(common: &Common, args: &Args) -> String {
     }
     args.plugins.iter().for_each(|plugin| command.push_str(&quoted(plugin)));
     command.push_str(" --yes");
+    if args.all_requested {
+        command.push_str(" --all-requested");
+    }
     for (capability, value) in &args.grant {
         command.push_str(&format!(" --grant{}", quoted(&format!("{capability}={value}"))));
     }
@@ -152,35 +175,39 @@ async fn approve(
     asked: Asked,
     yes: bool,
 ) -> Result<Value, Error> {
-    let Asked { request, approval, wanted } = asked;
+    let Asked { request, approval, former, wanted } = asked;
     let granted = match yes {
         true => {
             if !common.json {
-                output::write(shown(&request, &approval))?;
+                output::write(shown(&request, &approval, former.as_ref()))?;
             }
-            Some(wanted.unwrap_or_else(|| request.capabilities.clone()))
+            let narrowed = former.filter(Former::is_narrowed).map(|former| former.kept(&request));
+            Some(wanted.or(narrowed).unwrap_or_else(|| request.capabilities.clone()))
         }
         // What the user wants is what is asked about.
         false => match wanted {
             Some(wanted) => {
                 let mut narrower = request.clone();
                 narrower.capabilities = wanted;
-                ask(narrower, approval).await
+                ask(narrower, approval, None).await
             }
-            None => ask(request.clone(), approval).await,
+            None => ask(request.clone(), approval, former).await,
         },
     };
     if let Some(granted) = &granted {
         file.grant(&request, granted.clone())?;
     }
-    let state = if granted.is_some() { "approved" } else { "not approved" };
     if !common.json {
-        output::line(format!("plugin \"{}\" is {state}", request.plugin))?;
+        match &granted {
+            Some(granted) => output::write(approved(&request, granted))?,
+            None => output::line(format!("plugin \"{}\" is not approved", request.plugin))?,
+        }
     }
     Ok(json!({
         "plugin": request.plugin,
         "approved": granted.is_some(),
         "requested": request.capabilities,
+        "notGranted": granted.as_ref().map(|granted| left_out(&request, granted)),
         "granted": granted,
     }))
 }

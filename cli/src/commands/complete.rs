@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::model::{CompletionRequest, CompletionSummary, Delta, Part, StopReason};
-use tenon_host::{Caller, Platform, PluginKind};
+use tenon_host::{CallError, Caller, Platform, PluginKind};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -37,10 +37,17 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let found = open::found(common)?;
     let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
     let caller = open::caller(args.timeout);
+    let model = args.model.clone();
     let result = match args.stream {
         true => stream(common, &platform, request(args), &caller).await,
         false => complete(common, &platform, request(args), &caller).await,
     };
+    let result = result.map_err(|error| match error {
+        Error::Call(CallError::NotFound { what: "model", .. }) => {
+            open::unserved(&platform, &model).unwrap_or(error)
+        }
+        error => error,
+    });
     open::end(common, platform, result.map(|()| ExitCode::SUCCESS)).await
 }
 
@@ -63,7 +70,7 @@ async fn complete(
     });
     let text = texts.collect::<Vec<_>>().join("\n");
     if !common.json {
-        return output::line(text);
+        return output::text(&text);
     }
     let mut form = summary(&completion.summary);
     form["text"] = json!(text);
@@ -86,20 +93,17 @@ async fn stream(
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<(), Error> {
-    let (provider, model) = (request.model.clone(), request.model.clone());
+    let model = request.model.clone();
     let mut answer = platform.stream(request, caller).await?;
     while let Some(delta) = answer.next().await {
         match (common.json, delta) {
             (true, delta) => output::json_line(&piece(&delta))?,
-            (false, Delta::Text(text)) => output::write(text)?,
+            (false, Delta::Text(text)) => output::piece(&text)?,
             (false, _) => {}
         }
     }
-    let plugin = provider.split('/').next().unwrap_or(&model).into();
-    let end = answer
-        .finish()
-        .await
-        .map_err(|failure| tenon_host::CallError::Failed { plugin, failure })?;
+    let plugin = answer.plugin().cloned().unwrap_or_else(|| model.into());
+    let end = answer.finish().await.map_err(|failure| CallError::Failed { plugin, failure })?;
     if common.json {
         return output::json_line(&summary(&end));
     }

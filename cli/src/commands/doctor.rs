@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::{Diagnostic, Platform, PluginKind, PluginReport, PluginState};
+use tenon_host::{
+    Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState, one_line, visible,
+};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -12,27 +14,33 @@ use crate::{Common, open, output};
 pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let platform = open::found(common)?.build(|_| true).await?;
-    let shown = show(common, &platform);
+    let found = open::found(common)?;
+    let warnings = found.discovery.warnings.clone();
+    let platform = found.build(|_| true).await?;
+    let shown = show(common, &platform, &warnings);
     open::end(common, platform, shown).await
 }
 
-fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
+fn show(common: &Common, platform: &Platform, warnings: &[Diagnostic]) -> Result<ExitCode, Error> {
     let reports = platform.plugins();
     let diagnostics = platform.diagnostics();
     let ready = reports.iter().filter(|report| report.state == PluginState::Ready).count();
     let failed = reports.iter().filter(|report| report.state.is_failure()).count();
     if common.json {
-        let rows = reports.iter().map(row).chain(diagnostics.iter().map(row_of_diagnostic));
-        output::json(&rows.collect::<Vec<_>>())?;
+        let notes = diagnostics.iter().chain(warnings).map(row_of_diagnostic);
+        output::json(&reports.iter().map(row).chain(notes).collect::<Vec<_>>())?;
     } else {
         for report in reports.iter() {
             for text in wrap(&line(report), WIDTH) {
                 output::line(text)?;
             }
             details(report.detail.as_deref(), report.remedy.as_deref())?;
+            let limits = report.limits.as_ref().map(Limits::special);
+            if let Some(limits) = limits.filter(|limits| !limits.is_empty()) {
+                details(Some(&format!("limits: {limits}")), None)?;
+            }
         }
-        for diagnostic in &diagnostics {
+        for diagnostic in diagnostics.iter().chain(warnings) {
             output::line("note:")?;
             details(Some(&diagnostic.to_string()), diagnostic.remedy.as_deref())?;
         }
@@ -55,6 +63,7 @@ fn row(report: &PluginReport) -> Value {
         "capabilities": report.capabilities,
         "requested": report.requested,
         "granted": report.granted,
+        "limits": report.limits,
         "needs": report.needs,
         "detail": report.detail,
         "remedy": report.remedy,
@@ -75,6 +84,7 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
         "capabilities": 0,
         "requested": {},
         "granted": {},
+        "limits": null,
         "needs": [],
         "detail": diagnostic.to_string(),
         "remedy": diagnostic.remedy,
@@ -84,13 +94,16 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
 /// How wide the table is, in characters.
 const WIDTH: usize = 80;
 
-/// Prints why something is as it is, and what to do about it, below its line.
+/// Prints why something is as it is, and what to do about it, below its line. Only the first line of
+/// each begins where they do: what a plugin says cannot look like a remedy.
 fn details(detail: Option<&str>, remedy: Option<&str>) -> Result<(), Error> {
     let remedy = remedy.map(|remedy| format!("fix: {remedy}"));
     for text in [detail, remedy.as_deref()].into_iter().flatten() {
-        for text in output::visible(text).lines() {
-            for text in wrap(text, WIDTH - 2) {
-                output::line(format!("  {text}"))?;
+        let mut margin = "  ";
+        for text in visible(text).lines() {
+            for text in wrap(text, WIDTH - 4) {
+                output::line(format!("{margin}{text}"))?;
+                margin = "    ";
             }
         }
     }
@@ -147,7 +160,7 @@ fn line(report: &PluginReport) -> String {
     let capabilities = plural(report.capabilities, "capability", "capabilities");
     let line = format!("{tier}: {} ({}{counts}{capabilities})", report.plugin, report.state);
     let version = report.version.as_deref().unwrap_or_default();
-    let version = output::inline(version);
+    let version = one_line(version);
     let room = WIDTH.saturating_sub(line.chars().count() + 1);
     match version.is_empty() || version.chars().count() > room {
         true => line,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenon_host::Surroundings;
 use tenon_host::history::{Query, Record, read};
+use tenon_host::{Surroundings, one_line};
 
 use crate::error::Error;
 use crate::{Common, output};
@@ -62,7 +62,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     }
     for record in &records {
         // A caller may have named the tool as it liked.
-        output::line(output::inline(&line(record)))?;
+        output::line(one_line(&line(record)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

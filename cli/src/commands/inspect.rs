@@ -5,22 +5,26 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::capability::{Capability, Lent, Need};
+use tenon_host::discover::Candidate;
 use tenon_host::files::{self, COMPONENT};
 use tenon_host::services::Approval;
+use tenon_host::{Limits, one_line};
 use wit_component::DecodedWasm;
 use wit_parser::{Resolve, WorldItem, WorldKey};
 
+use crate::approval::Values;
 use crate::error::Error;
+use crate::open::Found;
 use crate::{Common, open, output};
 
-/// Read a component without running it
+/// Read a component, or what a plugin requests, without running it
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon inspect target/wasm32-wasip2/release/hello.wasm
   tenon --json inspect hello | jq .capabilities
 
 Of a component that is a plugin of the project it shows what its manifest requests and what was
-granted, beside what it imports.")]
+granted, beside what it imports, and how much it may use.")]
 pub(crate) struct Args {
     /// The component, or the plugin that it is
     #[arg(value_name = "FILE.wasm|PLUGIN")]
@@ -42,6 +46,9 @@ struct Inspection {
     /// How that plugin's manifest and its grants stand to what it imports.
     #[serde(skip_serializing_if = "Option::is_none")]
     capabilities: Option<Vec<Need>>,
+    /// How much that plugin may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
     metadata: Map<String, Value>,
 }
 
@@ -73,27 +80,26 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         false => candidate.id() == args.component,
     });
     let path = match plugin.filter(|_| !file.exists()) {
-        None => &file,
-        Some(plugin) => match plugin.component() {
-            Some(component) => &component.to_path_buf(),
-            None => {
-                let problem = format!("plugin \"{}\" is no component", plugin.id());
-                return Err(Error::Input(problem));
+        None => match &found {
+            // What can be no id is a file that is not there.
+            Ok(found) if !file.exists() && !args.component.contains(['/', '.']) => {
+                return Err(found.unknown(&args.component));
             }
+            _ => &file,
+        },
+        Some(plugin) => match (plugin.component(), &found) {
+            (Some(component), _) => &component.to_path_buf(),
+            (None, Ok(found)) => return show_plugin(common, plugin, &granted(found, plugin)?),
+            (None, Err(_)) => &file,
         },
     };
     let bytes = files::read(path, COMPONENT).map_err(|error| Error::Read(path.clone(), error))?;
     let no = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
     let mut inspection = inspect(&bytes).map_err(no)?;
     if let (Some(plugin), Ok(found)) = (plugin, &found) {
-        let granted = match (plugin.approval_request(), found.approvals()) {
-            (Some(request), Some(file)) => match file.verdict(&request)? {
-                Approval::Granted(granted) => granted,
-                Approval::Undecided | Approval::Stale(_) => Default::default(),
-            },
-            _ => Default::default(),
-        };
+        let granted = granted(found, plugin)?;
         let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
+        inspection.limits = Some(plugin.limits().clone());
         inspection.plugin = Some(plugin.id().to_string());
         inspection.capabilities = Some(needs);
     }
@@ -101,13 +107,11 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::json(&inspection)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Inspection { worlds, exports, needs, metadata, imports: _, plugin, capabilities } =
+    let Inspection { worlds, exports, needs, metadata, imports: _, plugin, capabilities, limits } =
         inspection;
     for (key, value) in &metadata {
-        output::line(format!(
-            "{key}: {}",
-            value.as_str().map_or_else(|| value.to_string(), Into::into)
-        ))?;
+        let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        output::line(format!("{key}: {}", one_line(&value)))?;
     }
     output::line(format!(
         "worlds: {}",
@@ -115,7 +119,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     ))?;
     output::line("exports:")?;
     for export in exports {
-        output::line(format!("  {export}"))?;
+        output::line(format!("  {}", one_line(&export)))?;
     }
     output::line("imports:")?;
     for Import { import, capability, granted } in needs {
@@ -126,25 +130,71 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
             (Some(capability), false) => format!("  (needs `{capability}`, which is not granted)"),
             (None, _) => "  (no host of this version has it)".into(),
         };
-        output::line(format!("  {import}{lent}"))?;
+        output::line(format!("  {}{lent}", one_line(&import)))?;
     }
     if let (Some(plugin), Some(capabilities)) = (plugin, capabilities) {
         output::line(format!("capabilities of plugin \"{plugin}\":"))?;
         for Need { capability, verdict, requested, granted, .. } in &capabilities {
             output::line(format!("  {capability}: {verdict}"))?;
-            for value in requested {
-                let mark = if granted.contains(value) { "granted" } else { "requested" };
-                output::line(format!("    {mark:<9} {}", output::inline(value)))?;
-            }
-            for value in granted.iter().filter(|value| !requested.contains(value)) {
-                output::line(format!("    {:<9} {}", "granted", output::inline(value)))?;
-            }
+            values(requested, granted)?;
         }
         if capabilities.is_empty() {
             output::line("  none")?;
         }
     }
+    if let Some(limits) = limits {
+        output::line(format!("limits: {limits}"))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What of a plugin's requests is granted now.
+fn granted(found: &Found, plugin: &Candidate) -> Result<Values, Error> {
+    let (Some(request), Some(file)) = (plugin.approval_request(), found.approvals()) else {
+        return Ok(Values::new());
+    };
+    Ok(match file.verdict(&request)? {
+        Approval::Granted(granted) => request.within(&granted),
+        Approval::Undecided | Approval::Stale(_) => Values::new(),
+    })
+}
+
+/// Shows a plugin that is no component.
+fn show_plugin(common: &Common, plugin: &Candidate, granted: &Values) -> Result<ExitCode, Error> {
+    let (id, kind, requested) = (plugin.id(), plugin.kind(), plugin.requested());
+    let limits = plugin.limits();
+    if common.json {
+        output::json(&json!({
+            "plugin": id,
+            "kind": kind,
+            "requested": requested,
+            "granted": granted,
+            "limits": limits,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(format!("capabilities of plugin \"{id}\" ({kind}):"))?;
+    for (capability, of) in &requested {
+        output::line(format!("  {capability}"))?;
+        values(of, granted.get(capability).map(Vec::as_slice).unwrap_or_default())?;
+    }
+    if requested.is_empty() {
+        output::line("  none")?;
+    }
+    output::line(format!("limits: {limits}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The values of a capability: those that are requested, and those that are granted in their place.
+fn values(requested: &[String], granted: &[String]) -> Result<(), Error> {
+    for value in requested {
+        let mark = if granted.contains(value) { "granted" } else { "requested" };
+        output::line(format!("    {mark:<9} {}", one_line(value)))?;
+    }
+    for value in granted.iter().filter(|value| !requested.contains(value)) {
+        output::line(format!("    {:<9} {}", "granted", one_line(value)))?;
+    }
+    Ok(())
 }
 
 /// Whether two paths lead to the same file.
@@ -193,7 +243,16 @@ fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
     };
     let imports = needs.iter().map(|need| need.import.clone()).collect();
     let metadata = metadata(bytes)?;
-    Ok(Inspection { worlds, exports, imports, needs, plugin: None, capabilities: None, metadata })
+    Ok(Inspection {
+        worlds,
+        exports,
+        imports,
+        needs,
+        plugin: None,
+        capabilities: None,
+        limits: None,
+        metadata,
+    })
 }
 
 /// Interfaces without functions are imported for their types, which need nothing.

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use tenon_host::admit::{Approvals, Rules, Snapshot};
+use tenon_host::visible;
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -24,7 +25,7 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     let snapshot = Snapshot::new(&found.discovery, &rules);
     match common.json {
         true => output::json(&snapshot)?,
-        false => output::write(snapshot.to_string())?,
+        false => output::write(visible(&snapshot.to_string()))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,18 +19,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
-    let Some(file) = found.approvals() else {
-        return Err(Error::Host("there is no home folder to keep approvals in".into()));
-    };
+    let file = found.kept_approvals()?;
     let id = &args.plugin;
     let here = found.discovery.candidates.iter().find(|candidate| candidate.id() == id);
     let named_in = match here {
         _ if args.everywhere => None,
         Some(candidate) => Some(candidate.named_in()),
         None => {
-            let problem =
-                format!("there is no plugin \"{id}\" here; `--everywhere` is for all projects");
-            return Err(Error::Input(problem));
+            let problem = found.unknown(id);
+            return Err(Error::Input(format!("{problem}; `--everywhere` is for all projects")));
         }
     };
     let revoked = file.revoke(id, named_in)?;

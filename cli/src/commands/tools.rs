@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::{Platform, PluginState, wire};
+use tenon_host::{Platform, PluginState, one_line, wire};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -44,7 +44,7 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
         for (_, tool) in registry.tools() {
             let about = first_sentence(&tool.definition.description);
-            let about = output::visible(&about);
+            let about = one_line(&about);
             output::line(format!("{:width$}  {about}", tool.name.as_str()).trim_end())?;
         }
     }

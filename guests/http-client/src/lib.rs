@@ -7,6 +7,7 @@
 mod body;
 mod error;
 mod headers;
+pub mod sse;
 mod target;
 
 use std::time::Duration;

@@ -88,6 +88,9 @@ impl State {
                 }
                 Action::Abandon(request) => transport::abandon(request),
                 Action::Finish(operation, result) => {
+                    if let Ok(Outcome::Connected(server)) = &result {
+                        transport::agreed(server);
+                    }
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         // Whoever waited may have been dropped.
                         let _ = waiting.send(result);
@@ -192,6 +195,7 @@ pub(crate) fn passes_callers_on() -> bool {
 }
 
 /// The server is gone.
+#[cfg(not(feature = "http"))]
 pub(crate) fn lost(how: &str) {
     tell(|state| state.lost(how));
 }
@@ -253,7 +257,6 @@ async fn connect() -> Result<ServerCapabilities, Error> {
     let result = run(|client, now| client.connect(now, startup)).await;
     match result {
         Ok(Outcome::Connected(server)) => {
-            transport::agreed(&server.revision);
             mcp_host::connected(&server.revision);
             Ok(server.capabilities)
         }

@@ -95,6 +95,9 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
         E::Timeout => Error::Timeout("the server did not answer in time".into()),
         E::Cancelled => Error::Cancelled("the call was cancelled".into()),
         E::Lost(message) => Error::Unavailable(Unavailability { message, retry_after: None }),
+        E::Unavailable { message, retry_after } => {
+            Error::Unavailable(Unavailability { message, retry_after })
+        }
         E::Protocol(message) | E::Needs(message) => Error::Failed(message),
     }
 }

@@ -1,7 +1,7 @@
 //! The bridge: a component that makes an MCP server a plugin.
 //!
 //! It reaches its one child through the host's `stdio-child` and nothing else; it has not even
-//! WASI. Built with the feature `http`, it reaches one server elsewhere through `wasi:http` instead.
+//! WASI. As the package `remote-bridge` it reaches one server elsewhere through `wasi:http` instead.
 //! All of the protocol is in `mcp-client`; this is the shell around it, which carries messages and
 //! timers in one direction and actions in the other, and turns JSON into the contract's types.
 

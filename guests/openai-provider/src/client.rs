@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use http_client::sse::{Event, Parser, TooLong};
 use http_client::{Method, Request, Response, Url, send};
 use tenon_sdk::provider::{Completion, CompletionRequest, CompletionSummary, Deltas, ModelInfo};
 use tenon_sdk::{Context, Error, secrets};
@@ -11,7 +12,6 @@ use crate::error::Endpoint;
 use crate::key::Key;
 use crate::models;
 use crate::settings::Settings;
-use crate::sse::{Event, Parser, TooLong};
 
 /// The most of a refusal to read.
 const MOST_REFUSAL: usize = 64 * 1024;

@@ -12,9 +12,7 @@ pub mod key;
 pub mod models;
 pub mod request;
 pub mod settings;
-pub mod sse;
-
-use tenon_sdk::provider::{
+pub use tenon_sdk::provider::{
     Completion, CompletionRequest, CompletionSummary, Deltas, ModelInfo, Provider,
     StreamingProvider,
 };

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::filesystem::pattern::resolve;
 use super::filesystem::{Files, PathGrant};
 use super::network::{NetworkGrants, UrlGrant};
-use super::{Capability, Lent};
+use super::{Capability, Lent, within};
+use crate::name::nearest;
 use crate::surroundings::Surroundings;
 use crate::text::fits;
 
@@ -19,6 +20,8 @@ pub enum Values {
     Names,
     /// Names, in which `*` stands for anything.
     Patterns,
+    /// The same, for these names and no others.
+    Among(&'static [&'static str]),
     /// `read:`, `write:` and `readwrite:` globs over paths.
     Paths,
     /// Patterns of URLs.
@@ -67,9 +70,13 @@ impl Grant {
             Values::Patterns if text.is_empty() => Err("it is not the name of anything".into()),
             Values::Names => Ok(Self::Name(text.into())),
             Values::Patterns => Ok(Self::Pattern(text.into())),
-            Values::Paths => PathGrant::parse(text, surroundings, folder)
-                .map(Self::Path)
-                .map_err(|error| error.to_string()),
+            Values::Among(names) => check_name(text, names).map(|()| Self::Pattern(text.into())),
+            Values::Paths => {
+                check_path(text)?;
+                PathGrant::parse(text, surroundings, folder)
+                    .map(Self::Path)
+                    .map_err(|error| error.to_string())
+            }
             Values::Urls => {
                 let grant = UrlGrant::parse(text).map_err(|error| error.to_string())?;
                 Ok(Self::Url(Arc::new(grant)))
@@ -94,6 +101,47 @@ impl Grant {
             Self::Path(_) | Self::Url(_) => false,
         }
     }
+}
+
+/// Checks that a name is one of those that there are, or a pattern that one of them fits.
+fn check_name(text: &str, names: &[&str]) -> Result<(), String> {
+    if names.iter().any(|name| fits(name, text) || fits(text, name)) {
+        return Ok(());
+    }
+    let plain = names.iter().copied().filter(|name| !name.contains('*'));
+    Err(match nearest(text, plain.clone()) {
+        Some(meant) => format!("it is not the name of anything; did you mean `{meant}`?"),
+        None => {
+            let known = plain.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            format!("it is not the name of anything; there are {known}")
+        }
+    })
+}
+
+/// Checks that a path does not begin with what a shell would put something for, and we would not:
+/// it would be a path in the folder of the manifest.
+fn check_path(text: &str) -> Result<(), String> {
+    let Some((access, path)) = text.split_once(':') else { return Ok(()) };
+    let name_of = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        rest[..end.unwrap_or(rest.len())].to_string()
+    };
+    if path.is_empty() {
+        return Err(format!("there is no path behind `{access}:`"));
+    }
+    if let Some(rest) = path.strip_prefix('$')
+        && rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    {
+        let name = name_of(rest);
+        return Err(format!("a variable is written `${{{name}}}`, not `${name}`"));
+    }
+    if let Some(user) =
+        path.strip_prefix('~').filter(|rest| !rest.is_empty() && !rest.starts_with('/'))
+    {
+        let user = user.split('/').next().unwrap_or_default();
+        return Err(format!("`~{user}` stands for nobody's home folder; `~/` is your own"));
+    }
+    Ok(())
 }
 
 impl PartialEq for Grant {
@@ -145,9 +193,26 @@ impl GrantSet {
         Ok(())
     }
 
+    /// Values that were approved, without those that are none.
+    pub(crate) fn approved(texts: &BTreeMap<String, Vec<String>>) -> Self {
+        let mut set = Self::default();
+        for (capability, text) in
+            texts.iter().flat_map(|(name, of)| of.iter().map(move |text| (name, text)))
+        {
+            // Nobody is granted what is no value.
+            let _ = set.add_approved(capability, text);
+        }
+        set
+    }
+
     /// Notes a capability, of which there may be no value.
     pub(crate) fn note(&mut self, capability: &str) {
         self.0.entry(capability.to_string()).or_default();
+    }
+
+    /// How many values there are, of all capabilities together.
+    pub(crate) fn len(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -175,6 +240,27 @@ impl GrantSet {
         self.0.get(capability).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Whether a value, as it is approved, may be within one of these.
+    pub(crate) fn may_cover(&self, capability: &str, text: &str) -> bool {
+        let mut wanted = Self::default();
+        let added = wanted.add_approved(capability, text);
+        let mut wanted = wanted.of(capability).iter();
+        added.is_ok() && wanted.all(|wanted| within::may_be_within(wanted, self.of(capability)))
+    }
+
+    /// What of these values, as they are approved, is not more than this.
+    pub(crate) fn within(
+        &self,
+        values: &BTreeMap<String, Vec<String>>,
+    ) -> BTreeMap<String, Vec<String>> {
+        let mut values = values.clone();
+        values.retain(|capability, texts| {
+            texts.retain(|text| self.may_cover(capability, text));
+            !texts.is_empty()
+        });
+        values
+    }
+
     fn allow(&self, capability: &str, name: &str) -> bool {
         self.of(capability).iter().any(|grant| grant.allows(name))
     }
@@ -193,21 +279,19 @@ impl Grants {
         Self { requested, approved }
     }
 
-    /// How many values were approved.
-    pub(crate) fn len(&self) -> usize {
-        let requested = |name: &&String| !self.requested.of(name).is_empty();
-        self.approved.0.keys().filter(requested).map(|name| self.approved.of(name).len()).sum()
-    }
-
+    /// Whether nothing was approved of what was requested.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        !self.approved.names().any(|name| self.has(name))
     }
 
     /// What was approved of what was requested, by the names of capabilities.
     pub(crate) fn texts(&self) -> BTreeMap<String, Vec<String>> {
-        let mut texts = self.approved.texts();
-        texts.retain(|name, _| self.has(name));
-        texts
+        self.requested.within(&self.approved.texts())
+    }
+
+    /// Whether anything of a capability was requested, though it may not have been approved.
+    pub(crate) fn requests(&self, capability: &str) -> bool {
+        !self.requested.of(capability).is_empty()
     }
 
     /// Whether anything of a capability was granted.
@@ -311,5 +395,36 @@ mod tests {
         );
         check("environment", "*", "`environment = [\"*\"]`: it is not the name of anything");
         check("tools", "", "`tools = [\"\"]`: it is not the name of anything");
+        check(
+            "services",
+            "send-mesage",
+            "`services = [\"send-mesage\"]`: it is not the name of anything; did you mean \
+             `send-message`?",
+        );
+        check(
+            "services",
+            "x",
+            "`services = [\"x\"]`: it is not the name of anything; there are `send-message`, \
+             `search-memory`",
+        );
+        check("filesystem", "read:", "`filesystem = [\"read:\"]`: there is no path behind `read:`");
+        check(
+            "filesystem",
+            "read:$HOME/x",
+            "`filesystem = [\"read:$HOME/x\"]`: a variable is written `${HOME}`, not `$HOME`",
+        );
+        check(
+            "filesystem",
+            "write:~bob/x",
+            "`filesystem = [\"write:~bob/x\"]`: `~bob` stands for nobody's home folder; `~/` is \
+             your own",
+        );
+    }
+
+    #[test]
+    fn services_are_requested_by_their_names_or_patterns_of_them() {
+        for value in ["send-message", "send-message:ops", "send-*", "*", "search-memory"] {
+            set(&[("services", &[value])]);
+        }
     }
 }

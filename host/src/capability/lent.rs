@@ -16,6 +16,7 @@ use crate::invoke::{Call, CallError, Caller};
 use crate::register::Registry;
 use crate::runtime::Failure;
 use crate::services::{ClientFeatures, Services};
+use crate::text::one_line;
 
 /// What one plugin was lent.
 pub(crate) struct Lent {
@@ -65,8 +66,14 @@ impl Lent {
 
     /// A refusal in these words, which the operator learns of as well.
     pub(super) fn denied(&self, words: String) -> Error {
+        let logged = words.clone();
+        self.denied_and_logged(words, &logged)
+    }
+
+    /// A refusal of which the operator learns more than the plugin.
+    pub(super) fn denied_and_logged(&self, words: String, logged: &str) -> Error {
         if let Some(voice) = &self.voice {
-            voice.write(Level::Warn, &words, &[]);
+            voice.write(Level::Warn, logged, &[]);
         }
         Error::Denied(words)
     }
@@ -74,6 +81,8 @@ impl Lent {
 
 /// The words of every refusal: who tried what, and the line that would request it.
 pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &str) -> String {
+    // The plugin made up what it tried.
+    let tried = one_line(tried);
     format!(
         "plugin \"{plugin}\": {tried} is not granted; its plugin.toml would request it with \
          `{capability} = [{value:?}]` under [capabilities]"

@@ -10,7 +10,7 @@ use super::Host;
 use crate::bindings::log::{self, Level};
 use crate::runtime::wasm::HostState;
 use crate::secret::Redactor;
-use crate::text::cut;
+use crate::text::{cut, one_line};
 
 /// The most bytes of a message, and of its fields together.
 const LENGTH: usize = 8 << 10;
@@ -71,15 +71,28 @@ impl Voice {
     pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
         Self { plugin, allowance: Allowance::of(rate), redactor }
     }
-    /// Writes a message, if the allowance lasts.
-    pub(crate) fn write(&self, level: Level, message: &str, fields: &[(String, String)]) {
+
+    /// Writes a message in one line, if anybody would see it and the allowance lasts. Gives whether
+    /// the allowance did.
+    pub(crate) fn write(&self, level: Level, message: &str, fields: &[(String, String)]) -> bool {
+        // What nobody sees must not use up the room of what somebody is to see.
+        let is_seen = match level {
+            Level::Trace => tracing::enabled!(tracing::Level::TRACE),
+            Level::Debug => tracing::enabled!(tracing::Level::DEBUG),
+            Level::Info => tracing::enabled!(tracing::Level::INFO),
+            Level::Warn => tracing::enabled!(tracing::Level::WARN),
+            Level::Error => tracing::enabled!(tracing::Level::ERROR),
+        };
+        if !is_seen {
+            return true;
+        }
         let plugin = &*self.plugin;
-        let Some(dropped) = self.allowance.take(Instant::now()) else { return };
+        let Some(dropped) = self.allowance.take(Instant::now()) else { return false };
         if dropped > 0 {
             tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
         }
         let message = self.redactor.text(message);
-        let message = cut(&message, LENGTH);
+        let message = one_line(cut(&message, LENGTH));
         let shown = shown(fields.iter().map(|(key, value)| (key, self.redactor.text(value))));
         match level {
             Level::Trace => tracing::trace!(plugin, "{message}{shown}"),
@@ -88,6 +101,7 @@ impl Voice {
             Level::Warn => tracing::warn!(plugin, "{message}{shown}"),
             Level::Error => tracing::error!(plugin, "{message}{shown}"),
         }
+        true
     }
 
     /// What of a text may be shown.
@@ -112,7 +126,8 @@ fn shown<'a>(fields: impl Iterator<Item = (&'a String, Cow<'a, str>)>) -> String
         if !shown.is_empty() {
             shown.push(' ');
         }
-        shown.push_str(&format!("{}={:?}", cut(key, LENGTH), cut(&value, LENGTH)));
+        let value = format!("{:?}", cut(&value, LENGTH));
+        shown.push_str(&format!("{}={}", one_line(cut(key, LENGTH)), one_line(&value)));
     }
     shown.truncate(shown.floor_char_boundary(LENGTH));
     if shown.is_empty() { shown } else { format!(" ({shown})") }
@@ -137,7 +152,59 @@ impl log::Host for HostState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
     use std::time::Duration;
+
+    /// What is kept of a log at this level.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(write: impl FnOnce(&Voice)) -> String {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::WARN)
+            .without_time()
+            .with_target(false)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let voice = Voice::new("p".into(), Default::default(), 1);
+        tracing::subscriber::with_default(subscriber, || write(&voice));
+        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_sees_takes_no_room() {
+        let said = logged(|voice| {
+            (0..1000).for_each(|_| assert!(voice.write(Level::Debug, "unseen", &[])));
+            assert!(voice.write(Level::Warn, "seen", &[]));
+            (1..5).for_each(|_| assert!(voice.write(Level::Warn, "more", &[])));
+            assert!(!voice.write(Level::Warn, "too much", &[]));
+        });
+        assert!(said.starts_with(" WARN seen plugin=\"p\"\n"), "{said}");
+        assert!(!said.contains("unseen") && !said.contains("too much"), "{said}");
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        let said = logged(|voice| {
+            let fields = [("a\nb".to_string(), "c\u{2028}d".to_string())];
+            voice.write(Level::Warn, "one\n WARN two", &fields);
+        });
+        assert_eq!(said, " WARN one\\n WARN two (a\\nb=\"c\\u{2028}d\") plugin=\"p\"\n");
+    }
 
     #[test]
     fn a_flood_is_dropped_and_counted() {

@@ -20,6 +20,7 @@ pub(crate) mod services;
 mod stdio_child;
 pub(crate) mod tools;
 mod wasi;
+mod within;
 
 use wasmtime::component::{Component, Linker};
 
@@ -52,9 +53,11 @@ type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 pub enum Lent {
     /// Every component. It reaches nothing outside of the host.
     ToAll,
-    /// Every component but the bridge, which needs nothing of the kind.
+    /// Every component but the bridge to a child, which needs nothing of the kind.
     ToPlugins,
-    /// The bridge to an MCP server, and no other component.
+    /// The bridges to MCP servers, and no other component.
+    ToBridges,
+    /// The bridge to an MCP server that is a child, and no other component.
     ToBridge,
     /// Plugins whose manifest requests it and whose user approved.
     OnRequest {
@@ -70,7 +73,10 @@ pub enum Lent {
 pub(crate) enum Borrower<'a> {
     /// A plugin, with what it was granted.
     Plugin(&'a Grants),
+    /// The bridge to a child.
     Bridge,
+    /// The bridge to a server elsewhere, with what it takes to reach that one.
+    RemoteBridge(&'a Grants),
 }
 
 /// All capabilities that the host knows.
@@ -114,14 +120,17 @@ pub static CAPABILITIES: &[Capability] = &[
         name: "mcp-host",
         imports: &["tenon:plugin/mcp-host"],
         through: &[],
-        lent: Lent::ToBridge,
+        lent: Lent::ToBridges,
         link: Some(mcp_host::link),
     },
     Capability {
         name: services::NAME,
         imports: &["tenon:plugin/services"],
         through: &[],
-        lent: Lent::OnRequest { values: Values::Patterns, line: r#"services = ["send-message"]"# },
+        lent: Lent::OnRequest {
+            values: Values::Among(services::SERVICES),
+            line: r#"services = ["send-message"]"#,
+        },
         link: Some(services::link),
     },
     Capability {
@@ -197,11 +206,13 @@ impl Capability {
     fn is_lent_to(&self, borrower: Borrower<'_>) -> bool {
         match (self.lent, borrower) {
             (Lent::ToAll, _) => true,
-            (Lent::ToPlugins, Borrower::Plugin(_)) => true,
-            (Lent::ToBridge, Borrower::Bridge) => true,
-            (Lent::OnRequest { .. }, Borrower::Plugin(grants)) => grants.has(self.name),
-            (Lent::ToPlugins | Lent::OnRequest { .. }, Borrower::Bridge)
-            | (Lent::ToBridge, Borrower::Plugin(_)) => false,
+            (Lent::ToPlugins, borrower) => !matches!(borrower, Borrower::Bridge),
+            (Lent::ToBridges, borrower) => !matches!(borrower, Borrower::Plugin(_)),
+            (Lent::ToBridge, borrower) => matches!(borrower, Borrower::Bridge),
+            (Lent::OnRequest { .. }, Borrower::Plugin(grants) | Borrower::RemoteBridge(grants)) => {
+                grants.has(self.name)
+            }
+            (Lent::OnRequest { .. }, Borrower::Bridge) => false,
         }
     }
 
@@ -223,6 +234,8 @@ pub enum ImportError {
         capability: &'static str,
         /// The line of the manifest's `[capabilities]` that would request it, where one can.
         request: Option<&'static str>,
+        /// Whether the manifest requests something of it, and its user granted none.
+        requested: bool,
     },
     /// The host has nothing of the kind.
     #[error("it imports {0}, which this host does not have")]
@@ -245,10 +258,14 @@ pub(crate) fn check_imports(
         if !capability.is_lent_to(borrower) {
             let request = match capability.lent {
                 Lent::OnRequest { line, .. } => Some(line),
-                Lent::ToAll | Lent::ToPlugins | Lent::ToBridge => None,
+                Lent::ToAll | Lent::ToPlugins | Lent::ToBridges | Lent::ToBridge => None,
             };
-            let import = import.to_string();
-            return Err(ImportError::NotGranted { import, capability: capability.name, request });
+            let (import, capability) = (import.to_string(), capability.name);
+            let requested = match borrower {
+                Borrower::Plugin(grants) => grants.requests(capability),
+                Borrower::Bridge | Borrower::RemoteBridge(_) => false,
+            };
+            return Err(ImportError::NotGranted { import, capability, request, requested });
         }
     }
     Ok(())
@@ -316,6 +333,7 @@ mod tests {
             let value = match capability.lent {
                 Lent::OnRequest { values: Values::Paths, .. } => "read:/x",
                 Lent::OnRequest { values: Values::Urls, .. } => "https://x/*",
+                Lent::OnRequest { values: Values::Among(names), .. } => names[0],
                 _ => "x",
             };
             all.add(capability.name, value, &Surroundings::default(), Path::new("/")).unwrap();

@@ -12,6 +12,9 @@ use crate::runtime::wasm::HostState;
 /// The name in manifests.
 pub(super) const NAME: &str = "services";
 
+/// What its values are.
+pub(super) const SERVICES: &[&str] = &["send-message", "send-message:*", "search-memory"];
+
 /// The most memories that are found at a time.
 const MEMORIES: u32 = 100;
 

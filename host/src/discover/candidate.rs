@@ -1,12 +1,15 @@
 //! From a place where a plugin may be to the candidate that it is.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::facts::{Facts, file_of};
-use super::roots::{Place, Root};
+use super::roots::{Place as Found, Root};
 use super::walk;
-use super::{Candidate, Discovery, PluginKind, Server, Source, Sources, sidecar};
-use crate::config::{Config, ContextSettings, FileEntry, LimitsTable, McpEntry};
+use super::{
+    Candidate, Discovery, Place, PluginKind, Program, Remote, Server, Source, Sources, sidecar,
+};
+use crate::config::{Config, ContextSettings, FileEntry, LimitsTable, McpEntry, Transport};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::expand::{self, ExpandError};
 use crate::manifest::{self, Manifest, Runtime, Subprocess};
@@ -26,15 +29,15 @@ impl Reader<'_> {
     pub(super) fn read(&mut self) {
         let root = self.root;
         match &root.place {
-            Place::Server(entry) => self.add_entry(&entry.name, |reader| reader.server(entry)),
-            Place::File(entry, kind) => self.add_file(entry, *kind),
-            Place::Named(folder) => match self.path(folder) {
+            Found::Server(entry) => self.add_entry(&entry.name, |reader| reader.server(entry)),
+            Found::File(entry, kind) => self.add_file(entry, *kind),
+            Found::Named(folder) => match self.path(folder) {
                 Ok(folder) => self.add_folder(&folder),
                 Err(error) => {
                     self.report(Diagnostic::in_file(self.config().path.display(), error));
                 }
             },
-            Place::Folder(folder) => {
+            Found::Folder(folder) => {
                 // These need not exist.
                 match folder.try_exists() {
                     Ok(true) => self.add_folder(folder),
@@ -81,7 +84,7 @@ impl Reader<'_> {
         let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str());
         let id = id.or(stem).unwrap_or_default().to_string();
         self.add_entry(&id, |reader| {
-            let path = reader.path(text)?;
+            let path = reader.path(text).map_err(|error| error.to_string())?;
             Ok(match kind {
                 PluginKind::Rhai => Source::Rhai { path },
                 _ => Source::Wasm { path, mode },
@@ -90,7 +93,7 @@ impl Reader<'_> {
     }
 
     /// Adds what an entry of the configuration means, under an id made of its name.
-    fn add_entry(&mut self, name: &str, source: impl FnOnce(&Self) -> Result<Source, ExpandError>) {
+    fn add_entry(&mut self, name: &str, source: impl FnOnce(&Self) -> Result<Source, String>) {
         let file = self.config().path.clone();
         let id = id_of(name);
         if !manifest::is_id(&id) {
@@ -104,7 +107,7 @@ impl Reader<'_> {
             }
         };
         let mut limits = self.config().limits_of(&id, &LimitsTable::default());
-        if let Place::Server(McpEntry { timeout: Some(timeout), .. }) = &self.root.place {
+        if let Found::Server(McpEntry { timeout: Some(timeout), .. }) = &self.root.place {
             limits.wall = *timeout;
         }
         let files: Vec<&Path> = file_of(&source).into_iter().collect();
@@ -158,12 +161,21 @@ impl Reader<'_> {
         let mut secrets = Secrets::default();
         secrets.add_settings(settings);
         let Source::Mcp(server) = source else { return secrets };
-        for (name, value) in &server.environment {
-            secrets.add(name, value);
-        }
-        let program = server.program.to_string_lossy().into_owned();
-        let given = server.environment.values().chain(&server.arguments).chain([&program]);
-        let given: Vec<&String> = given.collect();
+        let given: Vec<String> = match &server.place {
+            Place::Child(Program { program, arguments, environment, .. }) => {
+                for (name, value) in environment {
+                    secrets.add(name, value);
+                }
+                let program = program.to_string_lossy().into_owned();
+                environment.values().chain(arguments).chain([&program]).cloned().collect()
+            }
+            Place::Remote(Remote { url, headers, .. }) => {
+                for (name, value) in headers {
+                    secrets.add_header(name, value);
+                }
+                headers.values().cloned().chain([url.to_string()]).collect()
+            }
+        };
         for (name, value) in &self.surroundings().environment {
             let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
             if given.iter().any(|given| given.contains(value)) {
@@ -173,21 +185,55 @@ impl Reader<'_> {
         secrets
     }
 
-    fn server(&self, entry: &McpEntry) -> Result<Source, ExpandError> {
-        let McpEntry { command, args, env, cwd, startup_timeout, .. } = entry;
-        let subprocess = Subprocess {
-            binary_path: command.clone(),
-            args: args.clone(),
-            env: env.clone(),
-            cwd: cwd.clone(),
+    fn server(&self, entry: &McpEntry) -> Result<Source, String> {
+        let place = match self.remote(entry)? {
+            Some(remote) => Place::Remote(remote),
+            None => {
+                let subprocess = Subprocess {
+                    binary_path: entry.command.clone(),
+                    args: entry.args.clone(),
+                    env: entry.env.clone(),
+                    cwd: entry.cwd.clone(),
+                };
+                let program = self.subprocess(&subprocess, self.config().folder());
+                Place::Child(program.map_err(|error| error.to_string())?)
+            }
         };
-        let mut server = self.subprocess(&subprocess, self.config().folder())?;
-        server.startup_timeout = *startup_timeout;
-        Ok(Source::Mcp(server))
+        Ok(Source::Mcp(self.served(place, entry.startup_timeout)))
+    }
+
+    fn served(&self, place: Place, startup_timeout: Option<Duration>) -> Server {
+        Server { place, startup_timeout, supervision: self.config().supervision.clone() }
+    }
+
+    /// How to reach a server elsewhere, for an entry that names one.
+    fn remote(&self, entry: &McpEntry) -> Result<Option<Remote>, String> {
+        let transport = entry.transport.unwrap_or_else(|| match entry.url {
+            Some(_) => Transport::Http,
+            None => Transport::Stdio,
+        });
+        let url = match (transport, &entry.url, entry.command.is_empty()) {
+            (Transport::Stdio, None, false) => return Ok(None),
+            (Transport::Http | Transport::Sse, Some(url), true) => url,
+            (_, Some(_), false) => return Err("it has both a `command` and a `url`".into()),
+            (Transport::Stdio, ..) => return Err("it has no `command`".into()),
+            (Transport::Http | Transport::Sse, ..) => return Err("it has no `url`".into()),
+        };
+        let expanded = |text: &str| {
+            expand::variables(text, self.surroundings()).map_err(|error| error.to_string())
+        };
+        let url = url::Url::parse(&expanded(url)?)
+            .map_err(|error| format!("its `url` is not valid: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err("its `url` must begin with http:// or https://".into());
+        }
+        let headers = entry.headers.iter();
+        let headers = headers.map(|(name, value)| Ok((name.clone(), expanded(value)?)));
+        Ok(Some(Remote { url, headers: headers.collect::<Result<_, String>>()?, transport }))
     }
 
     /// A server whose paths begin in `folder`.
-    fn subprocess(&self, subprocess: &Subprocess, folder: &Path) -> Result<Server, ExpandError> {
+    fn subprocess(&self, subprocess: &Subprocess, folder: &Path) -> Result<Program, ExpandError> {
         let Subprocess { binary_path, args, env, cwd } = subprocess;
         let variables = |text: &String| expand::variables(text, self.surroundings());
         // A bare name is for `PATH`.
@@ -197,15 +243,13 @@ impl Reader<'_> {
             Some(cwd) => folder.join(expand::path(cwd, self.surroundings())?),
             None => folder.to_path_buf(),
         };
-        Ok(Server {
+        Ok(Program {
             program: if is_path { folder.join(program) } else { program.into() },
             arguments: args.iter().map(variables).collect::<Result<_, _>>()?,
             environment: { env.iter() }
                 .map(|(name, value)| Ok((name.clone(), variables(value)?)))
                 .collect::<Result<_, ExpandError>>()?,
             folder: Some(cwd),
-            startup_timeout: None,
-            supervision: self.config().supervision.clone(),
         })
     }
 
@@ -225,7 +269,13 @@ impl Reader<'_> {
             Ok(read) => read,
             Err(error) => {
                 let file = folder.join(manifest::FILE_NAME);
-                return self.report(Diagnostic::in_file(file.display(), chain(&error)));
+                return match manifest::id_in(&file) {
+                    Some(id) => {
+                        let diagnostic = Diagnostic::of(&id, chain(&error));
+                        self.report_of(&id, diagnostic.file(file.display()));
+                    }
+                    None => self.report(Diagnostic::in_file(file.display(), chain(&error))),
+                };
             }
         };
         let requests = manifest.requests(&text, self.surroundings());
@@ -252,7 +302,7 @@ impl Reader<'_> {
                 .and_then(|subprocess| {
                     self.subprocess(&subprocess, folder).map_err(|error| error.to_string())
                 })
-                .map(Source::Mcp),
+                .map(|program| Source::Mcp(self.served(Place::Child(program), None))),
         };
         let source = match source {
             Ok(source) => source,

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Source;
+use super::{Place, Program, Source};
 use crate::manifest::Requires;
 use crate::surroundings::Surroundings;
 
@@ -29,8 +29,9 @@ pub(super) fn file_of(source: &Source) -> Option<&Path> {
     match source {
         Source::Wasm { path, .. } | Source::Rhai { path } => Some(path),
         Source::Mcp(server) => {
-            let is_path = server.program.components().nth(1).is_some();
-            is_path.then_some(&server.program)
+            let Place::Child(Program { program, .. }) = &server.place else { return None };
+            let is_path = program.components().nth(1).is_some();
+            is_path.then_some(program)
         }
     }
 }

@@ -26,12 +26,13 @@ pub(crate) use facts::Facts;
 pub use roots::Origin;
 
 use crate::capability::{GrantSet, Grants};
-use crate::config::{Config, ContextSettings};
+use crate::config::{Config, ContextSettings, Transport};
 use crate::diagnostic::Diagnostic;
 use crate::files::{self, COMPONENT, Digest};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::manifest::Permissions;
+use crate::name::nearest;
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::Supervision;
@@ -86,6 +87,8 @@ pub struct Discovery {
     pub left_out: Vec<LeftOut>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
+    /// What may be a slip, and has no consequences.
+    pub warnings: Vec<Diagnostic>,
     /// The folders that were looked in: what changes there may change what is found.
     pub looked_in: BTreeSet<PathBuf>,
 }
@@ -226,17 +229,41 @@ pub(crate) enum Source {
     Mcp(Server),
 }
 
-/// How to start an MCP server.
+/// An MCP server: where it is, and how it is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
+    pub(crate) place: Place,
+    pub(crate) startup_timeout: Option<Duration>,
+    /// How it is kept running.
+    pub(crate) supervision: Supervision,
+}
+
+/// Where an MCP server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is a child of the host.
+    Child(Program),
+    /// It is elsewhere.
+    Remote(Remote),
+}
+
+/// How to start an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// Variables on top of the base environment.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) folder: Option<PathBuf>,
-    pub(crate) startup_timeout: Option<Duration>,
-    /// How it is kept running.
-    pub(crate) supervision: Supervision,
+}
+
+/// How to reach an MCP server over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(crate) url: url::Url,
+    /// Headers of every request; they may hold secrets.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) transport: Transport,
 }
 
 impl Source {
@@ -289,9 +316,17 @@ impl Candidate {
     pub fn source(&self) -> String {
         let source = match &self.source {
             Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
-            Source::Mcp(server) => server.program.display().to_string(),
+            Source::Mcp(server) => match &server.place {
+                Place::Child(program) => program.program.display().to_string(),
+                Place::Remote(remote) => remote.url.to_string(),
+            },
         };
         Redactor::new(&self.secrets).text(&source).into_owned()
+    }
+
+    /// How much it may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// What the names of its tools begin with.
@@ -335,7 +370,7 @@ impl Candidate {
     ///
     /// # Errors
     ///
-    /// Says which value is none.
+    /// Says which value is none, or is more than the plugin requests.
     pub fn grants_of(
         &self,
         values: &[(String, String)],
@@ -348,7 +383,20 @@ impl Candidate {
                 .add(capability, value, surroundings, folder)
                 .map_err(|error| error.to_string())?;
         }
-        Ok(grants.texts())
+        let grants = grants.texts();
+        let all = |(name, of): (&String, &Vec<String>)| -> Vec<(String, String)> {
+            of.iter().map(|value| (name.clone(), value.clone())).collect()
+        };
+        if let Some((capability, value)) = { grants.iter().flat_map(all) }
+            .find(|(capability, value)| !self.requests.may_cover(capability, value))
+        {
+            let requested = self.requests.texts().remove(&capability).unwrap_or_default();
+            return Err(format!(
+                "`{capability} = [{value:?}]` is more than plugin \"{}\" requests: {requested:?}",
+                self.id
+            ));
+        }
+        Ok(grants)
     }
 
     /// The same, and the content that somebody is asked about.
@@ -440,6 +488,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
     discovery.candidates.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
     discovery.report_settings_for_nobody(configs);
+    discovery.warn_of_policies_for_nobody(configs);
     discovery
 }
 
@@ -481,6 +530,30 @@ impl Discovery {
                     Diagnostic::in_file(config.path.display(), problem)
                         .remedy(format!("the plugins are: {known}")),
                 );
+            }
+        }
+    }
+}
+
+impl Discovery {
+    /// A policy for a plugin that is elsewhere, or that was not installed, is no mistake. In the
+    /// configuration of a user, which is for all projects, it is not even worth a word, unless it
+    /// looks like another.
+    fn warn_of_policies_for_nobody(&mut self, configs: &[Config]) {
+        let found = self.candidates.iter().map(|candidate| candidate.id.as_str());
+        let left_out = self.left_out.iter().map(|left_out| left_out.id.as_str());
+        let broken = self.diagnostics.iter().filter_map(|broken| broken.plugin.as_deref());
+        let ids: BTreeSet<&str> = found.chain(left_out).chain(broken).collect();
+        for config in configs {
+            let own = config.policy.plugins.keys().map(String::as_str);
+            for id in own.filter(|id| !ids.contains(id)) {
+                let problem = format!("[policy.plugins.{id}] is for no plugin that is here");
+                let problem = match nearest(id, ids.iter().copied()) {
+                    Some(meant) => format!("{problem}; did you mean \"{meant}\"?"),
+                    None if config.origin == Origin::User => continue,
+                    None => problem,
+                };
+                self.warnings.push(Diagnostic::in_file(config.path.display(), problem));
             }
         }
     }
@@ -555,7 +628,8 @@ mod tests {
         );
         assert_eq!(discovery.candidates.len(), 1);
         let Source::Mcp(server) = &discovery.candidates[0].source else { panic!() };
-        assert_eq!(server.program, Path::new("/project/./y"));
+        let Place::Child(program) = &server.place else { panic!() };
+        assert_eq!(program.program, Path::new("/project/./y"));
         assert_eq!(discovery.diagnostics[0].plugin.as_deref(), Some("a"));
     }
 

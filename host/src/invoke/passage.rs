@@ -161,7 +161,14 @@ impl<'a> Passage<'a> {
     /// Adds what the last attempt has used.
     pub(super) fn used(&mut self) {
         let Some(attempt) = self.attempt.take() else { return };
-        for mut refusal in attempt.refusals() {
+        let (words, unlogged) = attempt.refusals();
+        if unlogged > 0 {
+            let plugin = self.plugin.as_deref();
+            self.span.in_scope(|| {
+                tracing::warn!(plugin, "and {unlogged} more uses were refused in this call");
+            });
+        }
+        for mut refusal in words {
             self.redactor.redact(&mut refusal);
             self.step(|| Step::Refused { words: refusal.clone() });
             self.refusals.push(refusal);

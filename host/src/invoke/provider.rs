@@ -95,7 +95,7 @@ pub(crate) async fn stream(
     let stream = served(span, registry, caller, timeout, answer).await;
     let stream = stream.map_err(CallError::failed(loaded.id()))?;
     let total = caller.timeout.unwrap_or(loaded.limits().wall * PIECES);
-    Ok(stream.with_patience(timeout, total).of(loaded.uses()))
+    Ok(stream.with_patience(timeout, total).of(loaded.id().clone(), loaded.uses()))
 }
 
 /// The plugin that serves a request, and the request as the plugin understands it.

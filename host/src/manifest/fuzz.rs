@@ -82,7 +82,10 @@ fn says(manifest: &Manifest) -> Says<'_> {
         settings,
     } = manifest;
     let capabilities = capabilities.iter().map(|(capability, values)| {
-        (capability.as_str(), values.iter().map(|value| value.get_ref().as_str()).collect())
+        (
+            capability.get_ref().as_str(),
+            values.iter().map(|value| value.get_ref().as_str()).collect(),
+        )
     });
     let capabilities = capabilities.collect();
     Says { plugin, runtime, capabilities, requires, permissions, limits, context, settings }

@@ -336,7 +336,11 @@ impl Workshop {
     ) -> Slot {
         let (id, kind) = (candidate.id().to_string(), candidate.kind());
         let made_of = candidate.clone();
-        let gone = |state, detail, remedy| gone(&id, kind, state, detail, remedy);
+        let requested = candidate.requested();
+        let gone = |state, detail, remedy| PluginReport {
+            requested: requested.clone(),
+            ..gone(&id, kind, state, detail, remedy)
+        };
         let loaded = match self.load(candidate, rules).await {
             Ok(loaded) => loaded,
             Err(NotLoaded::Refused(refusal)) => {
@@ -344,7 +348,10 @@ impl Workshop {
                     true => PluginState::Denied,
                     false => PluginState::Refused,
                 };
-                let report = gone(state, refusal.to_string(), Some(refusal.remedy()));
+                let report = PluginReport {
+                    awaits_approval: refusal.awaits_approval(),
+                    ..gone(state, refusal.to_string(), Some(refusal.remedy()))
+                };
                 return Slot::without(made_of, fingerprint, report).await;
             }
             Err(NotLoaded::Failed(detail, remedy)) => {

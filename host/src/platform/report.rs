@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::capability::Need;
 use crate::discover::{LeftOut, PluginKind, Reason};
+use crate::limits::Limits;
 use crate::register::Registered;
 use crate::runtime::Failure;
 use crate::server::ServerReport;
@@ -39,6 +40,8 @@ pub struct PluginReport {
     pub requested: BTreeMap<String, Vec<String>>,
     /// What of it was granted.
     pub granted: BTreeMap<String, Vec<String>>,
+    /// How much it may use, where it could be loaded.
+    pub limits: Option<Limits>,
     /// How what a component imports stands to that.
     pub needs: Vec<Need>,
     /// How its MCP server fares, for one that has one.
@@ -50,6 +53,9 @@ pub struct PluginReport {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// Whether somebody's approval is all that is missing.
+    #[serde(skip)]
+    pub awaits_approval: bool,
     /// Why it did not register, and whose fault that is.
     #[serde(skip)]
     pub failure: Option<Failure>,
@@ -131,10 +137,12 @@ pub(super) fn gone(
         capabilities: 0,
         requested: BTreeMap::new(),
         granted: BTreeMap::new(),
+        limits: None,
         needs: Vec::new(),
         server: None,
         detail: Some(detail),
         remedy,
+        awaits_approval: false,
         failure: None,
     }
 }
@@ -163,13 +171,15 @@ pub(super) fn there(registered: &Registered) -> PluginReport {
         hooks: registered.hooks().len(),
         evals: registered.evals().len(),
         providers: registered.providers().len(),
-        capabilities: loaded.grants().len(),
+        capabilities: loaded.grants().texts().values().map(Vec::len).sum(),
         requested: loaded.requested().texts(),
         granted: loaded.grants().texts(),
+        limits: Some(loaded.limits().clone()),
         needs,
         server: loaded.supervised().map(|server| server.report(Vec::new())),
         detail: (!problems.is_empty()).then(|| problems.join("; ")),
         remedy: None,
+        awaits_approval: false,
         failure: None,
     }
 }

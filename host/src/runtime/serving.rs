@@ -46,7 +46,18 @@ pub(crate) struct Serving {
     cpu_nanos: AtomicU64,
     memory: AtomicU64,
     host_calls: AtomicU64,
-    refusals: Mutex<Vec<String>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// What the plugin was refused in one call.
+#[derive(Debug, Default)]
+struct Refusals {
+    /// The first of them, in words.
+    words: Vec<String>,
+    /// How many came after these.
+    more: u64,
+    /// How many of all did not get into the log.
+    unlogged: u64,
 }
 
 /// The most refusals that are kept of one call.
@@ -93,17 +104,28 @@ impl Serving {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// Notes what the plugin was refused.
-    pub(super) fn refused(&self, words: String) {
+    /// Notes what the plugin was refused, and whether it got into the log.
+    pub(super) fn refused(&self, words: String, logged: bool) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if refusals.len() < REFUSALS && !refusals.contains(&words) {
-            refusals.push(words);
+        refusals.unlogged += u64::from(!logged);
+        if refusals.words.contains(&words) {
+            return;
+        }
+        match refusals.words.len() < REFUSALS {
+            true => refusals.words.push(words),
+            false => refusals.more += 1,
         }
     }
 
-    /// What the plugin was refused.
-    pub(crate) fn refusals(&self) -> Vec<String> {
-        std::mem::take(&mut *self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What the plugin was refused, in words, and how many refusals did not get into the log.
+    pub(crate) fn refusals(&self) -> (Vec<String>, u64) {
+        let refusals =
+            std::mem::take(&mut *self.refusals.lock().unwrap_or_else(PoisonError::into_inner));
+        let Refusals { mut words, more, unlogged } = refusals;
+        if more > 0 {
+            words.push(format!("and {more} more were refused"));
+        }
+        (words, unlogged)
     }
 
     /// What was noted so far.
@@ -118,5 +140,23 @@ impl Serving {
             host_calls: Some(self.host_calls.load(Ordering::Relaxed)),
             ..Usage::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_beyond_those_that_are_kept_are_counted() {
+        let serving = Serving::new(Caller::default());
+        for i in 0..11 {
+            serving.refused(format!("no {i}"), i < 9);
+        }
+        // Once more what was said before.
+        serving.refused("no 1".into(), true);
+        let (words, unlogged) = serving.refusals();
+        assert_eq!((words.len(), unlogged), (9, 2));
+        assert_eq!((words[7].as_str(), words[8].as_str()), ("no 7", "and 3 more were refused"));
     }
 }

@@ -70,8 +70,8 @@ async fn write_out() {
 /// A request that nobody waits for any more: it was written, and its answer will be ignored.
 pub(crate) fn abandon(_: u64) {}
 
-/// The revision that was agreed on, which lines do not need to know.
-pub(crate) fn agreed(_: &str) {}
+/// The handshake is over, which lines do not need to know.
+pub(crate) fn agreed(_: &mcp_client::Server) {}
 
 pub(crate) async fn next_events() -> Vec<Event> {
     let events = stdio_child::next_events().await.into_iter();

@@ -246,7 +246,9 @@ fn both(failed: Vec<(Era, Error)>) -> Error {
     let Some((_, first)) = failed.next() else {
         return Error::Protocol("no handshake was tried".into());
     };
-    let Some((era, second)) = failed.next() else { return first };
+    let Some((era, second)) = failed.next().filter(|(_, second)| *second != first) else {
+        return first;
+    };
     let asked = match era {
         Era::Legacy => "initialize",
         Era::Modern => "server/discover",
@@ -263,6 +265,9 @@ fn both(failed: Vec<(Era, Error)>) -> Error {
         },
         Error::Protocol(problem) => Error::Protocol(format!("{problem}{also}")),
         Error::Needs(problem) => Error::Needs(format!("{problem}{also}")),
+        Error::Unavailable { message, retry_after } => {
+            Error::Unavailable { message: format!("{message}{also}"), retry_after }
+        }
         Error::Timeout | Error::Cancelled => second,
     }
 }
@@ -272,6 +277,9 @@ fn in_words(error: &Error) -> String {
         Error::Rpc { code, message, .. } => format!("{message} (code {code})"),
         Error::Timeout => "no answer in time".into(),
         Error::Cancelled => "cancelled".into(),
-        Error::Lost(reason) | Error::Protocol(reason) | Error::Needs(reason) => reason.clone(),
+        Error::Lost(reason)
+        | Error::Protocol(reason)
+        | Error::Needs(reason)
+        | Error::Unavailable { message: reason, .. } => reason.clone(),
     }
 }

@@ -99,6 +99,8 @@ pub enum Error {
     Cancelled,
     /// The server is gone, or was never there.
     Lost(String),
+    /// It cannot be reached now, or is busy. It may say after how many milliseconds to try again.
+    Unavailable { message: String, retry_after: Option<u64> },
     /// The server's answer breaks the protocol.
     Protocol(String),
     /// The server needs something of the client that it does not get.

@@ -13,6 +13,8 @@
 #[macro_use]
 #[cfg(unix)]
 mod editions;
+#[cfg(unix)]
+mod listing;
 #[cfg(not(unix))]
 mod none;
 #[cfg(unix)]

@@ -4,18 +4,16 @@
 pub(super) mod fuzz;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
+    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
     linkat, mkdirat, renameat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::pattern::Rights;
-use super::walk::{
-    Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically, open_resolved,
-};
+use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
 
 /// How something is opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,9 +98,8 @@ impl Beneath {
     /// Where a path leads that is going to be changed, if it may be.
     fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), Stop> {
         let place = self.find(path, follow, Attempt::writing)?;
-        let path = place.path();
-        if !self.files.rights(&path).write.here {
-            return Err(Stop::Denied(Attempt::writing(path)));
+        if !place.rights(&self.files).write.here {
+            return Err(place.denied(Attempt::writing));
         }
         // The folder that was begun in has no name here.
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
@@ -123,7 +120,7 @@ impl Beneath {
                 Err(stop @ Stop::Os(errno @ (Errno::LOOP | Errno::NOTDIR))) if how.follow => {
                     let Some(name) = &place.name else { return Err(stop) };
                     match place.folder.read_link(name)? {
-                        Some(target) => walk.follow(&target)?,
+                        Some(target) => walk.follow(name, &target)?,
                         None => walk.again(name, errno)?,
                     }
                 }
@@ -133,15 +130,14 @@ impl Beneath {
     }
 
     fn open_place(&self, place: &Place, how: Opening) -> Result<Opened, Stop> {
-        let path = place.path();
-        let rights = self.files.rights(&path);
+        let rights = place.rights(&self.files);
         let writes = how.write || how.truncate;
         let changes = writes || how.create;
         if changes && !rights.write.here {
-            return Err(Stop::Denied(Attempt::writing(path)));
+            return Err(place.denied(Attempt::writing));
         }
         if !rights.any() {
-            return Err(Stop::Denied(Attempt::reading(path)));
+            return Err(place.denied(Attempt::reading));
         }
         let name = place.name.as_deref().unwrap_or(".");
         let must_be_folder = how.folder || place.must_be_folder || place.name.is_none();
@@ -151,17 +147,14 @@ impl Beneath {
                 // A file that is only written to is not read by the way.
                 return match must_be_folder {
                     true => Err(Errno::ISDIR.into()),
-                    false => Err(Stop::Denied(Attempt::reading(path))),
+                    false => Err(place.denied(Attempt::reading)),
                 };
             }
             let opened = place.folder.open(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
             return match opened {
-                Ok(handle) => Ok(Opened::Folder(Folder {
-                    handle: Arc::new(File::from(handle)),
-                    path: path.into(),
-                })),
+                Ok(handle) => Ok(Opened::Folder(place.opened(&self.files, handle))),
                 Err(Errno::NOTDIR | Errno::NOENT) if !must_be_folder => {
-                    Err(Stop::Denied(Attempt::reading(path)))
+                    Err(place.denied(Attempt::reading))
                 }
                 Err(errno) => Err(errno.into()),
             };
@@ -185,10 +178,7 @@ impl Beneath {
                 }
                 Ok(Opened::File { file, read: reads, write: writes })
             }
-            FileType::Directory => Ok(Opened::Folder(Folder {
-                handle: Arc::new(File::from(handle)),
-                path: path.into(),
-            })),
+            FileType::Directory => Ok(Opened::Folder(place.opened(&self.files, handle))),
             _ => Err(Stop::Never("what is neither a file nor a folder")),
         }
     }
@@ -199,9 +189,8 @@ impl Beneath {
 
     fn stat(&self, path: &str, follow: bool) -> Result<Stat, Stop> {
         let place = self.find(path, follow, Attempt::looking_at)?;
-        let path = place.path();
-        let rights = self.files.rights(&path);
-        let denied = || Stop::Denied(Attempt::looking_at(path.clone()));
+        let rights = place.rights(&self.files);
+        let denied = || place.denied(Attempt::looking_at);
         if !rights.any() {
             return Err(denied());
         }
@@ -223,8 +212,13 @@ impl Beneath {
     }
 
     /// Tells a file from all others, as two halves of a number.
-    pub(super) fn identity(&self, path: &str, follow: bool) -> Result<(u64, u64), Stop> {
-        Ok(identity(&self.stat(path, follow)?))
+    pub(super) fn identity(
+        &self,
+        path: &str,
+        follow: bool,
+        key: &RandomState,
+    ) -> Result<(u64, u64), Stop> {
+        Ok(identity(&self.stat(path, follow)?, key))
     }
 
     pub(super) fn set_times(
@@ -241,7 +235,7 @@ impl Beneath {
 
     /// Sets the times of the folder itself.
     pub(super) fn set_own_times(&self, accessed: Time, modified: Time) -> Result<(), Stop> {
-        if !self.files.rights(&self.folder.path).write.here {
+        if !self.files.rights_of(&self.folder).write.here {
             return Err(Stop::Denied(Attempt::writing(self.folder.path.to_string())));
         }
         let times = timestamps(accessed, modified);
@@ -296,7 +290,8 @@ impl Beneath {
     fn may_move(&self, source: &(Folder, String), target: &(Folder, String)) -> Result<(), Stop> {
         let (from, to) = (source.0.path_of(&source.1), target.0.path_of(&target.1));
         let is_folder = file_type(&source.0.stat(&source.1)?) == FileType::Directory;
-        let (here, there) = (self.files.rights(&from), self.files.rights(&to));
+        let rights = |(folder, name): &(Folder, String)| self.files.rights_in(folder, name);
+        let (here, there) = (rights(source), rights(target));
         let may_leave = match is_folder {
             true => here.read.tree() && here.write.tree(),
             false => here.read.here && here.write.here,
@@ -317,9 +312,8 @@ impl Beneath {
 
     pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
         let place = self.find(path, false, Attempt::looking_at)?;
-        let path = place.path();
-        if !self.files.rights(&path).read.here {
-            return Err(Stop::Denied(Attempt::looking_at(path)));
+        if !place.rights(&self.files).read.here {
+            return Err(place.denied(Attempt::looking_at));
         }
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
         match place.folder.read_link(&name)? {
@@ -348,58 +342,34 @@ impl Beneath {
     /// by what is there, as another link can be on the way.
     fn may_lead(&self, folder: &Folder, target: &str) -> Result<(), Stop> {
         let is_granted = |rights: Rights| rights.read.here || rights.write.here;
-        let granted = |leads_to: String| match is_granted(self.files.rights(&leads_to)) {
-            true => Ok(()),
-            false => Err(Stop::Denied(Attempt::reading(leads_to))),
-        };
-        granted(lexically(&folder.path, target))?;
+        let named = lexically(&folder.path, target);
+        if !is_granted(self.files.rights(&named)) {
+            return Err(Stop::Denied(Attempt::reading(named)));
+        }
         let path = format!(".{}/{target}", folder.path);
-        let mut walk = Walk::new(&self.files, &open_resolved("")?, &path, Attempt::reading)?;
+        let mut walk =
+            Walk::new(&self.files, &self.files.open_resolved("")?, &path, Attempt::reading)?;
         match walk.finish(true) {
-            Ok(place) => granted(place.path()),
+            Ok(place) if is_granted(place.rights(&self.files)) => Ok(()),
+            Ok(place) => Err(place.denied(Attempt::reading)),
             // There is nothing on the way.
             Err(Stop::Os(_)) => Ok(()),
             Err(stop) => Err(stop),
         }
     }
 
-    /// What is in the folder, as far as it is granted.
-    pub(super) fn list(&self) -> Result<Vec<(String, FileType)>, Stop> {
-        let mut entries = Vec::new();
-        for entry in Dir::read_from(&*self.folder.handle)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
-            if name == "." || name == ".." {
-                continue;
-            }
-            let mut file_type = entry.file_type();
-            if file_type == FileType::Unknown
-                && let Ok(stat) = self.folder.stat(name)
-            {
-                file_type = self::file_type(&stat);
-            }
-            if self.shows(name, file_type == FileType::Directory) {
-                entries.push((name.to_string(), file_type));
-            }
-        }
-        Ok(entries)
-    }
-
     /// Whether a listing of the folder shows this: what may be read, and folders on the way to what
     /// is granted.
     pub(super) fn shows(&self, name: &str, is_folder: bool) -> bool {
-        let rights = self.files.rights(&self.folder.path_of(name));
+        let rights = self.files.rights_in(&self.folder, name);
         rights.read.here || is_folder && rights.any()
     }
 }
 
-/// Tells a file from all others. What the system numbers it by is not shown.
-pub(super) fn identity(stat: &Stat) -> (u64, u64) {
-    let hash = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        (stat.st_dev, stat.st_ino, salt).hash(&mut hasher);
-        hasher.finish()
-    };
+/// Tells a file from all others, for who has the key. What the system numbers it by could be told
+/// from the number by whoever knows the key: each instance has one of its own.
+pub(super) fn identity(stat: &Stat, key: &RandomState) -> (u64, u64) {
+    let hash = |salt: u8| key.hash_one((stat.st_dev, stat.st_ino, salt));
     (hash(0), hash(1))
 }
 
@@ -419,7 +389,10 @@ mod tests {
     use super::super::pattern::PathGrant;
     use super::*;
     use crate::surroundings::Surroundings;
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::{ffi::OsStrExt, fs::symlink};
+    use std::path::Path;
     use tempfile::TempDir;
 
     /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
@@ -457,12 +430,80 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_the_same_by_all_of_its_names_and_to_one_instance_only() {
+        let (_folder, d, _s) = folders();
+        d.make_link("a", "x").unwrap();
+        let (one, other) = (RandomState::new(), RandomState::new());
+        let a = d.identity("a", true, &one).unwrap();
+        assert_eq!(d.identity("x", true, &one), Ok(a));
+        assert_ne!(d.identity("e", true, &one), Ok(a));
+        assert_ne!(d.identity("a", true, &other), Ok(a));
+    }
+
+    #[test]
     fn what_is_moved_or_linked_goes_only_where_as_much_is_granted() {
         let (_folder, d, s) = folders();
         denied(d.rename("e", &s, "e"));
         denied(d.rename("a", &s, "a"));
         denied(d.link("a", &s, "a"));
         assert_eq!(d.rename("e", &d, "f"), Ok(()));
+    }
+
+    /// What is done with a path, and what stops it.
+    type Tried<'a> = (&'a str, &'a dyn Fn(&str) -> Option<Stop>);
+
+    /// What is where nothing was granted, and how it gets there.
+    type Hidden = (&'static str, fn(&Path) -> std::io::Result<()>);
+
+    #[test]
+    fn what_is_not_granted_looks_the_same_whatever_it_is() {
+        let (folder, _d, _s) = folders();
+        let base = folder.path().canonicalize().unwrap();
+        symlink("../x", base.join("d/out")).unwrap();
+        symlink("../x/y", base.join("d/through")).unwrap();
+        let x = base.join("x");
+        let kinds: [Hidden; 8] = [
+            ("nothing", |_| Ok(())),
+            ("a file", |x| fs::write(x, "")),
+            ("a folder with a file", |x| {
+                fs::create_dir(x).and_then(|()| fs::write(x.join("y"), ""))
+            }),
+            ("a link to itself", |x| symlink("x", x)),
+            ("a link to a secret", |x| symlink("/no/such/secret", x)),
+            ("a link beside it", |x| symlink("secret", x)),
+            ("a link above all", |x| symlink(format!("{}secret", "../".repeat(50)), x)),
+            ("a link to no name", |x| symlink(OsStr::from_bytes(b"\xff"), x)),
+        ];
+        let grants = PathGrant::parse("readwrite:d/**", &Surroundings::default(), &base).unwrap();
+        let files = Arc::new(Files::new(vec![vec![grants]], Vec::new()));
+        let root = Beneath { folder: files.open_resolved("").unwrap(), files };
+        let read = Opening { read: true, follow: true, ..Opening::default() };
+        let create = Opening { write: true, create: true, ..read };
+        let attempts: [Tried<'_>; 7] = [
+            ("reading", &|path| root.open(path, read).err()),
+            ("reading", &|path| root.open(path, Opening { folder: true, ..read }).err()),
+            ("writing", &|path| root.open(path, create).err()),
+            ("looking at", &|path| root.see(path, true).err()),
+            ("writing", &|path| root.create_folder(&format!("{path}/z")).err()),
+            ("writing", &|path| root.set_times(path, true, Time::Now, Time::Now).err()),
+            ("looking at", &|path| root.read_link(&format!("{path}/z")).err()),
+        ];
+        for (kind, put) in kinds {
+            put(&x).unwrap();
+            for (name, (doing, attempt)) in ["x", "x/", "x/y", "d/out", "d/through"]
+                .iter()
+                .flat_map(|n| attempts.iter().map(move |a| (n, a)))
+            {
+                let asked = base.join(name.trim_end_matches('/'));
+                let stop = attempt(asked.to_str().unwrap().trim_start_matches('/'));
+                let Some(Stop::Denied(attempt)) = stop else {
+                    panic!("{kind}: {doing} {name}: {stop:?}");
+                };
+                let said = Path::new(attempt.path.strip_suffix("/z").unwrap_or(&attempt.path));
+                assert_eq!((attempt.doing, said), (*doing, &*asked), "{kind}: {attempt:?}");
+            }
+            let _ = fs::remove_dir_all(&x).or_else(|_| fs::remove_file(&x));
+        }
     }
 
     #[test]

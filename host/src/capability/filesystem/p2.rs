@@ -1,6 +1,7 @@
 //! `wasi:filesystem` 0.2.
 
 use rustix::fs::FileType;
+use std::vec;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
@@ -12,6 +13,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
+use super::listing::{Entry, Listing};
 use super::ops::{Beneath, Opening, Seen, Time};
 use super::view::{FileSystem, FilesView, blocking};
 use super::walk::Stop;
@@ -141,10 +143,12 @@ impl types::HostDescriptor for FilesView<'_> {
         &mut self,
         folder: Resource<Descriptor>,
     ) -> FsResult<Resource<DirectoryEntryStream>> {
-        let listed = self.beneath(&folder).map_err(|stop| self.error(stop))?.folder;
-        let listing = self.wasi().read_directory(folder).await?;
-        self.folders.listings.insert(listing.rep(), listed);
-        Ok(listing)
+        let beneath = self.beneath(&folder).map_err(|stop| self.error(stop))?;
+        let leave = self.folders.listings.leave().map_err(|stop| self.error(stop))?;
+        let opened = Listing::open(beneath, leave).await.map_err(|stop| self.error(stop))?;
+        let reading = Reading { entries: Vec::new().into_iter(), listing: Some(opened) };
+        // To the guest it is what wasmtime-wasi calls it, and none of what wasmtime-wasi does.
+        Ok(Resource::new_own(self.table.push(reading)?.rep()))
     }
 
     async fn create_directory_at(
@@ -259,8 +263,9 @@ impl types::HostDescriptor for FilesView<'_> {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let (upper, lower) =
-            self.act(&folder, move |folder| folder.identity(&path, follow)).await?;
+        let key = self.folders.identities.clone();
+        let identity = self.act(&folder, move |folder| folder.identity(&path, follow, &key));
+        let (upper, lower) = identity.await?;
         Ok(MetadataHashValue { lower, upper })
     }
 
@@ -275,33 +280,32 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         &mut self,
         listing: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        let rep = listing.rep();
-        let Some(folder) = self.folders.listings.get(&rep).cloned() else {
-            return Err(ErrorCode::BadDescriptor.into());
-        };
-        let folder = Beneath { files: self.files.clone(), folder };
-        loop {
-            let entry = self.wasi().read_directory_entry(Resource::new_borrow(rep)).await;
-            match entry {
-                Ok(Some(entry)) => {
-                    if folder.shows(&entry.name, entry.type_ == DescriptorType::Directory) {
-                        return Ok(Some(entry));
-                    }
-                }
-                Ok(None) => return Ok(None),
-                // It is gone by now, or has a name that nobody can be granted.
-                Err(error) => match error.downcast_ref() {
-                    Some(ErrorCode::NoEntry | ErrorCode::IllegalByteSequence) => {}
-                    _ => return Err(error),
-                },
-            }
+        let handle: Resource<Reading> = Resource::new_borrow(listing.rep());
+        let reading = self.table.get_mut(&handle)?;
+        if reading.entries.len() == 0
+            && let Some(listing) = reading.listing.take_if(|listing| !listing.has_ended())
+        {
+            let (entries, rest) = listing.next().await.map_err(|stop| self.error(stop))?;
+            let entries = entries.into_iter();
+            *self.table.get_mut(&handle)? = Reading { entries, listing: Some(rest) };
         }
+        let entry = self.table.get_mut(&handle)?.entries.next();
+        Ok(entry.map(|(name, file_type)| DirectoryEntry {
+            type_: descriptor_type!(file_type, DescriptorType::Unknown),
+            name,
+        }))
     }
 
     fn drop(&mut self, listing: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        self.folders.listings.remove(&listing.rep());
-        types::HostDirectoryEntryStream::drop(&mut self.wasi(), listing)
+        self.table.delete(Resource::<Reading>::new_own(listing.rep()))?;
+        Ok(())
     }
+}
+
+/// A listing, and what of it the guest has not asked for yet.
+struct Reading {
+    entries: vec::IntoIter<Entry>,
+    listing: Option<Listing>,
 }
 
 fn described(seen: &Seen) -> DescriptorStat {

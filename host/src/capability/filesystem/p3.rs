@@ -2,13 +2,14 @@
 
 use rustix::fs::FileType;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::vec;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use wasmtime::component::{
     Access, Accessor, Destination, FutureReader, Linker, Resource, StreamProducer, StreamReader,
-    StreamResult,
+    StreamResult, VecBuffer,
 };
 use wasmtime::{AsContextMut, StoreContextMut};
 use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystem, WasiFilesystemCtxView};
@@ -20,6 +21,7 @@ use wasmtime_wasi::p3::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p3::filesystem::{FilesystemError, FilesystemResult};
 
+use super::listing::{Entry, Listing};
 use super::ops::{Beneath, Opening, Seen, Time};
 use super::view::{FileSystem, FilesView, blocking};
 use super::walk::Stop;
@@ -149,25 +151,21 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         mut store: Access<'_, HostState, Self>,
         folder: Resource<Descriptor>,
     ) -> wasmtime::Result<(StreamReader<DirectoryEntry>, FutureReader<Result<(), ErrorCode>>)> {
-        let beneath = store.get().beneath(&folder);
-        let (said, says) = tokio::sync::oneshot::channel();
-        let files = store.get().files.clone();
-        let task = tokio::spawn(async move {
-            let listed = match beneath {
-                Ok(folder) => blocking(&files, move || folder.list()).await,
+        let view = store.get();
+        let opening = view.beneath(&folder).and_then(|at| Ok((at, view.folders.listings.leave()?)));
+        let (said, says) = oneshot::channel();
+        // The first part is read at once: that there is none is told without being asked for.
+        let first = tokio::spawn(async move {
+            let opened = match opening {
+                Ok((beneath, leave)) => Listing::open(beneath, leave).await,
                 Err(stop) => Err(stop),
             };
-            let (entries, end) = match listed {
-                Ok(entries) => (entries, Ok(())),
-                Err(Stop::Os(errno)) => (Vec::new(), Err(std::io::Error::from(errno).into())),
-                Err(Stop::Denied(_) | Stop::Never(_)) => (Vec::new(), Err(ErrorCode::NotPermitted)),
-            };
-            let _ = said.send(end);
-            entries
+            Listed::part(opened, said).await
         });
-        let end = async move { wasmtime::error::Ok(says.await.unwrap_or(Err(ErrorCode::Io))) };
-        let listing = Listing { task: Some(task), entries: Vec::new().into_iter() };
-        Ok((StreamReader::new(&mut store, listing)?, FutureReader::new(&mut store, end)?))
+        // A guest that does not want the rest has it dropped, and nothing is wrong with that.
+        let end = async move { wasmtime::error::Ok(says.await.unwrap_or(Ok(()))) };
+        let listed = Listed { next: Next::Part(first) };
+        Ok((StreamReader::new(&mut store, listed)?, FutureReader::new(&mut store, end)?))
     }
 
     async fn create_directory_at(
@@ -293,30 +291,65 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         path: String,
     ) -> FilesystemResult<MetadataHashValue> {
         let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
-        let identity = act(store, &folder, move |folder| folder.identity(&path, follow)).await?;
-        let (upper, lower) = identity;
+        let key = store.with(|mut store| store.get().folders.identities.clone());
+        let identity = act(store, &folder, move |folder| folder.identity(&path, follow, &key));
+        let (upper, lower) = identity.await?;
         Ok(MetadataHashValue { lower, upper })
     }
 }
 
-/// What is in a folder, entry by entry.
-struct Listing {
-    /// Reads it; gone when it has.
-    task: Option<JoinHandle<Vec<(String, FileType)>>>,
-    entries: vec::IntoIter<(String, FileType)>,
+/// What is in a folder, part by part: the next is read when the guest asks for more.
+struct Listed {
+    next: Next,
 }
 
-impl Drop for Listing {
+/// What comes next of a listing.
+enum Next {
+    /// A part that is being read.
+    Part(JoinHandle<Part>),
+    /// What nobody has asked for yet.
+    Rest(Rest),
+    Nothing,
+}
+
+/// Entries, and what is behind them, if anything is.
+type Part = (Vec<Entry>, Option<Rest>);
+
+/// What is left of a listing, and where it is told how that ended.
+type Rest = (Listing, oneshot::Sender<Result<(), ErrorCode>>);
+
+impl Listed {
+    /// Reads the next part.
+    async fn part(
+        listing: Result<Listing, Stop>,
+        said: oneshot::Sender<Result<(), ErrorCode>>,
+    ) -> Part {
+        let read = match listing {
+            Ok(listing) => listing.next().await,
+            Err(stop) => Err(stop),
+        };
+        let (entries, end) = match read {
+            Ok((entries, rest)) if !rest.has_ended() => return (entries, Some((rest, said))),
+            Ok((entries, _)) => (entries, Ok(())),
+            Err(Stop::Os(errno)) => (Vec::new(), Err(std::io::Error::from(errno).into())),
+            Err(Stop::Denied(_) | Stop::Never(_)) => (Vec::new(), Err(ErrorCode::NotPermitted)),
+        };
+        let _ = said.send(end);
+        (entries, None)
+    }
+}
+
+impl Drop for Listed {
     fn drop(&mut self) {
-        if let Some(task) = &self.task {
+        if let Next::Part(task) = &self.next {
             task.abort();
         }
     }
 }
 
-impl StreamProducer<HostState> for Listing {
+impl StreamProducer<HostState> for Listed {
     type Item = DirectoryEntry;
-    type Buffer = Option<DirectoryEntry>;
+    type Buffer = VecBuffer<DirectoryEntry>;
 
     fn poll_produce<'a>(
         mut self: Pin<&mut Self>,
@@ -325,30 +358,35 @@ impl StreamProducer<HostState> for Listing {
         mut destination: Destination<'a, Self::Item, Self::Buffer>,
         finish: bool,
     ) -> Poll<wasmtime::Result<StreamResult>> {
-        if let Some(task) = &mut self.task {
-            match Pin::new(task).poll(context) {
-                Poll::Ready(entries) => {
-                    self.entries = entries.unwrap_or_default().into_iter();
-                    self.task = None;
-                }
-                Poll::Pending if finish => return Poll::Ready(Ok(StreamResult::Cancelled)),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
+        // Who only asks whether there is something is not to lose it.
         if destination.remaining(&mut store) == Some(0) {
             return Poll::Ready(Ok(StreamResult::Completed));
         }
-        Poll::Ready(Ok(match self.entries.next() {
-            Some((name, file_type)) => {
-                let entry = DirectoryEntry {
-                    type_: descriptor_type!(file_type, DescriptorType::Other(None)),
-                    name,
-                };
-                destination.set_buffer(Some(entry));
-                StreamResult::Completed
-            }
-            None => StreamResult::Dropped,
-        }))
+        let mut task = match mem::replace(&mut self.next, Next::Nothing) {
+            Next::Part(task) => task,
+            Next::Rest((listing, said)) => tokio::spawn(Self::part(Ok(listing), said)),
+            Next::Nothing => return Poll::Ready(Ok(StreamResult::Dropped)),
+        };
+        let Poll::Ready(part) = Pin::new(&mut task).poll(context) else {
+            self.next = Next::Part(task);
+            return match finish {
+                true => Poll::Ready(Ok(StreamResult::Cancelled)),
+                false => Poll::Pending,
+            };
+        };
+        let (entries, rest) = part.unwrap_or_default();
+        if entries.is_empty() {
+            return Poll::Ready(Ok(StreamResult::Dropped));
+        }
+        if let Some(rest) = rest {
+            self.next = Next::Rest(rest);
+        }
+        let entries = entries.into_iter().map(|(name, file_type)| DirectoryEntry {
+            type_: descriptor_type!(file_type, DescriptorType::Other(None)),
+            name,
+        });
+        destination.set_buffer(entries.collect::<Vec<_>>().into());
+        Poll::Ready(Ok(StreamResult::Completed))
     }
 }
 

@@ -170,34 +170,38 @@ impl PathGrant {
         (&self.base.0, &self.base.1)
     }
 
-    /// What the glob says of a resolved path.
-    fn cover(&self, path: &str) -> Cover {
-        let end = self.segments.len();
-        // Bit `i` stands for: what comes next is held against segment `i`.
-        let mut places = self.closure(0);
-        for name in components(path) {
-            let mut next = 0;
-            for (i, segment) in self.segments.iter().enumerate() {
-                if places & (1 << i) == 0 {
-                    continue;
-                }
-                next |= match segment {
-                    Segment::Any => self.closure(i),
-                    Segment::Literal(literal) if literal == name => self.closure(i + 1),
-                    Segment::Glob { matcher, .. } if matcher.is_match(name) => self.closure(i + 1),
-                    Segment::Literal(_) | Segment::Glob { .. } => 0,
-                };
-            }
-            places = next;
+    /// Where the glob stands at the root of all files.
+    pub(super) fn start(&self) -> Places {
+        Places(self.closure(0))
+    }
+
+    /// Where the glob stands after one more name.
+    pub(super) fn step(&self, Places(places): Places, name: &str) -> Places {
+        let mut left = places & ((1 << self.segments.len()) - 1);
+        let mut next = 0;
+        while left != 0 {
+            let i = left.trailing_zeros() as usize;
+            left &= left - 1;
+            next |= match &self.segments[i] {
+                Segment::Any => self.closure(i),
+                Segment::Literal(literal) if literal == name => self.closure(i + 1),
+                Segment::Glob { matcher, .. } if matcher.is_match(name) => self.closure(i + 1),
+                Segment::Literal(_) | Segment::Glob { .. } => 0,
+            };
         }
-        let at_any = |i: &usize| {
-            places & (1 << i) != 0 && self.segments[*i..].iter().all(|s| matches!(s, Segment::Any))
-        };
+        Places(next)
+    }
+
+    /// What the glob says of a path that it stands so after.
+    fn cover(&self, Places(places): Places) -> Cover {
+        let end = self.segments.len();
+        let open = self.segments.iter().rev().take_while(|s| matches!(s, Segment::Any)).count();
+        let before = |place: usize| (1 << place) - 1;
         Cover {
             here: places & (1 << end) != 0,
-            below: match places & ((1 << end) - 1) {
+            below: match places & before(end) {
                 0 => Below::Nothing,
-                _ if (0..end).any(|i| at_any(&i)) => Below::All,
+                places if places & !before(end - open) != 0 => Below::All,
                 _ => Below::Some,
             },
         }
@@ -358,6 +362,11 @@ pub(super) fn components(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty())
 }
 
+/// Where a glob stands after the names of a path. Bit `i` is for: what comes next is held against
+/// segment `i`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Places(u128);
+
 /// What globs say of a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cover {
@@ -404,10 +413,11 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// What these grants allow. What all of them cover together as a tree is not put together.
-    pub(super) fn of(grants: &[PathGrant], path: &str) -> Self {
-        grants.iter().fold(Self::default(), |rights, grant| {
-            let cover = grant.cover(path);
+    /// What these grants allow that stand so. What all of them cover together as a tree is not put
+    /// together.
+    pub(super) fn of<'a>(grants: impl Iterator<Item = (&'a PathGrant, Places)>) -> Self {
+        grants.fold(Self::default(), |rights, (grant, places)| {
+            let cover = grant.cover(places);
             let when = |holds: bool| if holds { cover } else { Cover::default() };
             Self {
                 read: rights.read.or(when(grant.access != Access::Write)),
@@ -440,6 +450,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn cover(grant: &PathGrant, path: &str) -> Cover {
+        grant.cover(components(path).fold(grant.start(), |places, name| grant.step(places, name)))
+    }
+
     fn grant(text: &str) -> Result<PathGrant, PathGrantError> {
         let environment = [("V".into(), "/no/such/[v]".into())].into();
         let home = Some("/no/such/home".into());
@@ -450,7 +464,7 @@ mod tests {
     #[test]
     fn what_a_glob_covers() {
         let check = |glob: &str, path: &str, here: bool, below: Below| {
-            let cover = grant(&format!("read:{glob}")).expect("it is a glob").cover(path);
+            let cover = cover(&grant(&format!("read:{glob}")).expect("it is a glob"), path);
             assert_eq!(cover, Cover { here, below }, "{glob} {path}");
         };
         use Below::{All, Nothing, Some};
@@ -545,7 +559,7 @@ mod tests {
         assert_eq!(grant.base(), (&*format!("{real}/link/new"), &*format!("{real}/b[1]/new")));
         let again = PathGrant::parse(&expected, &Surroundings::default(), Path::new("/")).unwrap();
         assert_eq!(again.text(), expected);
-        assert!(again.cover(&format!("{real}/b[1]/new/x.md")).here);
+        assert!(cover(&again, &format!("{real}/b[1]/new/x.md")).here);
     }
 
     /// The same question, asked of a regular-expression engine.
@@ -572,7 +586,7 @@ mod tests {
             glob in "(/(a|b|\\*|\\*\\*|[ab]\\*|\\?)){1,6}",
             path in "(/(a|b|ab|ba)){1,6}",
         ) {
-            let cover = grant(&format!("read:{glob}")).unwrap().cover(&path);
+            let cover = cover(&grant(&format!("read:{glob}")).unwrap(), &path);
             prop_assert_eq!(cover.here, model(&glob, &path), "{} {}", glob, path);
         }
 
@@ -583,9 +597,9 @@ mod tests {
             deeper in "(/(a|b|ab)){1,3}",
         ) {
             let grant = grant(&format!("read:{glob}")).unwrap();
-            let (cover, beneath) = (grant.cover(&path), grant.cover(&format!("{path}{deeper}")));
-            prop_assert!(!beneath.here || cover.below > Below::Nothing);
-            prop_assert!(cover.below < Below::All || beneath.tree());
+            let (here, beneath) = (cover(&grant, &path), cover(&grant, &format!("{path}{deeper}")));
+            prop_assert!(!beneath.here || here.below > Below::Nothing);
+            prop_assert!(here.below < Below::All || beneath.tree());
         }
 
         #[test]

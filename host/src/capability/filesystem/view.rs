@@ -3,6 +3,7 @@
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 use std::io;
 use std::sync::Arc;
 use wasmtime::component::{HasData, Linker, Resource};
@@ -10,6 +11,7 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFi
 use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
 
 use super::NAME;
+use super::listing::Listings;
 use super::ops::{self, Beneath, Opened};
 use super::walk::{Attempt, Files, Folder, Stop};
 use super::{p2, p3};
@@ -37,8 +39,10 @@ pub(crate) struct Folders {
     pub(super) wasi: WasiFilesystemCtx,
     /// Where open folders really are, by their handles in the table.
     pub(super) open: HashMap<u32, Folder>,
-    /// The folders of listings that are being read, by their handles.
-    pub(super) listings: HashMap<u32, Folder>,
+    /// Leave to read listings.
+    pub(super) listings: Listings,
+    /// What files are told apart by.
+    pub(super) identities: RandomState,
     /// The handles of open files, and of folders that have a descriptor of their own.
     files: HashSet<u32>,
     /// The folders that the guest is given to begin with, once it has asked.
@@ -83,7 +87,7 @@ impl FilesView<'_> {
             Opened::Folder(folder) => {
                 let dir = self.dir(&folder)?;
                 // The walk's own handle is not needed any more.
-                let folder = Folder { handle: dir.dir.clone(), ..folder };
+                let folder = folder.reopened(dir.dir.clone());
                 let resource = self.table.push(Descriptor::Dir(dir))?;
                 self.folders.files.insert(resource.rep());
                 self.folders.open.insert(resource.rep(), folder);
@@ -122,7 +126,7 @@ impl FilesView<'_> {
 
     /// A folder as wasmtime-wasi has it.
     fn dir(&self, folder: &Folder) -> io::Result<Dir> {
-        let may_write = self.files.rights(&folder.path).write.any();
+        let may_write = self.files.rights_of(folder).write.any();
         let perms = if may_write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
         let mode = if may_write { OpenMode::all() } else { OpenMode::READ };
         Ok(Dir::new(folder.handle.try_clone()?, perms, mode, false))
@@ -137,8 +141,9 @@ impl FilesView<'_> {
             Descriptor::File(file) => file.file.clone(),
             Descriptor::Dir(folder) => folder.dir.clone(),
         };
-        let files = self.files.clone();
-        Ok(async move { blocking(&files, move || Ok(ops::identity(&fstat(&*handle)?))).await })
+        let (files, key) = (self.files.clone(), self.folders.identities.clone());
+        let work = move || Ok(ops::identity(&fstat(&*handle)?, &key));
+        Ok(async move { blocking(&files, work).await })
     }
 
     /// Lets go of an open file or folder.

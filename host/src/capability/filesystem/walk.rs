@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::pattern::{PathGrant, Rights, components};
+use super::pattern::{PathGrant, Places, Rights, components};
 use crate::expand::escaped;
 
 /// How many links are followed on the way of one path, as Linux has it.
@@ -40,14 +40,14 @@ pub(crate) struct Files {
     /// The host's own folders: approvals, secrets and compiled code are not for plugins, whatever
     /// the globs cover.
     never: Vec<String>,
-    places: Places,
+    threads: Threads,
 }
 
 /// How many operations of a plugin may block a thread at a time: threads are for all plugins.
 #[derive(Debug)]
-struct Places(Arc<Semaphore>);
+struct Threads(Arc<Semaphore>);
 
-impl Default for Places {
+impl Default for Threads {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(8)))
     }
@@ -67,12 +67,17 @@ pub(super) struct Root {
 pub(super) struct Folder {
     pub(super) handle: Arc<File>,
     pub(super) path: Arc<str>,
+    /// Where the grants stand here, in their order: what is in a folder of which there may be a
+    /// million names is one step away from it.
+    places: Arc<[Places]>,
 }
 
 /// Where a path leads: to a name in a folder, or to the folder itself.
 pub(super) struct Place {
     pub(super) folder: Folder,
     pub(super) name: Option<String>,
+    /// What the plugin asked for.
+    asked: String,
     /// Its name said that it is a folder, with a slash at the end.
     pub(super) must_be_folder: bool,
 }
@@ -130,7 +135,7 @@ impl Files {
                 outer.push(root);
             }
         }
-        let mut files = Self { grants, roots: Vec::new(), never, places: Places::default() };
+        let mut files = Self { grants, roots: Vec::new(), never, threads: Threads::default() };
         // Of one that was requested and not approved, or the reverse, not even that it exists is told.
         outer.retain(|root| files.rights(&root.path).any());
         files.roots = outer;
@@ -139,11 +144,28 @@ impl Files {
 
     /// Waits for leave to block a thread.
     pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit, Stop> {
-        self.places.0.clone().acquire_owned().await.map_err(|_| Stop::Os(Errno::IO))
+        self.threads.0.clone().acquire_owned().await.map_err(|_| Stop::Os(Errno::IO))
     }
 
+    /// What may be done with a path.
     pub(super) fn rights(&self, path: &str) -> Rights {
-        let mut sets = self.grants.iter().map(|grants| Rights::of(grants, path));
+        self.rights_at(self.places(path).iter().copied(), path)
+    }
+
+    /// What may be done with a folder.
+    pub(super) fn rights_of(&self, folder: &Folder) -> Rights {
+        self.rights_at(folder.places.iter().copied(), &folder.path)
+    }
+
+    /// What may be done with a name in a folder.
+    pub(super) fn rights_in(&self, folder: &Folder, name: &str) -> Rights {
+        self.rights_at(self.step(&folder.places, name), &folder.path_of(name))
+    }
+
+    /// What may be done with a path that the grants stand so after.
+    fn rights_at(&self, mut places: impl Iterator<Item = Places>, path: &str) -> Rights {
+        let each = |grants: &Vec<PathGrant>| Rights::of(grants.iter().zip(places.by_ref()));
+        let mut sets = self.grants.iter().map(each);
         let first = sets.next().unwrap_or_default();
         let rights = sets.fold(first, Rights::and);
         let is_within = |path: &str, folder: &str| {
@@ -158,13 +180,23 @@ impl Files {
         }
     }
 
+    fn places(&self, path: &str) -> Arc<[Places]> {
+        let start = self.grants.iter().flatten().map(PathGrant::start).collect();
+        components(path).fold(start, |places, name| self.step(&places, name).collect())
+    }
+
+    fn step(&self, places: &[Places], name: &str) -> impl Iterator<Item = Places> {
+        let grants = self.grants.iter().flatten().zip(places);
+        grants.map(move |(grant, places)| grant.step(*places, name))
+    }
+
     /// The folders that a guest is given to begin with: those that grants begin in, as far as they
     /// exist, and the root of all, so that every path has an answer.
     pub(super) fn open_roots(&self) -> Vec<(String, Folder)> {
         let all = Root { name: "/".into(), path: String::new() };
         let roots = self.roots.iter().filter(|root| !root.name.is_empty()).chain([&all]);
         let opened = roots.filter_map(|root| {
-            let folder = open_resolved(&root.path).ok()?;
+            let folder = self.open_resolved(&root.path).ok()?;
             Some((root.name.clone(), folder.to_read().unwrap_or(folder)))
         });
         opened.collect()
@@ -180,15 +212,25 @@ impl Files {
         let roots = self.roots.iter().filter_map(|root| Some((root, found(root)?)));
         roots.min_by_key(|(_, rest)| rest.len())
     }
-}
 
-/// Opens a folder that is just where its path says, without a link on the way.
-pub(super) fn open_resolved(path: &str) -> Result<Folder, Stop> {
-    let mut handle = openat(CWD, "/", THROUGH, Mode::empty())?;
-    for name in components(path) {
-        handle = openat(&handle, name, THROUGH, Mode::empty())?;
+    /// Opens a folder that is just where its path says, without a link on the way.
+    pub(super) fn open_resolved(&self, path: &str) -> Result<Folder, Stop> {
+        let mut handle = openat(CWD, "/", THROUGH, Mode::empty())?;
+        for name in components(path) {
+            handle = openat(&handle, name, THROUGH, Mode::empty())?;
+        }
+        let handle = Arc::new(File::from(handle));
+        Ok(Folder { handle, path: path.into(), places: self.places(path) })
     }
-    Ok(Folder { handle: Arc::new(File::from(handle)), path: path.into() })
+
+    /// An open folder as it lies in another.
+    pub(super) fn folder_in(&self, folder: &Folder, name: &str, handle: OwnedFd) -> Folder {
+        Folder {
+            handle: Arc::new(File::from(handle)),
+            path: folder.path_of(name).into(),
+            places: self.step(&folder.places, name).collect(),
+        }
+    }
 }
 
 impl Folder {
@@ -222,21 +264,35 @@ impl Folder {
     /// The same folder, to be read and not only walked through.
     fn to_read(&self) -> Result<Self, Errno> {
         let handle = self.open(".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-        Ok(Self { handle: Arc::new(File::from(handle)), path: self.path.clone() })
+        Ok(self.reopened(Arc::new(File::from(handle))))
     }
 
-    fn enter(&self, name: &str) -> Result<Self, Errno> {
-        let handle = self.open(name, THROUGH, Mode::empty())?;
-        Ok(Self { handle: Arc::new(File::from(handle)), path: self.path_of(name).into() })
+    /// The same folder, by another handle.
+    pub(super) fn reopened(&self, handle: Arc<File>) -> Self {
+        Self { handle, ..self.clone() }
     }
 }
 
 impl Place {
-    /// The resolved path.
-    pub(super) fn path(&self) -> String {
+    /// That it is not granted. Where links led on the way is not told, but only what was asked for:
+    /// a grant of that is one of where it leads, when it is approved.
+    pub(super) fn denied(&self, purpose: Purpose) -> Stop {
+        Stop::Denied(purpose(self.asked.clone()))
+    }
+
+    /// What may be done there.
+    pub(super) fn rights(&self, files: &Files) -> Rights {
         match &self.name {
-            Some(name) => self.folder.path_of(name),
-            None => self.folder.path.to_string(),
+            Some(name) => files.rights_in(&self.folder, name),
+            None => files.rights_of(&self.folder),
+        }
+    }
+
+    /// The place as a folder that is open now.
+    pub(super) fn opened(&self, files: &Files, handle: OwnedFd) -> Folder {
+        match &self.name {
+            Some(name) => files.folder_in(&self.folder, name, handle),
+            None => self.folder.reopened(Arc::new(File::from(handle))),
         }
     }
 }
@@ -247,7 +303,11 @@ pub(super) struct Walk<'a> {
     /// The folder that it stands in, and those that lead there.
     stack: Vec<Folder>,
     pending: VecDeque<String>,
+    /// The path as the plugin asked for it.
+    asked: String,
     links: u32,
+    /// Whether a link was followed of which the plugin may not know.
+    hidden: bool,
     must_be_folder: bool,
     /// What it is for.
     purpose: Purpose,
@@ -279,7 +339,9 @@ impl<'a> Walk<'a> {
             files,
             stack: vec![start.clone()],
             pending: VecDeque::new(),
+            asked: lexically(&start.path, path),
             links: 0,
+            hidden: false,
             must_be_folder: false,
             purpose,
         };
@@ -306,7 +368,11 @@ impl<'a> Walk<'a> {
         while let Some(name) = self.pending.pop_front() {
             if name == ".." {
                 if self.stack.len() == 1 {
-                    return Err(Stop::Never("a path that leads out of its folder"));
+                    return Err(match self.links {
+                        0 => Stop::Never("a path that leads out of its folder"),
+                        // Not even that a link leads up.
+                        _ => self.denied(),
+                    });
                 }
                 self.stack.pop();
                 continue;
@@ -317,17 +383,17 @@ impl<'a> Walk<'a> {
             }
             if is_last {
                 match self.here().read_link(&name) {
-                    Ok(Some(target)) => self.follow(&target)?,
+                    Ok(Some(target)) => self.follow(&name, &target)?,
                     // What is not there may be about to be made.
                     Ok(None) | Err(Stop::Os(Errno::NOENT)) => return Ok(self.place(Some(name))),
                     Err(stop) => return Err(self.masked(&name, stop)),
                 }
                 continue;
             }
-            match self.here().enter(&name) {
-                Ok(folder) => self.step(folder)?,
+            match self.here().open(&name, THROUGH, Mode::empty()) {
+                Ok(handle) => self.step(&name, handle)?,
                 Err(Errno::LOOP | Errno::NOTDIR) => match self.here().read_link(&name) {
-                    Ok(Some(target)) => self.follow(&target)?,
+                    Ok(Some(target)) => self.follow(&name, &target)?,
                     Ok(None) => self.again(&name, Errno::NOTDIR)?,
                     Err(stop) => return Err(self.masked(&name, stop)),
                 },
@@ -338,24 +404,31 @@ impl<'a> Walk<'a> {
     }
 
     /// Steps into a folder, where something there is granted.
-    fn step(&mut self, folder: Folder) -> Result<(), Stop> {
-        if !self.files.rights(&folder.path).any() {
-            return Err(self.denied(&folder.path));
+    fn step(&mut self, name: &str, handle: OwnedFd) -> Result<(), Stop> {
+        let folder = self.files.folder_in(self.here(), name, handle);
+        if !self.files.rights_of(&folder).any() {
+            return Err(self.denied());
         }
         self.stack.push(folder);
         Ok(())
     }
 
-    /// Goes on where a link leads: to its place among the granted folders, if it has one.
-    pub(super) fn follow(&mut self, target: &str) -> Result<(), Stop> {
+    /// Goes on where the link of this name leads: to its place among the granted folders, if it has
+    /// one.
+    pub(super) fn follow(&mut self, name: &str, target: &str) -> Result<(), Stop> {
+        self.hidden |= !self.files.rights_in(self.here(), name).any();
         self.links += 1;
         if self.links > LINKS {
-            return Err(Errno::LOOP.into());
+            return Err(match self.hidden {
+                // Links that go round are told from what is not there only where they may be known.
+                true => self.denied(),
+                false => Errno::LOOP.into(),
+            });
         }
         if target.starts_with('/') {
             let found = self.files.root_of(target);
-            let (root, rest) = found.ok_or_else(|| self.denied(target))?;
-            self.stack = vec![open_resolved(&root.path)?];
+            let (root, rest) = found.ok_or_else(|| self.denied())?;
+            self.stack = vec![self.files.open_resolved(&root.path)?];
             self.push(rest);
         } else {
             self.push(target);
@@ -365,10 +438,9 @@ impl<'a> Walk<'a> {
 
     /// What the system says of a name is only for those who may know that name.
     fn masked(&self, name: &str, stop: Stop) -> Stop {
-        let path = self.here().path_of(name);
-        match self.files.rights(&path).any() {
+        match self.files.rights_in(self.here(), name).any() {
             true => stop,
-            false => self.denied(&path),
+            false => self.denied(),
         }
     }
 
@@ -385,14 +457,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// That the walk ends at this path, and does not get where it was to lead.
-    fn denied(&self, path: &str) -> Stop {
-        let rest: Vec<&str> = self.pending.iter().map(String::as_str).collect();
-        Stop::Denied((self.purpose)(lexically(path, &rest.join("/"))))
+    /// That the walk does not get where it was to lead.
+    fn denied(&self) -> Stop {
+        Stop::Denied((self.purpose)(self.asked.clone()))
     }
 
     fn place(&self, name: Option<String>) -> Place {
-        Place { folder: self.here().clone(), name, must_be_folder: self.must_be_folder }
+        let (asked, must_be_folder) = (self.asked.clone(), self.must_be_folder);
+        Place { folder: self.here().clone(), name, asked, must_be_folder }
     }
 }
 

@@ -4,7 +4,6 @@
 //! those that passed is connected to. Everything that is sent, and the name that a server has to
 //! prove, comes from the URL that was checked.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
@@ -40,6 +39,13 @@ const URL: usize = 8 << 10;
 
 /// The most headers of a response.
 const HEADER_COUNT: usize = 128;
+
+/// The most responses that come before the one that counts, such as `103 Early Hints`. A server may
+/// send any number of them, each with as many headers as any response has.
+const INTERIM: u32 = 8;
+
+/// Headers by which a server is asked to take a request for one of another method.
+const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// The most connections of a plugin at a time.
 const CONNECTIONS: usize = 64;
@@ -97,8 +103,18 @@ pub(crate) struct Network {
 #[derive(Debug)]
 pub(super) enum Unsent {
     /// It is not granted; the words say what is.
-    Refused(String),
+    Refused(Refusal),
     Failed(Error),
+}
+
+/// The words of a refusal.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// For who asked.
+    pub(super) said: String,
+    /// For the operator: it may name an address, which is nothing for a plugin. Names lead into
+    /// networks that it is to learn nothing of.
+    pub(super) logged: String,
 }
 
 impl From<Error> for Unsent {
@@ -111,16 +127,15 @@ impl From<Error> for Unsent {
 pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What is asked of whom: what was checked of a request.
-pub(super) struct Target {
-    pub(super) method: Method,
-    pub(super) url: Url,
+struct Target {
+    /// The method of the request, and those that a header asks the server to take it for.
+    methods: Vec<Method>,
+    url: Url,
 }
 
-impl fmt::Display for Target {
-    /// Leaves out the query, which may be secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method, &self.url[..Position::AfterPath])
-    }
+/// A request in words. Leaves out the query, which may be secret.
+pub(super) fn in_words(method: &Method, url: &Url) -> String {
+    format!("{method} {}", &url[..Position::AfterPath])
 }
 
 /// How long a request waits for what: as its sender wants, within what the host allows.
@@ -162,10 +177,11 @@ impl Network {
         options: RequestOptions,
     ) -> Result<(Response<WasiBody>, Driver), Unsent> {
         check_request(&request)?;
-        let target = Target { method: request.method().clone(), url: url_of(request.uri())? };
-        if !self.grants.allow(&target.method, &target.url) {
-            let words = self.refuse(&target.to_string(), &everything_at(&target.url));
-            return Err(Unsent::Refused(words));
+        let target = Target { methods: methods_of(&request)?, url: url_of(request.uri())? };
+        let Target { methods, url } = &target;
+        if let Some(method) = methods.iter().find(|method| !self.grants.allow(method, url)) {
+            let said = self.refuse(&in_words(method, url), &everything_at(url));
+            return Err(Unsent::Refused(Refusal { logged: said.clone(), said }));
         }
         let request = Sent::of(request, &target.url, self.limits.transfer as u64)?;
         let patience = Patience::new(options, &self.limits);
@@ -177,7 +193,7 @@ impl Network {
 
     async fn answer(
         &self,
-        request: Request<Sent>,
+        mut request: Request<Sent>,
         target: &Target,
         patience: Patience,
     ) -> Result<(Response<WasiBody>, Driver), Unsent> {
@@ -191,14 +207,23 @@ impl Network {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(error::of_hyper)?;
+        let interim = Arc::new(Semaphore::new(0));
+        let counted = interim.clone();
+        hyper::ext::on_informational(&mut request, move |_| counted.add_permits(1));
+        let too_many = pin!(interim.acquire_many(INTERIM + 1));
         // While there is no response yet, nothing else keeps the connection going.
         let sending = pin!(sender.send_request(request));
         let waiting = select(sending, Box::pin(connection));
-        let (response, connection) = match timeout(patience.first_byte, waiting).await {
+        let waiting = timeout(patience.first_byte, select(waiting, too_many));
+        let waited = match waiting.await {
             Err(_) => return Err(Error::ConnectionReadTimeout.into()),
-            Ok(Either::Left((response, connection))) => (response, Some(connection)),
+            Ok(Either::Right(_)) => return Err(Error::HttpProtocolError.into()),
+            Ok(Either::Left((waited, _))) => waited,
+        };
+        let (response, connection) = match waited {
+            Either::Left((response, connection)) => (response, Some(connection)),
             // The response may have come with the end, however that was.
-            Ok(Either::Right((ended, sending))) => {
+            Either::Right((ended, sending)) => {
                 (sending.await.map_err(|error| ended.err().unwrap_or(error)), None)
             }
         };
@@ -268,16 +293,32 @@ impl Network {
         let mut checked = Vec::new();
         for mut address in addresses.into_iter().take(ADDRESSES) {
             address.set_port(port);
-            match self.grants.reach(&target.method, &target.url, address.ip()) {
+            let reach = |method| self.grants.reach(method, &target.url, address.ip());
+            let reached = |method| reach(method).map_err(|kind| (address.ip(), kind, method));
+            match target.methods.iter().try_for_each(reached) {
                 Ok(()) => checked.push(address),
-                Err(kind) => refused = refused.or(Some((address.ip(), kind))),
+                Err(why) => refused = refused.or(Some(why)),
             }
         }
         match refused {
             _ if !checked.is_empty() => Ok(checked),
-            Some((address, kind)) => {
+            Some((address, kind, method)) => {
+                let (url, wanted) = (&target.url, wanted(&target.url, address));
+                let target = in_words(method, url);
                 let tried = format!("{target} at the {kind} address {address}");
-                Err(Unsent::Refused(self.refuse(&tried, &wanted(&target.url, address))))
+                let logged = self.refuse(&tried, &wanted);
+                let said = match url.domain() {
+                    Some(_) => {
+                        let tried = format!("{target} at an address that is not public");
+                        let port = &url[Position::AfterHost..Position::BeforePath];
+                        let placed = || format!("{}://<its address>{port}/*", url.scheme());
+                        let names_it = wanted != everything_at(url);
+                        self.refuse(&tried, &if names_it { placed() } else { wanted })
+                    }
+                    // The plugin has named it.
+                    None => logged.clone(),
+                };
+                Err(Unsent::Refused(Refusal { said, logged }))
             }
             None => Err(Error::DestinationNotFound.into()),
         }
@@ -320,11 +361,26 @@ fn url_of(uri: &Uri) -> Result<Url, Error> {
     }
 }
 
+/// The methods that a server may take a request for.
+fn methods_of(request: &Request<WasiBody>) -> Result<Vec<Method>, Error> {
+    let mut methods = vec![request.method().clone()];
+    let headers = OVERRIDES.iter().flat_map(|name| request.headers().get_all(*name));
+    for named in headers.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')) {
+        let named = named.trim_ascii().to_ascii_uppercase();
+        if !named.is_empty() {
+            // What is no method to us may still be one to somebody.
+            let method = Method::from_bytes(&named).map_err(|_| Error::HttpRequestMethodInvalid)?;
+            methods.push(method);
+        }
+    }
+    match methods.iter().any(never_sent) {
+        true => Err(Error::HttpRequestMethodInvalid),
+        false => Ok(methods),
+    }
+}
+
 /// Refuses what is sent for nobody.
 fn check_request(request: &Request<WasiBody>) -> Result<(), Error> {
-    if never_sent(request.method()) {
-        return Err(Error::HttpRequestMethodInvalid);
-    }
     let headers = request.headers();
     let is_forbidden = |name| name != HOST && DEFAULT_FORBIDDEN_HEADERS.contains(name);
     if headers.keys().any(is_forbidden) {

@@ -11,7 +11,7 @@ use url::Url;
 use wasmtime_wasi_http::{Error as HttpError, RequestOptions, WasiBody};
 
 use super::NAME;
-use super::client::{Driver, Network, Target, Unsent};
+use super::client::{Driver, Network, Refusal, Unsent, in_words};
 use super::grants::everything_at;
 use crate::bindings::types::Error;
 use crate::capability::lent::{Lent, not_granted};
@@ -37,7 +37,7 @@ pub(crate) async fn get(lent: &Lent, url: &str, most: usize) -> Result<Fetched, 
     }
     let Some(network) = &lent.network else {
         let value = everything_at(&url);
-        let tried = Target { method: Method::GET, url }.to_string();
+        let tried = in_words(&Method::GET, &url);
         return Err(lent.denied(not_granted(lent.plugin(), &tried, NAME, &value)));
     };
     for _ in 0..=REDIRECTS {
@@ -64,7 +64,7 @@ async fn send(
         .body(body)
         .map_err(|error| Error::InvalidInput(format!("{url}: {error}")))?;
     network.send(request, RequestOptions::default()).await.map_err(|unsent| match unsent {
-        Unsent::Refused(words) => lent.denied(words),
+        Unsent::Refused(Refusal { said, logged }) => lent.denied_and_logged(said, &logged),
         Unsent::Failed(error) => failed(&error),
     })
 }

@@ -30,7 +30,7 @@ pub(crate) use pattern::UrlGrant;
 pub(crate) use pattern::fuzz::url_pattern;
 
 use crate::runtime::wasm::{HostState, Refuse};
-use client::Unsent;
+use client::{Refusal, Unsent};
 
 /// The name in manifests.
 pub(crate) const NAME: &str = "network";
@@ -90,9 +90,9 @@ impl WasiHttpHooks for Hooks {
             let network = network.ok_or(Error::HttpRequestDenied)?;
             let sent = network.send(request, options.unwrap_or_default()).await;
             let (response, driver) = sent.map_err(|unsent| match unsent {
-                Unsent::Refused(words) => {
+                Unsent::Refused(Refusal { said, logged }) => {
                     if let Some(refuse) = refuse {
-                        refuse.say(words);
+                        refuse.say_and_log(said, &logged);
                     }
                     Error::HttpRequestDenied
                 }

@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::client::{Network, Unsent, Ways};
+use super::client::{Network, Refusal, Unsent, Ways};
 use super::grants::NetworkGrants;
 use super::{HEADERS, get};
 use crate::bindings::types;
@@ -180,8 +180,12 @@ async fn ask(network: &Network, url: &str) -> Result<(u16, String), Unsent> {
 }
 
 async fn refusal(network: &Network, url: &str) -> String {
+    refused(network, url).await.said
+}
+
+async fn refused(network: &Network, url: &str) -> Refusal {
     match ask(network, url).await {
-        Err(Unsent::Refused(words)) => words,
+        Err(Unsent::Refused(refusal)) => refusal,
         other => panic!("{url}: {other:?}"),
     }
 }
@@ -247,6 +251,37 @@ async fn what_is_not_granted_is_refused_before_anybody_is_asked() {
 }
 
 #[tokio::test]
+async fn a_method_that_a_header_names_must_be_granted_too() {
+    let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+    let with = async |grants: &[&str], header: &'static str, value: &str| {
+        let network = net.network(grants, Limits::default());
+        let mut request = request("POST", "http://a.com/x", "");
+        request.headers_mut().append(header, value.parse().unwrap());
+        answer(&network, request, RequestOptions::default()).await
+    };
+    let posts = &["POST http://a.com/*"];
+    for header in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
+        for value in ["DELETE", " delete ", "POST, Delete"] {
+            let header = header.to_lowercase().leak();
+            let Err(Unsent::Refused(refusal)) = with(posts, header, value).await else {
+                panic!("{header}: {value} is refused");
+            };
+            let start = "plugin \"p\": DELETE http://a.com/x is not granted; its plugin.toml would";
+            assert!(refusal.said.starts_with(start), "{}", refusal.said);
+        }
+    }
+    assert!(net.connected().is_empty());
+    let header = "x-http-method-override";
+    for invalid in ["TRACE", "DEL ETE"] {
+        let sent = with(&["http://a.com/*"], header, invalid).await;
+        assert!(matches!(sent, Err(Unsent::Failed(Error::HttpRequestMethodInvalid))), "{sent:?}");
+    }
+    assert!(with(posts, header, "post").await.is_ok());
+    assert!(with(&["POST,DELETE http://a.com/*"], header, "DELETE").await.is_ok());
+    assert!(with(&["http://a.com/*"], header, "DELETE").await.is_ok());
+}
+
+#[tokio::test]
 async fn a_request_that_is_none_is_not_sent() {
     let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
     let network = net.network(&["http://*/*"], Limits::default());
@@ -291,9 +326,15 @@ async fn a_name_is_resolved_once_and_what_was_checked_is_connected_to() {
     assert_eq!(*net.resolved.lock().unwrap(), ["a.com:8080"]);
     assert_eq!(net.connected(), ["8.8.8.8:8080"]);
     // The second time the name leads elsewhere.
-    let said = refusal(&network, "http://a.com:8080/x").await;
+    let Refusal { said, logged } = refused(&network, "http://a.com:8080/x").await;
     assert_eq!(
         said,
+        "plugin \"p\": GET http://a.com:8080/x at an address that is not public is not granted; its \
+         plugin.toml would request it with `network = [\"http://<its address>:8080/*\"]` under \
+         [capabilities]"
+    );
+    assert_eq!(
+        logged,
         "plugin \"p\": GET http://a.com:8080/x at the private address 10.0.0.5 is not granted; its \
          plugin.toml would request it with `network = [\"http://10.0.0.5:8080/*\"]` under \
          [capabilities]"
@@ -320,9 +361,11 @@ async fn no_name_leads_to_an_address_that_is_not_public() {
     ] {
         let net = Net::new(&[&[address]], Server::Says(OK.into()));
         let network = net.network(&["http://*:*/*", "http://a.com/*"], Limits::default());
-        let said = refusal(&network, "http://a.com/").await;
-        assert!(said.contains("GET http://a.com/ at the "), "{said}");
-        assert!(said.contains(&format!(" address {address} is not granted")), "{said}");
+        let Refusal { said, logged } = refused(&network, "http://a.com/").await;
+        assert!(said.contains("GET http://a.com/ at an address that is not public is"), "{said}");
+        assert!(!said.contains(address), "{said}");
+        assert!(logged.contains("GET http://a.com/ at the "), "{logged}");
+        assert!(logged.contains(&format!(" address {address} is not granted")), "{logged}");
         // Nor does the address itself, unless it is spelled out.
         let url = match address.parse().unwrap() {
             IpAddr::V4(address) => format!("http://{address}/"),
@@ -437,6 +480,14 @@ async fn a_response_has_an_end() {
 }
 
 #[tokio::test]
+async fn a_few_responses_may_come_before_the_response() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(8);
+    let net = Net::new(&[&["8.8.8.8"]], Server::Says(format!("{hints}{OK}")));
+    let network = net.network(&["http://a.com"], Limits::default());
+    assert_eq!(ask(&network, "http://a.com/").await.unwrap(), (200, "hi".into()));
+}
+
+#[tokio::test]
 async fn a_response_that_is_none_is_an_error() {
     let check = async |said: &str| {
         fails(Server::Says(said.into()), Limits::default(), RequestOptions::default()).await
@@ -451,6 +502,9 @@ async fn a_response_that_is_none_is_an_error() {
     assert!(matches!(error, Error::HttpResponseIncomplete), "{error}");
     let error = check("").await;
     assert!(matches!(error, Error::HttpResponseIncomplete), "{error}");
+    let endless = Server::Repeats("", "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n");
+    let error = fails(endless, Limits::default(), RequestOptions::default()).await;
+    assert!(matches!(error, Error::HttpProtocolError), "{error}");
     let error = check(&format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(HEADERS))).await;
     assert!(matches!(error, Error::HttpResponseHeaderSectionSize(_)), "{error}");
     let error = check(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(129))).await;

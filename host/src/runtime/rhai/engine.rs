@@ -135,7 +135,9 @@ fn no_sleep() -> Result<(), Box<EvalAltResult>> {
 fn add_log(engine: &mut rhai::Engine, voice: &Arc<Voice>) {
     let writer = |level: Level| {
         let voice = voice.clone();
-        move |message: &str| voice.write(level, message, &[])
+        move |message: &str| {
+            voice.write(level, message, &[]);
+        }
     };
     let print = writer(Level::Info);
     engine.on_print(move |message| print(message));

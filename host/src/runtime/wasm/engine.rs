@@ -1,12 +1,11 @@
 //! The engine that all components of a host share: its configuration, its epoch ticker, its linkers
 //! and its compiler.
 
-use std::path::PathBuf;
 use std::thread;
 use wasmtime::component::Component;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use super::cache::Cache;
+use super::cache::{Cache, CachePlace};
 use crate::diagnostic::chain;
 use crate::files::Digest;
 use crate::limits::TICK;
@@ -57,11 +56,14 @@ const POOLED_MEMORY: usize = 256 << 20;
 
 impl WasmRuntime {
     /// Sets up an engine whose compiled components are kept in `cache`, where there is one.
-    pub(crate) fn new(allocation: Allocation, cache: Option<PathBuf>) -> Result<Self, EngineError> {
+    pub(crate) fn new(
+        allocation: Allocation,
+        cache: Option<CachePlace>,
+    ) -> Result<Self, EngineError> {
         let engine = wasmtime::Engine::new(&configuration(allocation))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
-        let cache = cache.and_then(|folder| {
-            Cache::open(folder, &engine)
+        let cache = cache.and_then(|place| {
+            Cache::open(place, &engine)
                 .inspect_err(|error| {
                     tracing::warn!("components are compiled each time: {}", chain(error));
                 })

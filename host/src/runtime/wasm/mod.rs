@@ -18,6 +18,7 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use wasmtime::component::{Accessor, InstancePre};
 
+pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};
 pub use exports::ExportError;

@@ -222,9 +222,15 @@ impl Refuse {
 
     /// Says it in these words.
     pub(crate) fn say(&self, words: String) {
-        self.span().in_scope(|| self.setting.voice.write(Level::Warn, &words, &[]));
+        let logged = words.clone();
+        self.say_and_log(words, &logged);
+    }
+
+    /// Says it in these words, and in others to the operator.
+    pub(crate) fn say_and_log(&self, words: String, logged: &str) {
+        let written = self.span().in_scope(|| self.setting.voice.write(Level::Warn, logged, &[]));
         if let Some(serving) = &self.serving {
-            serving.refused(words);
+            serving.refused(words, written);
         }
     }
 

@@ -4,6 +4,7 @@ use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -30,6 +31,8 @@ pub struct CompletionStream {
     deltas: mpsc::Receiver<Delta>,
     end: End,
     patience: Option<Patience>,
+    /// Who gives it.
+    plugin: Option<Arc<str>>,
     /// Keeps the plugin, though it be replaced meanwhile.
     _uses: Option<Uses>,
 }
@@ -94,9 +97,14 @@ impl CompletionStream {
         self
     }
 
-    /// Keeps the plugin for as long as the stream is there.
-    pub(crate) fn of(self, uses: Uses) -> Self {
-        Self { _uses: Some(uses), ..self }
+    /// The plugin that gives the answer, where a platform had it begun.
+    pub fn plugin(&self) -> Option<&Arc<str>> {
+        self.plugin.as_ref()
+    }
+
+    /// Names the plugin, and keeps it for as long as the stream is there.
+    pub(crate) fn of(self, plugin: Arc<str>, uses: Uses) -> Self {
+        Self { plugin: Some(plugin), _uses: Some(uses), ..self }
     }
 }
 
@@ -155,7 +163,13 @@ impl From<Completion> for CompletionStream {
         for piece in pieces {
             sender.try_send(piece).expect("the channel was made to hold them all");
         }
-        Self { deltas, end: End::Known(completion.summary), patience: None, _uses: None }
+        Self {
+            deltas,
+            end: End::Known(completion.summary),
+            patience: None,
+            plugin: None,
+            _uses: None,
+        }
     }
 }
 
@@ -195,7 +209,7 @@ pub(super) async fn open(
     match begun.await {
         Ok(Ok(())) => {
             let end = End::Awaited { summary, call };
-            Ok(CompletionStream { deltas, end, patience: None, _uses: None })
+            Ok(CompletionStream { deltas, end, patience: None, plugin: None, _uses: None })
         }
         Ok(Err(error)) => {
             call.wait().await?;

@@ -7,12 +7,14 @@
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
+use std::hash::RandomState;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::listing;
 use super::super::pattern::PathGrant;
 use super::super::pattern::fuzz::Model;
 use super::super::walk::{Files, Folder, Stop};
@@ -373,7 +375,7 @@ impl Guest<'_> {
         let trimmed = |path: &str| path.trim_end_matches('/').to_string();
         match step.what {
             b'l' => {
-                let mut entries = folder.list()?;
+                let mut entries = listing::whole(&folder)?;
                 entries.sort_by(|(one, _), (other, _)| one.cmp(other));
                 let place = real(&folder.folder);
                 for (name, file_type) in &entries {
@@ -388,7 +390,7 @@ impl Guest<'_> {
                 let follow = step.what != b'S';
                 let place = leads(follow);
                 if step.what == b'i' {
-                    folder.identity(path, follow)?;
+                    folder.identity(path, follow, &RandomState::new())?;
                 }
                 let seen = folder.see(path, follow)?;
                 let place = place.expect("what is seen is somewhere");
@@ -485,6 +487,8 @@ impl Guest<'_> {
         match opened {
             Opened::Folder(folder) => {
                 assert!(self.grants.may_any(&place), "{place:?} is opened");
+                let path = &*folder.path;
+                assert_eq!(self.grants.files.rights_of(&folder), self.grants.files.rights(path));
                 if self.folders.len() < FOLDERS {
                     self.folders.push(folder);
                 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Below, PathGrant, Rights};
+use super::{Below, PathGrant, Rights, components};
 use crate::surroundings::Surroundings;
 
 /// The longest text, in bytes. The model takes its time.
@@ -30,7 +30,8 @@ pub(crate) fn path_glob(text: &str) {
     let path = format!("/no/such/{path}");
     let beneath = format!("{path}/{deeper}");
     let cover = |grant: &PathGrant, path: &str| {
-        let rights = Rights::of(std::slice::from_ref(grant), path);
+        let places = components(path).fold(grant.start(), |places, name| grant.step(places, name));
+        let rights = Rights::of([(grant, places)].into_iter());
         assert!(!rights.write.any(), "{glob} is to be read, and lets {path} be written");
         rights.read
     };

@@ -1,6 +1,6 @@
 //! Server-sent events (WHATWG HTML, 9.2), as they come in: in pieces cut anywhere.
 
-/// The longest line to take.
+/// The longest line to take, where nothing is said.
 pub const MOST_LINE: usize = 4 * 1024 * 1024;
 
 /// An event.
@@ -10,15 +10,21 @@ pub struct Event {
     pub name: String,
     /// Its data, lines joined by line feeds.
     pub data: String,
+    /// What to ask for to go on behind it, where the server says.
+    pub id: Option<String>,
 }
 
-/// A line or an event longer than [`MOST_LINE`].
+/// A line or an event that is longer than may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TooLong;
 
 /// Takes a stream apart.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Parser {
+    /// The longest line, and the most data of an event, in bytes.
+    most: usize,
+    /// How long the server wants a client to wait before it asks again, in milliseconds.
+    retry: Option<u64>,
     /// The line that has not ended yet. Its bytes may end within a character, so that it becomes
     /// text as a whole.
     line: Vec<u8>,
@@ -32,7 +38,32 @@ pub struct Parser {
     data: bool,
 }
 
+impl Default for Parser {
+    fn default() -> Self {
+        Self::with_most(MOST_LINE)
+    }
+}
+
 impl Parser {
+    /// A parser that takes so many bytes of a line, or of the data of an event.
+    pub fn with_most(most: usize) -> Self {
+        Self {
+            most,
+            retry: None,
+            line: Vec::new(),
+            returned: false,
+            begun: false,
+            event: Event::default(),
+            data: false,
+        }
+    }
+
+    /// How long the server wants a client to wait before it asks again, in milliseconds, where it
+    /// has said so.
+    pub fn retry(&self) -> Option<u64> {
+        self.retry
+    }
+
     /// Takes more bytes, and adds the events that they complete to `events`.
     ///
     /// # Errors
@@ -77,7 +108,7 @@ impl Parser {
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        if self.line.len() + bytes.len() > MOST_LINE {
+        if self.line.len() + bytes.len() > self.most {
             return Err(TooLong);
         }
         self.line.extend_from_slice(bytes);
@@ -101,11 +132,13 @@ impl Parser {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => self.event.name = value.into(),
+            "id" if !value.contains('\0') => self.event.id = Some(value.into()),
+            "retry" => self.retry = value.parse().ok().or(self.retry),
             "data" => {
                 if std::mem::replace(&mut self.data, true) {
                     self.event.data.push('\n');
                 }
-                if self.event.data.len() + value.len() > MOST_LINE {
+                if self.event.data.len() + value.len() > self.most {
                     return Err(TooLong);
                 }
                 self.event.data.push_str(value);
@@ -184,8 +217,21 @@ mod tests {
     #[test]
     fn names_belong_to_their_event() {
         let events = parse(b"event: error\ndata: a\n\ndata: b\n\n", 1);
-        let event = |name: &str, data: &str| Event { name: name.into(), data: data.into() };
+        let event =
+            |name: &str, data: &str| Event { name: name.into(), data: data.into(), id: None };
         assert_eq!(events, [event("error", "a"), event("", "b")]);
+    }
+
+    #[test]
+    fn ids_and_waits_are_told() {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        parser
+            .push(b"id: 7\nretry: 250\ndata: a\n\nretry: soon\ndata: b\n\n", &mut events)
+            .unwrap();
+        assert_eq!(events[0].id.as_deref(), Some("7"));
+        assert_eq!(events[1].id, None);
+        assert_eq!(parser.retry(), Some(250));
     }
 
     #[test]

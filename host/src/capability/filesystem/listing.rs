@@ -1,0 +1,159 @@
+//! What is in a folder, for both editions: read as it is asked for, since there may be more in a
+//! folder than fits into memory.
+
+use rustix::fs::{Dir, FileType};
+use rustix::io::Errno;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::ops::Beneath;
+use super::view::blocking;
+use super::walk::{Stop, file_type};
+
+/// The most names that are looked at before others get the thread.
+const BATCH: usize = 256;
+
+/// The most listings that an instance may be reading: each has a folder open, and a batch in memory.
+const LISTINGS: usize = 64;
+
+/// A name, and what has it.
+pub(super) type Entry = (String, FileType);
+
+/// Leave of an instance to read listings.
+pub(super) struct Listings(Arc<Semaphore>);
+
+impl Default for Listings {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LISTINGS)))
+    }
+}
+
+/// A listing that is being read.
+pub(super) struct Listing {
+    beneath: Beneath,
+    /// Gone once there is no more.
+    dir: Option<Dir>,
+    _leave: OwnedSemaphorePermit,
+}
+
+impl Listings {
+    /// Leave to read one more.
+    pub(super) fn leave(&self) -> Result<OwnedSemaphorePermit, Stop> {
+        self.0.clone().try_acquire_owned().map_err(|_| Stop::Os(Errno::MFILE))
+    }
+}
+
+impl Listing {
+    /// Opens the listing of a folder.
+    pub(super) async fn open(beneath: Beneath, leave: OwnedSemaphorePermit) -> Result<Self, Stop> {
+        let files = beneath.files.clone();
+        blocking(&files, move || Self::open_here(beneath, leave)).await
+    }
+
+    /// Whether there is no more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.dir.is_none()
+    }
+
+    /// Reads on, up to the next entries that the plugin may see. There are none at the end.
+    pub(super) async fn next(mut self) -> Result<(Vec<Entry>, Self), Stop> {
+        loop {
+            let files = self.beneath.files.clone();
+            let read = move || self.batch().map(|entries| (entries, self));
+            let (entries, listing) = blocking(&files, read).await?;
+            if !entries.is_empty() || listing.has_ended() {
+                return Ok((entries, listing));
+            }
+            self = listing;
+        }
+    }
+
+    fn open_here(beneath: Beneath, leave: OwnedSemaphorePermit) -> Result<Self, Stop> {
+        let dir = Some(Dir::read_from(&*beneath.folder.handle)?);
+        Ok(Self { beneath, dir, _leave: leave })
+    }
+
+    /// What may be seen of the next names.
+    fn batch(&mut self) -> Result<Vec<Entry>, Stop> {
+        let mut entries = Vec::new();
+        for _ in 0..BATCH {
+            let Some(entry) = self.dir.as_mut().and_then(Dir::read) else {
+                self.dir = None;
+                break;
+            };
+            let entry = entry?;
+            // What has another name can be granted to nobody.
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let mut found = entry.file_type();
+            if found == FileType::Unknown
+                && let Ok(stat) = self.beneath.folder.stat(name)
+            {
+                found = file_type(&stat);
+            }
+            if self.beneath.shows(name, found == FileType::Directory) {
+                entries.push((name.to_string(), found));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// All that is in a folder, for tests.
+#[cfg(any(test, fuzzing))]
+pub(super) fn whole(beneath: &Beneath) -> Result<Vec<Entry>, Stop> {
+    let mut listing = Listing::open_here(beneath.clone(), Listings::default().leave()?)?;
+    let mut entries = Vec::new();
+    while !listing.has_ended() {
+        entries.extend(listing.batch()?);
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pattern::PathGrant;
+    use super::super::walk::Files;
+    use super::*;
+    use crate::surroundings::Surroundings;
+    use std::fs;
+
+    #[tokio::test]
+    async fn a_large_folder_is_read_in_parts_and_what_is_hidden_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        for i in 0..3 * BATCH {
+            fs::write(folder.path().join(format!("{i}.txt")), "").unwrap();
+            fs::write(folder.path().join(format!("{i}.secret")), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("hidden")).unwrap();
+        let grant = PathGrant::parse("read:*.txt", &Surroundings::default(), folder.path());
+        let files = Arc::new(Files::new(vec![vec![grant.unwrap()]], Vec::new()));
+        let place = files.open_roots().swap_remove(0).1;
+        let beneath = Beneath { files, folder: place };
+
+        let leave = Listings::default().leave().unwrap();
+        let mut listing = Listing::open(beneath, leave).await.unwrap();
+        let mut names = Vec::new();
+        while !listing.has_ended() {
+            let (entries, rest) = listing.next().await.unwrap();
+            assert!(entries.len() <= BATCH);
+            names.extend(entries.into_iter().map(|(name, _)| name));
+            listing = rest;
+        }
+        names.sort();
+        let mut expected: Vec<String> = (0..3 * BATCH).map(|i| format!("{i}.txt")).collect();
+        expected.sort();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn an_instance_reads_so_many_listings_at_a_time() {
+        let listings = Listings::default();
+        let mut read: Vec<_> = (0..LISTINGS).map(|_| listings.leave().unwrap()).collect();
+        assert_eq!(listings.leave().err(), Some(Stop::Os(Errno::MFILE)));
+        read.pop();
+        assert!(listings.leave().is_ok());
+    }
+}

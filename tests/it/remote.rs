@@ -1,0 +1,218 @@
+//! MCP servers elsewhere, reached over HTTP on this machine.
+
+mod peer;
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use tenon_host::{Event, MASK, Platform, PluginState, ServerState};
+
+use crate::bridge::imports_of;
+use crate::support::{Project, Running, call_within, eventually, failure, text};
+use peer::{Answer, Peer, rmcp_server};
+
+/// A platform with one server `s` elsewhere.
+async fn platform(url: &str, more: &str) -> Running {
+    let entry = format!("{{ name = \"s\", url = {url:?}{more} }}");
+    crate::support::platform(&format!("plugins.mcp = [{entry}]")).await
+}
+
+fn state(platform: &Platform) -> (PluginState, String) {
+    let reports = platform.plugins();
+    let report = reports.iter().find(|report| report.plugin == "s").expect("it is reported");
+    (report.state, report.detail.clone().unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_elsewhere_is_a_plugin_like_any_other() {
+    let server = rmcp_server().await;
+    let platform = platform(&server.url("/mcp"), "").await;
+    assert_eq!(state(&platform).0, PluginState::Ready, "{}", state(&platform).1);
+    let report = platform.server("s").unwrap();
+    assert_eq!((report.state, &*report.breaker), (ServerState::Ready, "ext:http:s"));
+    let calls = (0..32).map(|i| {
+        let platform = &platform;
+        async move {
+            let arguments = json!({ "text": format!("answer {i}") });
+            assert_eq!(text(platform, "s__echo", arguments).await, format!("answer {i}"));
+        }
+    });
+    futures::future::join_all(calls).await;
+    let mut events = platform.events();
+    assert_eq!(text(&platform, "s__work", json!({})).await, "done");
+    loop {
+        match events.next().await.expect("there is news of progress") {
+            Event::Progress { progress, total, message, .. } => {
+                assert_eq!((progress, total, message.as_deref()), (1.0, Some(2.0), Some("half")));
+                break;
+            }
+            _ => {}
+        }
+    }
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_elsewhere_says_by_itself_is_heard() {
+    let server = rmcp_server().await;
+    let platform = platform(&server.url("/mcp"), "").await;
+    assert!(platform.registry().tool("s__late").is_none());
+    assert_eq!(text(&platform, "s__grow", json!({})).await, "grown");
+    eventually("the new tool is there", || platform.registry().tool("s__late").is_some()).await;
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_go_with_every_request_and_their_secrets_nowhere_else() {
+    let peer = Peer::start(|_| Answer::Json).await;
+    let entry = format!(
+        "plugins.mcp = [{{ name = \"s\", url = {:?}, headers = {{ Authorization = \"Bearer ${{TOKEN}}\" }} }}]",
+        peer.url("/mcp")
+    );
+    let project = Project::new(&entry);
+    let mut surroundings = crate::support::surroundings();
+    surroundings.environment = [("TOKEN".into(), "hush-hush-123".into())].into();
+    let platform = project.builder().surroundings(surroundings).build().await.unwrap();
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "hush-hush-123" })).await, MASK);
+    let heard = peer.heard();
+    assert!(!heard.is_empty());
+    for request in &heard {
+        assert_eq!(request.header("authorization"), Some("Bearer hush-hush-123"));
+        if request.method == "POST" && request.rpc != "initialize" {
+            assert_eq!(request.header("mcp-protocol-version"), Some("2025-11-25"));
+            assert_eq!(request.header("mcp-session-id"), Some("session-1"));
+        }
+    }
+    platform.clone().shutdown().await;
+    // The session is ended with the plugin.
+    assert!(peer.heard().iter().any(|request| request.method == "DELETE"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_has_ended_is_begun_again() {
+    let peer = Peer::start(|request| match request.rpc.as_str() {
+        "tools/call" if request.header("mcp-session-id") == Some("session-1") => {
+            Answer::Status(404, "no such session")
+        }
+        _ => Answer::Json,
+    })
+    .await;
+    let platform = platform(&peer.url("/mcp"), "").await;
+    let lost = failure(&platform, "s__echo", json!({ "text": "x" })).await.to_string();
+    assert!(lost.contains("the session has ended"), "{lost}");
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "y" })).await, "y");
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_whose_stream_breaks_off_is_asked_for_again() {
+    let peer = Peer::start(|request| match request.rpc.as_str() {
+        "tools/call" => Answer::BreaksOff,
+        _ => Answer::Json,
+    })
+    .await;
+    let platform = platform(&peer.url("/mcp"), "").await;
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    let heard = peer.heard();
+    assert!(heard.iter().any(|request| request.header("last-event-id") == Some("half")));
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_the_first_transport_is_spoken_to_in_its_way() {
+    for more in ["", ", transport = \"sse\""] {
+        let peer = Peer::first_transport().await;
+        let platform = platform(&peer.url("/sse"), more).await;
+        assert_eq!(state(&platform).0, PluginState::Ready, "{}", state(&platform).1);
+        assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+        platform.clone().shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_go_nowhere_but_to_the_server() {
+    let elsewhere = Peer::start(|_| Answer::Json).await;
+    let peer = Peer::first_transport_that_sends_to(&elsewhere.url("/take")).await;
+    let platform = platform(&peer.url("/sse"), ", transport = \"sse\"").await;
+    let (state, detail) = state(&platform);
+    assert_eq!(state, PluginState::Failed);
+    assert!(detail.contains("elsewhere, where they must not go"), "{detail}");
+    // Nor do requests follow where a server sends them.
+    let location = elsewhere.url("/take");
+    let peer = Peer::start(move |_| Answer::Redirect(location.clone())).await;
+    let platform = crate::remote::platform(&peer.url("/mcp"), "").await;
+    assert_eq!(crate::remote::state(&platform).0, PluginState::Failed);
+    assert!(elsewhere.heard().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_server_elsewhere_is_named() {
+    for (answer, expected) in [
+        (Answer::Status(401, ""), "wants to know who asks (HTTP 401)"),
+        (Answer::Status(500, "out of order"), "HTTP 500: out of order"),
+        (Answer::Status(200, "<html>"), "accepted the request and answered nothing"),
+        (Answer::Refusal, "no key, no service"),
+    ] {
+        let peer = Peer::start(move |_| answer.clone()).await;
+        let platform = platform(&peer.url("/mcp"), "").await;
+        let (state, detail) = state(&platform);
+        assert_eq!(state, PluginState::Failed);
+        assert!(detail.contains(expected), "{detail}");
+    }
+    // Nobody is there.
+    let url = Peer::start(|_| Answer::Json).await.url("/mcp");
+    let platform = platform(&url, "").await;
+    assert!(state(&platform).1.contains("refused"), "{}", state(&platform).1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_given_up_is_given_up_over_there() {
+    let peer = Peer::start(|request| match request.rpc.as_str() {
+        "tools/call" => Answer::Never,
+        _ => Answer::Json,
+    })
+    .await;
+    let platform = platform(&peer.url("/mcp"), "").await;
+    let timeout = Duration::from_millis(100);
+    assert!(call_within(&platform, "s__echo", json!({ "text": "x" }), timeout).await.is_err());
+    eventually("the server is told", || {
+        peer.heard().iter().any(|request| request.rpc == "notifications/cancelled")
+    })
+    .await;
+    platform.clone().shutdown().await;
+}
+
+#[test]
+fn the_bridge_to_servers_elsewhere_can_reach_nothing_but_the_web() {
+    let allowed = ["mcp-host", "log", "config", "notify", "types"];
+    for import in imports_of(tenon_host::load::REMOTE_BRIDGE) {
+        let name = import.split('@').next().unwrap();
+        let allowed = match name.strip_prefix("tenon:plugin/") {
+            Some(name) => allowed.contains(&name),
+            None => name.starts_with("wasi:http/") || name.starts_with("wasi:clocks/"),
+        };
+        assert!(allowed, "{import}");
+    }
+}
+
+/// What a peer answers to a message, if all is well.
+fn result(message: &Value) -> Option<Value> {
+    let id = message.get("id")?;
+    let params = &message["params"];
+    let result = match message["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": params["protocolVersion"], "capabilities": { "tools": {} },
+            "serverInfo": { "name": "peer", "version": "1" },
+        }),
+        "tools/list" => {
+            json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] })
+        }
+        "tools/call" => {
+            json!({ "content": [{ "type": "text", "text": params["arguments"]["text"] }] })
+        }
+        method => {
+            let error = json!({ "code": -32601, "message": format!("no {method} here") });
+            return Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+        }
+    };
+    Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+}
