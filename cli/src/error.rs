@@ -140,7 +140,7 @@ impl Error {
             Self::Build(_) | Self::Watch(_) | Self::Host(_) | Self::Approval(_) => 5,
             Self::Call(error) => match error {
                 CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
-                CallError::Vetoed { .. } | CallError::Disabled(_) => 3,
+                CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => 3,
                 CallError::Failed { failure, .. } => code_of(failure),
             },
         }

@@ -6,6 +6,7 @@ mod commands;
 mod error;
 mod open;
 mod output;
+mod pins;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -62,6 +63,7 @@ enum Verb {
     Eval(commands::eval::Args),
     Complete(commands::complete::Args),
     Resources(commands::resources::Args),
+    Prompts(commands::prompts::Args),
     History(commands::history::Args),
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
             Verb::Eval(args) => commands::eval::run(&common, args).await,
             Verb::Complete(args) => commands::complete::run(&common, args).await,
             Verb::Resources(args) => commands::resources::run(&common, args).await,
+            Verb::Prompts(args) => commands::prompts::run(&common, args).await,
             Verb::History(args) => commands::history::run(&common, args),
             Verb::Inspect(args) => commands::inspect::run(&common, args),
             Verb::Doctor(args) => commands::doctor::run(&common, args).await,

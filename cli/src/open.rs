@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover};
-use tenon_host::name::{ToolName, nearest};
+use tenon_host::name::nearest;
 use tenon_host::services::{ApprovalFile, Approver};
 use tenon_host::{
     Caller, Config, Diagnostic, Platform, PluginKind, PluginReport, PluginState, Surroundings,
@@ -116,7 +116,12 @@ impl Found {
     ) -> Result<Platform, Error> {
         self.discovery.candidates.retain(wanted);
         let state = self.sources.surroundings.state.clone();
+        let pins = self.pins();
         let builder = Platform::builder().sources(self.sources).approver(approver);
+        let builder = match pins {
+            Some(pins) => builder.pins(pins),
+            None => builder,
+        };
         let builder = match state {
             Some(folder) => builder.state(folder),
             None => builder,
@@ -177,9 +182,10 @@ impl Found {
     /// A platform with the plugins that may have a tool of this name, and with those that may have
     /// hooks for its call.
     pub(crate) async fn platform_for_tool(self, name: &str) -> Result<Platform, Error> {
+        let style = self.sources.configs.first().map(|config| config.names.style);
+        let style = style.unwrap_or_default();
         let owner = |candidate: &&Candidate| {
-            let prefix = ToolName::new(candidate.namespace(), "");
-            name.starts_with(prefix.as_str())
+            name.starts_with(&style.prefix(candidate.id(), candidate.namespace()))
         };
         let owners = self.discovery.candidates.iter().filter(owner);
         let owners: Vec<String> = owners.map(|owner| owner.id().to_string()).collect();

@@ -53,14 +53,17 @@ pub(crate) fn text(text: &str) -> Result<(), Error> {
     }
 }
 
-/// Prints JSON over several lines.
+/// Prints JSON over several lines. What could mislead a reader is escaped, as JSON can: a program
+/// reads the same.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
-    line(serde_json::to_string_pretty(value).map_err(|error| Error::Host(error.to_string()))?)
+    let json = serde_json::to_string_pretty(value).map_err(|error| Error::Host(error.to_string()));
+    line(tenon_host::visible_json(&json?))
 }
 
-/// Prints JSON in one line.
+/// Prints JSON in one line, in the same way.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Error> {
-    line(serde_json::to_string(value).map_err(|error| Error::Host(error.to_string()))?)
+    let json = serde_json::to_string(value).map_err(|error| Error::Host(error.to_string()));
+    line(tenon_host::visible_json(&json?))
 }
 
 /// Reads JSON that was passed as it is, as `@FILE`, or as `-` for standard input.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::discover::Origin;
 use crate::files::{self, CONFIGURATION};
 use crate::limits::Limits;
-use crate::name::nearest;
+use crate::name::{NameStyle, nearest};
 use crate::policy::Policy;
 use crate::runtime::wasm::Mode;
 use crate::server::Supervision;
@@ -60,6 +60,10 @@ pub struct Config {
     pub context: ContextSettings,
     /// How MCP servers are kept running.
     pub supervision: Supervision,
+    /// How tools are named.
+    pub names: NameSettings,
+    /// Whether the resources and prompts of plugins are there as tools, too.
+    pub resource_tools: bool,
     /// What it says itself of what it may inherit.
     said: Said,
     /// How it comes from its file, and so can be read again.
@@ -85,6 +89,8 @@ impl Default for Config {
             history: HistorySettings::default(),
             context: ContextSettings::default(),
             supervision: Supervision::default(),
+            names: NameSettings::default(),
+            resource_tools: true,
             said: Said::default(),
             file: Provenance::default(),
         }
@@ -99,6 +105,8 @@ struct Said {
     history: HistoryTable,
     context: ContextTable,
     supervision: Option<Supervision>,
+    names: NamesTable,
+    resource_tools: Option<bool>,
 }
 
 /// How a configuration comes from its file.
@@ -207,6 +215,23 @@ pub(crate) struct ContextTable {
 pub struct ContextSettings {
     /// Whether MCP servers get the ids of the agent and the session in the `_meta` of calls.
     pub passthrough: bool,
+}
+
+/// `[names]`, as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct NamesTable {
+    style: Option<NameStyle>,
+    origin_prefix: Option<bool>,
+}
+
+/// `[names]`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NameSettings {
+    /// How the names of tools are rendered.
+    pub style: NameStyle,
+    /// Whether descriptions of tools begin with whose they are: `[ext:ID]`.
+    pub origin_prefix: bool,
 }
 
 /// `[hooks]`, as it is written.
@@ -419,11 +444,14 @@ struct File {
     #[serde(default)]
     context: ContextTable,
     supervision: Option<Supervision>,
+    #[serde(default)]
+    names: NamesTable,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Plugins {
+    resource_tools: Option<bool>,
     wasm: Vec<FileEntry>,
     scripts: Vec<FileEntry>,
     mcp: Vec<McpEntry>,
@@ -528,7 +556,8 @@ impl Config {
 
     /// Says what it says itself, and else what another says.
     fn settle(&mut self, below: &Self) {
-        let Said { limits, hooks, history, context, supervision } = &self.said;
+        let Said { limits, hooks, history, context, supervision, names, resource_tools } =
+            &self.said;
         self.limits = limits.over(&below.limits);
         self.most = limits.over(&below.most);
         self.hooks = HookSettings {
@@ -553,6 +582,11 @@ impl Config {
         self.context = ContextSettings {
             passthrough: context.passthrough.unwrap_or(below.context.passthrough),
         };
+        self.names = NameSettings {
+            style: names.style.unwrap_or(below.names.style),
+            origin_prefix: names.origin_prefix.unwrap_or(below.names.origin_prefix),
+        };
+        self.resource_tools = resource_tools.unwrap_or(below.resource_tools);
         self.supervision = supervision.as_ref().unwrap_or(&below.supervision).clone();
     }
 
@@ -578,8 +612,9 @@ impl Config {
             history,
             context,
             supervision,
+            names,
         } = file;
-        let Plugins { wasm, scripts, mcp, folders } = plugins;
+        let Plugins { resource_tools, wasm, scripts, mcp, folders } = plugins;
         let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
         // The more a pattern says, the earlier it comes.
         tools.sort_by_key(|(pattern, _)| (pattern.contains('*'), std::cmp::Reverse(pattern.len())));
@@ -595,7 +630,7 @@ impl Config {
             tools,
             origin,
             settings,
-            said: Said { limits, hooks, history, context, supervision },
+            said: Said { limits, hooks, history, context, supervision, names, resource_tools },
             ..Self::default()
         };
         config.settle(&Self::default());
@@ -729,7 +764,7 @@ mod tests {
     fn errors_name_the_line_and_what_is_known_there() {
         check(
             "\n[plugins]\nwsam = []\n",
-            "tenon.toml:3: unknown field `wsam`, expected one of `wasm`, `scripts`, `mcp`, `folders`; did you mean `wasm`?",
+            "tenon.toml:3: unknown field `wsam`, expected one of `resource_tools`, `wasm`, `scripts`, `mcp`, `folders`; did you mean `wasm`?",
         );
         check(
             "[plugins]\nwasm = [\n  { path = \"x\", instnace = \"shared\" },\n]",

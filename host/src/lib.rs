@@ -42,6 +42,7 @@ pub mod discover;
 mod event;
 mod expand;
 pub mod files;
+mod filter;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -52,6 +53,7 @@ mod limits;
 pub mod load;
 mod manifest;
 pub mod name;
+mod pins;
 mod platform;
 pub mod policy;
 pub mod register;
@@ -61,6 +63,7 @@ mod schema;
 mod secret;
 mod server;
 pub mod services;
+mod shown;
 mod surroundings;
 mod text;
 pub mod wire;
@@ -70,6 +73,7 @@ pub use config::Config;
 pub use diagnostic::{Diagnostic, chain};
 pub use discover::PluginKind;
 pub use event::{CallEvent, Change, Event, Step, Subscription};
+pub use filter::ToolFilter;
 pub use invoke::{Call, CallError, Caller};
 pub use limits::{Limit, Limits, TICK};
 pub use platform::{
@@ -81,4 +85,4 @@ pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage}
 pub use secret::MASK;
 pub use server::{BreakerState, ServerReport, ServerState, Supervision};
 pub use surroundings::Surroundings;
-pub use text::{one_line, visible};
+pub use text::{one_line, visible, visible_json};

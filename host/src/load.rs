@@ -23,6 +23,7 @@ use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
 use crate::child::{Spec, base_environment};
 use crate::discover::{Candidate, Fingerprint, Place, PluginKind, Program, Remote, Server, Source};
 use crate::files::{self, COMPONENT, Digest, read_text};
+use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
@@ -79,6 +80,8 @@ pub struct Loaded {
     imports: Option<Vec<String>>,
     /// Who keeps watch over its server, for one that has one.
     supervised: Option<Arc<Supervisor>>,
+    /// Which of its tools are wanted.
+    tool_filter: ToolFilter,
 }
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
@@ -180,6 +183,11 @@ impl Loaded {
         self.supervised.as_ref()
     }
 
+    /// Which of its tools are wanted.
+    pub(crate) fn tool_filter(&self) -> &ToolFilter {
+        &self.tool_filter
+    }
+
     /// What it requested.
     pub(crate) fn requested(&self) -> &GrantSet {
         &self.requested
@@ -212,6 +220,7 @@ impl Loaded {
             requested: GrantSet::default(),
             imports: None,
             supervised: None,
+            tool_filter: ToolFilter::default(),
         }
     }
 }
@@ -507,6 +516,7 @@ impl Loader {
             requested: candidate.requests,
             imports,
             supervised,
+            tool_filter: candidate.tools,
         })
     }
 

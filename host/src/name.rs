@@ -1,33 +1,90 @@
 //! The names under which tools are offered.
 //!
-//! Inside, a name is a plugin and a tool; it is rendered once, when the tool is registered. Model
-//! providers accept `^[A-Za-z0-9_-]{1,64}$` and no more, so that is what comes out.
+//! Inside, a name is a plugin and a tool; it is rendered once, when plugins are put together, in the
+//! style that the operator chose. Model providers accept `^[A-Za-z0-9_-]{1,64}$` and no more; that
+//! is what comes out, but for the one style that is made for people.
 
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// The longest rendered name.
+/// The longest rendered name that every model provider takes.
 const LONGEST: usize = 64;
 
-/// The rendered name of a plugin's tool: `plugin__tool`.
+/// The longest name of a tool in MCP.
+const LONGEST_OF_MCP: usize = 128;
+
+/// How names are rendered: `style` under `[names]` of a configuration.
 ///
 /// What a name cannot hold becomes `_`. A name that was changed or cut for that ends in eight
 /// hexadecimal digits of its original's SHA-256, so that two originals have two names.
+///
+/// ```
+/// use tenon_host::name::NameStyle;
+///
+/// let name = |style: NameStyle| style.render("notes", "notes", "read").to_string();
+/// assert_eq!(name(NameStyle::ServerTool), "notes__read");
+/// assert_eq!(name(NameStyle::NamespaceTool), "notes::read");
+/// assert_eq!(name(NameStyle::ExtIdTool), "ext_notes_read");
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum NameStyle {
+    /// `namespace__tool`, where the namespace is the plugin's id if its manifest gives no other.
+    #[default]
+    #[serde(rename = "server__tool")]
+    ServerTool,
+    /// `namespace::tool`. It may have dots, and twice the length: not every model provider takes it.
+    #[serde(rename = "namespace::tool")]
+    NamespaceTool,
+    /// `ext_ID_tool`, whatever the namespace.
+    #[serde(rename = "ext_id_tool")]
+    ExtIdTool,
+}
+
+/// The rendered name of a plugin's tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolName(String);
 
+impl NameStyle {
+    /// Renders the name of a tool of a plugin.
+    pub fn render(self, id: &str, namespace: &str, tool: &str) -> ToolName {
+        let original = format!("{}{tool}", self.prefix(id, namespace));
+        let (rendered, longest) = match self {
+            Self::ServerTool | Self::ExtIdTool => (held(&original, ""), LONGEST),
+            Self::NamespaceTool => {
+                (format!("{}::{}", held(namespace, ""), held(tool, ".")), LONGEST_OF_MCP)
+            }
+        };
+        ToolName::of(rendered, &original, longest)
+    }
+
+    /// What the names of a plugin's tools begin with, where they are not cut.
+    pub fn prefix(self, id: &str, namespace: &str) -> String {
+        match self {
+            Self::ServerTool => format!("{namespace}__"),
+            Self::NamespaceTool => format!("{namespace}::"),
+            Self::ExtIdTool => format!("ext_{id}_"),
+        }
+    }
+}
+
+/// A text with `_` for what no name can hold.
+fn held(text: &str, others: &str) -> String {
+    let is_held = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c) || others.contains(c);
+    text.chars().map(|c| if is_held(c) { c } else { '_' }).collect()
+}
+
 impl ToolName {
-    /// Renders a name.
+    /// Renders a name in the default style.
     pub fn new(plugin: &str, tool: &str) -> Self {
-        let original = format!("{plugin}__{tool}");
-        let mut rendered: String = original
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
-            .collect();
-        if rendered != original || rendered.len() > LONGEST {
-            let digest = Sha256::digest(&original);
+        NameStyle::default().render(plugin, plugin, tool)
+    }
+
+    fn of(mut rendered: String, original: &str, longest: usize) -> Self {
+        if rendered != original || rendered.len() > longest {
+            let digest = Sha256::digest(original);
             let suffix: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-            rendered.truncate(LONGEST - suffix.len() - 1);
+            rendered.truncate(longest - suffix.len() - 1);
             rendered = format!("{rendered}_{suffix}");
         }
         Self(rendered)
@@ -95,6 +152,20 @@ mod tests {
             assert!((1..=LONGEST).contains(&name.as_str().len()), "{name}");
             assert!(name.as_str().chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)));
         }
+    }
+
+    #[test]
+    fn every_style_has_its_form() {
+        let check = |style: NameStyle, tool: &str, expected: &str| {
+            assert_eq!(style.render("my-id", "ns", tool).as_str(), expected);
+        };
+        check(NameStyle::NamespaceTool, "get.weather", "ns::get.weather");
+        check(NameStyle::NamespaceTool, "a::b", "ns::a__b_d43374b1");
+        check(NameStyle::ExtIdTool, "count", "ext_my-id_count");
+        check(NameStyle::ExtIdTool, "get.weather", "ext_my-id_get_weather_e65c56a9");
+        let long = "x".repeat(200);
+        let length = |style: NameStyle| style.render("i", "n", &long).as_str().len();
+        assert_eq!((length(NameStyle::ExtIdTool), length(NameStyle::NamespaceTool)), (64, 128));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::config::LimitsTable;
+use crate::filter::ToolFilter;
 
 /// `[policy]` of a configuration. Where there are several configurations, a plugin must pass the
 /// policies of all, so that a project cannot loosen what its user set.
@@ -29,6 +30,18 @@ pub struct PluginPolicy {
     pub enabled: Option<bool>,
     /// Its limits, in place of those of all plugins; its manifest cannot ask for more.
     pub(crate) limits: LimitsTable,
+    /// The only tools of it that are wanted, by its own names for them; `*` stands for anything.
+    pub enabled_tools: Option<Vec<String>>,
+    /// Those that are not.
+    pub disabled_tools: Vec<String>,
+}
+
+impl PluginPolicy {
+    /// Which of the plugin's tools are wanted.
+    pub(crate) fn tools(&self) -> ToolFilter {
+        let Self { enabled_tools, disabled_tools, .. } = self;
+        ToolFilter { enabled: enabled_tools.clone(), disabled: disabled_tools.clone() }
+    }
 }
 
 /// What plugins may do.

@@ -13,25 +13,29 @@ use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, R
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
 use crate::capability::Grants;
-use crate::config::{Config, HookSettings, ToolRule};
+use crate::config::{Config, HookSettings, NameSettings, ToolRule};
 use crate::diagnostic::Diagnostic;
+use crate::filter::{LeftOutBy, ToolFilter};
 use crate::invoke::constraints::Constraints;
 use crate::invoke::gauges::Gauges;
 use crate::invoke::memory::Memory;
-use crate::invoke::{redact, within};
+use crate::invoke::operations::{self, Operation};
+use crate::invoke::{CallError, redact, within};
 use crate::load::Loaded;
 use crate::manifest::Permissions;
 use crate::name::ToolName;
+use crate::pins::Holds;
 use crate::runtime::Failure;
 use crate::schema::compile;
 use crate::secret::{Redactor, Secrets};
-use crate::text::cut;
+use crate::shown;
+use crate::text::{cut, one_line};
 
 /// A plugin together with what it contributes.
 pub struct Registered {
     loaded: Loaded,
     identity: Identity,
-    tools: Vec<Tool>,
+    tools: Vec<Offered>,
     hooks: Vec<HookPoint>,
     providers: Vec<ProviderDefinition>,
     /// What its providers serve, once they were asked.
@@ -42,14 +46,51 @@ pub struct Registered {
     diagnostics: Vec<Diagnostic>,
 }
 
+/// A tool as its plugin offers it.
+#[derive(Clone)]
+pub struct Offered {
+    /// What the plugin says of it, under its own name.
+    pub definition: Arc<ToolDefinition>,
+    arguments: Arc<Validator>,
+    output: Option<Arc<Validator>>,
+}
+
+impl Offered {
+    /// Compiles the schemas of a definition.
+    pub(crate) fn new(definition: ToolDefinition) -> Result<Self, String> {
+        let output = definition.output_schema.as_deref().map(compile).transpose();
+        let output = output.map_err(|problem| format!("its output schema: {problem}"))?;
+        let (schema, arguments) = compile(&definition.input_schema)
+            .map_err(|problem| format!("its input schema: {problem}"))?;
+        match schema.get("type").and_then(Value::as_str) {
+            Some("object") => Ok(Self {
+                definition: Arc::new(definition),
+                arguments: Arc::new(arguments),
+                output: output.map(|(_, validator)| Arc::new(validator)),
+            }),
+            _ => Err("its input schema is not of `\"type\": \"object\"`".into()),
+        }
+    }
+}
+
 /// A tool, ready to be checked and called.
 pub struct Tool {
     /// The name that callers use.
     pub name: ToolName,
-    /// What the plugin says of it, under its own name.
-    pub definition: ToolDefinition,
-    pub(crate) arguments: Validator,
-    pub(crate) output: Option<Validator>,
+    /// What callers are told of it, under the plugin's own name for it.
+    pub definition: Arc<ToolDefinition>,
+    pub(crate) served: Served,
+    pub(crate) arguments: Arc<Validator>,
+    pub(crate) output: Option<Arc<Validator>>,
+}
+
+/// Who serves the calls of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// The plugin, which has registered the tool.
+    ByPlugin,
+    /// The host, by an operation of its own on the plugin.
+    ByHost(Operation),
 }
 
 /// A strategy, ready to be used.
@@ -70,8 +111,9 @@ impl Registered {
         &self.identity
     }
 
-    /// Its tools.
-    pub fn tools(&self) -> &[Tool] {
+    /// The tools that it offers. Which of them may be called, and how they are named then, a
+    /// [`Registry`] knows.
+    pub fn tools(&self) -> &[Offered] {
         &self.tools
     }
 
@@ -133,7 +175,7 @@ async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
     let redactor = Redactor::new(loaded.secrets());
     match registration {
         Ok(registration) => {
-            let registration = redact::registration(&redactor, registration);
+            let registration = shown::registration(redact::registration(&redactor, registration));
             if let Some(server) = loaded.supervised().cloned() {
                 let kept = registration.clone();
                 // Nobody waits for it.
@@ -163,28 +205,28 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
     let Registration { identity, tools, hooks, providers, evals, resources, prompts } =
         registration;
     let mut drop = |what: &str, name: &str, problem: String| {
-        let name = cut(name, 128);
+        let name = one_line(cut(name, 128));
         let problem = format!("the {what} \"{name}\" is left out: {problem}");
         diagnostics.push(Diagnostic::of(&id, problem));
     };
 
-    let mut checked: Vec<Tool> = Vec::new();
+    let mut checked: Vec<Offered> = Vec::new();
     let mut names = HashSet::new();
     for definition in tools {
         if checked.len() == MOST {
             drop("tool", &definition.name, format!("a plugin has at most {MOST}"));
             break;
         }
-        let name = ToolName::new(loaded.namespace(), &definition.name);
-        match check_tool(&definition, loaded.grants()) {
-            _ if names.contains(&definition.name) => {
-                drop("tool", &definition.name, "there is another of this name".into());
+        let name = definition.name.clone();
+        match check_tool(definition, loaded.grants()) {
+            _ if names.contains(&name) => {
+                drop("tool", &name, "there is another of this name".into());
             }
-            Ok((arguments, output)) => {
-                names.insert(definition.name.clone());
-                checked.push(Tool { name, definition, arguments, output });
+            Ok(offered) => {
+                names.insert(name);
+                checked.push(offered);
             }
-            Err(problem) => drop("tool", &definition.name, problem),
+            Err(problem) => drop("tool", &name, problem),
         }
     }
     let mut strategies: Vec<Eval> = Vec::new();
@@ -268,10 +310,7 @@ fn permitted(
 }
 
 /// Checks a definition, and compiles its schemas: of the arguments, and of structured content.
-fn check_tool(
-    definition: &ToolDefinition,
-    grants: &Grants,
-) -> Result<(Validator, Option<Validator>), String> {
+fn check_tool(definition: ToolDefinition, grants: &Grants) -> Result<Offered, String> {
     if !(1..=128).contains(&definition.name.chars().count()) {
         return Err("its name must have 1 to 128 characters".into());
     }
@@ -285,14 +324,7 @@ fn check_tool(
             Err(error) => return Err(format!("its `extra` is not JSON: {error}")),
         }
     }
-    let output = definition.output_schema.as_deref().map(compile).transpose();
-    let output = output.map_err(|problem| format!("its output schema: {problem}"))?;
-    let (schema, arguments) = compile(&definition.input_schema)
-        .map_err(|problem| format!("its input schema: {problem}"))?;
-    match schema.get("type").and_then(Value::as_str) {
-        Some("object") => Ok((arguments, output.map(|(_, validator)| validator))),
-        _ => Err("its input schema is not of `\"type\": \"object\"`".into()),
-    }
+    Offered::new(definition)
 }
 
 /// All that the plugins of a host contribute.
@@ -300,6 +332,8 @@ fn check_tool(
 pub struct Registry {
     plugins: Vec<Arc<Registered>>,
     tools: BTreeMap<ToolName, Entry>,
+    /// Tools that plugins have and nobody may call.
+    absent: BTreeMap<ToolName, Absent>,
     /// Who handles each point, in load order.
     hooks: Vec<(HookPoint, Vec<Arc<Registered>>)>,
     settings: Settings,
@@ -313,10 +347,22 @@ pub struct Registry {
 /// Where a tool is, and how it is called.
 struct Entry {
     plugin: Arc<Registered>,
-    /// Its place among the plugin's tools.
-    index: usize,
+    tool: Tool,
     constraints: Constraints,
     gauges: Gauges,
+}
+
+/// Why a tool that a plugin has is not among those that may be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Absent {
+    /// The operator does not want it.
+    LeftOut(LeftOutBy),
+    /// It is not the one that was there before, as far as is known.
+    Held {
+        /// Its plugin, who keeps the name.
+        plugin: Arc<str>,
+        why: String,
+    },
 }
 
 /// What is called, and how.
@@ -327,19 +373,32 @@ pub(crate) struct Called<'a> {
     pub(crate) gauges: &'a Gauges,
 }
 
-/// What the operator says of calls.
+/// What the operator says of tools and calls, and the user of definitions that have changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) hooks: HookSettings,
     pub(crate) tools: Vec<(String, ToolRule)>,
+    pub(crate) names: NameSettings,
+    /// Whether there are tools for resources and prompts.
+    pub(crate) resource_tools: bool,
+    /// Which tools of a plugin are wanted, by its id; all that is said must hold.
+    pub(crate) filters: Vec<(String, ToolFilter)>,
+    /// Which tools are held.
+    pub(crate) holds: Holds,
 }
 
 impl Settings {
     /// What configurations say, in the order of their precedence.
-    pub(crate) fn new(configs: &[Config]) -> Self {
+    pub(crate) fn new(configs: &[Config], holds: Holds) -> Self {
+        let first = configs.first().cloned().unwrap_or_default();
+        let filters = configs.iter().flat_map(|config| config.policy.plugins.iter());
         Self {
-            hooks: configs.first().map_or_else(HookSettings::default, |c| c.hooks.clone()),
+            hooks: first.hooks,
             tools: configs.iter().flat_map(|config| config.tools.iter().cloned()).collect(),
+            names: first.names,
+            resource_tools: first.resource_tools,
+            filters: filters.map(|(id, policy)| (id.clone(), policy.tools())).collect(),
+            holds,
         }
     }
 }
@@ -350,29 +409,17 @@ impl Registry {
         let mut registry = Self { settings, ..Self::default() };
         for plugin in &plugins {
             registry.diagnostics.extend(plugin.diagnostics.iter().cloned());
-            for (index, tool) in plugin.tools.iter().enumerate() {
-                if let Some(Entry { plugin: other, .. }) = registry.tools.get(&tool.name) {
-                    let problem = format!(
-                        "the tool \"{}\" is left out: plugin \"{}\" already has one named {}",
-                        tool.definition.name,
-                        other.loaded.id(),
-                        tool.name
-                    );
-                    registry.diagnostics.push(Diagnostic::of(plugin.loaded.id(), problem));
-                } else {
-                    let (name, annotations) = (tool.name.as_str(), &tool.definition.annotations);
-                    let constraints = Constraints::new(name, annotations, &registry.settings.tools);
-                    let gauges = Gauges::new(plugin.loaded.id(), name);
-                    let entry = Entry { plugin: plugin.clone(), index, constraints, gauges };
-                    registry.tools.insert(tool.name.clone(), entry);
-                }
-            }
+            registry.add_tools(plugin);
             for point in &plugin.hooks {
                 match registry.hooks.iter_mut().find(|(other, _)| other == point) {
                     Some((_, handlers)) => handlers.push(plugin.clone()),
                     None => registry.hooks.push((point.clone(), vec![plugin.clone()])),
                 }
             }
+        }
+        // Last: whatever a plugin calls a tool of its own goes before ours.
+        if registry.settings.resource_tools {
+            plugins.iter().for_each(|plugin| registry.add_operations(plugin));
         }
         let deterministic = &registry.settings.hooks.deterministic;
         let ids = plugins.iter().map(|plugin| plugin.loaded.id());
@@ -383,6 +430,134 @@ impl Registry {
         registry.redactor = Arc::new(Redactor::new(&secrets));
         registry.plugins = plugins;
         registry
+    }
+
+    /// Adds the tools that a plugin offers, but for those that nobody may call.
+    fn add_tools(&mut self, plugin: &Arc<Registered>) {
+        let id = plugin.loaded.id();
+        let filters = self.filters(plugin);
+        let operations = operations::on(plugin.resources, plugin.prompts);
+        let operations = operations.filter(|_| self.settings.resource_tools);
+        let own = plugin.tools.iter().chain(operations.map(|(_, offered)| offered));
+        let names: Vec<&str> = own.map(|offered| offered.definition.name.as_str()).collect();
+        let problems = filters.iter().flat_map(|filter| filter.problems(&names));
+        self.diagnostics.extend(problems.map(|problem| Diagnostic::of(id, problem)));
+
+        for offered in &plugin.tools {
+            let original = &offered.definition.name;
+            let name = self.name_of(plugin, original);
+            if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
+                self.absent.entry(name).or_insert(Absent::LeftOut(by));
+                continue;
+            }
+            if let Some(other) = self.owner(&name) {
+                let problem = format!(
+                    "the tool \"{}\" is left out: plugin \"{other}\" already has one named {name}",
+                    one_line(original),
+                );
+                self.diagnostics.push(Diagnostic::of(id, problem));
+                continue;
+            }
+            if let Some(why) = self.settings.holds.why(id, original) {
+                let problem = format!("the tool \"{}\" is held: {why}", one_line(original));
+                let remedy = format!(
+                    "`tenon approve {id}` shows what has changed and accepts it; other hosts have pins of their own"
+                );
+                self.diagnostics.push(Diagnostic::of(id, problem).remedy(remedy));
+                self.absent.insert(name, Absent::Held { plugin: id.clone(), why });
+                continue;
+            }
+            self.add(plugin, name, offered, Served::ByPlugin);
+        }
+    }
+
+    /// Adds what the host itself does with a plugin's resources and prompts.
+    fn add_operations(&mut self, plugin: &Arc<Registered>) {
+        let filters = self.filters(plugin);
+        for (operation, offered) in operations::on(plugin.resources, plugin.prompts) {
+            let original = &offered.definition.name;
+            if plugin.tools.iter().any(|own| own.definition.name == *original) {
+                continue;
+            }
+            let name = self.name_of(plugin, original);
+            if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
+                self.absent.entry(name).or_insert(Absent::LeftOut(by));
+            } else if self.owner(&name).is_none() {
+                self.add(plugin, name, offered, Served::ByHost(*operation));
+            }
+        }
+    }
+
+    fn add(&mut self, plugin: &Arc<Registered>, name: ToolName, offered: &Offered, served: Served) {
+        let id = plugin.loaded.id();
+        let Offered { definition, arguments, output } = offered.clone();
+        let definition = match self.settings.names.origin_prefix {
+            true => Arc::new(ToolDefinition {
+                description: format!("[ext:{id}] {}", definition.description),
+                ..ToolDefinition::clone(&definition)
+            }),
+            false => definition,
+        };
+        let constraints =
+            Constraints::new(name.as_str(), &definition.annotations, &self.settings.tools);
+        let gauges = Gauges::new(id, name.as_str());
+        // What another plugin has and nobody may call does not stand in the way.
+        self.absent.remove(&name);
+        let tool = Tool { name: name.clone(), definition, served, arguments, output };
+        self.tools.insert(name, Entry { plugin: plugin.clone(), tool, constraints, gauges });
+    }
+
+    /// The name that a plugin's tool has for callers.
+    pub(crate) fn name_of(&self, plugin: &Registered, tool: &str) -> ToolName {
+        let loaded = &plugin.loaded;
+        self.settings.names.style.render(loaded.id(), loaded.namespace(), tool)
+    }
+
+    /// All that is said of which tools of a plugin are wanted.
+    fn filters(&self, plugin: &Registered) -> Vec<ToolFilter> {
+        let id = plugin.loaded.id();
+        let policies = self.settings.filters.iter().filter(|(of, _)| **of == **id);
+        let own = plugin.loaded.tool_filter().clone();
+        policies.map(|(_, filter)| filter.clone()).chain([own]).collect()
+    }
+
+    /// The plugin that has a name, though nobody may call it by that.
+    fn owner(&self, name: &ToolName) -> Option<Arc<str>> {
+        if let Some(entry) = self.tools.get(name) {
+            return Some(entry.plugin.loaded.id().clone());
+        }
+        match self.absent.get(name) {
+            Some(Absent::Held { plugin, .. }) => Some(plugin.clone()),
+            Some(Absent::LeftOut(_)) | None => None,
+        }
+    }
+
+    /// Why a tool that is there may not be called, by its rendered name.
+    pub(crate) fn absent(&self, name: &str) -> Option<CallError> {
+        let tool = name.to_string();
+        Some(match self.absent.get(name)? {
+            Absent::LeftOut(by) => CallError::Disabled { tool, by: by.words() },
+            Absent::Held { plugin, why } => {
+                CallError::Held { tool, plugin: plugin.clone(), why: why.clone() }
+            }
+        })
+    }
+
+    /// The tools that are held, because they are not what they were when they were first seen: their
+    /// plugins, their rendered names, and why.
+    pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ToolName, &str)> {
+        self.absent.iter().filter_map(|(name, absent)| match absent {
+            Absent::Held { plugin, why } => Some((plugin, name, why.as_str())),
+            Absent::LeftOut(_) => None,
+        })
+    }
+
+    /// How many tools of its own a plugin has here.
+    pub(crate) fn count(&self, id: &str) -> usize {
+        let own = |entry: &&Entry| {
+            **entry.plugin.loaded.id() == *id && entry.tool.served == Served::ByPlugin
+        };
+        self.tools.values().filter(own).count()
     }
 
     /// The plugins, in load order.
@@ -398,7 +573,7 @@ impl Registry {
     /// All tools that may be called, by name.
     pub fn tools(&self) -> impl Iterator<Item = (&Arc<Registered>, &Tool)> {
         let enabled = self.tools.values().filter(|entry| entry.constraints.enabled);
-        enabled.map(|Entry { plugin, index, .. }| (plugin, &plugin.tools[*index]))
+        enabled.map(|Entry { plugin, tool, .. }| (plugin, tool))
     }
 
     /// A tool by its rendered name.
@@ -408,8 +583,8 @@ impl Registry {
 
     /// A tool by its rendered name, and all that is known of how to call it.
     pub(crate) fn called(&self, name: &str) -> Option<Called<'_>> {
-        let Entry { plugin, index, constraints, gauges } = self.tools.get(name)?;
-        Some(Called { plugin, tool: &plugin.tools[*index], constraints, gauges })
+        let Entry { plugin, tool, constraints, gauges } = self.tools.get(name)?;
+        Some(Called { plugin, tool, constraints, gauges })
     }
 
     /// What a plugin's handlers have answered, for one whose handlers are deterministic.
@@ -482,8 +657,8 @@ mod tests {
             ],
         )
         .await;
-        let names: Vec<_> = plugin.tools().iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["p__good"]);
+        let names = plugin.tools().iter().map(|tool| tool.definition.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["good"]);
         assert_eq!(plugin.diagnostics().len(), 8);
     }
 

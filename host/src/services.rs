@@ -16,6 +16,7 @@ use tokio::net::{TcpStream, lookup_host};
 
 pub use crate::approvals::{ApprovalError, ApprovalFile, Former};
 pub use crate::bindings::services::{Memory, OutgoingMessage};
+pub use crate::pins::{Definition, DefinitionChange, HeldTool, PinError, PinFile, Seen};
 pub use crate::secret::Secret;
 
 use crate::bindings::types::Error;
@@ -180,6 +181,22 @@ pub trait Approver: Send + Sync + 'static {
     }
 }
 
+/// Remembers what tools of MCP servers were when they were first seen.
+#[async_trait]
+pub trait Pins: Send + Sync + 'static {
+    /// Gives the tools that are not what they were; these are held. What is seen for the first time
+    /// is to be remembered. It is asked whenever a server registers, and on each reload. The default
+    /// remembers nothing and holds nothing.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not known what they were: then all of them are held.
+    async fn check(&self, seen: &[Seen]) -> Result<Vec<HeldTool>, PinError> {
+        let _ = seen;
+        Ok(Vec::new())
+    }
+}
+
 /// What a plugin requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -284,6 +301,7 @@ impl Messaging for Nothing {}
 impl MemorySearch for Nothing {}
 impl ClientFeatures for Nothing {}
 impl Approver for Nothing {}
+impl Pins for Nothing {}
 
 /// The services of a host.
 #[derive(Clone)]
@@ -293,6 +311,7 @@ pub(crate) struct Services {
     pub(crate) memory: Arc<dyn MemorySearch>,
     pub(crate) features: Arc<dyn ClientFeatures>,
     pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) pins: Arc<dyn Pins>,
     /// Without it secrets come from the environment and from files.
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
 }
@@ -305,6 +324,7 @@ impl Default for Services {
             memory: Arc::new(Nothing),
             features: Arc::new(Nothing),
             approver: Arc::new(Nothing),
+            pins: Arc::new(Nothing),
             secrets: None,
         }
     }

@@ -30,6 +30,27 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     shown(text, misleads)
 }
 
+/// A JSON text with the same characters as escapes of JSON, which change nothing of what it means.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    // Between values there may be line ends and tabs; within texts they are escaped already.
+    let is_hidden = |c: char| !matches!(c, '\n' | '\t' | '\r') && misleads(c);
+    if !json.contains(is_hidden) {
+        return json.into();
+    }
+    let mut shown = String::with_capacity(json.len() + 8);
+    for c in json.chars() {
+        match is_hidden(c) {
+            true => {
+                let mut units = [0; 2];
+                let units = c.encode_utf16(&mut units).iter();
+                shown.extend(units.map(|unit| format!("\\u{unit:04x}")));
+            }
+            false => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
 fn shown(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_hidden) {
         return text.into();
@@ -120,6 +141,18 @@ mod tests {
         }
         // Spaces can be seen, and so can accents.
         check("a\u{a0}b\u{301}", "a\u{a0}b\u{301}");
+    }
+
+    #[test]
+    fn json_means_the_same_when_it_is_visible() {
+        let check = |json: &str, expected: &str| {
+            let shown = visible_json(json);
+            assert_eq!(shown, expected);
+            let read = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+            assert_eq!(read(&shown), read(json));
+        };
+        check("{\n\t\"é\": \"\\n\"}", "{\n\t\"é\": \"\\n\"}");
+        check("\"a\u{202e}b\u{e0041}\"", "\"a\\u202eb\\udb40\\udc41\"");
     }
 
     #[test]

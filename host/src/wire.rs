@@ -9,6 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::bindings::prompts::{Prompt, PromptDefinition, PromptRole};
+use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{
     Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink, ToolAnnotations,
     ToolDefinition, ToolResult,
@@ -82,18 +84,23 @@ pub(crate) fn check_tool_result(result: &ToolResult) -> Result<Option<Value>, Wi
 
 /// Adds a member to a result's `_meta`. The key is one of our own, which needs no quoting.
 pub(crate) fn insert_meta(result: &mut ToolResult, key: &str, value: &impl Serialize) {
+    insert_meta_of(&mut result.extra, key, value);
+}
+
+/// The same for whatever has further members.
+pub(crate) fn insert_meta_of(others: &mut Option<String>, key: &str, value: &impl Serialize) {
     let Ok(value) = serde_json::to_string(value) else { return };
-    if result.extra.is_none() {
+    if others.is_none() {
         // The common case, without a tree.
-        result.extra = Some(format!(r#"{{"_meta":{{"{key}":{value}}}}}"#));
+        *others = Some(format!(r#"{{"_meta":{{"{key}":{value}}}}}"#));
         return;
     }
-    let mut members = extra(result.extra.as_deref());
+    let mut members = extra(others.as_deref());
     let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(meta) = meta {
         meta.insert(key.to_string(), text(&value));
     }
-    result.extra = Some(Value::Object(members).to_string());
+    *others = Some(Value::Object(members).to_string());
 }
 
 /// Further members must be those of an object.
@@ -176,6 +183,64 @@ pub fn resource_contents(contents: &ResourceContents) -> Value {
         }
     };
     Value::Object(form)
+}
+
+/// A resource in a listing, as `resources/list` shows it.
+pub fn listed_resource(resource: &ListedResource) -> Value {
+    let mut form = extra(resource.extra.as_deref());
+    insert_link(&mut form, &resource.link);
+    Value::Object(form)
+}
+
+/// A resource template, as `resources/templates/list` shows it.
+pub fn resource_template(template: &ResourceTemplate) -> Value {
+    let ResourceTemplate { uri_template, name, title, description, mime_type, extra: others } =
+        template;
+    let mut form = extra(others.as_deref());
+    form.insert("uriTemplate".into(), uri_template.clone().into());
+    form.insert("name".into(), name.clone().into());
+    insert(&mut form, "title", title.clone());
+    insert(&mut form, "description", description.clone());
+    insert(&mut form, "mimeType", mime_type.clone());
+    Value::Object(form)
+}
+
+/// A prompt in a listing, as `prompts/list` shows it.
+pub fn prompt_definition(prompt: &PromptDefinition) -> Value {
+    let PromptDefinition { name, title, description, arguments, extra: others } = prompt;
+    let mut form = extra(others.as_deref());
+    form.insert("name".into(), name.clone().into());
+    insert(&mut form, "title", title.clone());
+    insert(&mut form, "description", description.clone());
+    let arguments = arguments.iter().map(|argument| {
+        let mut form = Map::new();
+        form.insert("name".into(), argument.name.clone().into());
+        insert(&mut form, "title", argument.title.clone());
+        insert(&mut form, "description", argument.description.clone());
+        form.insert("required".into(), argument.required.into());
+        Value::Object(form)
+    });
+    form.insert("arguments".into(), arguments.collect());
+    Value::Object(form)
+}
+
+/// A prompt that was filled in, as `prompts/get` answers it.
+pub fn prompt(prompt: &Prompt) -> Value {
+    let mut form = Map::new();
+    insert(&mut form, "description", prompt.description.clone());
+    let messages = prompt.messages.iter().map(
+        |message| json!({ "role": role(message.role), "content": content_block(&message.content) }),
+    );
+    form.insert("messages".into(), messages.collect());
+    Value::Object(form)
+}
+
+/// The word for who speaks in a prompt.
+pub fn role(role: PromptRole) -> &'static str {
+    match role {
+        PromptRole::User => "user",
+        PromptRole::Assistant => "assistant",
+    }
 }
 
 fn insert_media(form: &mut Map<String, Value>, media: &Media) {

@@ -31,6 +31,7 @@ mod observed;
 mod pipeline;
 mod provider;
 mod reaching;
+mod registry;
 mod reload;
 mod remote;
 mod shared;

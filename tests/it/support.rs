@@ -16,6 +16,9 @@ pub(crate) const DEMO_SERVER: &str = env!("CARGO_BIN_EXE_demo-server");
 /// The MCP server that does not.
 pub(crate) const RUDE_SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
 
+/// The MCP server that says what a file says.
+pub(crate) const SCRIPTED_SERVER: &str = env!("CARGO_BIN_EXE_scripted-server");
+
 /// A folder of its own for each test, and a project in it.
 pub(crate) struct Project {
     folder: TempDir,

@@ -8,7 +8,7 @@ use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Former};
 
 use crate::approval::{Values, approved, ask, is_terminal, left_out, shown};
 use crate::error::Error;
-use crate::{Common, open, output};
+use crate::{Common, open, output, pins};
 
 /// Approve what plugins request
 #[derive(clap::Args)]
@@ -21,7 +21,10 @@ use crate::{Common, open, output};
 
 An approval is of a plugin as it is: one that changes must be approved again. Where less was granted
 before than was requested, `--yes` grants what of that is still requested, and says what it leaves
-out; `--grant` and `--all-requested` grant more.")]
+out; `--grant` and `--all-requested` grant more.
+
+The tools of an MCP server that are not what they were when they were first seen are held, and are
+approved in the same way: what has changed is shown.")]
 pub(crate) struct Args {
     /// The plugins
     #[arg(value_name = "PLUGIN", required_unless_present = "all", conflicts_with = "all")]
@@ -109,6 +112,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         all &= row["approved"] == true;
         rows.push(row);
     }
+    let names = &args.plugins;
+    let accepted = pins::approve(common, &found, names, args.yes, &command(common, &args)).await?;
+    all &= accepted.iter().all(|row| row["approved"] == true);
+    rows.extend(accepted);
     match common.json {
         true => output::json(&rows)?,
         false if rows.is_empty() => output::line("there is nothing to approve")?,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::types::{Content, ResourceBody, ToolResult};
+use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
 use tenon_host::{Call, Caller, wire};
 
 use crate::error::Error;
@@ -52,26 +52,28 @@ fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {
 
 /// Prints the text of a result, and what else there is as a word about it.
 fn print(result: &ToolResult) -> Result<(), Error> {
-    for block in &result.content {
-        match &block.body {
-            Content::Text(text) => output::text(text)?,
-            Content::Image(media) => {
-                output::text(&format!("[image: {}, {} bytes]", media.mime_type, media.data.len()))?;
-            }
-            Content::Audio(media) => {
-                output::text(&format!("[audio: {}, {} bytes]", media.mime_type, media.data.len()))?;
-            }
-            Content::ResourceLink(link) => {
-                output::text(&format!("[resource: {}, {}]", link.name, link.uri))?;
-            }
-            Content::Resource(contents) => match &contents.body {
-                ResourceBody::Text(text) => output::text(text)?,
-                ResourceBody::Blob(bytes) => {
-                    output::text(&format!("[resource: {}, {} bytes]", contents.uri, bytes.len()))?;
-                }
-            },
-            Content::Other(json) => output::text(json)?,
+    result.content.iter().try_for_each(block)
+}
+
+/// The same for one block of it.
+pub(super) fn block(block: &ContentBlock) -> Result<(), Error> {
+    match &block.body {
+        Content::Text(text) => output::text(text),
+        Content::Image(media) => {
+            output::text(&format!("[image: {}, {} bytes]", media.mime_type, media.data.len()))
         }
+        Content::Audio(media) => {
+            output::text(&format!("[audio: {}, {} bytes]", media.mime_type, media.data.len()))
+        }
+        Content::ResourceLink(link) => {
+            output::text(&format!("[resource: {}, {}]", link.name, link.uri))
+        }
+        Content::Resource(contents) => match &contents.body {
+            ResourceBody::Text(text) => output::text(text),
+            ResourceBody::Blob(bytes) => {
+                output::text(&format!("[resource: {}, {} bytes]", contents.uri, bytes.len()))
+            }
+        },
+        Content::Other(json) => output::text(json),
     }
-    Ok(())
 }

@@ -9,6 +9,7 @@ pub(crate) mod history;
 pub(crate) mod hook;
 pub(crate) mod inspect;
 pub(crate) mod plugins;
+pub(crate) mod prompts;
 pub(crate) mod resources;
 pub(crate) mod revoke;
 pub(crate) mod tools;

@@ -1,10 +1,10 @@
 //! `tenon resources`
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::ExitCode;
-use tenon_host::bindings::resources::ListedResource;
+use tenon_host::bindings::resources::{ListedResource, ResourceTemplate};
 use tenon_host::types::{ResourceBody, ResourceContents};
-use tenon_host::{Caller, RESULT_URI, wire};
+use tenon_host::{Caller, RESULT_URI, one_line, wire};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -13,7 +13,8 @@ use crate::{Common, open, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon resources list files
-  tenon resources read files file:///notes.txt
+  tenon resources templates files
+  tenon resources read files file:///notes.txt --max-bytes 4096
   tenon resources read tenon://results/4fJ2c…")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -27,11 +28,19 @@ enum Verb {
         /// The plugin
         plugin: String,
     },
+    /// List the templates of a plugin, of which URIs of further resources can be made
+    Templates {
+        /// The plugin
+        plugin: String,
+    },
     /// Read a resource of a plugin, or the whole of a result by the URI that the result gave
     Read {
         /// The plugin and the URI; for a result the URI alone
         #[arg(value_name = "[PLUGIN] URI", num_args = 1..=2, required = true)]
         which: Vec<String>,
+        /// Read no more than that, and say what was left out
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        max_bytes: Option<u64>,
     },
 }
 
@@ -44,7 +53,14 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             let shown = listed.map_err(Error::from).and_then(|listed| list(common, &listed));
             open::end(common, platform, shown).await
         }
-        Verb::Read { which } => match &which[..] {
+        Verb::Templates { plugin } => {
+            let platform = found.platform_with(&plugin).await?;
+            let listed = platform.resource_templates(&plugin, &Caller::default()).await;
+            let shown = listed.map_err(Error::from);
+            let shown = shown.and_then(|listed| list_templates(common, &listed));
+            open::end(common, platform, shown).await
+        }
+        Verb::Read { which, max_bytes } => match &which[..] {
             [uri] if uri.starts_with(RESULT_URI) => {
                 let platform = found.build(|_| false).await?;
                 let read = platform.read_result(uri).await;
@@ -54,7 +70,12 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             }
             [plugin, uri] => {
                 let platform = found.platform_with(plugin).await?;
-                let read = platform.read_resource(plugin, uri, &Caller::default()).await;
+                let most = max_bytes.and_then(|most| usize::try_from(most).ok());
+                let caller = Caller::default();
+                let read = match most {
+                    Some(most) => platform.read_resource_up_to(plugin, uri, most, &caller).await,
+                    None => platform.read_resource(plugin, uri, &caller).await,
+                };
                 let shown = read.map_err(Error::from).and_then(|read| show(common, &read));
                 open::end(common, platform, shown).await
             }
@@ -69,21 +90,23 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 
 fn list(common: &Common, listed: &[ListedResource]) -> Result<ExitCode, Error> {
     if common.json {
-        let forms = listed.iter().map(|resource| {
-            let link = &resource.link;
-            json!({
-                "uri": link.uri,
-                "name": link.name,
-                "title": link.title,
-                "description": link.description,
-                "mimeType": link.mime_type,
-                "size": link.size,
-            })
-        });
-        output::json(&forms.collect::<Vec<Value>>())?;
+        output::json(&listed.iter().map(wire::listed_resource).collect::<Vec<Value>>())?;
     } else {
         for resource in listed {
-            output::text(&format!("{}  {}", resource.link.uri, resource.link.name))?;
+            let (uri, name) = (one_line(&resource.link.uri), one_line(&resource.link.name));
+            output::line(format!("{uri}  {name}"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_templates(common: &Common, listed: &[ResourceTemplate]) -> Result<ExitCode, Error> {
+    if common.json {
+        output::json(&listed.iter().map(wire::resource_template).collect::<Vec<Value>>())?;
+    } else {
+        for template in listed {
+            let (uri, name) = (one_line(&template.uri_template), one_line(&template.name));
+            output::line(format!("{uri}  {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -21,6 +21,9 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
             tracing::warn!("plugin \"{}\": {detail}", report.plugin);
         }
     }
+    for (plugin, name, why) in platform.registry().held() {
+        tracing::warn!("{name} is held: {why}; `tenon approve {plugin}` shows it and accepts it");
+    }
     open::end(common, platform, shown).await
 }
 

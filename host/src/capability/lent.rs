@@ -179,7 +179,9 @@ pub(super) fn as_contract(error: CallError) -> Error {
     match error {
         CallError::NotFound { .. } => Error::NotFound(message),
         CallError::InvalidInput { .. } => Error::InvalidInput(message),
-        CallError::Disabled(_) | CallError::Vetoed { .. } => Error::Denied(message),
+        CallError::Disabled { .. } | CallError::Held { .. } | CallError::Vetoed { .. } => {
+            Error::Denied(message)
+        }
         CallError::Failed { failure, .. } => match failure {
             Failure::Answered(error) => error,
             Failure::Deadline(_) => Error::Timeout(message),

@@ -17,8 +17,10 @@ pub(crate) fn list(lent: &Lent) -> Result<Vec<ToolDefinition>, Error> {
     let registry = lent.reach.hub()?.registry();
     let granted =
         registry.tools().filter(|(_, tool)| lent.grants().allow(NAME, tool.name.as_str()));
-    let renamed = granted
-        .map(|(_, tool)| ToolDefinition { name: tool.name.to_string(), ..tool.definition.clone() });
+    let renamed = granted.map(|(_, tool)| ToolDefinition {
+        name: tool.name.to_string(),
+        ..ToolDefinition::clone(&tool.definition)
+    });
     Ok(renamed.collect())
 }
 

@@ -132,6 +132,7 @@ impl Reader<'_> {
             given: Default::default(),
             permissions: None,
             limits,
+            tools: Default::default(),
             context: self.config().context,
             secrets: self.secrets(&source, &settings),
             source,
@@ -345,6 +346,7 @@ impl Reader<'_> {
             given: Default::default(),
             permissions,
             limits,
+            tools: Default::default(),
             context: ContextSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },

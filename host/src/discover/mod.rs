@@ -29,6 +29,7 @@ use crate::capability::{GrantSet, Grants};
 use crate::config::{Config, ContextSettings, Transport};
 use crate::diagnostic::Diagnostic;
 use crate::files::{self, COMPONENT, Digest};
+use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::manifest::Permissions;
 use crate::name::nearest;
@@ -188,6 +189,8 @@ pub struct Candidate {
     /// What it may register; all, where nothing is said.
     pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,
+    /// Which of its tools are wanted.
+    pub(crate) tools: ToolFilter,
     /// What it is told of who calls.
     pub(crate) context: ContextSettings,
     pub(crate) settings: Map<String, Value>,
@@ -434,6 +437,7 @@ impl Candidate {
             given: _,
             permissions,
             limits,
+            tools,
             context,
             settings,
             // They are in what comes before.
@@ -444,7 +448,10 @@ impl Candidate {
         let about = (version, description, api_version);
         format!(
             "{:?}",
-            (place, about, source, requests.texts(), permissions, limits, context, settings, facts)
+            (
+                (place, about, source, requests.texts(), permissions),
+                (limits, tools, context, settings, facts)
+            )
         )
     }
 

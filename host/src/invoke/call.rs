@@ -15,7 +15,7 @@ use super::passage::{Attempt, Passage};
 use super::{CallError, Caller, Facilities, redact, within};
 use crate::bindings::types::{HookPoint, ToolResult};
 use crate::event::Step;
-use crate::register::{Called, Registry, Tool};
+use crate::register::{Called, Registry, Served, Tool};
 use crate::runtime::Failure;
 use crate::secret::is_secret_name;
 use crate::text::cut;
@@ -103,6 +103,9 @@ impl Called<'_> {
 
 fn look_up<'a>(registry: &'a Registry, name: &str) -> Result<Called<'a>, CallError> {
     registry.called(name).ok_or_else(|| {
+        if let Some(error) = registry.absent(name) {
+            return error;
+        }
         let names = registry.tools().map(|(_, tool)| tool.name.as_str());
         CallError::not_found("tool", name, names)
     })
@@ -184,7 +187,10 @@ fn permit(called: &Called<'_>, passage: &Passage<'_>) -> Result<(), CallError> {
             passage.step(|| Step::Permitted);
             Ok(())
         }
-        false => Err(CallError::Disabled(called.tool.name.to_string())),
+        false => Err(CallError::Disabled {
+            tool: called.tool.name.to_string(),
+            by: "`enabled = false` under [tools]",
+        }),
     }
 }
 
@@ -195,7 +201,6 @@ async fn attempt(
     passage: &mut Passage<'_>,
 ) -> Result<ToolResult, CallError> {
     let loaded = called.plugin.loaded();
-    let name = &called.tool.definition.name;
     let wall = called
         .constraints
         .timeout
@@ -204,7 +209,17 @@ async fn attempt(
         let Attempt { number: attempt, timeout, context, serving } = passage.next_attempt(wall);
         let arguments = passage.arguments.to_string();
         passage.bytes_in = arguments.len() as u64;
-        let answer = loaded.plugin().call_tool(name, arguments, context);
+        let answer = async {
+            let (plugin, redactor) = (&**loaded.plugin(), registry.redactor());
+            match called.tool.served {
+                Served::ByPlugin => {
+                    plugin.call_tool(&called.tool.definition.name, arguments, context).await
+                }
+                Served::ByHost(operation) => {
+                    operation.serve(plugin, redactor, &passage.arguments, context).await
+                }
+            }
+        };
         let answer = serving.by(within(timeout, answer)).await;
         passage.used();
         let answer = answer.map_err(|failure| redact::failure(registry.redactor(), failure));

@@ -11,6 +11,7 @@ mod fingerprint;
 pub(crate) mod gauges;
 pub(crate) mod hooks;
 pub(crate) mod memory;
+pub(crate) mod operations;
 mod pages;
 mod passage;
 pub(crate) mod prompts;
@@ -28,6 +29,7 @@ pub use bound::TRUNCATED;
 pub use call::{Call, OUTPUT_MISMATCH};
 pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
+pub(crate) use passage::recorded;
 pub use passage::{REFUSED, USAGE};
 pub use provider::Model;
 
@@ -72,8 +74,23 @@ pub enum CallError {
         problems: Vec<String>,
     },
     /// The operator's configuration does not let it be called.
-    #[error("the tool {0} is disabled by `enabled = false` under [tools]")]
-    Disabled(String),
+    #[error("the tool {tool} is disabled by {by}")]
+    Disabled {
+        /// The tool.
+        tool: String,
+        /// What of the configuration.
+        by: &'static str,
+    },
+    /// Its definition is not the one that was first seen, and nobody has accepted that.
+    #[error("the tool {tool} is held: {why}; `tenon approve {plugin}` shows it and accepts it")]
+    Held {
+        /// The tool.
+        tool: String,
+        /// Its plugin.
+        plugin: Arc<str>,
+        /// What is wrong.
+        why: String,
+    },
     /// A hook has stopped it.
     #[error("plugin \"{plugin}\" vetoed it: {reason}")]
     Vetoed {
@@ -93,14 +110,15 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// A word for it, for programs: `not-found`, `invalid-input`, `disabled`, `vetoed`; or, for a
+    /// A word for it, for programs: `not-found`, `invalid-input`, `disabled`, `held`, `vetoed`; or, for a
     /// plugin that gave no answer, the word of the contract for its error, `trapped`, `limit`,
     /// `deadline`, `lost`, `unsupported`, `contract` or `host`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not-found",
             Self::InvalidInput { .. } => "invalid-input",
-            Self::Disabled(_) => "disabled",
+            Self::Disabled { .. } => "disabled",
+            Self::Held { .. } => "held",
             Self::Vetoed { .. } => "vetoed",
             Self::Failed { failure, .. } => match failure {
                 Failure::Answered(error) => match error {

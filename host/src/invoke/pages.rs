@@ -1,9 +1,7 @@
 //! Listings that come in pages.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use super::CallError;
 use crate::runtime::Failure;
 
 /// The most pages of a listing.
@@ -21,11 +19,13 @@ pub(super) struct Page<T> {
 
 /// All items of a listing, whose pages are asked for by their cursors. One that goes round in a
 /// circle, or on for ever, is an error.
-pub(super) async fn all_pages<T>(
-    plugin: &Arc<str>,
+pub(super) async fn all_pages<T, F>(
     what: &str,
-    mut page: impl AsyncFnMut(Option<String>) -> Result<Page<T>, CallError>,
-) -> Result<Vec<T>, CallError> {
+    mut page: impl FnMut(Option<String>) -> F,
+) -> Result<Vec<T>, Failure>
+where
+    F: Future<Output = Result<Page<T>, Failure>>,
+{
     let mut listed = Vec::new();
     let mut seen = HashSet::new();
     let mut cursor = None;
@@ -38,6 +38,5 @@ pub(super) async fn all_pages<T>(
             Some(_) => break,
         }
     }
-    let problem = format!("its list of {what} has no end");
-    Err(CallError::failed(plugin)(Failure::Contract(problem)))
+    Err(Failure::Contract(format!("its list of {what} has no end")))
 }

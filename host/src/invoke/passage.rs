@@ -264,6 +264,31 @@ impl<'a> Passage<'a> {
     }
 }
 
+/// Something that is asked of a plugin which is no call of a tool, and is watched and recorded like
+/// the call of the host's own tool that does the same.
+pub(crate) async fn recorded<T>(
+    facilities: &Facilities,
+    registry: &Registry,
+    (plugin, tool): (&str, &str),
+    arguments: Value,
+    caller: &Caller,
+    answer: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    let plugin = registry.plugin(plugin);
+    let name = plugin.map_or_else(|| tool.into(), |of| registry.name_of(of, tool).to_string());
+    let mut passage =
+        Passage::begin(facilities, registry, Call { name, arguments, caller: caller.clone() });
+    passage.plugin = plugin.map(|plugin| plugin.loaded().id().clone());
+    if plugin.is_some() {
+        passage.step(|| Step::Found);
+    }
+    let result = answer.await;
+    let outcome = result.as_ref().err().map_or("ok", CallError::word);
+    let usage = passage.usage();
+    passage.conclude(outcome, result.as_ref().err(), usage);
+    result
+}
+
 impl Drop for Passage<'_> {
     /// The caller has dropped the call before it was over.
     fn drop(&mut self) {

@@ -5,6 +5,7 @@ use super::{CallError, Caller, redact, served, span_of};
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::register::{Registered, Registry};
+use crate::shown;
 
 /// Lists the prompts of a plugin, all pages of it.
 pub(crate) async fn list(
@@ -13,15 +14,17 @@ pub(crate) async fn list(
     caller: &Caller,
 ) -> Result<Vec<PromptDefinition>, CallError> {
     let loaded = with_prompts(registry, plugin)?.loaded();
-    all_pages(loaded.id(), "prompts", async |cursor| {
+    let mut listed = all_pages("prompts", move |cursor| async move {
         let (timeout, context) = caller.context(loaded.limits().wall);
         let span = span_of!("list_prompts", loaded.id(), caller, context, cursor = cursor);
         let answer = loaded.plugin().list_prompts(cursor, context);
-        let page = served(span, registry, caller, timeout, answer).await;
-        let page = page.map_err(CallError::failed(loaded.id()))?;
+        let page = served(span, registry, caller, timeout, answer).await?;
         Ok(Page { items: page.prompts, next: page.next })
     })
     .await
+    .map_err(CallError::failed(loaded.id()))?;
+    listed.iter_mut().for_each(shown::prompt_definition);
+    Ok(listed)
 }
 
 /// Fills in a prompt of a plugin.
@@ -38,6 +41,7 @@ pub(crate) async fn get(
     let answer = loaded.plugin().get_prompt(name, arguments, context);
     let prompt = served(span, registry, caller, timeout, answer).await;
     let mut prompt = prompt.map_err(CallError::failed(loaded.id()))?;
+    shown::prompt(&mut prompt);
     prompt
         .messages
         .iter_mut()

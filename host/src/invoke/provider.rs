@@ -9,6 +9,7 @@ use super::{CallError, Caller, redact, served, span_of, within};
 use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::register::{Registered, Registry};
 use crate::runtime::{CompletionStream, Failure};
+use crate::shown;
 
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]
@@ -51,7 +52,9 @@ async fn models_of(
     let loaded = plugin.loaded();
     let wall = loaded.limits().wall;
     let timeout = timeout.map_or(wall, |timeout| timeout.min(wall));
-    let models = plugin.models().get_or_try_init(|| within(timeout, loaded.plugin().models()));
+    let models = plugin.models().get_or_try_init(async || {
+        within(timeout, loaded.plugin().models()).await.map(shown::models)
+    });
     Ok(models.await?)
 }
 

@@ -95,7 +95,7 @@ pub(super) fn completion(redactor: &Redactor, mut completion: Completion) -> Com
 /// An error without secrets, of bounded length.
 pub(super) fn error(redactor: &Redactor, mut error: CallError) -> CallError {
     match &mut error {
-        CallError::NotFound { .. } | CallError::Disabled(_) => {}
+        CallError::NotFound { .. } | CallError::Disabled { .. } | CallError::Held { .. } => {}
         CallError::InvalidInput { problems, .. } => {
             problems.iter_mut().for_each(|problem| words(redactor, problem));
         }

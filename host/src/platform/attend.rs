@@ -56,6 +56,7 @@ impl Inner {
             })
         });
         let events = futures::future::join_all(asked).await;
+        plugins.check_pins().await;
         self.current.store(Arc::new(plugins.current()));
         drop(plugins);
         for event in events.into_iter().flatten() {

@@ -22,13 +22,15 @@ use crate::history::History;
 use crate::invoke::Facilities;
 use crate::limits::Limits;
 use crate::load::{LoadError, Loaded, Loader};
+use crate::pins::Holds;
 use crate::register::{Registered, register};
 use crate::results::Results;
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
 use crate::secret::SurroundingSecrets;
 use crate::services::{
-    Approver, ClientFeatures, Connector, MemorySearch, Messaging, Resolver, SecretStore, Services,
+    Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
+    Services,
 };
 use crate::surroundings::Surroundings;
 
@@ -166,6 +168,13 @@ impl Builder {
         self
     }
 
+    /// Remembers what tools of MCP servers were when they were first seen, so that those which are
+    /// something else later are held. Without it none is.
+    pub fn pins(mut self, pins: impl Pins) -> Self {
+        self.services.pins = Arc::new(pins);
+        self
+    }
+
     /// Keeps the secrets of plugins. Without it they come from the environment, and from files in
     /// the folder `secrets` of the user's configuration folder: the secret `api-key` is the variable
     /// `API_KEY`, or the file `api-key`.
@@ -219,6 +228,7 @@ impl Builder {
         tokio::task::spawn_blocking(schema::prepare);
         let news = News::default();
         let approver = services.approver.clone();
+        let pins = services.pins.clone();
         let secrets = services
             .secrets
             .clone()
@@ -230,6 +240,7 @@ impl Builder {
         let workshop = Arc::new(Workshop {
             loader,
             approver,
+            pins,
             secrets,
             most,
             reserved: builtins.iter().map(|(id, _)| id.clone()).collect(),
@@ -245,7 +256,7 @@ impl Builder {
         let candidates = discovery.candidates.into_iter().map(|candidate| (candidate, None));
         slots.extend(workshop.bring_all(candidates.collect(), &rules).await);
         let problems = discovery.diagnostics.iter().map(ToString::to_string).collect();
-        let plugins = Plugins {
+        let mut plugins = Plugins {
             sources,
             workshop,
             slots,
@@ -255,7 +266,9 @@ impl Builder {
             problems,
             replaced: Vec::new(),
             retiring: Default::default(),
+            holds: Holds::default(),
         };
+        plugins.check_pins().await;
         let inner = Arc::new(Inner {
             current: ArcSwap::from_pointee(plugins.current()),
             plugins: AsyncMutex::new(plugins),
@@ -293,6 +306,7 @@ const ON_THEIR_WAY: usize = 64;
 pub(super) struct Workshop {
     loader: Loader,
     approver: Arc<dyn Approver>,
+    pub(super) pins: Arc<dyn Pins>,
     secrets: Arc<dyn SecretStore>,
     /// What no plugin's limits go beyond.
     most: Option<Limits>,

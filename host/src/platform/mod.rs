@@ -12,7 +12,7 @@ mod watch;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -238,7 +238,9 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<ListedResource>, CallError> {
-        invoke::resources::list(&self.registry(), plugin, caller).await
+        let registry = self.registry();
+        let answer = invoke::resources::list(&registry, plugin, caller);
+        self.recorded(&registry, (plugin, "list_resources"), json!({}), caller, answer).await
     }
 
     /// Lists the resource templates of a plugin.
@@ -251,7 +253,10 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<ResourceTemplate>, CallError> {
-        invoke::resources::templates(&self.registry(), plugin, caller).await
+        let registry = self.registry();
+        let answer = invoke::resources::templates(&registry, plugin, caller);
+        self.recorded(&registry, (plugin, "list_resource_templates"), json!({}), caller, answer)
+            .await
     }
 
     /// Asks a plugin to tell when a resource changes: then there is an
@@ -293,7 +298,9 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<PromptDefinition>, CallError> {
-        invoke::prompts::list(&self.registry(), plugin, caller).await
+        let registry = self.registry();
+        let answer = invoke::prompts::list(&registry, plugin, caller);
+        self.recorded(&registry, (plugin, "list_prompts"), json!({}), caller, answer).await
     }
 
     /// Fills in a prompt of a plugin.
@@ -308,7 +315,26 @@ impl Platform {
         arguments: Vec<(String, String)>,
         caller: &Caller,
     ) -> Result<Prompt, CallError> {
-        invoke::prompts::get(&self.registry(), plugin, name, arguments, caller).await
+        let registry = self.registry();
+        let filled_in = arguments.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+        let filled_in: Map<String, Value> = filled_in.collect();
+        let asked = json!({ "name": name, "arguments": filled_in });
+        let answer = invoke::prompts::get(&registry, plugin, name, arguments, caller);
+        self.recorded(&registry, (plugin, "get_prompt"), asked, caller, answer).await
+    }
+
+    /// What is asked of a plugin's resources and prompts is watched and recorded as if it had been
+    /// asked by the host's own tools for it.
+    async fn recorded<T>(
+        &self,
+        registry: &Registry,
+        what: (&str, &str),
+        arguments: Value,
+        caller: &Caller,
+        answer: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
+        let facilities = &self.inner.facilities;
+        invoke::recorded(facilities, registry, what, arguments, caller, answer).await
     }
 
     /// Suggests values for a blank of a prompt or of a resource template, as a user types.
@@ -355,7 +381,29 @@ impl Platform {
         uri: &str,
         caller: &Caller,
     ) -> Result<Vec<ResourceContents>, CallError> {
-        invoke::resources::read(&self.registry(), plugin, uri, caller).await
+        let registry = self.registry();
+        let answer = invoke::resources::read(&registry, plugin, uri, None, caller);
+        self.recorded(&registry, (plugin, "read_resource"), json!({ "uri": uri }), caller, answer)
+            .await
+    }
+
+    /// The same, of which no more than so many bytes are wanted. What is longer is cut, and says so
+    /// in words and in its `_meta` ([`invoke::TRUNCATED`]).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Platform::call`].
+    pub async fn read_resource_up_to(
+        &self,
+        plugin: &str,
+        uri: &str,
+        max_bytes: usize,
+        caller: &Caller,
+    ) -> Result<Vec<ResourceContents>, CallError> {
+        let registry = self.registry();
+        let asked = json!({ "uri": uri, "max_bytes": max_bytes });
+        let answer = invoke::resources::read(&registry, plugin, uri, Some(max_bytes), caller);
+        self.recorded(&registry, (plugin, "read_resource"), asked, caller, answer).await
     }
 
     /// Reads the whole of a result that was too long to be passed on, by the URI that the result

@@ -21,9 +21,10 @@ use crate::admit::{Rules, admit};
 use crate::capability::Grants;
 use crate::config::Config;
 use crate::diagnostic::{Diagnostic, chain};
-use crate::discover::{Candidate, Discovery, Fingerprint, LeftOut, Sources, discover};
+use crate::discover::{Candidate, Discovery, Fingerprint, LeftOut, PluginKind, Sources, discover};
 use crate::event::{Change, Event};
 use crate::load::Retiring;
+use crate::pins::{Holds, Seen};
 use crate::register::{Registered, Registry, Settings};
 
 /// How long the calls of a plugin that was replaced may go on.
@@ -45,6 +46,8 @@ pub(super) struct Plugins {
     /// What was replaced, and may still be found by new calls.
     pub(super) replaced: Vec<Arc<Registered>>,
     pub(super) retiring: Retirement,
+    /// Which tools are held.
+    pub(super) holds: Holds,
 }
 
 /// The place of one plugin.
@@ -104,14 +107,31 @@ impl Plugins {
     /// The state that calls are to see.
     pub(super) fn current(&self) -> Current {
         let registered = self.slots.iter().filter_map(|slot| slot.registered.clone());
-        let settings = Settings::new(&self.sources.configs);
-        let there = self.slots.iter().map(|slot| slot.report.clone());
-        let reports = there.chain(self.left_out.iter().map(left_out));
+        let settings = Settings::new(&self.sources.configs, self.holds.clone());
+        let registry = Registry::new(registered.collect(), settings);
+        let there = self.slots.iter().map(|slot| {
+            let tools = registry.count(&slot.id);
+            PluginReport { tools, ..slot.report.clone() }
+        });
+        let reports: Vec<PluginReport> = there.chain(self.left_out.iter().map(left_out)).collect();
         Current {
-            registry: Arc::new(Registry::new(registered.collect(), settings)),
-            reports: Arc::new(reports.collect()),
+            registry: Arc::new(registry),
+            reports: Arc::new(reports),
             diagnostics: self.diagnostics.clone(),
         }
+    }
+
+    /// Finds out which tools of MCP servers are held. It is asked again whenever plugins have
+    /// registered, before calls see them.
+    pub(super) async fn check_pins(&mut self) {
+        let seen = self.slots.iter().filter_map(|slot| {
+            let (registered, made_of) = (slot.registered.as_ref()?, slot.made_of.as_ref()?);
+            let tools = registered.tools().iter().map(|offered| &*offered.definition);
+            (registered.loaded().kind() == PluginKind::Mcp)
+                .then(|| Seen::new(&slot.id, made_of.candidate.named_in(), tools))
+        });
+        let seen = seen.collect();
+        self.holds = Holds::ask(&*self.workshop.pins, seen).await;
     }
 
     /// Goes over to what is on disk. New plugins are there afterwards; those that they replace still
@@ -405,6 +425,7 @@ impl Inner {
         }
         let disk = OnDisk::read(plugins.sources.clone()).await;
         let events = plugins.renew(disk).await;
+        plugins.check_pins().await;
         if self.closing.load(Ordering::SeqCst) {
             // Who shuts down waits for this to be over, and ends them all.
             return Vec::new();

@@ -1,0 +1,96 @@
+//! `tenon prompts`
+
+use serde_json::Value;
+use std::process::ExitCode;
+use tenon_host::bindings::prompts::{Prompt, PromptDefinition};
+use tenon_host::{Caller, one_line, wire};
+
+use super::call::block;
+use crate::error::Error;
+use crate::{Common, open, output};
+
+/// List or fill in the prompts of plugins
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon prompts list reviews
+  tenon prompts get reviews summary language=en 'topic=error handling'
+  tenon --json prompts get reviews summary | jq '.messages'")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// List the prompts of a plugin, with their arguments
+    List {
+        /// The plugin
+        plugin: String,
+    },
+    /// Fill in a prompt of a plugin, and print its messages
+    Get {
+        /// The plugin
+        plugin: String,
+        /// The prompt
+        name: String,
+        /// What it is filled in with
+        #[arg(value_name = "KEY=VALUE", value_parser = argument)]
+        arguments: Vec<(String, String)>,
+    },
+}
+
+fn argument(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err("it is no KEY=VALUE".into()),
+    }
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let found = open::found(common)?;
+    match args.verb {
+        Verb::List { plugin } => {
+            let platform = found.platform_with(&plugin).await?;
+            let listed = platform.prompts(&plugin, &Caller::default()).await;
+            let shown = listed.map_err(Error::from).and_then(|listed| list(common, &listed));
+            open::end(common, platform, shown).await
+        }
+        Verb::Get { plugin, name, arguments } => {
+            let platform = found.platform_with(&plugin).await?;
+            let prompt = platform.prompt(&plugin, &name, arguments, &Caller::default()).await;
+            let shown = prompt.map_err(Error::from).and_then(|prompt| show(common, &prompt));
+            open::end(common, platform, shown).await
+        }
+    }
+}
+
+fn list(common: &Common, listed: &[PromptDefinition]) -> Result<ExitCode, Error> {
+    if common.json {
+        output::json(&listed.iter().map(wire::prompt_definition).collect::<Vec<Value>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for prompt in listed {
+        let arguments = prompt.arguments.iter().map(|argument| match argument.required {
+            true => format!(" {}=…", one_line(&argument.name)),
+            false => format!(" [{}=…]", one_line(&argument.name)),
+        });
+        let arguments: String = arguments.collect();
+        let about = prompt.description.as_deref().or(prompt.title.as_deref()).unwrap_or_default();
+        let about = about.lines().next().unwrap_or_default();
+        let line = format!("{}{arguments}  {}", one_line(&prompt.name), one_line(about));
+        output::line(line.trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(common: &Common, prompt: &Prompt) -> Result<ExitCode, Error> {
+    if common.json {
+        output::json(&wire::prompt(prompt))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for message in &prompt.messages {
+        output::line(format!("[{}]", wire::role(message.role)))?;
+        block(&message.content)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
