@@ -30,5 +30,6 @@ mod pipeline;
 mod provider;
 mod reaching;
 mod reload;
+mod servers_config;
 mod shared;
 mod support;
