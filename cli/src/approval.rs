@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use tenon_host::one_line;
-use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Approver, Former};
+use tenon_host::services::{
+    Approval, ApprovalFile, ApprovalRequest, Approver, CommandLine, Former,
+};
 
 /// Values by the names of capabilities.
 pub(crate) type Values = BTreeMap<String, Vec<String>>;
@@ -71,6 +73,13 @@ fn ask_now(
     former: Option<&Former>,
 ) -> Option<Values> {
     say(&shown(request, approval, former));
+    // There is nothing to choose from.
+    if request.capabilities.is_empty() {
+        return match answer("approve it? [y]es, [n]o: ")?.as_str() {
+            "y" | "yes" => Some(Values::new()),
+            _ => None,
+        };
+    }
     // Who granted less before is not asked to grant more by the same answer.
     let Some(former) = former.filter(|former| former.is_narrowed()) else {
         return match answer("approve it? [y]es, [n]o, [c]hoose: ")?.as_str() {
@@ -150,8 +159,14 @@ pub(crate) fn shown(
         short(&request.named_in.display().to_string()),
         digest(&request.manifest),
     );
-    text.push_str("  requests\n");
-    text.push_str(&listed(plugin, &request.capabilities));
+    if let Some(command) = &request.command {
+        text.push_str(if command.url.is_some() { "  turns to\n" } else { "  runs\n" });
+        text.push_str(&command_lines(command));
+    }
+    if !request.capabilities.is_empty() || request.command.is_none() {
+        text.push_str("  requests\n");
+        text.push_str(&listed(plugin, &request.capabilities));
+    }
     if let Approval::Stale(changes) = approval {
         text.push_str("  since it was approved\n");
         for change in changes.iter().take(VALUES) {
@@ -172,7 +187,12 @@ pub(crate) fn shown(
 /// What was approved, and what of the request was not.
 pub(crate) fn approved(request: &ApprovalRequest, granted: &Values) -> String {
     let plugin = &request.plugin;
-    let nothing = if granted.is_empty() { ", and is granted nothing" } else { "; it is granted" };
+    let nothing = match (granted.is_empty(), &request.command) {
+        (false, _) => "; it is granted",
+        (true, None) => ", and is granted nothing",
+        (true, Some(_)) if request.capabilities.is_empty() => "",
+        (true, Some(_)) => ", and is granted nothing of what it requests",
+    };
     let mut text = format!("plugin \"{plugin}\" is approved{nothing}\n");
     text.push_str(&listed(plugin, granted));
     let left_out = left_out(request, granted);
@@ -194,6 +214,12 @@ pub(crate) fn left_out(request: &ApprovalRequest, granted: &Values) -> Values {
         !values.is_empty()
     });
     left_out
+}
+
+/// How a server is started or reached, as a whole: what is not shown is not approved.
+pub(crate) fn command_lines(command: &CommandLine) -> String {
+    let line = |(word, text): (&str, String)| format!("    {word:<11}  {}\n", one_line(&text));
+    command.lines().into_iter().map(line).collect()
 }
 
 /// Values, a line each.

@@ -90,6 +90,7 @@ impl World {
             cache: Some(cache.map_or_else(|| self.ground.beside("cache"), Path::to_path_buf)),
             state: None,
             configuration: None,
+            servers: None,
         };
         let begun =
             Platform::builder().surroundings(surroundings).config(config).approver(Everything);

@@ -38,11 +38,11 @@ enum Said {
 }
 
 impl Approvals {
-    /// Asks about all candidates that request something and that no policy speaks against: nobody
-    /// is bothered with what is refused in any case.
+    /// Asks about all candidates that need approval and that no policy speaks against: nobody is
+    /// bothered with what is refused in any case.
     pub async fn ask(candidates: &[Candidate], rules: &Rules, approver: &dyn Approver) -> Self {
         let mut approvals = Self::default();
-        let requesting = candidates.iter().filter(|candidate| !candidate.requests.is_empty());
+        let requesting = candidates.iter().filter(|candidate| candidate.needs_approval());
         for candidate in requesting.filter(|candidate| policy(candidate, rules).is_none()) {
             let candidate = candidate.clone();
             // It reads the plugin's file.
@@ -115,10 +115,13 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// The plugin's id, and the names of the secrets that it was granted.
+    /// The plugin's id, and the names of the secrets that it was granted, or that the entry of its
+    /// server has places for.
     pub(crate) fn secrets(&self) -> (String, Vec<String>) {
         let names = self.candidate.grants.names(crate::capability::secrets::NAME);
-        (self.candidate.id.clone(), names.map(str::to_string).collect())
+        let mut names: BTreeSet<String> = names.map(str::to_string).collect();
+        names.extend(self.candidate.secrets_of_server());
+        (self.candidate.id.clone(), names.into_iter().collect())
     }
 
     /// Gives the plugin a secret.
@@ -175,12 +178,14 @@ pub enum Refusal {
         name: String,
     },
     /// It requests something, and nobody has approved anything of it.
-    #[error("it requests {}, which nobody has approved", shown(.requests))]
+    #[error("it {}, which nobody has approved", wants(.requests, .command.as_deref()))]
     NotApproved {
         /// The plugin.
         plugin: String,
         /// Values by the names of capabilities.
         requests: BTreeMap<String, Vec<String>>,
+        /// What a file that comes with the project has it run or turn to.
+        command: Option<String>,
     },
     /// It is not what was approved any more.
     #[error("it is not what was approved: {}", listed(.changes))]
@@ -359,15 +364,26 @@ fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal>
     }
     let plugin = candidate.id.clone();
     match approvals.0.get(&candidate.id) {
-        _ if candidate.requests.is_empty() => None,
+        _ if !candidate.needs_approval() => None,
         Some(Said::Granted { .. }) => None,
         Some(Said::Stale(changes)) => Some(Refusal::Stale { plugin, changes: changes.clone() }),
-        None => Some(Refusal::NotApproved { plugin, requests: candidate.requests.texts() }),
+        None => Some(Refusal::NotApproved {
+            plugin,
+            requests: candidate.requests.texts(),
+            command: candidate.command.as_ref().map(ToString::to_string),
+        }),
     }
 }
 
 fn is_requestable(capability: &Capability) -> bool {
     matches!(capability.lent, Lent::OnRequest { .. })
+}
+
+/// What a plugin wants to do.
+fn wants(requests: &BTreeMap<String, Vec<String>>, command: Option<&str>) -> String {
+    let requests = (!requests.is_empty()).then(|| format!("requests {}", shown(requests)));
+    let all: Vec<String> = command.map(Into::into).into_iter().chain(requests).collect();
+    all.join(" and ")
 }
 
 /// Requests as they stand in a manifest.

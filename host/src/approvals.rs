@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, CONFIGURATION};
-use crate::services::{Approval, ApprovalChange, ApprovalRequest, Approver};
+use crate::services::{Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine};
 
 /// Approvals in a file, which only this user can write to.
 #[derive(Debug, Clone)]
@@ -81,6 +81,9 @@ struct Approved {
     component: Option<String>,
     /// The SHA-256 of its manifest.
     manifest: Option<String>,
+    /// How its server is started or reached, where that had to be approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<CommandLine>,
     requested: BTreeMap<String, Vec<String>>,
     granted: BTreeMap<String, Vec<String>>,
 }
@@ -142,6 +145,7 @@ impl ApprovalFile {
                 named_in: key(&request.named_in),
                 component: request.component.clone(),
                 manifest: request.manifest.clone(),
+                command: request.command.clone(),
                 requested: request.capabilities.clone(),
                 granted,
             });
@@ -240,8 +244,35 @@ impl Approved {
         changes.extend(
             removed.map(|(capability, value)| ApprovalChange::Removed { capability, value }),
         );
+        changes.extend(self.changes_of_command(request));
         if self.manifest != request.manifest {
             changes.push(ApprovalChange::Manifest);
+        }
+        changes
+    }
+
+    fn changes_of_command(&self, request: &ApprovalRequest) -> Vec<ApprovalChange> {
+        if self.command == request.command {
+            return Vec::new();
+        }
+        let lines = |command: &Option<CommandLine>| {
+            let lines = command.as_ref().map(CommandLine::lines).unwrap_or_default();
+            lines.into_iter().map(|(word, text)| format!("{word} {text}")).collect::<Vec<_>>()
+        };
+        let (mut removed, mut added) = (lines(&self.command), lines(&request.command));
+        // The same line may be there twice.
+        added.retain(|line| match removed.iter().position(|former| former == line) {
+            Some(place) => {
+                removed.remove(place);
+                false
+            }
+            None => true,
+        });
+        let added = added.into_iter().map(ApprovalChange::CommandAdded);
+        let removed = removed.into_iter().map(ApprovalChange::CommandRemoved);
+        let mut changes: Vec<_> = added.chain(removed).collect();
+        if changes.is_empty() {
+            changes.push(ApprovalChange::Command);
         }
         changes
     }
@@ -277,9 +308,40 @@ mod tests {
             source: "p.wasm".into(),
             named_in: "/no/such/plugin.toml".into(),
             capabilities: [("filesystem".to_string(), files)].into(),
+            command: None,
             component: Some(component.into()),
             manifest: Some("m".into()),
         }
+    }
+
+    #[test]
+    fn what_has_changed_of_a_command_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ApprovalFile::new(folder.path().join("approvals.json"));
+        let request = |arguments: &[&str], digest: &str| ApprovalRequest {
+            command: Some(CommandLine {
+                program: Some("p".into()),
+                arguments: arguments.iter().map(ToString::to_string).collect(),
+                digest: digest.into(),
+                ..CommandLine::default()
+            }),
+            ..request("1", &[])
+        };
+        let first = request(&["a", "a"], "1");
+        file.grant(&first, BTreeMap::new()).unwrap();
+        let check = |request: ApprovalRequest, expected: &[&str]| match file.verdict(&request) {
+            Ok(Approval::Stale(changes)) => {
+                let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
+                assert_eq!(changes, expected);
+            }
+            verdict => panic!("{verdict:?}"),
+        };
+        assert!(matches!(file.verdict(&first), Ok(Approval::Granted(_))));
+        check(
+            request(&["a", "b"], "2"),
+            &["its server has more: argument b", "its server has no more: argument a"],
+        );
+        check(request(&["a", "a"], "2"), &["its server is started or reached in another way"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::discover::Origin;
+use crate::entry::{self, some_time};
+pub use crate::entry::{EnvironmentPolicy, LogLevel, McpEntry, Protocol, Transport};
 use crate::files::{self, CONFIGURATION};
 use crate::limits::Limits;
 use crate::name::{NameStyle, nearest};
@@ -244,14 +246,6 @@ struct HooksTable {
     deterministic: Option<Vec<String>>,
 }
 
-/// Reads a time in which something can be done.
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    match humantime_serde::deserialize(deserializer)? {
-        Some(Duration::ZERO) => Err(D::Error::custom("a time must be more than nothing")),
-        time => Ok(time),
-    }
-}
-
 /// `[hooks]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSettings {
@@ -331,64 +325,6 @@ pub struct FileTable {
     pub instance: Mode,
 }
 
-/// An MCP server: a child process, or one elsewhere.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct McpEntry {
-    /// The plugin's id.
-    pub name: String,
-    /// The program: a path, or a name that is looked up in `PATH`.
-    #[serde(default)]
-    pub command: String,
-    /// How a server elsewhere is spoken to.
-    #[serde(default)]
-    pub transport: Option<Transport>,
-    /// Where a server is that is no child.
-    pub url: Option<String>,
-    /// Headers of every request to it.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// Its arguments.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// Variables that it gets in addition to the base environment.
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-    /// The folder that it runs in.
-    pub cwd: Option<String>,
-    /// How long a call may take.
-    #[serde(default, with = "humantime_serde")]
-    pub timeout: Option<Duration>,
-    /// How long it may take to start and to say what it offers.
-    #[serde(default, with = "humantime_serde")]
-    pub startup_timeout: Option<Duration>,
-}
-
-/// How an MCP server is spoken to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// By lines, as a child process.
-    #[default]
-    Stdio,
-    /// By Streamable HTTP; and where a server does not know that, as [`Transport::Sse`].
-    #[serde(alias = "streamable-http")]
-    Http,
-    /// By the transport of 2024-11-05: HTTP with one stream of server-sent events.
-    Sse,
-}
-
-impl fmt::Debug for McpEntry {
-    /// Shows nothing that could be a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, command, .. } = self;
-        f.debug_struct("McpEntry")
-            .field("name", name)
-            .field("command", command)
-            .finish_non_exhaustive()
-    }
-}
-
 impl fmt::Debug for Config {
     /// Shows nothing that could be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -454,6 +390,7 @@ struct Plugins {
     resource_tools: Option<bool>,
     wasm: Vec<FileEntry>,
     scripts: Vec<FileEntry>,
+    #[serde(deserialize_with = "entry::named")]
     mcp: Vec<McpEntry>,
     folders: Vec<String>,
 }
@@ -782,6 +719,7 @@ mod tests {
             "[plugins]\nmcp = [{ name = 3 }]",
             "tenon.toml:2: invalid type: integer `3`, expected a string",
         );
+        check("[plugins]\nmcp = [{ command = \"x\" }]", "tenon.toml:2: missing field `name`");
         check(
             "[limits]\nwall = \"soon\"",
             "tenon.toml:2: invalid value: string \"soon\", expected a duration",

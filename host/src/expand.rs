@@ -3,6 +3,12 @@
 //! `${VAR}` and `${env:VAR}` are a variable of the environment, `${VAR:-default}` is one with a
 //! default for when it is unset or empty, and `~` at the beginning of a path is the home folder. A
 //! bare `$VAR` is left as it is, and what comes out of an expansion is not expanded again.
+//!
+//! Entries for servers know two more words, by [`Words`]: `${workspaceFolder}` and `${userHome}`.
+//! Where they allow it, `${secret:NAME}` is the place of a secret, which is put there when the
+//! server is loaded: nobody has approved it before.
+
+use std::path::Path;
 
 use crate::surroundings::Surroundings;
 
@@ -18,17 +24,92 @@ pub(crate) enum ExpandError {
     /// There is no home folder to put for `~`.
     #[error("\"{0}\" begins with `~`, and no home folder is known")]
     NoHome(String),
+    /// There is no such folder.
+    #[error("no folder is known for ${{{0}}}")]
+    NoFolder(String),
+    /// There is a secret where none can be.
+    #[error("${{secret:{0}}} can stand in values of `env` and `headers` only")]
+    NoSecret(String),
+    /// It has a character that no text of the operating system can have.
+    #[error("there is a zero byte in it")]
+    Zero,
 }
 
-/// Expands the variables of a text.
-pub(crate) fn variables(text: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
-    expand(text, surroundings, str::to_string)
+/// What the texts of an entry for a server are expanded with.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a> {
+    pub(crate) surroundings: &'a Surroundings,
+    /// The project's folder, absolute.
+    pub(crate) workspace: Option<&'a Path>,
 }
 
-/// Expands the variables of a text; `put` gives what is put for a value.
+impl Words<'_> {
+    /// Expands a text.
+    pub(crate) fn text(&self, text: &str) -> Result<String, ExpandError> {
+        self.expand(text, |word| self.word(word))
+    }
+
+    /// Expands a text in which secrets have places. See [`put_secrets`].
+    pub(crate) fn text_with_secrets(&self, text: &str) -> Result<String, ExpandError> {
+        let word = |word: &str| match word.strip_prefix("secret:") {
+            Some(name) => Ok(format!("\0{name}\0")),
+            None => self.word(word),
+        };
+        self.expand(text, word)
+    }
+
+    /// Expands a path, and `~` at its beginning.
+    pub(crate) fn path(&self, text: &str) -> Result<String, ExpandError> {
+        with_home(text, self.text(text)?, self.surroundings.home.as_deref(), str::to_string)
+    }
+
+    fn expand(
+        &self,
+        text: &str,
+        word: impl Fn(&str) -> Result<String, ExpandError>,
+    ) -> Result<String, ExpandError> {
+        match text.contains('\0') {
+            true => Err(ExpandError::Zero),
+            false => expand(text, word, str::to_string),
+        }
+    }
+
+    fn word(&self, word: &str) -> Result<String, ExpandError> {
+        let folder = match word {
+            "workspaceFolder" => self.workspace,
+            "userHome" => self.surroundings.home.as_deref(),
+            _ if let Some(name) = word.strip_prefix("secret:") => {
+                return Err(ExpandError::NoSecret(name.into()));
+            }
+            _ => return variable(word, self.surroundings),
+        };
+        let folder = folder.and_then(Path::to_str);
+        folder.map(str::to_string).ok_or_else(|| ExpandError::NoFolder(word.into()))
+    }
+}
+
+/// The names of the secrets that have a place in an expanded text.
+pub(crate) fn secrets_in(text: &str) -> impl Iterator<Item = &str> {
+    // No variable, argument or header has a zero byte: those that are there are ours.
+    text.split('\0').skip(1).step_by(2)
+}
+
+/// Puts secrets in their places, or says which one there is not.
+pub(crate) fn put_secrets<'a>(
+    text: &'a str,
+    secret: impl Fn(&str) -> Option<&'a str>,
+) -> Result<String, String> {
+    let parts = text.split('\0').enumerate().map(|(number, part)| match number % 2 {
+        0 => Ok(part),
+        _ => secret(part).ok_or_else(|| part.to_string()),
+    });
+    parts.collect()
+}
+
+/// Expands a text; `word` gives the value of what is in braces, `put` what is put for a value.
 fn expand(
     text: &str,
-    surroundings: &Surroundings,
+    word: impl Fn(&str) -> Result<String, ExpandError>,
     put: impl Fn(&str) -> String,
 ) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
@@ -38,7 +119,7 @@ fn expand(
         expanded.push_str(before);
         let inner = &after[2..];
         let end = inner.find('}').ok_or_else(|| ExpandError::Unclosed(text.to_string()))?;
-        expanded.push_str(&put(&variable(&inner[..end], surroundings)?));
+        expanded.push_str(&put(&word(&inner[..end])?));
         rest = &inner[end + 1..];
     }
     expanded.push_str(rest);
@@ -66,12 +147,21 @@ fn path_with(
     surroundings: &Surroundings,
     put: impl Fn(&str) -> String,
 ) -> Result<String, ExpandError> {
-    let expanded = expand(text, surroundings, &put)?;
+    let expanded = expand(text, |word| variable(word, surroundings), &put)?;
+    with_home(text, expanded, surroundings.home.as_deref(), put)
+}
+
+/// An expanded path, with the home folder for `~` at the beginning of what it was expanded from.
+fn with_home(
+    text: &str,
+    expanded: String,
+    home: Option<&Path>,
+    put: impl Fn(&str) -> String,
+) -> Result<String, ExpandError> {
     if text != "~" && !text.starts_with("~/") {
         return Ok(expanded);
     }
-    let home = surroundings.home.as_deref().ok_or_else(|| ExpandError::NoHome(text.to_string()))?;
-    let home = home.to_str().ok_or_else(|| ExpandError::NoHome(text.to_string()))?;
+    let home = home.and_then(Path::to_str).ok_or_else(|| ExpandError::NoHome(text.to_string()))?;
     Ok(format!("{}{}", put(home), &expanded[1..]))
 }
 
@@ -118,12 +208,42 @@ mod tests {
     }
 
     #[test]
+    fn entries_have_words_of_their_own() {
+        let surroundings = surroundings();
+        let words = Words { surroundings: &surroundings, workspace: Some(Path::new("/w")) };
+        let check = |text: &str, expected: &str| {
+            assert_eq!(words.path(text).as_deref(), Ok(expected), "{text}");
+        };
+        check("${workspaceFolder}/x", "/w/x");
+        check("${userHome}/${A}$A", "/home/u/1$A");
+        check("~/${B:-b}", "/home/u/b");
+        let bare = Words { workspace: None, ..words };
+        assert_eq!(
+            bare.text("${workspaceFolder}"),
+            Err(ExpandError::NoFolder("workspaceFolder".into()))
+        );
+        assert_eq!(words.text("\0x\0"), Err(ExpandError::Zero));
+        assert_eq!(words.text("${secret:x}"), Err(ExpandError::NoSecret("x".into())));
+    }
+
+    #[test]
+    fn secrets_are_put_in_their_places() {
+        let surroundings = surroundings();
+        let words = Words { surroundings: &surroundings, workspace: None };
+        let text = words.text_with_secrets("Bearer ${secret:token} ${A}").unwrap();
+        assert_eq!(secrets_in(&text).collect::<Vec<_>>(), ["token"]);
+        let put = |name: &str| (name == "token").then_some("hunter2");
+        assert_eq!(put_secrets(&text, put).as_deref(), Ok("Bearer hunter2 1"));
+        assert_eq!(put_secrets(&text, |_| None), Err("token".into()));
+    }
+
+    #[test]
     fn an_unset_variable_is_named() {
-        let error = variables("${NOPE}", &surroundings()).unwrap_err();
+        let error = path("${NOPE}", &surroundings()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the variable NOPE is not set; set it, or write ${NOPE:-default}"
         );
-        assert!(matches!(variables("${A", &surroundings()), Err(ExpandError::Unclosed(_))));
+        assert!(matches!(path("${A", &surroundings()), Err(ExpandError::Unclosed(_))));
     }
 }

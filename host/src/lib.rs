@@ -39,6 +39,7 @@ mod child;
 pub mod config;
 mod diagnostic;
 pub mod discover;
+mod entry;
 mod event;
 mod expand;
 pub mod files;

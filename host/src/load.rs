@@ -2,10 +2,9 @@
 //!
 //! Here code is read, compiled and linked, and none of it runs, but for the top level of scripts.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,8 +19,12 @@ use crate::capability::log::{Allowance, Voice};
 use crate::capability::network::Network;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
-use crate::child::{Spec, base_environment};
-use crate::discover::{Candidate, Fingerprint, Place, PluginKind, Program, Remote, Server, Source};
+use crate::child::{Spec, inherited_environment};
+use crate::discover::{
+    Candidate, Fingerprint, Place, PluginKind, Program, Remote, Server, Source, Wishes,
+};
+use crate::entry::Protocol;
+use crate::expand;
 use crate::files::{self, COMPONENT, Digest, read_text};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
@@ -31,7 +34,7 @@ use crate::runtime::wasm::{
     WasmPlugin, WasmRuntime, check_exports,
 };
 use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
-use crate::secret::{Redactor, Secrets};
+use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::{Listing, Supervised, Supervisor};
 use crate::surroundings::Surroundings;
 
@@ -234,6 +237,9 @@ pub enum LoadError {
     /// Its file was written to after it was approved.
     #[error("{} has changed since it was approved", .0.display())]
     Changed(PathBuf),
+    /// Its entry has a place for a secret that there is not.
+    #[error("there is no secret `{0}`")]
+    NoSecret(String),
     /// Its file is no component.
     #[error("{}: {problem}", .path.display())]
     NotComponent {
@@ -269,6 +275,10 @@ impl LoadError {
         match self {
             Self::Read(..) => Some("check the path".into()),
             Self::Changed(_) => Some("approve it again".into()),
+            Self::NoSecret(name) => Some(format!(
+                "put it into a file `secrets/{name}` of the user's Tenon configuration that nobody \
+                 else can read; other hosts have a place of their own"
+            )),
             Self::NotComponent { .. } => {
                 Some("build a component, in Rust with `--target wasm32-wasip2`".into())
             }
@@ -299,8 +309,6 @@ pub struct Loader {
     bridge: OnceLock<Result<Linked, String>>,
     remote_bridge: OnceLock<Result<Linked, String>>,
     surroundings: Surroundings,
-    /// What all children get of the environment.
-    environment: BTreeMap<OsString, OsString>,
     news: News,
     reach: Arc<Reach>,
     threads: Arc<Threads>,
@@ -330,14 +338,12 @@ impl Loader {
         let wasm = WasmRuntime::new(allocation, cache)?;
         let plugins = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
-        let environment = base_environment(&surroundings.environment);
         Ok(Self {
             wasm,
             plugins,
             bridge: OnceLock::new(),
             remote_bridge: OnceLock::new(),
             surroundings: surroundings.clone(),
-            environment,
             news,
             reach,
             threads: Threads::new(),
@@ -378,12 +384,18 @@ impl Loader {
         let id: Arc<str> = candidate.id.as_str().into();
         let limits = candidate.limits.clone();
         let mut startup = STARTUP;
-        let mut settings = candidate.settings.clone();
+        // What a bridge is told is the host's word alone.
+        let mut settings = match kind {
+            PluginKind::Mcp => Map::new(),
+            _ => candidate.settings.clone(),
+        };
         let mut listing = None;
         if let Source::Mcp(server) = &candidate.source {
             startup = startup_of(server);
             settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
+            settings.insert("request_timeout_ms".into(), json!(limits.wall.as_millis()));
             settings.insert("passthrough".into(), json!(candidate.context.passthrough));
+            tell_wishes(&mut settings, &server.wishes);
             let offers = self.reach.services.features.offers();
             settings.insert("forms".into(), json!(offers.forms));
             settings.insert("pages".into(), json!(offers.pages));
@@ -395,8 +407,13 @@ impl Loader {
             // The bridge's own clock goes first: it knows the server's last words.
             startup += Duration::from_secs(1);
         }
-        if let Source::Mcp(Server { place: Place::Remote(remote), supervision, .. }) =
-            &candidate.source
+        // Secrets are not what it is made of.
+        let as_found = (kind == PluginKind::Mcp).then(|| candidate.fingerprint());
+        if let Source::Mcp(server) = &mut candidate.source {
+            put_secrets(server, &candidate.given)?;
+        }
+        if let Source::Mcp(server) = &candidate.source
+            && let Server { place: Place::Remote(remote), supervision, .. } = &**server
         {
             candidate.grants = remote_grants(remote)?;
             settings.insert(
@@ -498,7 +515,7 @@ impl Loader {
                 };
                 let bridge = Supervised::new(bridge, supervisor.clone());
                 supervised = Some(supervisor);
-                (Arc::new(bridge), candidate.fingerprint())
+                (Arc::new(bridge), as_found.unwrap_or_else(|| candidate.fingerprint()))
             }
         };
         let permissions = candidate.permissions.take();
@@ -578,11 +595,12 @@ impl Loader {
     /// Where what a server contributes is kept.
     fn listing(&self, server: &Server) -> Option<Listing> {
         let folder = self.surroundings.cache.as_ref()?.join("servers");
-        Some(Listing::new(&folder, &format!("{:?}", server.place), self.lazy))
+        Some(Listing::new(&folder, &format!("{:?}", (&server.place, &server.wishes)), self.lazy))
     }
 
     fn child(&self, voice: &Arc<Voice>, program: Program, supervisor: Arc<Supervisor>) -> Spec {
-        let mut environment = self.environment.clone();
+        let environment = &self.surroundings.environment;
+        let mut environment = inherited_environment(environment, &program.inherited);
         let own = program.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
         environment.extend(own);
         Spec {
@@ -594,6 +612,37 @@ impl Loader {
             supervisor,
         }
     }
+}
+
+/// Tells the bridge what an entry says of how to speak with its server.
+fn tell_wishes(settings: &mut Map<String, Value>, wishes: &Wishes) {
+    let Wishes { protocol, roots, log_level, ping } = wishes;
+    if *protocol != Protocol::default() {
+        settings.insert("protocol".into(), json!(protocol));
+    }
+    if !roots.is_empty() {
+        let roots = roots.iter().map(|(uri, name)| json!({ "uri": uri, "name": name }));
+        settings.insert("roots".into(), roots.collect());
+    }
+    if let Some(level) = log_level {
+        settings.insert("log_level".into(), json!(level));
+    }
+    if let Some(ping) = ping {
+        settings.insert("ping_ms".into(), json!(ping.as_millis()));
+    }
+}
+
+/// Puts secrets into what a server is given, where it has places for them.
+fn put_secrets(server: &mut Server, given: &BTreeMap<String, Secret>) -> Result<(), LoadError> {
+    let texts = match &mut server.place {
+        Place::Child(program) => &mut program.environment,
+        Place::Remote(remote) => &mut remote.headers,
+    };
+    for text in texts.values_mut() {
+        let put = expand::put_secrets(text, |name| given.get(name).map(Secret::reveal));
+        *text = put.map_err(LoadError::NoSecret)?;
+    }
+    Ok(())
 }
 
 /// What is loaded must be what was approved a moment ago, where anything had to be.

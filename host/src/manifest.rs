@@ -12,6 +12,7 @@ use toml::Spanned;
 
 use crate::capability::GrantSet;
 use crate::config::{ContextTable, LimitsTable, line_of, parse};
+use crate::entry::{self, McpEntry};
 use crate::files::{self, CONFIGURATION, Digest};
 use crate::runtime::wasm::Mode;
 use crate::surroundings::Surroundings;
@@ -112,7 +113,7 @@ pub(crate) enum Runtime {
     /// An MCP server behind the bridge.
     McpBridge {
         /// Without it, `.mcp.json` beside the manifest says.
-        subprocess: Option<Subprocess>,
+        subprocess: Option<Box<McpEntry>>,
     },
 }
 
@@ -123,7 +124,8 @@ struct RuntimeTable {
     kind: RuntimeKind,
     path: Option<String>,
     instance: Option<Mode>,
-    subprocess: Option<Subprocess>,
+    #[serde(default, deserialize_with = "entry::unnamed")]
+    subprocess: Option<McpEntry>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -152,24 +154,12 @@ impl TryFrom<RuntimeTable> for Runtime {
             RuntimeKind::McpBridge if path.is_some() => {
                 Err("a bridge has no `path`; its server is under [runtime.subprocess]")
             }
-            RuntimeKind::McpBridge => Ok(Self::McpBridge { subprocess }),
+            RuntimeKind::McpBridge => Ok(Self::McpBridge { subprocess: subprocess.map(Box::new) }),
         }
     }
 }
 
 const NO_PATH: &str = "missing field `path`";
-
-/// How to start an MCP server.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Subprocess {
-    pub(crate) binary_path: String,
-    #[serde(default)]
-    pub(crate) args: Vec<String>,
-    #[serde(default)]
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) cwd: Option<String>,
-}
 
 /// Why a manifest was not read.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +24,7 @@ use crate::bindings::types::Error;
 use crate::capability::GrantSet;
 use crate::capability::network::Ways;
 use crate::discover::{Origin, PluginKind};
+use crate::text::cut;
 
 /// Sends the messages of plugins.
 #[async_trait]
@@ -214,10 +216,79 @@ pub struct ApprovalRequest {
     /// What it requests: values by the names of capabilities, as in `[capabilities]` of its
     /// manifest. Paths are resolved: `~`, variables and links are not in them any more.
     pub capabilities: BTreeMap<String, Vec<String>>,
+    /// How its server is started or reached, where a file that comes with a project says so. It is
+    /// not before that is approved.
+    pub command: Option<CommandLine>,
     /// The SHA-256 of its component or script, in hexadecimal. What is loaded has this one.
     pub component: Option<String>,
     /// The SHA-256 of its manifest, in hexadecimal.
     pub manifest: Option<String>,
+}
+
+/// How an MCP server is started or reached. Secrets are masked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CommandLine {
+    /// The program of one that is a child.
+    pub program: Option<String>,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The folder that it runs in.
+    pub folder: Option<PathBuf>,
+    /// The variables that it gets, with their values as they are written: `${NAME}` stands for a
+    /// variable of the host's environment, `${secret:NAME}` for a secret.
+    pub variables: BTreeMap<String, String>,
+    /// Variables of the host's environment that it gets, too.
+    pub passed: Vec<String>,
+    /// Whether it gets all others that are no secrets by their names.
+    pub all_inherited: bool,
+    /// Where a server is that is no child.
+    pub url: Option<String>,
+    /// Headers of every request to it, written as variables are.
+    pub headers: BTreeMap<String, String>,
+    /// The folders that it is told to work in.
+    pub roots: Vec<String>,
+    /// The SHA-256, in hexadecimal, of all that, before and after variables were put in: of
+    /// variables and headers as they are written, of variables in a file with their values.
+    pub digest: String,
+}
+
+impl CommandLine {
+    /// All of it, a line each: a word for what it is, and what it is.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let one = |word: &'static str, text: &Option<String>| text.clone().map(|text| (word, text));
+        let all = |word: &'static str, texts: &[String]| -> Vec<_> {
+            texts.iter().map(|text| (word, text.clone())).collect()
+        };
+        let mut lines: Vec<_> = one("command", &self.program).into_iter().collect();
+        lines.extend(all("argument", &self.arguments));
+        lines.extend(self.folder.iter().map(|folder| ("folder", folder.display().to_string())));
+        let variables = self.variables.iter();
+        lines.extend(variables.map(|(name, value)| ("variable", format!("{name}={value}"))));
+        lines.extend(all("passes on", &self.passed));
+        let inherited = self.all_inherited.then(|| "all that is no secret by its name".to_string());
+        lines.extend(one("passes on", &inherited));
+        lines.extend(one("url", &self.url));
+        let headers = self.headers.iter();
+        lines.extend(headers.map(|(name, value)| ("header", format!("{name}: {value}"))));
+        lines.extend(all("root", &self.roots));
+        lines
+    }
+}
+
+impl fmt::Display for CommandLine {
+    /// What it does, in short.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.program, &self.url) {
+            (Some(program), _) => {
+                let words = [program].into_iter().chain(&self.arguments);
+                let words: Vec<&str> = words.map(String::as_str).collect();
+                write!(f, "runs `{}`", cut(&words.join(" "), 200))
+            }
+            (None, url) => write!(f, "turns to {}", cut(url.as_deref().unwrap_or_default(), 200)),
+        }
+    }
 }
 
 impl ApprovalRequest {
@@ -266,6 +337,12 @@ pub enum ApprovalChange {
         /// The value.
         value: String,
     },
+    /// What its server is started or reached with has this line more.
+    CommandAdded(String),
+    /// It has this one no more.
+    CommandRemoved(String),
+    /// It differs in something else: an order, or a value that is not shown.
+    Command,
 }
 
 impl fmt::Display for ApprovalChange {
@@ -279,6 +356,9 @@ impl fmt::Display for ApprovalChange {
             Self::Removed { capability, value } => {
                 write!(f, "it requests `{capability} = [{value:?}]` no more")
             }
+            Self::CommandAdded(line) => write!(f, "its server has more: {line}"),
+            Self::CommandRemoved(line) => write!(f, "its server has no more: {line}"),
+            Self::Command => f.write_str("its server is started or reached in another way"),
         }
     }
 }

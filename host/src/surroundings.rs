@@ -21,18 +21,21 @@ pub struct Surroundings {
     pub state: Option<PathBuf>,
     /// Where the user's own configuration is.
     pub configuration: Option<PathBuf>,
+    /// The file with the user's MCP servers for all programs, which need not be there.
+    pub servers: Option<PathBuf>,
 }
 
 impl fmt::Debug for Surroundings {
     /// Shows the names of variables, and not their values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { environment, home, cache, state, configuration } = self;
+        let Self { environment, home, cache, state, configuration, servers } = self;
         f.debug_struct("Surroundings")
             .field("environment", &environment.keys())
             .field("home", home)
             .field("cache", cache)
             .field("state", state)
             .field("configuration", configuration)
+            .field("servers", servers)
             .finish()
     }
 }
@@ -63,9 +66,12 @@ impl Surroundings {
         };
         let cache = folder("XDG_CACHE_HOME").or(cache).map(|path| path.join("tenon"));
         let state = folder("XDG_STATE_HOME").or(state).map(|path| path.join("tenon"));
+        // In the same place on every system, as for the other programs.
+        let servers = folder("XDG_CONFIG_HOME").or_else(|| below_home(".config"));
+        let servers = servers.map(|path| path.join("mcp/servers.json"));
         let configuration =
             folder("XDG_CONFIG_HOME").or(configuration).map(|path| path.join("tenon"));
-        Self { environment, home, cache, state, configuration }
+        Self { environment, home, cache, state, configuration, servers }
     }
 
     /// A variable of the environment, if it is set and text.

@@ -291,7 +291,7 @@ fn approvals_that_cannot_be_read_approve_nothing_and_are_kept() {
 }
 
 /// Runs the command on a terminal on which somebody types, and gives what it printed there.
-fn on_terminal(project: &Project, arguments: &[&str], typed: &str) -> String {
+pub(crate) fn on_terminal(project: &Project, arguments: &[&str], typed: &str) -> String {
     let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a terminal");
     grantpt(&control).unwrap();
     unlockpt(&control).unwrap();

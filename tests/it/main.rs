@@ -34,5 +34,6 @@ mod reaching;
 mod registry;
 mod reload;
 mod remote;
+mod servers_config;
 mod shared;
 mod support;

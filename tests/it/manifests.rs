@@ -1,5 +1,7 @@
 //! Manifests, and what each means: `x.toml` in `tests/manifests` sits by the `x.json` of its
-//! standing, or the `x.err` that it earns. `TENON_BLESS=1` writes what is there now.
+//! standing, or the `x.err` that it earns; `x.json` in `tests/manifests/mcp` is a project's
+//! `.mcp.json`, and sits by the `x.txt` of what comes of it and what has to be approved.
+//! `TENON_BLESS=1` writes what is there now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,51 @@ fn manifests_mean_what_is_written_beside_them() {
     let wrong: Vec<String> =
         manifests.iter().filter_map(|manifest| check(manifest).err()).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn files_of_servers_mean_what_is_written_beside_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/mcp");
+    let entries = fs::read_dir(&folder).expect("the folder is there").flatten();
+    let files = entries.map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let meaning = meaning_of_servers(&file);
+        let path = file.with_extension("txt");
+        if std::env::var_os("TENON_BLESS").is_some() {
+            fs::write(&path, &meaning).expect("it can be written");
+        }
+        let expected = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(meaning, expected, "{}", path.display());
+    }
+}
+
+/// What a project's file of servers means on a machine made for it.
+fn meaning_of_servers(file: &Path) -> String {
+    let machine = tempfile::tempdir().expect("there is room for a folder");
+    let root = machine.path().canonicalize().expect("the folder is there");
+    fs::copy(file, root.join(".mcp.json")).expect("the file is copied");
+    fs::write(root.join("env"), "FROM_FILE=x\n").expect("a file is written");
+    let variables = [("SET", "x"), ("EMPTY", ""), ("PATH", "/nowhere")];
+    let surroundings = Surroundings {
+        environment: variables.map(|(name, value)| (name.into(), value.into())).into(),
+        home: Some("/home/u".into()),
+        ..Surroundings::default()
+    };
+    let workspace = Some(root.clone());
+    let discovery = discover(&Sources { workspace, surroundings, ..Sources::default() });
+    let mut meaning = Snapshot::new(&discovery, &Rules::default()).to_string();
+    for candidate in &discovery.candidates {
+        let request = candidate.approval_request().expect("it has to be approved");
+        meaning.push_str(&format!("\n{}\n", candidate.id()));
+        for (word, text) in request.command.expect("it has a command").lines() {
+            meaning.push_str(&format!("  {word:<9} {text}\n"));
+        }
+    }
+    meaning.replace(root.to_str().expect("it is text"), "ROOT")
 }
 
 fn check(manifest: &Path) -> Result<(), String> {

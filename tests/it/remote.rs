@@ -39,15 +39,13 @@ async fn a_server_elsewhere_is_a_plugin_like_any_other() {
     futures::future::join_all(calls).await;
     let mut events = platform.events();
     assert_eq!(text(&platform, "s__work", json!({})).await, "done");
-    loop {
-        match events.next().await.expect("there is news of progress") {
-            Event::Progress { progress, total, message, .. } => {
-                assert_eq!((progress, total, message.as_deref()), (1.0, Some(2.0), Some("half")));
-                break;
-            }
-            _ => {}
+    let news = loop {
+        let event = events.next().await.expect("there is news of progress");
+        if let Event::Progress { progress, total, message, .. } = event {
+            break (progress, total, message);
         }
-    }
+    };
+    assert_eq!(news, (1.0, Some(2.0), Some("half".into())));
     platform.clone().shutdown().await;
 }
 

@@ -21,7 +21,8 @@ use crate::{Common, open, output, pins};
 
 An approval is of a plugin as it is: one that changes must be approved again. Where less was granted
 before than was requested, `--yes` grants what of that is still requested, and says what it leaves
-out; `--grant` and `--all-requested` grant more.
+out; `--grant` and `--all-requested` grant more. A server that `.mcp.json` or `.tenon/plugins` of the
+project names is started, or reached, when what is shown of it was approved.
 
 The tools of an MCP server that are not what they were when they were first seen are held, and are
 approved in the same way: what has changed is shown.")]
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     /// The plugins
     #[arg(value_name = "PLUGIN", required_unless_present = "all", conflicts_with = "all")]
     plugins: Vec<String>,
-    /// All that request something that is not approved
+    /// All that request something, or that a file of the project has run, and are not approved
     #[arg(long)]
     all: bool,
     /// Ask nothing
@@ -206,6 +207,7 @@ async fn approve(
     Ok(json!({
         "plugin": request.plugin,
         "approved": granted.is_some(),
+        "command": request.command,
         "requested": request.capabilities,
         "notGranted": granted.as_ref().map(|granted| left_out(&request, granted)),
         "granted": granted,

@@ -12,7 +12,7 @@ use tenon_host::{Limits, one_line};
 use wit_component::DecodedWasm;
 use wit_parser::{Resolve, WorldItem, WorldKey};
 
-use crate::approval::Values;
+use crate::approval::{Values, command_lines};
 use crate::error::Error;
 use crate::open::Found;
 use crate::{Common, open, output};
@@ -163,15 +163,21 @@ fn granted(found: &Found, plugin: &Candidate) -> Result<Values, Error> {
 fn show_plugin(common: &Common, plugin: &Candidate, granted: &Values) -> Result<ExitCode, Error> {
     let (id, kind, requested) = (plugin.id(), plugin.kind(), plugin.requested());
     let limits = plugin.limits();
+    let command = plugin.approval_request().and_then(|request| request.command);
     if common.json {
         output::json(&json!({
             "plugin": id,
             "kind": kind,
+            "command": command,
             "requested": requested,
             "granted": granted,
             "limits": limits,
         }))?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(command) = &command {
+        output::line(format!("server of plugin \"{id}\", which has to be approved:"))?;
+        output::write(command_lines(command))?;
     }
     output::line(format!("capabilities of plugin \"{id}\" ({kind}):"))?;
     for (capability, of) in &requested {

@@ -1,7 +1,11 @@
-//! Which of the host's environment a child inherits.
+//! Which of the host's environment a child inherits, and which variables a project cannot set for it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+
+use crate::discover::Inherited;
+use crate::entry::EnvironmentPolicy;
+use crate::secret::is_secret_name;
 
 /// Names that every program needs to find its way, and that hold no secrets.
 const BASE: &[&str] = &[
@@ -36,19 +40,113 @@ const BASE: &[&str] = &[
     "OS",
 ];
 
-/// The part of an environment that a child gets without asking: where programs and folders are, who
-/// the user is, language and time zone.
-pub(crate) fn base_environment(
-    environment: &BTreeMap<OsString, OsString>,
-) -> BTreeMap<OsString, OsString> {
-    environment
-        .iter()
-        .filter(|(name, _)| is_base(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+/// Variables that change which code programs load, or which programs they start. A `*` at the end
+/// stands for anything.
+const LOADING: &[&str] = &[
+    "PATH",
+    "LD_*",
+    "DYLD_*",
+    "GLIBC_TUNABLES",
+    "GCONV_PATH",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    // Shells.
+    "BASH_ENV",
+    "BASH_FUNC_*",
+    "ENV",
+    "IFS",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "ZDOTDIR",
+    // Languages, and what installs packages for them.
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "NPM_CONFIG_*",
+    "BUN_OPTIONS",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "PYTHONUSERBASE",
+    "PYTHONBREAKPOINT",
+    "PYTHONINSPECT",
+    "PYTHONPLATLIBDIR",
+    "PIP_*",
+    "UV_*",
+    "RUBYOPT",
+    "RUBYLIB",
+    "GEM_HOME",
+    "GEM_PATH",
+    "BUNDLE_GEMFILE",
+    "PERL5OPT",
+    "PERL5LIB",
+    "PERL5DB",
+    "PERLLIB",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "LUA_INIT*",
+    "LUA_PATH*",
+    "LUA_CPATH*",
+    "JULIA_LOAD_PATH",
+    "CLASSPATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "DOTNET_STARTUP_HOOKS",
+    "DOTNET_ADDITIONAL_DEPS",
+    "CORECLR_*",
+    "COR_*",
+    // Programs that others start.
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXEC_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PROXY_COMMAND",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "GIT_TEMPLATE_DIR",
+    "GIT_CONFIG*",
+    "SSH_ASKPASS",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "BROWSER",
+    "COMSPEC",
+    "PATHEXT",
+    "PSMODULEPATH",
+];
+
+/// Whether a variable changes which code programs load.
+pub(crate) fn changes_loading(name: &str) -> bool {
+    // Windows does not care about case, and neither do some programs elsewhere.
+    let name = name.to_uppercase();
+    LOADING.iter().any(|known| match known.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => *known == name,
+    })
 }
 
-fn is_base(name: &OsStr) -> bool {
+/// The part of an environment that a child inherits.
+pub(crate) fn inherited_environment(
+    environment: &BTreeMap<OsString, OsString>,
+    inherited: &Inherited,
+) -> BTreeMap<OsString, OsString> {
+    let passes = |name: &OsStr| match name.to_str() {
+        Some(known) if inherited.names.contains(known) => true,
+        Some(known) if inherited.policy == EnvironmentPolicy::Filtered => !is_secret_name(known),
+        _ => is_base(name),
+    };
+    let passing = environment.iter().filter(|(name, _)| passes(name));
+    passing.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Whether every child inherits a variable.
+pub(crate) fn is_base(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let name = name.to_uppercase();
     BASE.contains(&name.as_str()) || name.starts_with("LC_")
@@ -59,12 +157,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_base_names_pass() {
-        let names =
-            ["PATH", "HOME", "LC_ALL", "GITHUB_TOKEN", "LD_PRELOAD", "AWS_SECRET_ACCESS_KEY"];
+    fn what_passes() {
+        let names = [
+            "PATH",
+            "HOME",
+            "LC_ALL",
+            "GITHUB_TOKEN",
+            "LD_PRELOAD",
+            "AWS_SECRET_ACCESS_KEY",
+            "HTTP_PROXY",
+        ];
         let environment =
             names.iter().map(|name| (OsString::from(name), OsString::from("x"))).collect();
-        let kept: Vec<_> = base_environment(&environment).into_keys().collect();
-        assert_eq!(kept, ["HOME", "LC_ALL", "PATH"]);
+        let check = |policy, names: &[&str], expected: &[&str]| {
+            let names = names.iter().map(ToString::to_string).collect();
+            let inherited = Inherited { policy, names };
+            let kept = inherited_environment(&environment, &inherited);
+            assert_eq!(kept.into_keys().collect::<Vec<_>>(), expected);
+        };
+        use EnvironmentPolicy::{Clear, Filtered};
+        check(Clear, &[], &["HOME", "LC_ALL", "PATH"]);
+        check(Clear, &["GITHUB_TOKEN", "NONE"], &["GITHUB_TOKEN", "HOME", "LC_ALL", "PATH"]);
+        check(Filtered, &[], &["HOME", "HTTP_PROXY", "LC_ALL", "LD_PRELOAD", "PATH"]);
+        check(
+            Filtered,
+            &["GITHUB_TOKEN"],
+            &["GITHUB_TOKEN", "HOME", "HTTP_PROXY", "LC_ALL", "LD_PRELOAD", "PATH"],
+        );
+    }
+
+    #[test]
+    fn what_changes_loading() {
+        for name in ["PATH", "Path", "LD_PRELOAD", "DYLD_X", "npm_config_registry", "BASH_FUNC_x%%"]
+        {
+            assert!(changes_loading(name), "{name}");
+        }
+        for name in ["HOME", "PATHS", "OLD_PATH", "API_TOKEN", "NODE_ENV"] {
+            assert!(!changes_loading(name), "{name}");
+        }
     }
 }

@@ -21,7 +21,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::time::{Instant, sleep_until, timeout};
 
-pub(crate) use environment::base_environment;
+pub(crate) use environment::{changes_loading, inherited_environment, is_base};
 use group::{Group, Signal};
 use lines::Lines;
 use stderr::Tail;

@@ -1,19 +1,23 @@
 //! From a place where a plugin may be to the candidate that it is.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::facts::{Facts, file_of};
 use super::roots::{Place as Found, Root};
+use super::server::{Meant, Standpoint};
 use super::walk;
 use super::{
-    Candidate, Discovery, Place, PluginKind, Program, Remote, Server, Source, Sources, sidecar,
+    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources, sidecar,
 };
-use crate::config::{Config, ContextSettings, FileEntry, LimitsTable, McpEntry, Transport};
+use crate::config::{Config, ContextSettings, FileEntry, LimitsTable};
 use crate::diagnostic::{Diagnostic, chain};
+use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
-use crate::manifest::{self, Manifest, Runtime, Subprocess};
+use crate::files::{self, CONFIGURATION};
+use crate::manifest::{self, Manifest, Runtime};
 use crate::secret::Secrets;
+use crate::services::CommandLine;
 use crate::surroundings::Surroundings;
 
 /// Reads what is in one place.
@@ -29,7 +33,10 @@ impl Reader<'_> {
     pub(super) fn read(&mut self) {
         let root = self.root;
         match &root.place {
-            Found::Server(entry) => self.add_entry(&entry.name, |reader| reader.server(entry)),
+            Found::Server(entry) => {
+                self.add_server(&entry.name, entry, &self.config().path.clone())
+            }
+            Found::Servers(file) => self.add_servers(file),
             Found::File(entry, kind) => self.add_file(entry, *kind),
             Found::Named(folder) => match self.path(folder) {
                 Ok(folder) => self.add_folder(&folder),
@@ -51,11 +58,11 @@ impl Reader<'_> {
         }
     }
 
-    fn config(&self) -> &Config {
+    pub(super) fn config(&self) -> &Config {
         self.root.config
     }
 
-    fn surroundings(&self) -> &Surroundings {
+    pub(super) fn surroundings(&self) -> &Surroundings {
         &self.sources.surroundings
     }
 
@@ -83,62 +90,141 @@ impl Reader<'_> {
         };
         let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str());
         let id = id.or(stem).unwrap_or_default().to_string();
-        self.add_entry(&id, |reader| {
-            let path = reader.path(text).map_err(|error| error.to_string())?;
-            Ok(match kind {
-                PluginKind::Rhai => Source::Rhai { path },
-                _ => Source::Wasm { path, mode },
-            })
+        let file = self.config().path.clone();
+        let source = self.path(text).map_err(|error| error.to_string()).map(|path| match kind {
+            PluginKind::Rhai => Source::Rhai { path },
+            _ => Source::Wasm { path, mode },
         });
+        self.add_entry(&id, &file, source, None);
     }
 
-    /// Adds what an entry of the configuration means, under an id made of its name.
-    fn add_entry(&mut self, name: &str, source: impl FnOnce(&Self) -> Result<Source, String>) {
-        let file = self.config().path.clone();
+    /// Adds the servers of a file that other programs read, too. It need not be there.
+    fn add_servers(&mut self, file: &Path) {
+        self.discovery.look_in(file.parent().unwrap_or(Path::new(".")));
+        let missing = file.symlink_metadata().err().map(|error| error.kind());
+        if missing == Some(io::ErrorKind::NotFound) {
+            return;
+        }
+        let servers = match files::read_text(file, CONFIGURATION) {
+            Ok(text) => json::servers(&text).map_err(|error| error.to_string()),
+            Err(error) => Err(format!("it cannot be read: {error}")),
+        };
+        match servers {
+            Err(problem) => self.report(Diagnostic::in_file(file.display(), problem)),
+            Ok(servers) => {
+                for (name, entry) in servers {
+                    match entry {
+                        Ok(entry) => self.add_server(&name, &entry, file),
+                        Err(problem) => self.add_entry(&name, file, Err(problem), None),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds a server that a file names.
+    fn add_server(&mut self, name: &str, entry: &McpEntry, file: &Path) {
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = parent.unwrap_or(Path::new("."));
+        let meant = self.meant(entry, Standpoint { folder, required: &[] });
+        let (source, meant) = match meant {
+            Ok(meant) => (Ok(Source::Mcp(meant.server.clone().into())), Some(meant)),
+            Err(problem) => (Err(problem), None),
+        };
+        if let Some(env_file) = &entry.env_file
+            && let Some(folder) = folder.join(env_file).parent()
+        {
+            self.discovery.look_in(folder);
+        }
+        self.add_entry(name, file, source, Some((entry, meant)));
+    }
+
+    /// Adds what an entry means, under an id made of its name.
+    fn add_entry(
+        &mut self,
+        name: &str,
+        file: &Path,
+        source: Result<Source, String>,
+        server: Option<(&McpEntry, Option<Meant>)>,
+    ) {
         let id = id_of(name);
         if !manifest::is_id(&id) {
             let problem = format!("no plugin id can be made of \"{name}\"");
-            return self.report(Diagnostic::in_file(file.display(), problem).remedy("set `id`"));
+            let remedy = match self.root.place {
+                Found::File(..) => "set `id`",
+                _ => "give it another name",
+            };
+            return self.report(Diagnostic::in_file(file.display(), problem).remedy(remedy));
         }
-        let source = match source(self) {
-            Ok(source) => source,
+        let (entry, meant) = server.unzip();
+        let is_enabled = entry.is_none_or(McpEntry::is_enabled);
+        let settings = self.settings(&id);
+        let made = source.and_then(|source| {
+            let secrets = self.secrets(&source, &settings);
+            let command = self.command_line(entry, meant.flatten().as_ref(), &secrets)?;
+            Ok((source, secrets, command))
+        });
+        let (source, secrets, command) = match made {
+            Ok(made) => made,
+            // Of what is not wanted nobody wants to know what is wrong with it.
+            Err(_) if !is_enabled => return,
             Err(error) => {
                 return self.report_of(&id, Diagnostic::of(&id, error).file(file.display()));
             }
         };
         let mut limits = self.config().limits_of(&id, &LimitsTable::default());
-        if let Found::Server(McpEntry { timeout: Some(timeout), .. }) = &self.root.place {
-            limits.wall = *timeout;
+        if let Some(timeout) = entry.and_then(|entry| entry.timeout) {
+            limits.wall = match &self.root.place {
+                Found::Server(_) => timeout,
+                // It is not the operator who says it.
+                _ => timeout.min(self.config().most.wall),
+            };
         }
         let files: Vec<&Path> = file_of(&source).into_iter().collect();
         if let Some(folder) = files.first().and_then(|file| file.parent()) {
             self.discovery.look_in(folder);
         }
         let facts = Facts::of_files(&files, None);
-        let settings = self.settings(&id);
         self.discovery.candidates.push(Candidate {
             id,
             origin: self.root.origin,
             rank: self.rank,
-            named_in: file,
+            named_in: file.to_path_buf(),
             folder: None,
             version: None,
             description: None,
             api_version: None,
             manifest: None,
             requests: Default::default(),
+            command,
+            is_enabled,
             grants: Default::default(),
             approved: None,
             given: Default::default(),
             permissions: None,
             limits,
-            tools: Default::default(),
+            tools: entry.map(McpEntry::tools).unwrap_or_default(),
             context: self.config().context,
-            secrets: self.secrets(&source, &settings),
+            secrets,
             source,
             settings,
             facts,
         });
+    }
+
+    /// What somebody has to approve of a server that a file of the project names.
+    fn command_line(
+        &self,
+        entry: Option<&McpEntry>,
+        meant: Option<&Meant>,
+        secrets: &Secrets,
+    ) -> Result<Option<CommandLine>, String> {
+        match (self.root.origin, entry, meant) {
+            (Origin::Workspace, Some(entry), Some(meant)) => {
+                meant.command_line(entry, secrets).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// What the operator set for a plugin.
@@ -162,9 +248,14 @@ impl Reader<'_> {
         secrets.add_settings(settings);
         let Source::Mcp(server) = source else { return secrets };
         let given: Vec<String> = match &server.place {
-            Place::Child(Program { program, arguments, environment, .. }) => {
+            Place::Child(Program { program, arguments, environment, inherited, .. }) => {
                 for (name, value) in environment {
                     secrets.add(name, value);
+                }
+                for name in &inherited.names {
+                    if let Some(value) = self.surroundings().variable(name) {
+                        secrets.add(name, value);
+                    }
                 }
                 let program = program.to_string_lossy().into_owned();
                 environment.values().chain(arguments).chain([&program]).cloned().collect()
@@ -183,74 +274,6 @@ impl Reader<'_> {
             }
         }
         secrets
-    }
-
-    fn server(&self, entry: &McpEntry) -> Result<Source, String> {
-        let place = match self.remote(entry)? {
-            Some(remote) => Place::Remote(remote),
-            None => {
-                let subprocess = Subprocess {
-                    binary_path: entry.command.clone(),
-                    args: entry.args.clone(),
-                    env: entry.env.clone(),
-                    cwd: entry.cwd.clone(),
-                };
-                let program = self.subprocess(&subprocess, self.config().folder());
-                Place::Child(program.map_err(|error| error.to_string())?)
-            }
-        };
-        Ok(Source::Mcp(self.served(place, entry.startup_timeout)))
-    }
-
-    fn served(&self, place: Place, startup_timeout: Option<Duration>) -> Server {
-        Server { place, startup_timeout, supervision: self.config().supervision.clone() }
-    }
-
-    /// How to reach a server elsewhere, for an entry that names one.
-    fn remote(&self, entry: &McpEntry) -> Result<Option<Remote>, String> {
-        let transport = entry.transport.unwrap_or_else(|| match entry.url {
-            Some(_) => Transport::Http,
-            None => Transport::Stdio,
-        });
-        let url = match (transport, &entry.url, entry.command.is_empty()) {
-            (Transport::Stdio, None, false) => return Ok(None),
-            (Transport::Http | Transport::Sse, Some(url), true) => url,
-            (_, Some(_), false) => return Err("it has both a `command` and a `url`".into()),
-            (Transport::Stdio, ..) => return Err("it has no `command`".into()),
-            (Transport::Http | Transport::Sse, ..) => return Err("it has no `url`".into()),
-        };
-        let expanded = |text: &str| {
-            expand::variables(text, self.surroundings()).map_err(|error| error.to_string())
-        };
-        let url = url::Url::parse(&expanded(url)?)
-            .map_err(|error| format!("its `url` is not valid: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err("its `url` must begin with http:// or https://".into());
-        }
-        let headers = entry.headers.iter();
-        let headers = headers.map(|(name, value)| Ok((name.clone(), expanded(value)?)));
-        Ok(Some(Remote { url, headers: headers.collect::<Result<_, String>>()?, transport }))
-    }
-
-    /// A server whose paths begin in `folder`.
-    fn subprocess(&self, subprocess: &Subprocess, folder: &Path) -> Result<Program, ExpandError> {
-        let Subprocess { binary_path, args, env, cwd } = subprocess;
-        let variables = |text: &String| expand::variables(text, self.surroundings());
-        // A bare name is for `PATH`.
-        let program = expand::path(binary_path, self.surroundings())?;
-        let is_path = program.contains(['/', '\\']);
-        let cwd = match cwd {
-            Some(cwd) => folder.join(expand::path(cwd, self.surroundings())?),
-            None => folder.to_path_buf(),
-        };
-        Ok(Program {
-            program: if is_path { folder.join(program) } else { program.into() },
-            arguments: args.iter().map(variables).collect::<Result<_, _>>()?,
-            environment: { env.iter() }
-                .map(|(name, value)| Ok((name.clone(), variables(value)?)))
-                .collect::<Result<_, ExpandError>>()?,
-            folder: Some(cwd),
-        })
     }
 
     fn add_folder(&mut self, folder: &Path) {
@@ -292,17 +315,21 @@ impl Reader<'_> {
             settings,
         } = manifest;
         let id = plugin.id;
+        let mut server = None;
         let source = match runtime {
             Runtime::Wasm { path, instance } => {
                 Ok(Source::Wasm { path: folder.join(path), mode: instance })
             }
             Runtime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
             Runtime::McpBridge { subprocess } => subprocess
-                .map_or_else(|| sidecar::read(folder, &id), Ok)
-                .and_then(|subprocess| {
-                    self.subprocess(&subprocess, folder).map_err(|error| error.to_string())
-                })
-                .map(|program| Source::Mcp(self.served(Place::Child(program), None))),
+                .map_or_else(|| sidecar::read(folder, &id), |subprocess| Ok(*subprocess))
+                .and_then(|entry| {
+                    let meant =
+                        self.meant(&entry, Standpoint { folder, required: &requires.env })?;
+                    let source = Source::Mcp(meant.server.clone().into());
+                    server = Some((entry, meant));
+                    Ok(source)
+                }),
         };
         let source = match source {
             Ok(source) => source,
@@ -325,9 +352,21 @@ impl Reader<'_> {
         }
         let mut facts = Facts::of_files(&files, Some(root));
         facts.look_for(&requires, self.surroundings());
-        let limits = self.config().limits_of(&id, &limits);
+        let mut limits = self.config().limits_of(&id, &limits);
         let mut merged = settings;
         merged.extend(self.settings(&id));
+        let secrets = self.secrets(&source, &merged);
+        let (entry, meant) = server.unzip();
+        let command = match self.command_line(entry.as_ref(), meant.as_ref(), &secrets) {
+            Ok(command) => command,
+            Err(problem) => {
+                return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
+            }
+        };
+        let entry = entry.unwrap_or_default();
+        if let Some(timeout) = entry.timeout {
+            limits.wall = timeout.min(self.config().most.wall);
+        }
         self.discovery.candidates.push(Candidate {
             id,
             origin: self.root.origin,
@@ -337,16 +376,18 @@ impl Reader<'_> {
             version: plugin.version,
             description: plugin.description,
             api_version: plugin.plugin_api_version,
-            secrets: self.secrets(&source, &merged),
+            secrets,
             source,
             manifest: Some(digest),
             requests,
+            command,
+            is_enabled: entry.is_enabled(),
             grants: Default::default(),
             approved: None,
             given: Default::default(),
             permissions,
             limits,
-            tools: Default::default(),
+            tools: entry.tools(),
             context: ContextSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },

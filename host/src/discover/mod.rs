@@ -12,6 +12,7 @@
 mod candidate;
 mod facts;
 mod roots;
+mod server;
 mod sidecar;
 mod walk;
 
@@ -26,8 +27,10 @@ pub(crate) use facts::Facts;
 pub use roots::Origin;
 
 use crate::capability::{GrantSet, Grants};
-use crate::config::{Config, ContextSettings, Transport};
+use crate::config::{Config, ContextSettings};
 use crate::diagnostic::Diagnostic;
+use crate::entry::{EnvironmentPolicy, LogLevel, Protocol, Transport};
+use crate::expand::secrets_in;
 use crate::files::{self, COMPONENT, Digest};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
@@ -36,7 +39,7 @@ use crate::name::nearest;
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::Supervision;
-use crate::services::ApprovalRequest;
+use crate::services::{ApprovalRequest, CommandLine};
 use crate::surroundings::Surroundings;
 use candidate::Reader;
 
@@ -124,9 +127,9 @@ pub enum Reason {
         /// What names the other plugin.
         named_in: PathBuf,
     },
-    /// A configuration disables it.
+    /// A configuration disables it, or its own entry does.
     Disabled {
-        /// The configuration.
+        /// The file that says so.
         by: PathBuf,
     },
     /// A configuration has an allowlist, and it is not on it.
@@ -182,6 +185,11 @@ pub struct Candidate {
     /// Its manifest, where it has one.
     manifest: Option<Digest>,
     pub(crate) requests: GrantSet,
+    /// How its server is started or reached, where that has to be approved: a file that comes with
+    /// a project names it.
+    pub(crate) command: Option<CommandLine>,
+    /// Whether its entry wants it.
+    is_enabled: bool,
     /// What it was granted of that; nothing before it is admitted.
     pub(crate) grants: Grants,
     /// The content that was approved, where somebody was asked.
@@ -226,7 +234,7 @@ pub(crate) struct Fingerprint {
 pub(crate) enum Source {
     Wasm { path: PathBuf, mode: Mode },
     Rhai { path: PathBuf },
-    Mcp(Server),
+    Mcp(Box<Server>),
 }
 
 /// An MCP server: where it is, and how it is spoken to.
@@ -236,6 +244,18 @@ pub(crate) struct Server {
     pub(crate) startup_timeout: Option<Duration>,
     /// How it is kept running.
     pub(crate) supervision: Supervision,
+    pub(crate) wishes: Wishes,
+}
+
+/// What is asked of an MCP server, and of the bridge to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    pub(crate) protocol: Protocol,
+    /// The folders that it is told to work in: URIs, and names.
+    pub(crate) roots: Vec<(String, Option<String>)>,
+    pub(crate) log_level: Option<LogLevel>,
+    /// How long it may be silent before it is asked whether it lives.
+    pub(crate) ping: Option<Duration>,
 }
 
 /// Where an MCP server is.
@@ -252,16 +272,25 @@ pub(crate) enum Place {
 pub(crate) struct Program {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    /// Variables on top of the base environment.
+    /// Variables on top of those that it inherits; they may have places for secrets.
     pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) inherited: Inherited,
     pub(crate) folder: Option<PathBuf>,
+}
+
+/// What a server inherits of the host's environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Inherited {
+    pub(crate) policy: EnvironmentPolicy,
+    /// Variables that it gets whatever the policy is.
+    pub(crate) names: BTreeSet<String>,
 }
 
 /// How to reach an MCP server over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remote {
     pub(crate) url: url::Url,
-    /// Headers of every request; they may hold secrets.
+    /// Headers of every request; they may hold secrets, or have places for them.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) transport: Transport,
 }
@@ -300,6 +329,11 @@ impl Candidate {
     /// Whether it has a manifest of its own.
     pub(crate) fn has_manifest(&self) -> bool {
         self.folder.is_some()
+    }
+
+    /// Whether a file names it that has servers and nothing else.
+    pub(crate) fn is_of_servers(&self) -> bool {
+        !self.has_manifest() && self.named_in.extension().is_some_and(|kind| kind == "json")
     }
 
     /// The version that its manifest gives it.
@@ -358,10 +392,26 @@ impl Candidate {
         self.requests.texts()
     }
 
-    /// What somebody is asked who approves; nothing for one that requests nothing, or whose code
+    /// Whether somebody has to approve it: it requests something, or a file that comes with a
+    /// project has it start a program or turn to somebody.
+    pub(crate) fn needs_approval(&self) -> bool {
+        !self.requests.is_empty() || self.command.is_some()
+    }
+
+    /// The names of the secrets that have a place in what its server is given.
+    pub(crate) fn secrets_of_server(&self) -> BTreeSet<String> {
+        let Source::Mcp(server) = &self.source else { return BTreeSet::new() };
+        let given = match &server.place {
+            Place::Child(program) => &program.environment,
+            Place::Remote(remote) => &remote.headers,
+        };
+        given.values().flat_map(|value| secrets_in(value)).map(str::to_string).collect()
+    }
+
+    /// What somebody is asked who approves; nothing for one that needs no approval, or whose code
     /// cannot be read. It reads the plugin's file.
     pub fn approval_request(&self) -> Option<ApprovalRequest> {
-        let request = (!self.requests.is_empty()).then(|| self.request_approval().0)?;
+        let request = self.needs_approval().then(|| self.request_approval().0)?;
         (request.component.is_some() || self.kind() == PluginKind::Mcp).then_some(request)
     }
 
@@ -409,6 +459,7 @@ impl Candidate {
             source: self.source(),
             named_in: self.named_in.clone(),
             capabilities: self.requests.texts(),
+            command: self.command.clone(),
             component: content.map(|digest| digest.to_string()),
             manifest: self.manifest.map(|digest| digest.to_string()),
         };
@@ -429,6 +480,9 @@ impl Candidate {
             api_version,
             source,
             requests,
+            command,
+            // One that is not wanted is not compared.
+            is_enabled: _,
             // What it says is in the others.
             manifest: _,
             // What follows from the others, and from the user.
@@ -446,10 +500,11 @@ impl Candidate {
         } = self;
         let place = (id, origin, named_in, folder);
         let about = (version, description, api_version);
+        let requests = requests.texts();
         format!(
             "{:?}",
             (
-                (place, about, source, requests.texts(), permissions),
+                (place, about, source, command, requests, permissions),
                 (limits, tools, context, settings, facts)
             )
         )
@@ -587,6 +642,9 @@ fn shadowed(candidates: &[Candidate]) -> Vec<Option<Reason>> {
 
 fn not_wanted(candidates: &[Candidate], configs: &[Config]) -> Vec<Option<Reason>> {
     let reason = |candidate: &Candidate| {
+        if !candidate.is_enabled {
+            return Some(Reason::Disabled { by: candidate.named_in.clone() });
+        }
         let disabled = configs.iter().find(|c| c.discovery.disabled.contains(&candidate.id));
         if let Some(config) = disabled {
             return Some(Reason::Disabled { by: config.path.clone() });

@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Sources;
-use crate::config::{Config, FileEntry, McpEntry};
-use crate::discover::PluginKind;
+use super::{PluginKind, Sources, sidecar};
+use crate::config::{Config, FileEntry};
+use crate::entry::McpEntry;
 
 /// The variable that names folders to look in, separated as in `PATH`.
 pub(super) const VARIABLE: &str = "TENON_PLUGINS";
@@ -21,9 +21,10 @@ pub enum Origin {
     Config,
     /// In a folder that the environment names, in `TENON_PLUGINS`.
     Environment,
-    /// In the project's `.tenon/plugins`.
+    /// In the project's `.tenon/plugins`, or named by its `.mcp.json`.
     Workspace,
-    /// Named by the user's own configuration, or in `plugins` beside it.
+    /// Named by the user's own configuration, in `plugins` beside it, or named by the file with the
+    /// user's servers for all programs.
     User,
     /// Part of the host.
     Bundled,
@@ -52,6 +53,8 @@ pub(super) struct Root<'a> {
 pub(super) enum Place<'a> {
     /// An MCP server of the configuration.
     Server(&'a McpEntry),
+    /// A file with MCP servers, which is read where it is there.
+    Servers(PathBuf),
     /// A component or a script of the configuration.
     File(&'a FileEntry, PluginKind),
     /// A folder of the configuration, as it is written there.
@@ -70,13 +73,20 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>
     let environment = variable.into_iter().flat_map(|value| {
         std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>()
     });
+    let servers =
+        |origin, path: PathBuf| Root { origin, config: default, place: Place::Servers(path) };
+    let of_project = workspace.iter().map(|path| path.join(sidecar::FILE_NAME));
+    let of_user = surroundings.servers.iter().cloned();
     let workspace = workspace.iter().map(|path| path.join(".tenon/plugins"));
     let user = surroundings.configuration.iter().map(|path: &PathBuf| path.join("plugins"));
     let mut roots = Vec::new();
+    // It goes first, as it does for the other programs that read it.
+    roots.extend(of_project.map(|path| servers(Origin::Workspace, path)));
     roots.extend(named(configs, Origin::Config));
     roots.extend(environment.map(|path| folder(Origin::Environment, path)));
     roots.extend(workspace.map(|path| folder(Origin::Workspace, path)));
     roots.extend(named(configs, Origin::User));
+    roots.extend(of_user.map(|path| servers(Origin::User, path)));
     roots.extend(user.map(|path| folder(Origin::User, path)));
     roots.extend(bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
     roots

@@ -333,9 +333,12 @@ impl Slot {
         let candidate = &self.made_of.as_ref()?.candidate;
         let manifest = candidate.named_in().display().to_string();
         let concerns = |diagnostic: &&Diagnostic| {
-            let own_manifest = candidate.has_manifest();
+            // What is wrong with a file of servers as a whole is wrong with each of them.
+            let whole = candidate.has_manifest() || candidate.is_of_servers();
             diagnostic.plugin.as_ref() == Some(&self.id)
-                || own_manifest && diagnostic.file.as_ref() == Some(&manifest)
+                || whole
+                    && diagnostic.plugin.is_none()
+                    && diagnostic.file.as_ref() == Some(&manifest)
         };
         diagnostics.iter().find(concerns).map(ToString::to_string)
     }
