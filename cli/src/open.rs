@@ -174,7 +174,9 @@ impl Found {
         let known = self.discovery.candidates.iter().find(|candidate| is_it(candidate));
         let alone = known.is_some_and(|candidate| !turns_to_others(candidate));
         let known = known.is_some();
-        let platform = self.platform(|candidate| !alone || is_it(candidate)).await?;
+        // What it has is asked of it now, not taken from the last time.
+        let platform =
+            self.starting_servers().platform(|candidate| !alone || is_it(candidate)).await?;
         require(&platform, known.then_some(id).as_slice())?;
         Ok(platform)
     }
@@ -197,7 +199,9 @@ impl Found {
         let mut parts = self.discovery.candidates.iter().filter(|candidate| is_wanted(candidate));
         let all = parts.any(turns_to_others);
         let wanted = |candidate: &Candidate| all || is_wanted(candidate);
-        let platform = self.platform(wanted).await?;
+        // What the tool is, its server is asked now.
+        let found = if owners.is_empty() || all { self } else { self.starting_servers() };
+        let platform = found.platform(wanted).await?;
         if platform.registry().tool(name).is_none() {
             let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
             require(&platform, &owners)?;

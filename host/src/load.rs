@@ -513,7 +513,8 @@ impl Loader {
                         (self.remote_bridge(grants, setting)?, supervisor)
                     }
                 };
-                let bridge = Supervised::new(bridge, supervisor.clone());
+                let bridge =
+                    Supervised::new(bridge, supervisor.clone(), Redactor::new(&candidate.secrets));
                 supervised = Some(supervisor);
                 (Arc::new(bridge), as_found.unwrap_or_else(|| candidate.fingerprint()))
             }

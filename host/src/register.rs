@@ -170,12 +170,17 @@ pub(crate) async fn register_again(former: &Registered) -> Result<Registered, Fa
     Ok(check(former.loaded.clone(), registration))
 }
 
+/// What a plugin answered, as it is registered: without secrets, and safe to be shown.
+pub(crate) fn as_registered(redactor: &Redactor, registration: Registration) -> Registration {
+    shown::registration(redact::registration(redactor, registration))
+}
+
 async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
     let registration = within(loaded.startup(), loaded.plugin().register()).await;
     let redactor = Redactor::new(loaded.secrets());
     match registration {
         Ok(registration) => {
-            let registration = shown::registration(redact::registration(&redactor, registration));
+            let registration = as_registered(&redactor, registration);
             if let Some(server) = loaded.supervised().cloned() {
                 let kept = registration.clone();
                 // Nobody waits for it.

@@ -426,6 +426,7 @@ fn doctor_says_how_everything_fares() {
         "granted",
         "limits",
         "needs",
+        "server",
         "detail",
         "remedy",
     ];

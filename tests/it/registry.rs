@@ -263,9 +263,9 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     MCP: s (ok, 1 tool)                                                            1
     note:
       plugin "s": the tool "echo" is held: it is not what it was when it was first
-      seen (`description`)
-      fix: `tenon approve s` shows what has changed and accepts it; other hosts have
-      pins of their own
+        seen (`description`)
+      fix: `tenon approve s` shows what has changed and accepts it; other hosts
+        have pins of their own
     1 of 1 plugins are ready
     "#);
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{ToolAnnotations, ToolDefinition};
@@ -22,8 +22,8 @@ pub(crate) struct Listing {
     file: PathBuf,
     /// Whether what is kept may stand for the server's answer.
     lazy: bool,
-    /// What was registered came from the file.
-    used: AtomicBool,
+    /// What was registered in place of the server's answer.
+    stood_in: Mutex<Option<Form>>,
 }
 
 /// A listing, and the revision of the protocol that the server spoke.
@@ -37,26 +37,39 @@ impl Listing {
     pub(crate) fn new(folder: &Path, way: &str, lazy: bool) -> Self {
         let key = Digest::of(format!("{FORM} {} {way}", env!("CARGO_PKG_VERSION")));
         let file = folder.join(format!("{key}.json"));
-        Self { file, lazy, used: AtomicBool::new(false) }
+        Self { file, lazy, stood_in: Mutex::default() }
     }
 
     /// What is kept, if it can be read.
     pub(crate) fn read(&self) -> Option<Kept> {
-        let text = read_private(&self.file).ok()?;
-        let form: Form = serde_json::from_str(&text).ok()?;
-        Some(form.into())
+        self.form().map(Kept::from)
+    }
+
+    fn form(&self) -> Option<Form> {
+        serde_json::from_str(&read_private(&self.file).ok()?).ok()
     }
 
     /// What is kept, where it may stand for the server's answer.
     pub(crate) fn stand_in(&self) -> Option<Registration> {
-        let kept = self.lazy.then(|| self.read()).flatten()?;
-        self.used.store(true, Ordering::Relaxed);
-        Some(kept.registration)
+        let form = self.lazy.then(|| self.form()).flatten()?;
+        self.stood_in().replace(form.clone());
+        Some(Kept::from(form).registration)
     }
 
-    /// Whether what was registered came from here. It is told once.
-    pub(crate) fn was_used(&self) -> bool {
-        self.used.swap(false, Ordering::Relaxed)
+    /// Whether what the server answers is what was registered in place of its answer, where
+    /// anything was.
+    pub(crate) fn agrees(&self, registration: &Registration) -> bool {
+        let stood_in = self.stood_in();
+        stood_in.as_ref().is_none_or(|form| *form == Form::new(registration, form.revision.clone()))
+    }
+
+    /// Whether something was registered in place of the server's answer.
+    pub(crate) fn has_stood_in(&self) -> bool {
+        self.stood_in().is_some()
+    }
+
+    fn stood_in(&self) -> MutexGuard<'_, Option<Form>> {
+        self.stood_in.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps what the server answered. It blocks.
@@ -98,7 +111,7 @@ fn prune(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Form {
     name: String,
     version: String,
@@ -109,7 +122,7 @@ struct Form {
     tools: Vec<ToolForm>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct ToolForm {
     name: String,
     title: Option<String>,
@@ -254,11 +267,14 @@ mod tests {
         let listing = Listing::new(&servers, "a", true);
         assert!(listing.stand_in().is_none());
         listing.keep(&registration(), Some("2025-11-25".into())).unwrap();
-        assert!(!listing.was_used());
+        assert!(!listing.has_stood_in());
         let found = listing.stand_in().expect("it was kept");
         assert_eq!(format!("{found:?}"), format!("{:?}", registration()));
         assert_eq!(listing.read().unwrap().revision.as_deref(), Some("2025-11-25"));
-        assert_eq!((listing.was_used(), listing.was_used()), (true, false));
+        assert!(listing.has_stood_in() && listing.agrees(&registration()));
+        let mut other = registration();
+        other.tools[0].description.push('!');
+        assert!(!listing.agrees(&other));
         assert!(Listing::new(&servers, "b", true).stand_in().is_none());
         // Who wants to know how the server is asks the server.
         assert!(Listing::new(&servers, "a", false).stand_in().is_none());

@@ -185,6 +185,21 @@ impl Supervisor {
         self.listing.as_ref()?.stand_in()
     }
 
+    /// Whether something was registered in place of its answer.
+    pub(crate) fn has_stood_in(&self) -> bool {
+        self.listing.as_ref().is_some_and(Listing::has_stood_in)
+    }
+
+    /// Whether it answers what was registered in place of its answer. If not, it is registered
+    /// again.
+    pub(crate) fn agrees(&self, registration: &Registration) -> bool {
+        let agrees = self.listing.as_ref().is_none_or(|listing| listing.agrees(registration));
+        if !agrees {
+            self.news.note_change(&self.plugin);
+        }
+        agrees
+    }
+
     /// Keeps what it answered. It blocks.
     pub(crate) fn keep(&self, registration: &Registration) {
         let Some(listing) = &self.listing else { return };
@@ -255,11 +270,6 @@ impl Supervisor {
         watched.revision = Some(revision.to_string());
         watched.last_error = None;
         self.enter(&mut watched, ServerState::Ready);
-        drop(watched);
-        // What was registered without asking it is asked for now.
-        if self.listing.as_ref().is_some_and(Listing::was_used) {
-            self.news.note_change(&self.plugin);
-        }
     }
 
     /// So many lines were no messages.

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::Supervisor;
@@ -12,16 +13,45 @@ use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
 use crate::runtime::{Failure, Plugin};
+use crate::secret::Redactor;
+
+/// After how many milliseconds a server has surely been registered again.
+const AGAIN: u64 = 1_000;
 
 /// See the module.
 pub(crate) struct Supervised<P> {
     bridge: P,
     supervisor: Arc<Supervisor>,
+    redactor: Redactor,
+    /// The server was asked itself what it has.
+    asked: OnceCell<()>,
 }
 
-impl<P> Supervised<P> {
-    pub(crate) fn new(bridge: P, supervisor: Arc<Supervisor>) -> Self {
-        Self { bridge, supervisor }
+impl<P: Plugin> Supervised<P> {
+    pub(crate) fn new(bridge: P, supervisor: Arc<Supervisor>, redactor: Redactor) -> Self {
+        Self { bridge, supervisor, redactor, asked: OnceCell::new() }
+    }
+
+    /// Has a server that was registered without being asked say what it has, before it is called:
+    /// nobody calls something other than they were shown.
+    async fn as_shown(&self) -> Result<(), Failure> {
+        if self.asked.initialized() || !self.supervisor.has_stood_in() {
+            return Ok(());
+        }
+        let ask = || async {
+            let answer = self.bridge.register().await?;
+            let answer = crate::register::as_registered(&self.redactor, answer);
+            match self.supervisor.agrees(&answer) {
+                true => Ok(()),
+                false => Err(Failure::Answered(Error::Unavailable(Unavailability {
+                    message: "what the server has is not what it had when it was last asked, so \
+                              that the call was not made; it is registered again"
+                        .into(),
+                    retry_after: Some(AGAIN),
+                }))),
+            }
+        };
+        self.asked.get_or_try_init(ask).await.copied()
     }
 
     /// Waits for the answer to a call, unless calls are not tried at the moment.
@@ -30,6 +60,7 @@ impl<P> Supervised<P> {
         deadline: Option<u64>,
         answer: impl Future<Output = Result<R, Failure>>,
     ) -> Result<R, Failure> {
+        self.as_shown().await?;
         let began = Instant::now();
         if let Err(wait) = self.supervisor.admit(began) {
             let why = self.supervisor.last_error();
@@ -91,7 +122,9 @@ impl Drop for Trying<'_> {
 #[async_trait]
 impl<P: Plugin> Plugin for Supervised<P> {
     async fn register(&self) -> Result<Registration, Failure> {
-        self.bridge.register().await
+        let registration = self.bridge.register().await?;
+        let _ = self.asked.set(());
+        Ok(registration)
     }
 
     async fn call_tool(
