@@ -6,17 +6,17 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::files::{self, CONFIGURATION};
+use crate::files::CONFIGURATION;
 use crate::services::{Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine};
+use crate::store::{JsonStore, StoreError};
 
 /// Approvals in a file, which only this user can write to.
 #[derive(Debug, Clone)]
 pub struct ApprovalFile {
-    path: PathBuf,
+    store: JsonStore,
 }
 
 /// Why approvals cannot be read or kept.
@@ -91,12 +91,12 @@ struct Approved {
 impl ApprovalFile {
     /// Approvals in this file, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { store: JsonStore::new(path.into(), CONFIGURATION) }
     }
 
     /// Where they are.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.store.path()
     }
 
     /// What the user has said of a plugin as it is now.
@@ -174,45 +174,20 @@ impl ApprovalFile {
 
     fn read(&self) -> Result<Content, ApprovalError> {
         // Who can write to the file approves, and so does who can put another in its place.
-        for path in [self.path.parent(), Some(&self.path)].into_iter().flatten() {
-            match files::is_guarded(path) {
-                Ok(true) => {}
-                Ok(false) => return Err(ApprovalError::Unguarded(path.into())),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(self.error(error)),
-            }
-        }
-        match files::read_text(&self.path, CONFIGURATION) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| ApprovalError::Damaged(self.path.clone(), error)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
-            Err(error) => Err(self.error(error)),
-        }
+        self.store.read().map_err(|error| self.error(error))
     }
 
-    /// Changes the file, alone of all who do.
     fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), ApprovalError> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        files::claim(folder).map_err(|error| self.error(error))?;
-        let lock = self.path.with_extension("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(lock);
-        let lock = lock.map_err(|error| self.error(error))?;
-        lock.lock().map_err(|error| self.error(error))?;
-        let mut content = self.read()?;
-        change(&mut content);
-        let write = || -> io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            serde_json::to_writer_pretty(&mut file, &content)?;
-            file.write_all(b"\n")?;
-            file.as_file().sync_all()?;
-            file.persist(&self.path)?;
-            Ok(())
-        };
-        write().map_err(|error| self.error(error))
+        self.store.change(change).map_err(|error| self.error(error))
     }
 
-    fn error(&self, error: io::Error) -> ApprovalError {
-        ApprovalError::File(self.path.clone(), error)
+    fn error(&self, error: StoreError) -> ApprovalError {
+        let path = self.path().to_path_buf();
+        match error {
+            StoreError::Unguarded(path) => ApprovalError::Unguarded(path),
+            StoreError::Io(error) => ApprovalError::File(path, error),
+            StoreError::Damaged(error) => ApprovalError::Damaged(path, error),
+        }
     }
 }
 

@@ -65,6 +65,7 @@ mod secret;
 mod server;
 pub mod services;
 mod shown;
+mod store;
 mod surroundings;
 mod text;
 pub mod wire;

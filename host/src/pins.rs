@@ -10,15 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::bindings::types::ToolDefinition;
 use crate::diagnostic::chain;
-use crate::files;
 use crate::services::Pins;
+use crate::store::{JsonStore, StoreError};
 use crate::wire;
 
 /// The largest file of pins, in bytes.
@@ -223,7 +222,7 @@ impl Holds {
 /// Pins in a file, which only this user can write to.
 #[derive(Debug, Clone)]
 pub struct PinFile {
-    path: PathBuf,
+    store: JsonStore,
 }
 
 /// The file, as it is written.
@@ -263,7 +262,7 @@ impl Pin {
 impl PinFile {
     /// Pins in this file, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { store: JsonStore::new(path.into(), PINS) }
     }
 
     /// The tools that are held of a plugin, as they were last seen.
@@ -312,52 +311,22 @@ impl PinFile {
     }
 
     fn read(&self) -> Result<Content, PinError> {
-        let folder = self.folder();
-        match files::is_private(folder) {
-            Ok(true) => {}
-            Ok(false) => {
-                let error = io::Error::other("others can write to the folder");
-                return Err(self.error(error));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
-            Err(error) => return Err(self.error(error)),
-        }
-        match files::read_text(&self.path, PINS) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| PinError::Damaged(self.path.clone(), error)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
-            Err(error) => Err(self.error(error)),
-        }
+        self.store.read().map_err(|error| self.error(error))
     }
 
-    /// Changes the file, alone of all who do.
     fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), PinError> {
-        let folder = self.folder();
-        files::claim(folder).map_err(|error| self.error(error))?;
-        let lock = self.path.with_extension("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(lock);
-        let lock = lock.map_err(|error| self.error(error))?;
-        lock.lock().map_err(|error| self.error(error))?;
-        let mut content = self.read()?;
-        change(&mut content);
-        let write = || -> io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            serde_json::to_writer_pretty(&mut file, &content)?;
-            file.write_all(b"\n")?;
-            file.as_file().sync_all()?;
-            file.persist(&self.path)?;
-            Ok(())
-        };
-        write().map_err(|error| self.error(error))
+        self.store.change(change).map_err(|error| self.error(error))
     }
 
-    fn folder(&self) -> &Path {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        folder.unwrap_or(Path::new("."))
-    }
-
-    fn error(&self, error: io::Error) -> PinError {
-        PinError::File(self.path.clone(), error)
+    fn error(&self, error: StoreError) -> PinError {
+        let path = self.store.path().to_path_buf();
+        match error {
+            StoreError::Unguarded(path) => {
+                PinError::File(path, io::Error::other("others can write to it"))
+            }
+            StoreError::Io(error) => PinError::File(path, error),
+            StoreError::Damaged(error) => PinError::Damaged(path, error),
+        }
     }
 }
 
