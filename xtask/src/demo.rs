@@ -35,7 +35,7 @@ fn MessageSending(context) {
 
 /// A plugin that wants files.
 const NOTES: &str = r#"plugin.id = "notes"
-runtime = { kind = "wasm", path = "GUESTS/files.wasm" }
+runtime = { kind = "wasm", path = "files.wasm" }
 capabilities.filesystem = ["read:FOLDER/notes/**"]
 "#;
 
@@ -221,6 +221,8 @@ fn write(folder: &Path) -> Result<()> {
             .replace("GUESTS", &guests.display().to_string())
             .replace("FOLDER", &folder.display().to_string())
     };
+    // What a manifest names lies in its folder.
+    fs::copy(guests.join("files.wasm"), folder.join("own/notes/files.wasm"))?;
     fs::write(folder.join("own/notes/plugin.toml"), configuration(NOTES))?;
     fs::write(folder.join("notes/today.md"), "Show what was promised.\n")?;
     fs::write(folder.join("tenon.toml"), configuration(CONFIGURATION))?;
