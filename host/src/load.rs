@@ -401,8 +401,8 @@ impl Loader {
             settings.insert("pages".into(), json!(offers.pages));
             settings.insert("sampling".into(), json!(offers.sampling));
             listing = self.listing(server);
-            if let Some(kept) = listing.as_ref().and_then(Listing::read) {
-                settings.insert("revision".into(), json!(kept.revision));
+            if let Some(revision) = listing.as_ref().and_then(Listing::revision) {
+                settings.insert("revision".into(), json!(revision));
             }
             // The bridge's own clock goes first: it knows the server's last words.
             startup += Duration::from_secs(1);
@@ -596,7 +596,7 @@ impl Loader {
     /// Where what a server contributes is kept.
     fn listing(&self, server: &Server) -> Option<Listing> {
         let folder = self.surroundings.cache.as_ref()?.join("servers");
-        Some(Listing::new(&folder, &format!("{:?}", (&server.place, &server.wishes)), self.lazy))
+        Some(Listing::open(&folder, &format!("{:?}", (&server.place, &server.wishes)), self.lazy))
     }
 
     fn child(&self, voice: &Arc<Voice>, program: Program, supervisor: Arc<Supervisor>) -> Spec {

@@ -154,12 +154,10 @@ impl Registered {
 
 /// Asks a plugin what it contributes.
 pub(crate) async fn register(loaded: Loaded) -> Result<Registered, Failure> {
-    let server = loaded.supervised().cloned();
-    // Reading a file blocks.
-    let known = tokio::task::spawn_blocking(move || server.and_then(|server| server.stand_in()));
-    let registration = match known.await {
-        Ok(Some(registration)) => registration,
-        Ok(None) | Err(_) => ask(&loaded).await?,
+    let known = loaded.supervised().and_then(|server| server.stand_in());
+    let registration = match known {
+        Some(registration) => registration,
+        None => ask(&loaded).await?,
     };
     Ok(check(loaded, registration))
 }

@@ -23,7 +23,7 @@ use bindings::tenon::plugin::types::{
     CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
 };
 use convert::Execution;
-use mcp_client::{Outcome, Payload, Request};
+use mcp_client::{Outcome, Payload, Request, members};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -255,12 +255,6 @@ async fn if_known(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payl
 /// The parameters of a request for a page.
 fn page(cursor: Option<String>) -> String {
     cursor.map_or_else(String::new, |cursor| format!("\"cursor\":{}", Value::String(cursor)))
-}
-
-/// The members of an object, without its braces.
-fn members(object: &Value) -> String {
-    let text = object.to_string();
-    text[1..text.len() - 1].to_string()
 }
 
 fn object(pairs: Vec<(String, String)>) -> Value {

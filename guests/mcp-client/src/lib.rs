@@ -22,7 +22,7 @@ mod settings;
 pub use client::{Action, AskId, AskKind, Client, Error, LogLevel, OperationId, Outcome, Request};
 pub use message::Payload;
 pub use server::{Server, ServerCapabilities};
-pub use settings::{Era, Features, Protocol, Root, Settings};
+pub use settings::{Era, Features, Protocol, Root, Settings, members};
 
 /// The revisions of the older era that are spoken, newest first. The first is asked for, and a
 /// server may choose another.

@@ -124,7 +124,7 @@ impl Settings {
 }
 
 /// The members of an object, without its braces.
-pub(crate) fn members(object: &Value) -> String {
+pub fn members(object: &Value) -> String {
     let text = object.to_string();
     text[1..text.len() - 1].to_string()
 }

@@ -355,7 +355,7 @@ impl Platform {
     pub fn server(&self, plugin: &str) -> Option<ServerReport> {
         let registry = self.registry();
         let supervised = registry.plugin(plugin)?.loaded().supervised()?.clone();
-        Some(supervised.report(Vec::new()))
+        Some(supervised.report())
     }
 
     /// Lets an MCP server start again that has failed: the next call starts it. Gives whether there

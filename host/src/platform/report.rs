@@ -176,7 +176,7 @@ pub(super) fn there(registered: &Registered) -> PluginReport {
         granted: loaded.grants().texts(),
         limits: Some(loaded.limits().clone()),
         needs,
-        server: loaded.supervised().map(|server| server.report(Vec::new())),
+        server: loaded.supervised().map(|server| server.report()),
         detail: (!problems.is_empty()).then(|| problems.join("; ")),
         remedy: None,
         awaits_approval: false,

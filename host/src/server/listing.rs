@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{ToolAnnotations, ToolDefinition};
@@ -17,59 +16,48 @@ use crate::files::{Digest, claim, read_private};
 /// The form of the files. What is of another one is not read.
 const FORM: u32 = 1;
 
-/// The place of one server's listing.
+/// One server's listing, and its place.
 pub(crate) struct Listing {
     file: PathBuf,
     /// Whether what is kept may stand for the server's answer.
     lazy: bool,
-    /// What was registered in place of the server's answer.
-    stood_in: Mutex<Option<Form>>,
-}
-
-/// A listing, and the revision of the protocol that the server spoke.
-pub(crate) struct Kept {
-    pub(crate) registration: Registration,
-    pub(crate) revision: Option<String>,
+    /// What is kept, if it can be read.
+    kept: Option<Form>,
 }
 
 impl Listing {
-    /// The place in a folder for what is started or reached in this way.
-    pub(crate) fn new(folder: &Path, way: &str, lazy: bool) -> Self {
+    /// What a folder has for what is started or reached in this way. It blocks.
+    pub(crate) fn open(folder: &Path, way: &str, lazy: bool) -> Self {
         let key = Digest::of(format!("{FORM} {} {way}", env!("CARGO_PKG_VERSION")));
         let file = folder.join(format!("{key}.json"));
-        Self { file, lazy, stood_in: Mutex::default() }
+        let text = read_private(&file).ok();
+        let kept = text.and_then(|text| serde_json::from_str(&text).ok());
+        Self { file, lazy, kept }
     }
 
-    /// What is kept, if it can be read.
-    pub(crate) fn read(&self) -> Option<Kept> {
-        self.form().map(Kept::from)
+    /// The revision of the protocol that the server spoke.
+    pub(crate) fn revision(&self) -> Option<&str> {
+        self.kept.as_ref()?.revision.as_deref()
     }
 
-    fn form(&self) -> Option<Form> {
-        serde_json::from_str(&read_private(&self.file).ok()?).ok()
-    }
-
-    /// What is kept, where it may stand for the server's answer.
+    /// What is kept, where it stands for the server's answer.
     pub(crate) fn stand_in(&self) -> Option<Registration> {
-        let form = self.lazy.then(|| self.form()).flatten()?;
-        self.stood_in().replace(form.clone());
-        Some(Kept::from(form).registration)
+        self.standing_in().cloned().map(Registration::from)
     }
 
-    /// Whether what the server answers is what was registered in place of its answer, where
-    /// anything was.
+    /// Whether what is kept stands for the server's answer.
+    pub(crate) fn stands_in(&self) -> bool {
+        self.standing_in().is_some()
+    }
+
+    /// Whether what the server answers is what stands for its answer, where anything does.
     pub(crate) fn agrees(&self, registration: &Registration) -> bool {
-        let stood_in = self.stood_in();
-        stood_in.as_ref().is_none_or(|form| *form == Form::new(registration, form.revision.clone()))
+        self.standing_in()
+            .is_none_or(|form| *form == Form::new(registration, form.revision.clone()))
     }
 
-    /// Whether something was registered in place of the server's answer.
-    pub(crate) fn has_stood_in(&self) -> bool {
-        self.stood_in().is_some()
-    }
-
-    fn stood_in(&self) -> MutexGuard<'_, Option<Form>> {
-        self.stood_in.lock().unwrap_or_else(PoisonError::into_inner)
+    fn standing_in(&self) -> Option<&Form> {
+        self.kept.as_ref().filter(|_| self.lazy)
     }
 
     /// Keeps what the server answered. It blocks.
@@ -152,10 +140,10 @@ impl Form {
     }
 }
 
-impl From<Form> for Kept {
+impl From<Form> for Registration {
     fn from(form: Form) -> Self {
-        let Form { name, version, description, revision, resources, prompts, tools } = form;
-        let registration = Registration {
+        let Form { name, version, description, revision: _, resources, prompts, tools } = form;
+        Self {
             identity: Identity { name, version, description },
             tools: tools.into_iter().map(ToolDefinition::from).collect(),
             hooks: Vec::new(),
@@ -163,8 +151,7 @@ impl From<Form> for Kept {
             evals: Vec::new(),
             resources,
             prompts,
-        };
-        Self { registration, revision }
+        }
     }
 }
 
@@ -264,20 +251,21 @@ mod tests {
     fn what_is_kept_is_found_by_the_way_to_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let servers = folder.path().join("servers");
-        let listing = Listing::new(&servers, "a", true);
+        let listing = Listing::open(&servers, "a", true);
         assert!(listing.stand_in().is_none());
         listing.keep(&registration(), Some("2025-11-25".into())).unwrap();
-        assert!(!listing.has_stood_in());
+        assert!(!listing.stands_in());
+        let listing = Listing::open(&servers, "a", true);
         let found = listing.stand_in().expect("it was kept");
         assert_eq!(format!("{found:?}"), format!("{:?}", registration()));
-        assert_eq!(listing.read().unwrap().revision.as_deref(), Some("2025-11-25"));
-        assert!(listing.has_stood_in() && listing.agrees(&registration()));
+        assert_eq!(listing.revision(), Some("2025-11-25"));
+        assert!(listing.stands_in() && listing.agrees(&registration()));
         let mut other = registration();
         other.tools[0].description.push('!');
         assert!(!listing.agrees(&other));
-        assert!(Listing::new(&servers, "b", true).stand_in().is_none());
+        assert!(Listing::open(&servers, "b", true).stand_in().is_none());
         // Who wants to know how the server is asks the server.
-        assert!(Listing::new(&servers, "a", false).stand_in().is_none());
+        assert!(Listing::open(&servers, "a", false).stand_in().is_none());
     }
 
     #[test]
@@ -286,16 +274,16 @@ mod tests {
         for name in 0..=MOST {
             fs::write(folder.path().join(name.to_string()), "").unwrap();
         }
-        Listing::new(folder.path(), "a", true).keep(&registration(), None).unwrap();
+        Listing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MOST / 2);
-        assert!(Listing::new(folder.path(), "a", true).read().is_some());
+        assert!(Listing::open(folder.path(), "a", true).stands_in());
     }
 
     #[test]
     fn what_cannot_be_read_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
-        let listing = Listing::new(folder.path(), "a", true);
+        let listing = Listing::open(folder.path(), "a", true);
         fs::write(&listing.file, "{").unwrap();
-        assert!(listing.stand_in().is_none());
+        assert!(Listing::open(folder.path(), "a", true).stand_in().is_none());
     }
 }

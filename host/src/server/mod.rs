@@ -186,8 +186,8 @@ impl Supervisor {
     }
 
     /// Whether something was registered in place of its answer.
-    pub(crate) fn has_stood_in(&self) -> bool {
-        self.listing.as_ref().is_some_and(Listing::has_stood_in)
+    pub(crate) fn has_stand_in(&self) -> bool {
+        self.listing.as_ref().is_some_and(Listing::stands_in)
     }
 
     /// Whether it answers what was registered in place of its answer. If not, it is registered
@@ -315,7 +315,7 @@ impl Supervisor {
     }
 
     /// How it fares.
-    pub(crate) fn report(&self, stderr: Vec<String>) -> ServerReport {
+    pub(crate) fn report(&self) -> ServerReport {
         let watched = self.watched();
         ServerReport {
             state: watched.state,
@@ -325,7 +325,7 @@ impl Supervisor {
             breaker: self.breaker_name(),
             breaker_state: watched.breaker.state(Instant::now(), &self.policy),
             last_error: watched.last_error.clone(),
-            stderr: if stderr.is_empty() { watched.stderr.clone() } else { stderr },
+            stderr: watched.stderr.clone(),
         }
     }
 
@@ -408,7 +408,7 @@ mod tests {
         }
         let error = supervisor.start(at(2)).unwrap_err();
         assert!(error.to_string().ends_with("The last time: it exited with code 1"), "{error}");
-        assert_eq!(supervisor.report(Vec::new()).state, ServerState::Failed);
+        assert_eq!(supervisor.report().state, ServerState::Failed);
         // Not even when the window is over.
         assert!(supervisor.start(at(600)).is_err());
         supervisor.reset();

@@ -35,7 +35,7 @@ impl<P: Plugin> Supervised<P> {
     /// Has a server that was registered without being asked say what it has, before it is called:
     /// nobody calls something other than they were shown.
     async fn as_shown(&self) -> Result<(), Failure> {
-        if self.asked.initialized() || !self.supervisor.has_stood_in() {
+        if self.asked.initialized() || !self.supervisor.has_stand_in() {
             return Ok(());
         }
         let ask = || async {
