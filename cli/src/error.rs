@@ -28,6 +28,9 @@ pub(crate) enum Error {
     /// What was passed on the command line is wrong.
     #[error("{0}")]
     Input(String),
+    /// A file cannot be written.
+    #[error("{} cannot be written", .0.display())]
+    Write(PathBuf, #[source] std::io::Error),
     /// A file that was named cannot be read.
     #[error("{} cannot be read", .0.display())]
     Read(PathBuf, #[source] std::io::Error),
@@ -114,7 +117,7 @@ impl Error {
     /// A word for it, for programs.
     fn word(&self) -> &'static str {
         match self {
-            Self::Input(_) | Self::Read(..) => "invalid-input",
+            Self::Input(_) | Self::Read(..) | Self::Write(..) => "invalid-input",
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Unasked { .. } | Self::Unserved { .. } => "refused",
@@ -129,7 +132,11 @@ impl Error {
 
     fn code(&self) -> u8 {
         match self {
-            Self::Input(_) | Self::Read(..) | Self::Config(_) | Self::Unguarded(_) => 2,
+            Self::Input(_)
+            | Self::Read(..)
+            | Self::Write(..)
+            | Self::Config(_)
+            | Self::Unguarded(_) => 2,
             Self::Interrupted => 130,
             Self::NotThere { refused: true, .. } | Self::Unasked { .. } | Self::Unserved { .. } => {
                 3

@@ -3,10 +3,12 @@
 
 mod approval;
 mod commands;
+mod contract;
 mod error;
 mod open;
 mod output;
 mod pins;
+mod templates;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -68,6 +70,7 @@ enum Verb {
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
     Watch(commands::watch::Args),
+    New(commands::new::Args),
 }
 
 fn main() -> ExitCode {
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
             Verb::Inspect(args) => commands::inspect::run(&common, args),
             Verb::Doctor(args) => commands::doctor::run(&common, args).await,
             Verb::Watch(args) => commands::watch::run(&common, args).await,
+            Verb::New(args) => commands::new::run(&common, args),
         }
     };
     let result = runtime.block_on(async {

@@ -8,6 +8,7 @@ pub(crate) mod eval;
 pub(crate) mod history;
 pub(crate) mod hook;
 pub(crate) mod inspect;
+pub(crate) mod new;
 pub(crate) mod plugins;
 pub(crate) mod prompts;
 pub(crate) mod resources;

@@ -35,6 +35,7 @@ use crate::files::{self, COMPONENT, Digest};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::manifest::Permissions;
+pub use crate::manifest::is_id;
 use crate::name::nearest;
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
