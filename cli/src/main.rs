@@ -2,9 +2,13 @@
 //! [`commands`].
 
 mod approval;
+mod authored;
 mod commands;
+mod component;
 mod contract;
+mod describe;
 mod error;
+mod language;
 mod open;
 mod output;
 mod pins;
@@ -71,6 +75,7 @@ enum Verb {
     Doctor(commands::doctor::Args),
     Watch(commands::watch::Args),
     New(commands::new::Args),
+    Build(commands::build::Args),
 }
 
 fn main() -> ExitCode {
@@ -104,6 +109,7 @@ fn main() -> ExitCode {
             Verb::Doctor(args) => commands::doctor::run(&common, args).await,
             Verb::Watch(args) => commands::watch::run(&common, args).await,
             Verb::New(args) => commands::new::run(&common, args),
+            Verb::Build(args) => commands::build::run(&common, args).await,
         }
     };
     let result = runtime.block_on(async {

@@ -1,6 +1,7 @@
 //! One file for each verb: its arguments, and what it does.
 
 pub(crate) mod approve;
+pub(crate) mod build;
 pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod doctor;

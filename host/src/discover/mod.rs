@@ -388,6 +388,14 @@ impl Candidate {
         }
     }
 
+    /// Its script, where it is one.
+    pub fn script(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Rhai { path } => Some(path),
+            Source::Wasm { .. } | Source::Mcp(_) => None,
+        }
+    }
+
     /// What it requests: values by the names of capabilities.
     pub fn requested(&self) -> BTreeMap<String, Vec<String>> {
         self.requests.texts()
