@@ -15,7 +15,7 @@ use crate::output;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  the plugin answered with an error, or does not build, or doctor found a failure
+  1  the plugin answered with an error, or does not build, or doctor or check found a failure
   2  wrong usage, configuration or input
   3  refused
   4  the plugin trapped, or ran out of a limit or of time

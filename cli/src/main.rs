@@ -76,6 +76,7 @@ enum Verb {
     Watch(commands::watch::Args),
     New(commands::new::Args),
     Build(commands::build::Args),
+    Check(commands::check::Args),
 }
 
 fn main() -> ExitCode {
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
             Verb::Watch(args) => commands::watch::run(&common, args).await,
             Verb::New(args) => commands::new::run(&common, args),
             Verb::Build(args) => commands::build::run(&common, args).await,
+            Verb::Check(args) => commands::check::run(&common, args).await,
         }
     };
     let result = runtime.block_on(async {

@@ -3,6 +3,7 @@
 pub(crate) mod approve;
 pub(crate) mod build;
 pub(crate) mod call;
+pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod doctor;
 pub(crate) mod eval;
