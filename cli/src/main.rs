@@ -77,6 +77,7 @@ enum Verb {
     New(commands::new::Args),
     Build(commands::build::Args),
     Check(commands::check::Args),
+    Completions(commands::completions::Args),
 }
 
 fn main() -> ExitCode {
@@ -112,6 +113,7 @@ fn main() -> ExitCode {
             Verb::New(args) => commands::new::run(&common, args),
             Verb::Build(args) => commands::build::run(&common, args).await,
             Verb::Check(args) => commands::check::run(&common, args).await,
+            Verb::Completions(args) => commands::completions::run(&common, args),
         }
     };
     let result = runtime.block_on(async {

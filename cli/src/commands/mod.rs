@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
+pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod history;
