@@ -7,6 +7,7 @@ mod guests {
 }
 
 mod approval;
+mod authoring;
 mod bad_input;
 mod bridge;
 mod call;
