@@ -84,6 +84,11 @@ pub fn parse_arguments<T: serde::de::DeserializeOwned>(what: &str, text: &str) -
     serde_json::from_str(text).map_err(|error| Error::InvalidInput(format!("{what}: {error}")))
 }
 
+/// Writes what the plugin passes as JSON, naming what it is.
+pub(crate) fn as_json(what: &str, value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::InvalidInput(format!("{what}: {error}")))
+}
+
 /// The answer to a name that the plugin does not have.
 #[doc(hidden)]
 pub fn unknown(what: &str, name: &str) -> Error {

@@ -1,7 +1,7 @@
 //! The host's log.
 
-use crate::bindings::base::tenon::plugin::log;
-pub use log::Level;
+pub use crate::bindings::base::tenon::plugin::log::Level;
+use crate::imports::log;
 
 /// Writes a message at a level, with fields for machines.
 ///

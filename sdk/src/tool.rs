@@ -24,7 +24,13 @@ pub trait Tool {
 /// Serves a call, and shows the model a failure that it may be able to mend.
 #[doc(hidden)]
 pub async fn serve<T: Tool>(arguments: String, context: Context) -> Result<ToolResult, Error> {
-    match T::call(arguments, context).await {
+    let served = context.until_cancelled(T::call(arguments, context.clone())).await;
+    answered(served.ok_or_else(|| Error::Cancelled("the caller gave up".into()))?)
+}
+
+/// What the caller gets of what the tool's function came to.
+pub(crate) fn answered(outcome: Result<ToolResult, Failure>) -> Result<ToolResult, Error> {
+    match outcome {
         Ok(result) => Ok(result),
         Err(Failure::Message(message)) => Ok(error_result(message)),
         Err(Failure::Error(error)) => Err(error),

@@ -133,7 +133,9 @@ fn tools(tools: &[Path]) -> TokenStream {
                 Err(private::unknown("tool", &name))
             }
 
-            async fn cancel(_call_id: String) {}
+            async fn cancel(call_id: String) {
+                private::cancel(&call_id);
+            }
         }
         #[cfg(target_arch = "wasm32")]
         ::tenon_sdk::bindings::tool_handler::export_tool_handler!(Plugin with_types_in ::tenon_sdk::bindings::tool_handler);
