@@ -86,6 +86,7 @@ mod imports;
 pub mod inference;
 pub mod log;
 pub mod provider;
+mod schema;
 pub mod secrets;
 pub mod services;
 pub mod state;
@@ -112,12 +113,7 @@ pub mod __private {
     pub use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
     pub use crate::context::cancel;
     pub use crate::error::{IntoResult, parse_arguments, unknown};
+    pub use crate::log::install;
+    pub use crate::schema::schema;
     pub use wit_bindgen::spawn_local;
-
-    /// The JSON Schema of `T`, without the title that only repeats a Rust name.
-    pub fn schema<T: schemars::JsonSchema>() -> String {
-        let mut schema = schemars::schema_for!(T);
-        schema.remove("title");
-        schema.as_value().to_string()
-    }
 }

@@ -86,6 +86,7 @@ fn lifecycle(parts: &Parts) -> TokenStream {
 
         impl lifecycle::Guest for Plugin {
             async fn register() -> Result<lifecycle::Registration, types::Error> {
+                private::install();
                 let mut hooks = Vec::new();
                 #(for point in <#hooks as ::tenon_sdk::hook::Hook>::points() {
                     if !hooks.contains(&point) {
@@ -127,6 +128,7 @@ fn tools(tools: &[Path]) -> TokenStream {
                 arguments: String,
                 context: types::CallContext,
             ) -> Result<types::ToolResult, types::Error> {
+                private::install();
                 #(if name == <#tools as ::tenon_sdk::tool::Tool>::NAME {
                     return ::tenon_sdk::tool::serve::<#tools>(arguments, context.into()).await;
                 })*
@@ -148,6 +150,7 @@ fn hooks(hooks: &[Path]) -> TokenStream {
 
         impl hook_handler::Guest for Plugin {
             async fn handle(event: hook_handler::Event) -> Result<hook_handler::Outcome, types::Error> {
+                private::install();
                 let mut context = event.context;
                 let mut outcome = hook_handler::Outcome::Continue;
                 #(if !matches!(outcome, hook_handler::Outcome::Veto(_))
@@ -181,6 +184,7 @@ fn evals(evals: &[Path]) -> TokenStream {
                 options: String,
                 context: types::CallContext,
             ) -> Result<eval_handler::Evaluation, types::Error> {
+                private::install();
                 #(if strategy == <#evals as ::tenon_sdk::eval::Eval>::NAME {
                     return <#evals as ::tenon_sdk::eval::Eval>::evaluate(&subject, &options, context.into())
                         .await
@@ -204,6 +208,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
                     request: ::tenon_sdk::provider::CompletionRequest,
                     context: types::CallContext,
                 ) -> Result<::tenon_sdk::provider::Answer, types::Error> {
+                    private::install();
                     ::tenon_sdk::provider::serve::<#provider>(request, context.into())
                 }
             }
@@ -216,6 +221,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
 
         impl provider_handler::Guest for Plugin {
             async fn models() -> Result<Vec<::tenon_sdk::provider::ModelInfo>, types::Error> {
+                private::install();
                 <#provider as ::tenon_sdk::provider::Provider>::models()
                     .await
                     .map_err(::tenon_sdk::Failure::into_error)
@@ -225,6 +231,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
                 request: ::tenon_sdk::provider::CompletionRequest,
                 context: types::CallContext,
             ) -> Result<::tenon_sdk::provider::Completion, types::Error> {
+                private::install();
                 <#provider as ::tenon_sdk::provider::Provider>::complete(request, context.into())
                     .await
                     .map_err(::tenon_sdk::Failure::into_error)

@@ -24,6 +24,7 @@ pub(super) struct Entered(Option<Host>);
 
 impl Entered {
     pub(super) fn new(host: &Host) -> Self {
+        crate::log::install();
         Self(Some(CURRENT.replace(host.clone())))
     }
 }
