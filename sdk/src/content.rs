@@ -55,6 +55,12 @@ pub struct Json<T>(pub T);
 
 /// What a tool's function may return. The macro asks for it.
 #[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a tool can answer",
+    label = "not an answer of a tool",
+    note = "answer `String`, `Json<…>` for anything that serializes, `Content`, `Vec<Content>`, \
+            `ToolResult` or `()`, alone or in a `tenon_sdk::Result`"
+)]
 pub trait IntoToolResult {
     fn output_schema() -> Option<String> {
         None

@@ -60,24 +60,6 @@ impl From<Failure> for Error {
     }
 }
 
-/// What a hook or a strategy may return: a value, or a result of one.
-#[doc(hidden)]
-pub trait IntoResult<T> {
-    fn into_result(self) -> Result<T>;
-}
-
-impl<T> IntoResult<T> for T {
-    fn into_result(self) -> Result<T> {
-        Ok(self)
-    }
-}
-
-impl<T> IntoResult<T> for Result<T> {
-    fn into_result(self) -> Result<T> {
-        self
-    }
-}
-
 /// Parses what the caller passed, naming what it was meant to be.
 #[doc(hidden)]
 pub fn parse_arguments<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T, Error> {

@@ -52,6 +52,22 @@
 //! Instances of a plugin come and go, so what it must know it reads from [`config`](mod@config). A
 //! plugin that asks for one shared instance keeps things between calls with [`state`](mod@state).
 //!
+//! # Small components
+//!
+//! This profile makes a plugin as above a component of less than 150 KB:
+//!
+//! ```toml
+//! [profile.release]
+//! codegen-units = 1
+//! lto = true
+//! opt-level = "s"
+//! panic = "abort"
+//! strip = "symbols"
+//! ```
+//!
+//! What makes it larger are types of one's own as arguments, whose schemas are generated, numbers that
+//! are formatted, regular expressions, and whatever formats with `{:?}`.
+//!
 //! # What a plugin can reach
 //!
 //! All that a plugin uses beyond its arguments its `plugin.toml` requests under `[capabilities]`, and
@@ -112,8 +128,10 @@ pub mod __private {
     pub use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler::Outcome;
     pub use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
     pub use crate::context::cancel;
-    pub use crate::error::{IntoResult, parse_arguments, unknown};
+    pub use crate::error::{parse_arguments, unknown};
+    pub use crate::hook::{OfOnesOwn, WellKnown, fits, is_among};
     pub use crate::log::install;
-    pub use crate::schema::schema;
+    pub use crate::schema::{Generated, Known, Parameter, are_known, object, schema};
+    pub use crate::tool::check_argument;
     pub use wit_bindgen::spawn_local;
 }

@@ -11,6 +11,11 @@ pub use crate::bindings::base::tenon::plugin::types::{
 };
 
 /// A provider of language models. Name it in [`plugin!`](crate::plugin) as `provider: MyProvider`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no provider of language models",
+    label = "it does not implement `Provider`",
+    note = "write `impl tenon_sdk::provider::Provider for {Self}`"
+)]
 pub trait Provider {
     /// The name under which the plugin lists it.
     const NAME: &'static str;
@@ -29,6 +34,12 @@ pub trait Provider {
 
 /// A provider that can also answer piece by piece. Name it in [`plugin!`](crate::plugin) as
 /// `streaming_provider: MyProvider`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not answer piece by piece",
+    label = "it does not implement `StreamingProvider`",
+    note = "implement `tenon_sdk::provider::StreamingProvider`, or write `provider:` for \
+            `streaming_provider:`"
+)]
 pub trait StreamingProvider: Provider + 'static {
     /// Checks a request before anything is written, so that bad input is an error of the call and
     /// not of the stream.

@@ -1,9 +1,11 @@
 //! `plugin!`
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use std::collections::BTreeSet;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Ident, Path, Result, Token, bracketed};
 
 #[derive(Default)]
@@ -18,8 +20,23 @@ struct Parts {
 impl Parse for Parts {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut parts = Self::default();
+        let mut seen = BTreeSet::new();
+        if input.is_empty() {
+            return Err(syn::Error::new(
+                Span::call_site(),
+                "say what the plugin has: `plugin!(tools: [greet])`",
+            ));
+        }
         while !input.is_empty() {
             let key: Ident = input.parse()?;
+            let part =
+                if key == "streaming_provider" { "provider".into() } else { key.to_string() };
+            if !seen.insert(part) {
+                return Err(syn::Error::new(
+                    key.span(),
+                    "this part was there before: join the two",
+                ));
+            }
             input.parse::<Token![:]>()?;
             match key.to_string().as_str() {
                 "tools" => parts.tools = list(input)?,
@@ -118,8 +135,27 @@ fn lifecycle(parts: &Parts) -> TokenStream {
     }
 }
 
+/// Checks that no two of them have the same name.
+fn distinct(paths: &[Path], kind: &TokenStream) -> TokenStream {
+    let checks = paths.iter().enumerate().map(|(i, path)| {
+        let before = &paths[..i];
+        quote_spanned! {path.span()=>
+            const _: () = ::core::assert!(
+                !private::is_among(<#path as #kind>::NAME, &[#(<#before as #kind>::NAME),*]),
+                "another one of this plugin has the same name: give this one a name of its own \
+                 with `name = \"…\"`",
+            );
+        }
+    });
+    quote!(#(#checks)*)
+}
+
 fn tools(tools: &[Path]) -> TokenStream {
+    let distinct = distinct(tools, &quote!(::tenon_sdk::tool::Tool));
+    let serve =
+        tools.iter().map(|path| quote_spanned!(path.span()=> ::tenon_sdk::tool::serve::<#path>));
     quote! {
+        #distinct
         use bindings::tool_handler::exports::tenon::plugin::tool_handler;
 
         impl tool_handler::Guest for Plugin {
@@ -130,7 +166,7 @@ fn tools(tools: &[Path]) -> TokenStream {
             ) -> Result<types::ToolResult, types::Error> {
                 private::install();
                 #(if name == <#tools as ::tenon_sdk::tool::Tool>::NAME {
-                    return ::tenon_sdk::tool::serve::<#tools>(arguments, context.into()).await;
+                    return #serve(arguments, context.into()).await;
                 })*
                 Err(private::unknown("tool", &name))
             }
@@ -174,7 +210,9 @@ fn hooks(hooks: &[Path]) -> TokenStream {
 }
 
 fn evals(evals: &[Path]) -> TokenStream {
+    let distinct = distinct(evals, &quote!(::tenon_sdk::eval::Eval));
     quote! {
+        #distinct
         use bindings::eval_handler::exports::tenon::plugin::eval_handler;
 
         impl eval_handler::Guest for Plugin {
