@@ -16,6 +16,7 @@ mod contract;
 mod eval;
 mod examples;
 mod files;
+mod harness;
 mod hooks;
 mod hostile;
 mod http;
