@@ -17,6 +17,7 @@ mod contract;
 mod eval;
 mod examples;
 mod files;
+mod harness;
 mod hooks;
 mod hostile;
 mod http;
