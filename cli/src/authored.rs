@@ -1,5 +1,6 @@
 //! The plugin that a folder has, for who writes it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tenon_host::discover::{Candidate, Discovery, Sources, discover};
 use tenon_host::{Config, Surroundings};
@@ -26,8 +27,10 @@ impl Authored {
         // No other place is looked into: neither the user's plugins nor those of the project.
         let text = "plugins.folders = [\".\"]\ndiscovery.max_depth = 0";
         let configs = vec![Config::parse(text, folder.join("tenon.toml"))?];
-        let process = Surroundings::of_process();
-        let surroundings = Surroundings { configuration: None, servers: None, ..process };
+        let mut surroundings = Surroundings::of_process();
+        surroundings.configuration = None;
+        surroundings.servers = None;
+        surroundings.environment.remove(OsStr::new("TENON_PLUGINS"));
         let sources = Sources { configs, surroundings, ..Sources::default() };
         let Discovery { candidates, left_out, diagnostics, .. } = discover(&sources);
         let is_it = |named_in: &Path| same(named_in, &manifest);

@@ -27,9 +27,9 @@ The language is that of Cargo.toml, pyproject.toml or package.json, and the comp
 the path that plugin.toml names. It says of itself what these files say of it, and which commit it
 was built from, where there are no other changes. A script is compiled, and nothing is written.")]
 pub(crate) struct Args {
-    /// The folder with the plugin.toml
-    #[arg(value_name = "DIR", default_value = ".")]
-    folder: PathBuf,
+    /// The folder with the plugin.toml [default: that of --project]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
 }
 
 /// What was built.
@@ -45,7 +45,7 @@ pub(crate) struct Built {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let authored = Authored::read(&args.folder)?;
+    let authored = Authored::read(args.folder.as_ref().unwrap_or(&common.project))?;
     let built = build(&authored).await?;
     if common.json {
         output::json(&built)?;

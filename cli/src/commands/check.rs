@@ -30,9 +30,9 @@ against the worlds of the contract. Nothing of the plugin runs. What tools it ha
 schemas, a plugin says when it registers: `--register` has it do so, with nothing granted, and checks
 that as a host would. The exit code is 0 where there is no error; warnings do not count.")]
 pub(crate) struct Args {
-    /// The folder with the plugin.toml
-    #[arg(value_name = "DIR", default_value = ".")]
-    folder: PathBuf,
+    /// The folder with the plugin.toml [default: that of --project]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
     /// Check what was built before
     #[arg(long)]
     no_build: bool,
@@ -77,7 +77,7 @@ impl Findings {
 const LARGE: usize = 32_000_000;
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let authored = Authored::read(&args.folder)?;
+    let authored = Authored::read(args.folder.as_ref().unwrap_or(&common.project))?;
     let plugin = &authored.plugin;
     if plugin.kind() == PluginKind::Mcp {
         let problem =

@@ -109,11 +109,8 @@ async fn componentize(
 ) -> Result<Vec<u8>, Error> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
-    let said = run(tool, command).await;
-    if let Ok(said) = &said {
-        tracing::debug!("{}: {}", tool.name, String::from_utf8_lossy(said).trim_end());
-    }
-    said?;
+    let said = run(tool, command).await?;
+    tracing::debug!("{}: {}", tool.name, String::from_utf8_lossy(&said).trim_end());
     std::fs::read(to).map_err(|error| Error::Read(to.into(), error))
 }
 

@@ -20,8 +20,7 @@ const PROFILE: [(&str, &str, &str); 5] = [
     ("lto", "CARGO_PROFILE_RELEASE_LTO", "true"),
     ("codegen-units", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
     ("panic", "CARGO_PROFILE_RELEASE_PANIC", "abort"),
-    // Traps name the functions that they were in.
-    ("strip", "CARGO_PROFILE_RELEASE_STRIP", "debuginfo"),
+    ("strip", "CARGO_PROFILE_RELEASE_STRIP", "symbols"),
 ];
 
 pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, About), Error> {
