@@ -51,7 +51,9 @@ impl Component {
         if bytes.starts_with(b"\0asm\x01\0\0\0") {
             return Err("it is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`".into());
         }
-        let decoded = wit_component::decode(bytes)
+        // The decoder panics at some imports that are no interfaces.
+        let decoded = std::panic::catch_unwind(|| wit_component::decode(bytes))
+            .map_err(|_| "it is not a component whose types can be read".to_string())?
             .map_err(|error| format!("it is not a component: {error:#}"))?;
         let DecodedWasm::Component(resolve, world) = decoded else {
             return Err("it is a WIT package, not a component".into());

@@ -265,7 +265,11 @@ fn a_check_names_what_is_wrong_and_the_line_to_write() {
     let mut said = check(read(guests::FETCH), "", 1);
     said += &check(read(guests::TEXT_TOOLS), "capabilities.tools = [\"x\"]", 1);
     said += &check(read(guests::TEXT_TOOLS), "", 0);
-    said += &check(wat::parse_str("(component (import \"a:b/c\" (func)))").unwrap(), "", 1);
+    said += &check(
+        wat::parse_str("(component (import \"a:b/c\" (instance (export \"f\" (func)))))").unwrap(),
+        "",
+        1,
+    );
     said += &check(wat::parse_str("(module)").unwrap(), "", 1);
     insta::with_settings!({ filters => vec![("/[^ ]*/p.wasm", "p.wasm")] }, {
         insta::assert_snapshot!(said);

@@ -417,7 +417,7 @@ fn inspect_shows_a_component_as_wit() {
     let as_json = parsed(&project.tenon(&["--json", "inspect", "--wit", guests::REDACT]));
     assert_eq!(as_json["wit"].as_str().map(str::trim_end), Some(wit.trim_end()));
     let output = project.tenon(&["inspect", "--wit", "s"]);
-    assert!(stderr(&output).contains("it is no component"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("plugin \"s\" is no component"), "{}", stderr(&output));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tenon_host::{Platform, PluginKind, PluginState, one_line};
 use crate::approval::Values;
 use crate::authored::Authored;
 use crate::commands::build::{self, size};
-use crate::component::{Component, WORLDS};
+use crate::component::{Component, Import, WORLDS};
 use crate::error::Error;
 use crate::templates::Language;
 use crate::{Common, contract, output};
@@ -324,11 +324,9 @@ async fn register(
             let is_it = |state: PluginState| state != PluginState::Ready;
             let report = reports.iter().find(|report| report.plugin == id && is_it(report.state));
             let detail = report.and_then(|report| report.detail.clone()).unwrap_or_default();
-            // What a component imports and nobody grants is not there, and then it cannot start.
-            let lent = report.is_some_and(|report| {
-                report.needs.iter().any(|need| need.verdict == Verdict::NotGranted)
-            });
-            match lent && report.is_some_and(|report| report.failure.is_none()) {
+            // It did not come so far as to fail itself: what it imports is not there ungranted.
+            let is_loaded = report.is_some_and(|report| report.failure.is_some());
+            match !is_loaded && imports_what_is_lent(authored) {
                 true => findings.warning(
                     format!("what it registers is not checked, since nothing is granted: {detail}"),
                     Some(format!("`tenon approve {id}` and `tenon doctor` show it")),
@@ -341,4 +339,15 @@ async fn register(
     drop(registry);
     platform.shutdown().await;
     Ok(registered)
+}
+
+/// Whether a component imports what its manifest requests, and cannot start without.
+fn imports_what_is_lent(authored: &Authored) -> bool {
+    let bytes = authored.plugin.component().and_then(|path| files::read(path, COMPONENT).ok());
+    let component = bytes.and_then(|bytes| Component::read(&bytes).ok());
+    let requested = authored.plugin.requested();
+    let is_requested = |import: &Import| {
+        import.capability.is_some_and(|capability| requested.contains_key(capability))
+    };
+    component.is_some_and(|component| component.imports.iter().any(is_requested))
 }
