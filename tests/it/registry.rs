@@ -260,13 +260,12 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     let doctor = project.tenon(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
     insta::assert_snapshot!(stdout(&doctor), @r#"
-    MCP: s (ok, 1 tool)                                                            1
-    note:
-      plugin "s": the tool "echo" is held: it is not what it was when it was first
-        seen (`description`)
-      fix: `tenon approve s` shows what has changed and accepts it; other hosts
-        have pins of their own
-    1 of 1 plugins are ready
+    MCP: s (ok, 1 tool)
+    note: plugin "s": the tool "echo" is held: it is not what it was when it was
+        first seen (`description`)
+      fix: `tenon approve s` shows what has changed and accepts it; other hosts have
+        pins of their own
+    1 of 1 plugins are ready; `tenon doctor PLUGIN` says more of one
     "#);
 
     let unasked = project.tenon(&["approve", "s"]);
