@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::approval::on_terminal_but_for_output;
 use crate::guests;
 use crate::support::{
     DEMO_SERVER, Project, RUDE_SERVER, eventually, parsed, processes_with, stderr, stdout,
@@ -505,6 +506,24 @@ async fn whatever_a_server_does_its_call_ends_and_says_why() {
         assert!(all.contains(said), "{habit}: {all}");
     }
     eventually("no process is left", || processes_with(&mark).is_empty()).await;
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_and_gone_when_the_call_is_over() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"steps\"] }}]"
+    ));
+    let call = ["call", "s__rude"];
+    let (said, printed) = on_terminal_but_for_output(&project, &call);
+    let (shown, after) = said.rsplit_once("\u{1b}[K\u{1b}[?7h").expect("something is shown");
+    let last = "[====================] 100%  2/2  all\\u{1b}[2J\\n";
+    assert!(shown.ends_with(last), "{said:?}");
+    assert_eq!((after, printed.as_str()), ("\u{1b}[K", "rude\n"));
+    let json = ["--json", "call", "s__rude"];
+    let (said, _) = on_terminal_but_for_output(&project, &json);
+    assert_eq!(said, "");
+    let output = project.tenon(&call);
+    assert_eq!((stderr(&output).as_str(), stdout(&output).as_str()), ("", "rude\n"));
 }
 
 #[test]
