@@ -13,6 +13,8 @@ mod suite;
 #[allow(dead_code)]
 mod support;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -124,6 +126,8 @@ async fn subject(component: &Path) -> Platform {
     Project::new(&config).builder().build().await.expect("the platform is built")
 }
 
+type Expectation = fn(Platform) -> BoxFuture<'static, ()>;
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let tools = std::env::var_os("TENON_TOOLCHAINS").map(PathBuf::from);
@@ -143,21 +147,24 @@ fn main() -> ExitCode {
     ];
     let mut trials = Vec::new();
     for language in languages.map(Arc::new) {
+        let mut trial = |name: &str, expectation: Expectation| {
+            let (language, folder) = (language.clone(), tools.clone());
+            let trial = Trial::test(format!("{}::{name}", language.name), move || {
+                let tools = folder.ok_or("no compilers are installed")?;
+                let component = language.component(&tools)?;
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(2)
+                    .enable_all()
+                    .build()?;
+                runtime.block_on(async { expectation(subject(component).await).await });
+                Ok(())
+            });
+            trials.push(trial.with_ignored_flag(tools.is_none()));
+        };
         macro_rules! trials {
             ($($expectation:ident),* $(,)?) => {$(
-                let (language, folder) = (language.clone(), tools.clone());
-                let name = format!("{}::{}", language.name, stringify!($expectation));
-                let trial = Trial::test(name, move || {
-                    let tools = folder.ok_or("no compilers are installed")?;
-                    let component = language.component(&tools)?;
-                    let runtime = tokio::runtime::Builder::new_multi_thread()
-                        .worker_threads(2)
-                        .enable_all()
-                        .build()?;
-                    runtime.block_on(async { suite::$expectation(subject(component).await).await });
-                    Ok(())
-                });
-                trials.push(trial.with_ignored_flag(tools.is_none()));
+                let expectation = |platform| suite::$expectation(platform).boxed();
+                trial(stringify!($expectation), expectation);
             )*};
         }
         suite::expectations!(trials!);
