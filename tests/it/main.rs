@@ -33,6 +33,7 @@ mod pipeline;
 mod provider;
 mod reaching;
 mod registry;
+mod released;
 mod reload;
 mod remote;
 mod servers_config;
