@@ -74,7 +74,7 @@ impl tool_handler::Guest for Bridge {
         let params = format!("\"name\":{},\"arguments\":{arguments}", json!(name));
         let asked = Asked { method: "tools/call", params: &params, subject: Some(&name) };
         let result = request(asked, &context, true, task == Some(true)).await?;
-        convert::tool_result(result.get())
+        convert::tool_result(result)
     }
 
     async fn cancel(call_id: String) {

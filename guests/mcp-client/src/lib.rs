@@ -18,11 +18,13 @@ pub mod fuzzing;
 mod message;
 mod server;
 mod settings;
+mod text;
 
 pub use client::{Action, AskId, AskKind, Client, Error, LogLevel, OperationId, Outcome, Request};
 pub use message::Payload;
 pub use server::{Server, ServerCapabilities};
 pub use settings::{Era, Features, Protocol, Root, Settings, members};
+pub use text::text;
 
 /// The revisions of the older era that are spoken, newest first. The first is asked for, and a
 /// server may choose another.
