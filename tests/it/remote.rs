@@ -7,7 +7,9 @@ use std::time::Duration;
 use tenon_host::{Event, MASK, Platform, PluginState, ServerState};
 
 use crate::bridge::imports_of;
-use crate::support::{Project, Running, call_within, eventually, failure, text};
+use crate::support::{
+    Project, Running, call_within, eventually, failure, stderr, stdout, text,
+};
 use peer::{Answer, Peer, rmcp_server};
 
 /// A platform with one server `s` elsewhere.
@@ -83,6 +85,45 @@ async fn headers_go_with_every_request_and_their_secrets_nowhere_else() {
     platform.clone().shutdown().await;
     // The session is ended with the plugin.
     assert!(peer.heard().iter().any(|request| request.method == "DELETE"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_in_headers_reach_the_server_and_are_shown_nowhere() {
+    let peer = Peer::start(|_| Answer::Json).await;
+    let headers =
+        "{ Authorization = \"Bearer ${secret:tracker-token}\", X-Team = \"${secret:team}\" }";
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", url = {:?}, headers = {headers} }}]",
+        peer.url("/mcp")
+    ));
+    let run = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env("TRACKER_TOKEN", "hush-hush-123").env("TEAM", "quiet-456");
+        let output = tokio::task::block_in_place(|| command.output().expect("tenon starts"));
+        format!("{}{}", stdout(&output), stderr(&output))
+    };
+    let arguments = json!({ "text": "of hush-hush-123 and quiet-456" }).to_string();
+    let said = run(&["call", "s__echo", &arguments]);
+    assert_eq!(said, format!("of {MASK} and {MASK}\n"));
+    let heard = peer.heard();
+    assert!(heard.iter().any(|request| request.rpc == "tools/call"));
+    for request in &heard {
+        assert_eq!(request.header("authorization"), Some("Bearer hush-hush-123"));
+        assert_eq!(request.header("x-team"), Some("quiet-456"));
+    }
+    for (arguments, part) in [
+        (&["doctor"][..], "s "),
+        (&["doctor", "--json"], "ext:http:s"),
+        (&["inspect", "s"], "limits"),
+        (&["inspect", "s", "--json"], "limits"),
+        (&["history"], "s__echo"),
+        (&["history", "--json"], MASK),
+    ] {
+        let said = run(arguments);
+        assert!(said.contains(part), "{arguments:?}: {said}");
+        let shown = ["hush-hush", "quiet-456"].into_iter().find(|secret| said.contains(secret));
+        assert_eq!(shown, None, "{arguments:?}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
