@@ -214,6 +214,33 @@ async fn a_call_that_is_refused_for_want_of_headers_is_made_with_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_is_asked_about_by_its_name() {
+    let peer = Peer::start(|request| {
+        let task = |kind: &str, status: &str, result: Value| {
+            Answer::Result(json!({
+                "resultType": kind, "taskId": "t 1", "status": status, "ttlMs": null,
+                "pollIntervalMs": 50, "result": result,
+            }))
+        };
+        match request.rpc.as_str() {
+            "tools/call" => task("task", "working", Value::Null),
+            "tasks/get" => {
+                let content = json!([{ "type": "text", "text": "done at last" }]);
+                task("complete", "completed", json!({ "content": content }))
+            }
+            _ => modern(request, &marked_tools()),
+        }
+    })
+    .await;
+    let platform = platform(&peer.url("/mcp"), ", protocol = \"modern\"").await;
+    assert_eq!(text(&platform, "s__good", json!({})).await, "done at last");
+    let heard = peer.heard();
+    let names = heard.iter().filter(|request| request.rpc == "tasks/get");
+    assert_eq!(names.map(|request| request.header("mcp-name")).collect::<Vec<_>>(), [Some("t 1")]);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn marks_mean_nothing_to_servers_of_the_older_era() {
     let peer = Peer::start(|request| match request.rpc.as_str() {
         "tools/list" => Answer::Result(json!({ "tools": marked_tools() })),
