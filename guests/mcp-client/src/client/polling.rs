@@ -134,6 +134,13 @@ impl Client {
             Err(Error::Unavailable { retry_after, .. }) => (retry_after, Vec::new()),
             Err(error) => {
                 self.forget_asks_of(&polled.task);
+                // It is not what the caller passed that is invalid then.
+                let error = match error {
+                    Error::Rpc { code: -32602, message, .. } => {
+                        Error::Protocol(format!("the server has lost its task: {message}"))
+                    }
+                    other => other,
+                };
                 return self.finish(operation, Err(error));
             }
         };

@@ -86,6 +86,15 @@ fn a_task_that_comes_to_nothing_says_why() {
 }
 
 #[test]
+fn a_task_that_the_server_has_lost_is_no_fault_of_the_callers() {
+    let (mut client, operation) = made(Features::default());
+    let id = asked_about(&mut client);
+    receive(&mut client, json!({"id": id, "error": {"code": -32602, "message": "gone"}}));
+    let lost = Error::Protocol("the server has lost its task: gone".into());
+    assert_eq!(finished(&mut client), [(operation, Err(lost))]);
+}
+
+#[test]
 fn what_a_task_needs_is_asked_once_and_sent() {
     let (mut client, _) = made(ALL);
     let needs = json!({"status": "input_required", "inputRequests": {
