@@ -7,6 +7,7 @@ mod error;
 mod open;
 mod output;
 mod pins;
+mod progress;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -152,7 +153,7 @@ fn log_to_stderr() {
         .without_time()
         .with_target(false)
         .log_internal_errors(false)
-        .with_writer(std::io::stderr)
+        .with_writer(progress::stderr)
         .fmt_fields(
             format::debug_fn(|writer, field, value| {
                 let value = format!("{value:?}");

@@ -50,7 +50,7 @@ pub(crate) async fn call_tool(
         Ok(called) => called,
         Err(error) => return passage.end(None, Err(error)),
     };
-    let span = passage.found(&called);
+    let span = passage.found(called.id());
     let steps = steps(registry, &called, &mut passage).instrument(span);
     let result = steps.await;
     passage.end(Some(&called), result)
