@@ -21,6 +21,8 @@ mod hooks;
 mod hostile;
 mod http;
 mod kinds;
+#[cfg(target_os = "linux")]
+mod large;
 mod layers;
 mod lazy;
 mod lent;
