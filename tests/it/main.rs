@@ -7,6 +7,7 @@ mod guests {
 }
 
 mod approval;
+mod authoring;
 mod bad_input;
 mod bridge;
 mod call;
@@ -17,6 +18,7 @@ mod editions;
 mod eval;
 mod examples;
 mod files;
+mod harness;
 mod hooks;
 mod hostile;
 mod http;
