@@ -11,8 +11,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -23,6 +24,8 @@ use tenon_host::types::{Error, ResourceBody, ToolResult};
 use tenon_host::{
     Call, Caller, Config, Event, Platform, PluginState, RESULT_URI, Surroundings, wire,
 };
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 fn main() -> ExitCode {
@@ -55,10 +58,16 @@ fn main() -> ExitCode {
         everything_offers_resources_and_prompts,
         everything_answers_many_calls_at_a_time,
         a_call_of_everything_can_be_cancelled,
+        everything_works_in_the_roots_that_it_is_told,
+        everything_logs_from_the_level_on_that_is_wanted,
+        everything_is_asked_whether_it_lives_when_it_is_silent,
+        everything_elsewhere_is_as_everything_here,
+        filesystem_works_in_the_roots_that_it_is_told_and_in_no_other,
         filesystem_reads_and_writes_in_its_folder_only,
         filesystem_reads_five_megabytes,
         memory_remembers_over_a_restart,
         time_tells_the_time,
+        time_tells_the_time_in_either_era,
     );
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -136,17 +145,29 @@ impl Servers {
         arguments: &[&Path],
         features: impl ClientFeatures,
     ) -> Platform {
-        let home = self.home.path();
-        let environment: String = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"]
-            .map(|name| format!("{name} = {home:?}, "))
-            .concat();
-        let memory = home.join("memory.jsonl");
-        let text = format!(
-            "plugins.mcp = [{{ name = \"s\", command = {command:?}, args = {arguments:?}, \
-             env = {{ {environment} MEMORY_FILE_PATH = {memory:?} }}, startup_timeout = \"60s\" }}]"
-        );
-        let config =
-            Config::parse(&text, home.join("tenon.toml")).expect("the configuration is read");
+        self.platform_of(&self.entry(command, arguments, ""), features).await
+    }
+
+    /// An entry for a server that is a program, and what else it says.
+    fn entry(&self, command: &str, arguments: &[&Path], more: &str) -> String {
+        let memory = self.home.path().join("memory.jsonl");
+        let homes: String = HOMES.map(|name| format!("{name} = {:?}, ", self.home.path())).concat();
+        format!(
+            "command = {command:?}, args = {arguments:?}, \
+             env = {{ {homes} MEMORY_FILE_PATH = {memory:?} }}{more}"
+        )
+    }
+
+    /// Says in the configuration what the entry of the server `s` is.
+    fn write(&self, entry: &str) -> PathBuf {
+        let path = self.home.path().join("tenon.toml");
+        let entry = format!("{{ name = \"s\", startup_timeout = \"60s\", {entry} }}");
+        fs::write(&path, format!("plugins.mcp = [{entry}]")).expect("there is room for a file");
+        path
+    }
+
+    async fn platform_of(&self, entry: &str, features: impl ClientFeatures) -> Platform {
+        let config = Config::read(self.write(entry)).expect("the configuration is read");
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache/tenon");
         let surroundings = Surroundings { cache: Some(cache), ..Surroundings::of_process() };
         let builder = Platform::builder().surroundings(surroundings).config(config);
@@ -166,16 +187,35 @@ impl Servers {
         arguments: &[&Path],
         features: impl ClientFeatures,
     ) -> Platform {
-        let script = self
-            .folder
-            .join("node_modules/@modelcontextprotocol")
-            .join(package)
-            .join("dist/index.js");
+        self.platform_of(&self.node_entry(package, arguments, ""), features).await
+    }
+
+    fn node_entry(&self, package: &str, arguments: &[&Path], more: &str) -> String {
+        let script = self.script(package);
         let all: Vec<&Path> =
             [script.as_path()].into_iter().chain(arguments.iter().copied()).collect();
-        self.platform("node", &all, features).await
+        self.entry("node", &all, more)
+    }
+
+    fn script(&self, package: &str) -> PathBuf {
+        let packages = self.folder.join("node_modules/@modelcontextprotocol");
+        packages.join(package).join("dist/index.js")
+    }
+
+    /// Folders that a server can be told of, with a note in each, and their URIs.
+    fn folders<const N: usize>(&self, names: [&str; N]) -> [(PathBuf, String); N] {
+        names.map(|name| {
+            let folder = self.home.path().canonicalize().unwrap().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("note.txt"), name).unwrap();
+            let uri = format!("file://{}", folder.display());
+            (folder, uri)
+        })
     }
 }
+
+/// The variables that name the folders in which programs keep what is theirs.
+const HOMES: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"];
 
 async fn call(platform: &Platform, tool: &str, arguments: Value) -> ToolResult {
     let result = platform.call(Call::new(format!("s__{tool}"), arguments)).await;
@@ -339,11 +379,8 @@ async fn everything_tells_of_resources_and_logs(servers: Servers) {
     assert_eq!((&*plugin, &*of), ("s", uri));
     platform.unsubscribe("s", uri, &caller).await.expect("it is not any more");
     // It logs what it was asked.
-    eventually("it has logged", || {
-        let log = String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned();
-        log.contains(&format!("Received Unsubscribe Resource request: {uri}"))
-    })
-    .await;
+    let words = format!("Received Unsubscribe Resource request: {uri}");
+    eventually("it has logged", || logged(&words)).await;
     platform.shutdown().await;
 }
 
@@ -427,6 +464,145 @@ async fn a_call_of_everything_can_be_cancelled(servers: Servers) {
     platform.shutdown().await;
 }
 
+async fn everything_works_in_the_roots_that_it_is_told(servers: Servers) {
+    let [(one, first), (two, second)] = servers.folders(["one", "two"]);
+    let entry = |roots: &[&PathBuf]| {
+        servers.node_entry("server-everything", &[], &format!(", roots = {roots:?}"))
+    };
+    let platform = servers.platform_of(&entry(&[&one]), Nobody).await;
+    let told = async || {
+        eventually("it knows that there are roots", || {
+            platform.registry().tool("s__get-roots-list").is_some()
+        })
+        .await;
+        call(&platform, "get-roots-list", json!({})).await.plain_text()
+    };
+    let roots = told().await;
+    assert!(roots.contains(&first) && !roots.contains(&second), "{roots}");
+    // Others in the configuration are what it is told of from then on.
+    servers.write(&entry(&[&two]));
+    let done = platform.reload().await;
+    assert!(matches!(&done[..], [Event::Reloaded { .. }]), "{done:?}");
+    let roots = told().await;
+    assert!(roots.contains(&second) && !roots.contains(&first), "{roots}");
+    platform.shutdown().await;
+}
+
+async fn filesystem_works_in_the_roots_that_it_is_told_and_in_no_other(servers: Servers) {
+    let [(allowed, _), (outside, _)] = servers.folders(["allowed", "outside"]);
+    let roots = format!(", roots = [{allowed:?}]");
+    let entry = servers.node_entry("server-filesystem", &[], &roots);
+    let platform = servers.platform_of(&entry, Nobody).await;
+    let read = async |folder: &Path| {
+        let path = folder.join("note.txt");
+        call(&platform, "read_text_file", json!({ "path": path })).await
+    };
+    // It asks for them after the handshake, and has nowhere to read before it is answered.
+    eventually("it knows them", || logged("Updated allowed directories from MCP roots: 1")).await;
+    assert_eq!(read(&allowed).await.plain_text(), "allowed");
+    let denied = read(&outside).await;
+    assert!(denied.is_error && denied.plain_text().contains("denied"), "{denied:?}");
+    platform.shutdown().await;
+}
+
+/// Whether this was logged, in any trial.
+fn logged(part: &str) -> bool {
+    String::from_utf8_lossy(&LOG.lock().unwrap()).contains(part)
+}
+
+async fn everything_logs_from_the_level_on_that_is_wanted(servers: Servers) {
+    // Each subscription is logged as `info`.
+    for (level, number) in [("info", 71), ("error", 72)] {
+        let more = format!(", log_level = {level:?}");
+        let entry = servers.node_entry("server-everything", &[], &more);
+        let platform = servers.platform_of(&entry, Nobody).await;
+        let (caller, uri) = (Caller::default(), format!("demo://resource/dynamic/text/{number}"));
+        platform.subscribe("s", &uri, &caller).await.expect("it is subscribed to");
+        // What it logs comes before what it answers next.
+        call(&platform, "echo", json!({ "message": "after it" })).await;
+        assert_eq!(logged(&uri), level == "info", "{level}");
+        platform.shutdown().await;
+    }
+}
+
+async fn everything_is_asked_whether_it_lives_when_it_is_silent(servers: Servers) {
+    // A server that is stopped lives, and does not answer.
+    let pid = servers.home.path().join("pid");
+    let stopped = servers.home.path().join("stopped.sh");
+    let script = servers.script("server-everything");
+    fs::write(&stopped, format!("echo $$ > {pid:?}; exec node {script:?}\n")).unwrap();
+    let more = ", ping_interval = \"200ms\", timeout = \"1s\"";
+    let entry = servers.entry("/bin/sh", &[&stopped], more);
+    let platform = servers.platform_of(&entry, Nobody).await;
+    call(&platform, "echo", json!({ "message": "lives" })).await;
+    let starts = platform.server("s").unwrap().starts;
+    let pid: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    let process = rustix::process::Pid::from_raw(pid).expect("it is a process");
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    eventually("it is known not to live", || logged("the server does not answer any more")).await;
+    let echo = call(&platform, "echo", json!({ "message": "lives again" })).await;
+    assert_eq!(echo.plain_text(), "Echo: lives again");
+    assert_eq!(platform.server("s").unwrap().starts, starts + 1);
+    platform.shutdown().await;
+}
+
+/// `server-everything` at a port that was free a moment ago: it can only be told one. Where somebody
+/// else was faster it ends, and gets another.
+async fn everything_elsewhere(servers: &Servers) -> (Child, u16) {
+    for _ in 0..20 {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut command = Command::new("node");
+        command.arg(servers.script("server-everything")).arg("streamableHttp");
+        command.env("PORT", port.to_string()).envs(HOMES.map(|name| (name, servers.home.path())));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut server = command.kill_on_drop(true).spawn().expect("node starts");
+        let mut words = BufReader::new(server.stderr.take().unwrap()).lines();
+        while let Ok(Some(line)) = words.next_line().await {
+            if line.contains(&format!("listening on port {port}")) {
+                // It must be able to go on writing.
+                tokio::spawn(async move { while let Ok(Some(_)) = words.next_line().await {} });
+                return (server, port);
+            }
+        }
+    }
+    panic!("no port is free");
+}
+
+async fn everything_elsewhere_is_as_everything_here(servers: Servers) {
+    let (mut server, port) = everything_elsewhere(&servers).await;
+    let entry = format!("url = \"http://127.0.0.1:{port}/mcp\"");
+    let somebody = Somebody::default();
+    let platform = servers.platform_of(&entry, somebody.clone()).await;
+    let calls = (0..16).map(async |i| {
+        let echo = call(&platform, "echo", json!({ "message": format!("{i}") })).await;
+        assert_eq!(echo.plain_text(), format!("Echo: {i}"));
+    });
+    futures::future::join_all(calls).await;
+    // What it asks comes on the stream of the call, what it has learnt on one of its own.
+    eventually("the rest of its tools is there", || {
+        platform.registry().tool("s__trigger-elicitation-request").is_some()
+    })
+    .await;
+    let answer = call(&platform, "trigger-elicitation-request", json!({})).await;
+    assert!(answer.plain_text().contains("Name: Ada"), "{}", answer.plain_text());
+    assert_eq!(*somebody.asked.lock().unwrap(), ["s"]);
+    let mut events = platform.events();
+    let arguments = json!({ "duration": 0.4, "steps": 4 });
+    call(&platform, "trigger-long-running-operation", arguments).await;
+    let progress = std::iter::from_fn(|| events.try_next())
+        .filter(|event| matches!(event, Event::Progress { total: Some(4.0), .. }));
+    assert!(progress.count() > 0);
+    let caller = Caller::default();
+    let uri = "demo://resource/dynamic/text/7";
+    let contents = platform.read_resource("s", uri, &caller).await.expect("a resource is read");
+    assert_eq!(contents[0].uri, uri);
+    assert_eq!(platform.server("s").unwrap().revision.as_deref(), Some("2025-11-25"));
+    platform.shutdown().await;
+    server.kill().await.unwrap();
+}
+
 async fn filesystem_reads_and_writes_in_its_folder_only(servers: Servers) {
     let folder = TempDir::new().unwrap();
     let root = folder.path().canonicalize().unwrap();
@@ -468,4 +644,19 @@ async fn time_tells_the_time(servers: Servers) {
     let wrong = call(&platform, "get_current_time", json!({ "timezone": "Mars/Base" })).await;
     assert!(wrong.is_error);
     platform.shutdown().await;
+}
+
+async fn time_tells_the_time_in_either_era(servers: Servers) {
+    let program = servers.folder.join("python/bin/mcp-server-time");
+    for (protocol, revision) in [("legacy", "2025-11-25"), ("modern", "2026-07-28")] {
+        let more = format!(", protocol = {protocol:?}");
+        let entry = servers.entry(program.to_str().unwrap(), &[], &more);
+        let platform = servers.platform_of(&entry, Nobody).await;
+        assert_eq!(platform.server("s").unwrap().revision.as_deref(), Some(revision));
+        let now = call(&platform, "get_current_time", json!({ "timezone": "Asia/Tokyo" })).await;
+        assert!(now.plain_text().contains("+09:00"), "{protocol}: {}", now.plain_text());
+        let unknown = call(&platform, "get_current_time", json!({ "timezone": "Mars/Base" })).await;
+        assert!(unknown.is_error, "{protocol}");
+        platform.shutdown().await;
+    }
 }

@@ -12,6 +12,7 @@ mod language;
 mod open;
 mod output;
 mod pins;
+mod progress;
 mod templates;
 
 use clap::{Parser, Subcommand};
@@ -166,7 +167,7 @@ fn log_to_stderr() {
         .without_time()
         .with_target(false)
         .log_internal_errors(false)
-        .with_writer(std::io::stderr)
+        .with_writer(progress::stderr)
         .fmt_fields(
             format::debug_fn(|writer, field, value| {
                 let value = format!("{value:?}");

@@ -90,7 +90,8 @@ pub enum Event {
         /// Whether they are.
         state: BreakerState,
     },
-    /// A call of a tool has taken a step.
+    /// A call of a tool has taken a step, or what was asked of resources and prompts, which goes by the
+    /// name of the tool that does the same: `server__read_resource`.
     Call(CallEvent),
     /// So many events were missed, because the subscriber did not keep up.
     Missed {

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use std::fs;
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
@@ -53,17 +53,23 @@ impl Results {
     /// Keeps a result, and gives the URI that it is read by. It blocks.
     pub(crate) fn keep(&self, result: &ToolResult) -> io::Result<String> {
         let folder = self.folder()?;
-        let form = wire::tool_result(result).to_string();
-        if form.len() as u64 > LONGEST {
+        // It is written twice, and never held: the first time to see how long it is.
+        let mut length = Length(0);
+        serde_json::to_writer(&mut length, &wire::Form(result))?;
+        let Length(length) = length;
+        if length > LONGEST {
             return Err(io::Error::other(format!("it has more than {} MiB", LONGEST >> 20)));
         }
-        make_room(folder, form.len() as u64)?;
+        make_room(folder, length)?;
         let file = tempfile::Builder::new()
             .prefix("")
             .rand_bytes(24)
             .suffix(".json")
             .tempfile_in(folder)?;
-        fs::write(file.path(), form)?;
+        let mut writer = BufWriter::new(file.as_file());
+        serde_json::to_writer(&mut writer, &wire::Form(result))?;
+        writer.flush()?;
+        drop(writer);
         let (_, path) = file.keep().map_err(|error| error.error)?;
         let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         Ok(format!("{URI}{id}"))
@@ -88,6 +94,20 @@ impl Results {
             .map_err(|error| error.to_string())
         });
         folder.as_ref().map(Folder::path).map_err(|error| io::Error::other(error.clone()))
+    }
+}
+
+/// Counts what is written to it.
+struct Length(u64);
+
+impl Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

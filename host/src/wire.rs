@@ -5,9 +5,16 @@
 //! and come out where they were.
 
 use base64::Engine as _;
+use base64::display::Base64Display;
 use base64::prelude::BASE64_STANDARD;
-use serde::Serialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::bindings::prompts::{Prompt, PromptDefinition, PromptRole};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
@@ -52,34 +59,155 @@ pub fn tool_definition(name: &str, tool: &ToolDefinition) -> Value {
 
 /// A result as `tools/call` answers it.
 pub fn tool_result(result: &ToolResult) -> Value {
-    let mut form = extra(result.extra.as_deref());
-    form.insert("content".into(), result.content.iter().map(content_block).collect());
-    insert(&mut form, "structuredContent", result.structured.as_deref().map(text));
-    form.insert("isError".into(), result.is_error.into());
-    Value::Object(form)
+    tree(&Form(result))
 }
 
-/// Checks what a plugin passes as JSON in a result: that it is JSON, and of the right kind. Gives
-/// the structured content, read.
+/// The same for whoever writes it: what a plugin passed as JSON stays text, and nothing is copied.
+pub(crate) struct Form<'a, T>(pub(crate) &'a T);
+
+impl Serialize for Form<'_, ToolResult> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolResult { content, structured, is_error, extra } = self.0;
+        let mut form = serializer.serialize_map(None)?;
+        serialize_extra(&mut form, extra.as_deref())?;
+        let content: Vec<_> = content.iter().map(Form).collect();
+        form.serialize_entry("content", &content)?;
+        if let Some(structured) = structured {
+            form.serialize_entry("structuredContent", &Json(structured))?;
+        }
+        form.serialize_entry("isError", is_error)?;
+        form.end()
+    }
+}
+
+impl Serialize for Form<'_, ContentBlock> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ContentBlock { body, extra } = self.0;
+        if let Content::Other(json) = body {
+            return Json(json).serialize(serializer);
+        }
+        let mut form = serializer.serialize_map(None)?;
+        serialize_extra(&mut form, extra.as_deref())?;
+        let kind = match body {
+            Content::Text(text) => {
+                form.serialize_entry("text", text)?;
+                "text"
+            }
+            Content::Image(media) => {
+                serialize_media(&mut form, media)?;
+                "image"
+            }
+            Content::Audio(media) => {
+                serialize_media(&mut form, media)?;
+                "audio"
+            }
+            Content::ResourceLink(link) => {
+                serialize_link(&mut form, link)?;
+                "resource_link"
+            }
+            Content::Resource(contents) => {
+                form.serialize_entry("resource", &Form(contents))?;
+                "resource"
+            }
+            Content::Other(_) => unreachable!("it was written above"),
+        };
+        form.serialize_entry("type", kind)?;
+        form.end()
+    }
+}
+
+impl Serialize for Form<'_, ResourceContents> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ResourceContents { uri, mime_type, body, extra } = self.0;
+        let mut form = serializer.serialize_map(None)?;
+        serialize_extra(&mut form, extra.as_deref())?;
+        form.serialize_entry("uri", uri)?;
+        if let Some(mime_type) = mime_type {
+            form.serialize_entry("mimeType", mime_type)?;
+        }
+        match body {
+            ResourceBody::Text(text) => form.serialize_entry("text", text)?,
+            ResourceBody::Blob(bytes) => form.serialize_entry("blob", &Base64(bytes))?,
+        }
+        form.end()
+    }
+}
+
+/// Bytes, in Base64.
+struct Base64<'a>(&'a [u8]);
+
+impl Serialize for Base64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &BASE64_STANDARD))
+    }
+}
+
+/// JSON text from a plugin. What does not parse is shown as the text it is.
+struct Json<'a>(&'a str);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A `RawValue` may be too deep to be read.
+        let json = serde_json::from_str::<Sound>(self.0);
+        match json.and_then(|_| serde_json::from_str::<&RawValue>(self.0)) {
+            Ok(json) => json.serialize(serializer),
+            Err(_) => serializer.serialize_str(self.0),
+        }
+    }
+}
+
+/// The members that travel in `extra`.
+fn serialize_extra<M: SerializeMap>(form: &mut M, extra: Option<&str>) -> Result<(), M::Error> {
+    let Some(extra) = extra else { return Ok(()) };
+    let members: BTreeMap<Cow<'_, str>, &RawValue> =
+        serde_json::from_str(extra).unwrap_or_default();
+    members.iter().try_for_each(|(name, value)| form.serialize_entry(name, &Json(value.get())))
+}
+
+fn serialize_media<M: SerializeMap>(form: &mut M, media: &Media) -> Result<(), M::Error> {
+    form.serialize_entry("data", &Base64(&media.data))?;
+    form.serialize_entry("mimeType", &media.mime_type)
+}
+
+fn serialize_link<M: SerializeMap>(form: &mut M, link: &ResourceLink) -> Result<(), M::Error> {
+    let ResourceLink { uri, name, title, description, mime_type, size } = link;
+    form.serialize_entry("uri", uri)?;
+    form.serialize_entry("name", name)?;
+    let texts = [("title", title), ("description", description), ("mimeType", mime_type)];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            form.serialize_entry(name, text)?;
+        }
+    }
+    size.iter().try_for_each(|size| form.serialize_entry("size", size))
+}
+
+/// A form as a tree.
+fn tree(form: &impl Serialize) -> Value {
+    serde_json::to_value(form).unwrap_or_default()
+}
+
+/// Checks what a plugin passes as JSON in a result: that it is JSON, and of the right kind.
 ///
 /// # Errors
 ///
 /// Names the first member that is not what it should be.
-pub(crate) fn check_tool_result(result: &ToolResult) -> Result<Option<Value>, WireError> {
-    let structured =
-        result.structured.as_deref().map(|json| parse(json, "/structuredContent")).transpose()?;
+pub(crate) fn check_tool_result(result: &ToolResult) -> Result<(), WireError> {
+    if let Some(json) = &result.structured {
+        check_json(json, "/structuredContent")?;
+    }
     check_extra(result.extra.as_deref(), "")?;
     for (i, block) in result.content.iter().enumerate() {
         let place = format!("/content/{i}");
         check_extra(block.extra.as_deref(), &place)?;
         match &block.body {
-            Content::Other(json) => drop(object(parse(json, &place)?, &place)?),
+            Content::Other(json) => check_object(json, &place)?,
             Content::Resource(contents) => check_extra(contents.extra.as_deref(), &place)?,
             Content::Text(_) | Content::Image(_) | Content::Audio(_) | Content::ResourceLink(_) => {
             }
         }
     }
-    Ok(structured)
+    Ok(())
 }
 
 /// Adds a member to a result's `_meta`. The key is one of our own, which needs no quoting.
@@ -106,13 +234,75 @@ pub(crate) fn insert_meta_of(others: &mut Option<String>, key: &str, value: &imp
 /// Further members must be those of an object.
 fn check_extra(extra: Option<&str>, place: &str) -> Result<(), WireError> {
     match extra {
-        Some(json) => object(parse(json, place)?, place).map(drop),
+        Some(json) => check_object(json, place),
         None => Ok(()),
     }
 }
 
-fn parse(json: &str, place: &str) -> Result<Value, WireError> {
+fn check_object(json: &str, place: &str) -> Result<(), WireError> {
+    match check_json(json, place)?.object {
+        true => Ok(()),
+        false => Err(problem(place, "not an object")),
+    }
+}
+
+fn check_json(json: &str, place: &str) -> Result<Sound, WireError> {
     serde_json::from_str(json).map_err(|error| problem(place, &format!("not JSON: {error}")))
+}
+
+/// JSON that could be made a tree of, and is not: one of a long text is many times as long.
+struct Sound {
+    object: bool,
+}
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SoundVisitor)
+    }
+}
+
+struct SoundVisitor;
+
+impl<'de> Visitor<'de> for SoundVisitor {
+    type Value = Sound;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Sound, E> {
+        Ok(Sound { object: false })
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+        Ok(Sound { object: false })
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+        Ok(Sound { object: false })
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+        Ok(Sound { object: false })
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+        Ok(Sound { object: false })
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
+        Ok(Sound { object: false })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Sound, A::Error> {
+        while items.next_element::<Sound>()?.is_some() {}
+        Ok(Sound { object: false })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Sound, A::Error> {
+        while members.next_entry::<Sound, Sound>()?.is_some() {}
+        Ok(Sound { object: true })
+    }
 }
 
 /// Reads a result back.
@@ -143,46 +333,12 @@ pub fn read_tool_result(form: Value) -> Result<ToolResult, WireError> {
 
 /// A content block.
 pub fn content_block(block: &ContentBlock) -> Value {
-    let mut form = extra(block.extra.as_deref());
-    let kind = match &block.body {
-        Content::Text(text) => {
-            form.insert("text".into(), text.clone().into());
-            "text"
-        }
-        Content::Image(media) => {
-            insert_media(&mut form, media);
-            "image"
-        }
-        Content::Audio(media) => {
-            insert_media(&mut form, media);
-            "audio"
-        }
-        Content::ResourceLink(link) => {
-            insert_link(&mut form, link);
-            "resource_link"
-        }
-        Content::Resource(contents) => {
-            form.insert("resource".into(), resource_contents(contents));
-            "resource"
-        }
-        Content::Other(json) => return text(json),
-    };
-    form.insert("type".into(), kind.into());
-    Value::Object(form)
+    tree(&Form(block))
 }
 
 /// What was read from a resource.
 pub fn resource_contents(contents: &ResourceContents) -> Value {
-    let mut form = extra(contents.extra.as_deref());
-    form.insert("uri".into(), contents.uri.clone().into());
-    insert(&mut form, "mimeType", contents.mime_type.clone());
-    match &contents.body {
-        ResourceBody::Text(text) => form.insert("text".into(), text.clone().into()),
-        ResourceBody::Blob(bytes) => {
-            form.insert("blob".into(), BASE64_STANDARD.encode(bytes).into())
-        }
-    };
-    Value::Object(form)
+    tree(&Form(contents))
 }
 
 /// A resource in a listing, as `resources/list` shows it.
@@ -241,11 +397,6 @@ pub fn role(role: PromptRole) -> &'static str {
         PromptRole::User => "user",
         PromptRole::Assistant => "assistant",
     }
-}
-
-fn insert_media(form: &mut Map<String, Value>, media: &Media) {
-    form.insert("data".into(), BASE64_STANDARD.encode(&media.data).into());
-    form.insert("mimeType".into(), media.mime_type.clone().into());
 }
 
 fn insert_link(form: &mut Map<String, Value>, link: &ResourceLink) {
@@ -409,7 +560,7 @@ mod tests {
                 is_error: false,
                 extra: extra.map(Into::into),
             };
-            let said = check_tool_result(&result).map_or_else(|error| error.place, |_| "".into());
+            let said = check_tool_result(&result).map_or_else(|error| error.place, |()| "".into());
             assert_eq!(said, expected);
         };
         check(Some("[1]"), Some("{}"), "{}", "");

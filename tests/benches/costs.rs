@@ -34,8 +34,12 @@ mod guests {
     include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 }
 
-/// A server that answers as fast as it can, which the one written with `rmcp` does not.
-const SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
+/// The servers that calls are bridged to: one as people write them, and one that answers as fast as
+/// it can, so that nothing but the client is measured.
+const SERVERS: [(&str, &str); 2] = [
+    ("bridged call, server written with rmcp", env!("CARGO_BIN_EXE_demo-server")),
+    ("bridged call, server that takes no time", env!("CARGO_BIN_EXE_rude-server")),
+];
 
 /// The instances of the pool, here and there.
 const POOL: u32 = 256;
@@ -436,21 +440,16 @@ async fn files(rows: &mut Vec<Row>) {
 }
 
 async fn bridged(rows: &mut Vec<Row>) {
-    let platform = platform(
-        &format!("plugins.mcp = [{{ name = \"s\", command = {SERVER:?} }}]"),
-        Allocation::OnDemand,
-    )
-    .await;
-    let client = rmcp_client().await;
-    let (ours, rmcp) =
-        versus(50, 200, async || echo(&platform).await, async || rmcp_echo(&client).await).await;
-    client.cancel().await.expect("the client ends");
-    platform.shutdown().await;
-    rows.push(Row {
-        what: "bridged call of an MCP server",
-        ours,
-        bare: Some(("rmcp client", rmcp)),
-    });
+    for (what, server) in SERVERS {
+        let platform = bridge(server).await;
+        let client = rmcp_client(server).await;
+        let (ours, rmcp) =
+            versus(50, 200, async || echo(&platform).await, async || rmcp_echo(&client).await)
+                .await;
+        client.cancel().await.expect("the client ends");
+        platform.shutdown().await;
+        rows.push(Row { what, ours, bare: Some(("rmcp client", rmcp)) });
+    }
 
     let mut cat = tokio::process::Command::new("cat")
         .stdin(Stdio::piped())
@@ -468,7 +467,13 @@ async fn bridged(rows: &mut Vec<Row>) {
         output.read_line(&mut back).await.unwrap();
     })
     .await;
-    rows.push(Row { what: "the same", ours, bare: Some(("pipe round trip through cat", pipe)) });
+    rows.push(Row { what: "a line through cat and back, for comparison", ours: pipe, bare: None });
+}
+
+/// A platform whose one plugin is a server.
+async fn bridge(server: &str) -> Platform {
+    let config = format!("plugins.mcp = [{{ name = \"s\", command = {server:?} }}]");
+    platform(&config, Allocation::OnDemand).await
 }
 
 async fn echo(platform: &Platform) {
@@ -478,8 +483,8 @@ async fn echo(platform: &Platform) {
 
 type Client = rmcp::service::RunningService<rmcp::RoleClient, ()>;
 
-async fn rmcp_client() -> Client {
-    let command = tokio::process::Command::new(SERVER);
+async fn rmcp_client(server: &str) -> Client {
+    let command = tokio::process::Command::new(server);
     ().serve(TokioChildProcess::new(command).expect("the server starts")).await.expect("it answers")
 }
 
@@ -727,24 +732,29 @@ fn print_throughput(rows: Vec<Throughput>) {
 async fn throughput() -> Vec<Throughput> {
     const EACH: usize = 64;
     const ROUNDS: u32 = 100;
-    let platform = platform(
-        &format!(
-            "[plugins]\nmcp = [{{ name = \"s\", command = {SERVER:?} }}]\nwasm = [{{ path = {:?}, id = \"w\", instance = \"shared\" }}]",
-            guests::TEXT_TOOLS
-        ),
-        Allocation::OnDemand,
-    )
-    .await;
     let per_second = |round: Duration| EACH as f64 / round.as_secs_f64();
-    let client = rmcp_client().await;
-    let (bridged, rmcp) = versus(
-        9,
-        ROUNDS,
-        async || drop(join_all((0..EACH).map(|_| echo(&platform))).await),
-        async || drop(join_all((0..EACH).map(|_| rmcp_echo(&client))).await),
-    )
-    .await;
-    client.cancel().await.expect("the client ends");
+    let mut rows = Vec::new();
+    for (what, server) in SERVERS {
+        let platform = bridge(server).await;
+        let client = rmcp_client(server).await;
+        let (bridged, rmcp) = versus(
+            9,
+            ROUNDS,
+            async || drop(join_all((0..EACH).map(|_| echo(&platform))).await),
+            async || drop(join_all((0..EACH).map(|_| rmcp_echo(&client))).await),
+        )
+        .await;
+        client.cancel().await.expect("the client ends");
+        platform.shutdown().await;
+        let (ours, bare) = (per_second(bridged), ("rmcp client", per_second(rmcp)));
+        rows.push(Throughput { what, ours, bare });
+    }
+
+    let config = format!(
+        "plugins.wasm = [{{ path = {:?}, id = \"w\", instance = \"shared\" }}]",
+        guests::TEXT_TOOLS
+    );
+    let platform = platform(&config, Allocation::OnDemand).await;
     let shared = measure(5, ROUNDS, async || {
         drop(join_all((0..EACH).map(|_| ours(&platform, "w__slug"))).await)
     })
@@ -762,16 +772,7 @@ async fn throughput() -> Vec<Throughput> {
         drop(black_box(calls.await.expect("the loop runs")));
     })
     .await;
-    vec![
-        Throughput {
-            what: "calls of one shared instance",
-            ours: per_second(shared),
-            bare: ("call_concurrent", per_second(beside)),
-        },
-        Throughput {
-            what: "bridged calls of one MCP server",
-            ours: per_second(bridged),
-            bare: ("rmcp client", per_second(rmcp)),
-        },
-    ]
+    let bare = ("call_concurrent", per_second(beside));
+    rows.push(Throughput { what: "calls of one shared instance", ours: per_second(shared), bare });
+    rows
 }

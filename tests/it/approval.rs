@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::process::Output;
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
@@ -292,25 +292,49 @@ fn approvals_that_cannot_be_read_approve_nothing_and_are_kept() {
 
 /// Runs the command on a terminal on which somebody types, and gives what it printed there.
 pub(crate) fn on_terminal(project: &Project, arguments: &[&str], typed: &str) -> String {
+    let (mut control, name) = terminal();
+    let output = open(&name).into();
+    let child = on(&name, project.command(arguments), output);
+    control.write_all(typed.as_bytes()).unwrap();
+    ended(control, child).0
+}
+
+/// The same with nobody who types, and with its standard output elsewhere, which is given as well.
+pub(crate) fn on_terminal_but_for_output(
+    project: &Project,
+    arguments: &[&str],
+) -> (String, String) {
+    let (control, name) = terminal();
+    let child = on(&name, project.command(arguments), Stdio::piped());
+    ended(control, child)
+}
+
+/// A terminal, and the name under which it can be opened.
+fn terminal() -> (File, String) {
     let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a terminal");
     grantpt(&control).unwrap();
     unlockpt(&control).unwrap();
     let name = ptsname(&control, Vec::new()).unwrap();
-    let open = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    let mut child = project
-        .command(arguments)
-        .stdin(open())
-        .stdout(open())
-        .stderr(open())
-        .spawn()
-        .expect("tenon starts");
-    let mut control = File::from(control);
-    control.write_all(typed.as_bytes()).unwrap();
+    (File::from(control), name.into_string().unwrap())
+}
+
+fn open(terminal: &str) -> File {
+    File::options().read(true).write(true).open(terminal).unwrap()
+}
+
+/// Starts a command there. Nobody else keeps the terminal open for it.
+fn on(terminal: &str, mut command: Command, output: Stdio) -> Child {
+    command.env("TERM", "xterm").stdin(open(terminal)).stdout(output).stderr(open(terminal));
+    command.spawn().expect("tenon starts")
+}
+
+/// What it printed on the terminal, and elsewhere.
+fn ended(mut control: File, child: Child) -> (String, String) {
     let mut printed = Vec::new();
     // Reading fails when the command, which has the other end, is gone.
     let _ = control.read_to_end(&mut printed);
-    child.wait().unwrap();
-    String::from_utf8_lossy(&printed).replace('\r', "")
+    let output = child.wait_with_output().unwrap();
+    (String::from_utf8_lossy(&printed).replace('\r', ""), stdout(&output))
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::support::{Project, Running, call, call_within, failure, text};
 
 #[tokio::test]
 async fn a_result_that_is_not_what_its_schema_promised_is_marked_and_kept() {
-    let project = Project::new("plugins.scripts = [\"sums.rhai\"]");
+    let project = Project::new("limits.output_kib = 1\nplugins.scripts = [\"sums.rhai\"]");
     let schema =
         "#{ type: \"object\", properties: #{ sum: #{ type: \"integer\" } }, required: [\"sum\"] }";
     let tool = |name: &str, body: &str| {
@@ -25,6 +25,7 @@ async fn a_result_that_is_not_what_its_schema_promised_is_marked_and_kept() {
         tool("right", "#{ sum: 13 }"),
         tool("wrong", "#{ sum: \"thirteen\" }"),
         tool("none", "\"thirteen\""),
+        tool("long", &format!("#{{ sum: {:?} }}", "x".repeat(2 << 10))),
         tool("sorry", "throw \"cannot count\""),
     ];
     project.write("sums.rhai", script.concat());
@@ -39,6 +40,8 @@ async fn a_result_that_is_not_what_its_schema_promised_is_marked_and_kept() {
     check("right", None).await;
     check("wrong", Some("at /sum: \"thirteen\" is not of type \"integer\"")).await;
     check("none", Some("there is no structured content")).await;
+    // Nobody gets to see what is cut off.
+    check("long", None).await;
     // An error owes nothing.
     check("sorry", None).await;
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::approval::on_terminal_but_for_output;
 use crate::guests;
 use crate::support::{
     DEMO_SERVER, Project, RUDE_SERVER, eventually, parsed, processes_with, stderr, stdout,
@@ -207,9 +208,11 @@ fn what_a_plugin_may_use_is_shown() {
     assert!(said.contains(limits), "{said}");
     assert_eq!(parsed(&project.tenon(&["--json", "inspect", "p"]))["limits"]["cpu"], "3s");
     assert_eq!(project.tenon(&["approve", "p", "--yes"]).status.code(), Some(0));
-    let said = stdout(&project.tenon(&["doctor"]));
-    assert!(said.contains("\n  limits: cpu 3s\n"), "{said}");
-    assert_eq!(said.matches("limits:").count(), 1, "{said}");
+    for of_p in [["doctor", "p"], ["doctor", "--verbose"]] {
+        let said = stdout(&project.tenon(&of_p));
+        assert!(said.contains("\n  limits: cpu 3s\n"), "{said}");
+        assert_eq!(said.matches("limits:").count(), 1, "{said}");
+    }
     // Of a script as well, which has no imports to be shown.
     project.write("own/p/p.rhai", "");
     let runtime = REQUESTING.replace("wasm", "rhai");
@@ -234,6 +237,7 @@ fn a_plugin_whose_manifest_is_broken_is_not_unknown() {
     check(&["revoke", "p"], 2, unknown);
     check(&["inspect", "p"], 2, unknown);
     check(&["doctor"], 1, unknown);
+    check(&["doctor", "p"], 2, unknown);
     // Nor is one whose manifest is no TOML, in a folder of that name.
     project.write("own/p/plugin.toml", "[plugin");
     check(&["approve", "p"], 2, "own/p/plugin.toml: line 1: unclosed table");
@@ -434,6 +438,10 @@ fn doctor_says_how_everything_fares() {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(&regex_of(&project.path("").display().to_string()), "");
     settings.bind(|| insta::assert_snapshot!(stdout(&output)));
+    let two = project.tenon(&["doctor", "text_tools", "gone"]);
+    assert_eq!(two.status.code(), Some(1));
+    settings.bind(|| insta::assert_snapshot!(stdout(&two)));
+    assert_eq!(project.tenon(&["doctor", "hooks"]).status.code(), Some(0));
     let rows = parsed(&project.tenon(&["doctor", "--json"]));
     let keys: Vec<_> = rows[0].as_object().unwrap().keys().cloned().collect();
     let expected = [
@@ -522,6 +530,24 @@ async fn whatever_a_server_does_its_call_ends_and_says_why() {
         assert!(all.contains(said), "{habit}: {all}");
     }
     eventually("no process is left", || processes_with(&mark).is_empty()).await;
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_and_gone_when_the_call_is_over() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"steps\"] }}]"
+    ));
+    let call = ["call", "s__rude"];
+    let (said, printed) = on_terminal_but_for_output(&project, &call);
+    let (shown, after) = said.rsplit_once("\u{1b}[K\u{1b}[?7h").expect("something is shown");
+    let last = "[====================] 100%  2/2  all\\u{1b}[2J\\n";
+    assert!(shown.ends_with(last), "{said:?}");
+    assert_eq!((after, printed.as_str()), ("\u{1b}[K", "rude\n"));
+    let json = ["--json", "call", "s__rude"];
+    let (said, _) = on_terminal_but_for_output(&project, &json);
+    assert_eq!(said, "");
+    let output = project.tenon(&call);
+    assert_eq!((stderr(&output).as_str(), stdout(&output).as_str()), ("", "rude\n"));
 }
 
 #[test]

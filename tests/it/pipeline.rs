@@ -1,12 +1,20 @@
 //! The steps of a call, one by one: each where it is the one that stops the call, and what callers,
 //! subscribers and the record learn of it.
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tenon_host::bindings::completions::{Blank, Place, Suggestions};
+use tenon_host::bindings::lifecycle::{Identity, Registration};
+use tenon_host::bindings::prompts::{Prompt, PromptPage};
+use tenon_host::bindings::resources::{ResourcePage, TemplatePage};
 use tenon_host::history::{self, Query, Record};
 use tenon_host::invoke::{TRUNCATED, USAGE};
-use tenon_host::types::{Content, HookPoint, ResourceBody};
-use tenon_host::{Call, CallError, Caller, Event, MASK, Platform, Step, Subscription, wire};
+use tenon_host::types::{CallContext, Content, HookPoint, ResourceBody, ResourceContents};
+use tenon_host::{
+    Call, CallError, Caller, Event, Failure, MASK, Platform, Plugin, Step, Subscription, wire,
+};
 
 use crate::guests;
 use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, text};
@@ -321,6 +329,137 @@ async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
     assert_eq!(read(Query { failed: true, ..Query::default() }).len(), 3);
     assert_eq!(read(Query { session: Some("s-1".into()), ..Query::default() }).len(), 1);
     assert_eq!(read(Query { tool: Some("*__hang".into()), ..Query::default() }).len(), 2);
+}
+
+/// Has nothing, and notes by which ids it was asked for it.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Asked {
+    fn note(&self, context: CallContext) {
+        self.0.lock().unwrap().push(context.call_id);
+    }
+}
+
+#[async_trait]
+impl Plugin for Asked {
+    async fn register(&self) -> Result<Registration, Failure> {
+        let identity =
+            Identity { name: "n".into(), version: "1.0.0".into(), description: String::new() };
+        Ok(Registration { resources: true, prompts: true, ..Registration::new(identity) })
+    }
+
+    async fn list_resources(
+        &self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Result<ResourcePage, Failure> {
+        self.note(context);
+        let next = cursor.is_none().then(|| "more".to_string());
+        Ok(ResourcePage { resources: Vec::new(), next })
+    }
+
+    async fn list_templates(
+        &self,
+        _: Option<String>,
+        context: CallContext,
+    ) -> Result<TemplatePage, Failure> {
+        self.note(context);
+        Ok(TemplatePage { templates: Vec::new(), next: None })
+    }
+
+    async fn read_resource(
+        &self,
+        _: &str,
+        context: CallContext,
+    ) -> Result<Vec<ResourceContents>, Failure> {
+        self.note(context);
+        Ok(Vec::new())
+    }
+
+    async fn subscribe(&self, _: &str, _: bool, context: CallContext) -> Result<(), Failure> {
+        self.note(context);
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<String>,
+        context: CallContext,
+    ) -> Result<PromptPage, Failure> {
+        self.note(context);
+        Ok(PromptPage { prompts: Vec::new(), next: None })
+    }
+
+    async fn get_prompt(
+        &self,
+        _: &str,
+        _: Vec<(String, String)>,
+        context: CallContext,
+    ) -> Result<Prompt, Failure> {
+        self.note(context);
+        Ok(Prompt { description: None, messages: Vec::new() })
+    }
+
+    async fn suggest(&self, _: Blank, context: CallContext) -> Result<Suggestions, Failure> {
+        self.note(context);
+        Err(Failure::Trapped("no".into()))
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_of_resources_and_prompts_has_one_id_for_all_who_hear_of_it() {
+    let asked = Asked::default();
+    let project = Project::new("");
+    let builder = project.builder().builtin("n", asked.clone()).state(project.path("state"));
+    let platform = Running::new(builder.build().await.unwrap(), project);
+    let mut events = platform.events();
+    let caller = Caller::default();
+    platform.resources("n", &caller).await.unwrap();
+    platform.resource_templates("n", &caller).await.unwrap();
+    platform.read_resource("n", "x:y", &caller).await.unwrap();
+    platform.subscribe("n", "x:y", &caller).await.unwrap();
+    platform.unsubscribe("n", "x:y", &caller).await.unwrap();
+    platform.prompts("n", &caller).await.unwrap();
+    let blanks = vec![("a".to_string(), "b".to_string())];
+    platform.prompt("n", "p", blanks.clone(), &caller).await.unwrap();
+    let place = Place::Prompt("p".into());
+    let blank = Blank { place, name: "c".into(), value: "d".into(), filled: blanks };
+    assert_eq!(platform.suggest("n", blank, &caller).await.unwrap_err().word(), "trapped");
+    platform.subscribe("nobody", "x:y", &caller).await.unwrap_err();
+
+    let mut heard = Vec::new();
+    while let Some(event) = events.try_next() {
+        let Event::Call(event) = event else { continue };
+        heard.push((event.tool.to_string(), event.call.to_string()));
+    }
+    heard.dedup();
+    platform.clone().shutdown().await;
+    let records = history::read(&platform.project.path("state"), &Query::default()).unwrap();
+    let recorded: Vec<_> = records.iter().map(|of| (of.tool.clone(), of.call.clone())).collect();
+    assert_eq!(heard, recorded);
+    let what: Vec<_> = records.iter().map(|of| (of.tool.as_str(), &*of.outcome)).collect();
+    let expected = [
+        ("n__list_resources", "ok"),
+        ("n__list_resource_templates", "ok"),
+        ("n__read_resource", "ok"),
+        ("n__subscribe_resource", "ok"),
+        ("n__unsubscribe_resource", "ok"),
+        ("n__list_prompts", "ok"),
+        ("n__get_prompt", "ok"),
+        ("n__suggest", "trapped"),
+        ("subscribe_resource", "not-found"),
+    ];
+    assert_eq!(what, expected);
+    let suggested = json!({ "prompt": "p", "name": "c", "value": "d", "filled": { "a": "b" } });
+    assert_eq!(records[7].arguments, suggested);
+    assert_eq!((records[7].usage.attempts, records[8].usage.attempts), (1, 0));
+    let mut ids = asked.0.lock().unwrap().clone();
+    // Both pages of a list are of one call.
+    assert_eq!(ids.len(), 9);
+    ids.dedup();
+    let of_records: Vec<_> = records[..8].iter().map(|of| of.call.clone()).collect();
+    assert_eq!(ids, of_records);
 }
 
 #[tokio::test]

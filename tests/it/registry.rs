@@ -5,9 +5,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tenon_host::bindings::lifecycle::{Identity, Registration};
 use tenon_host::history::{self, Query};
+use tenon_host::invoke::Budget;
 use tenon_host::services::{HeldTool, PinError, PinFile, Pins, Seen};
 use tenon_host::types::{CallContext, Content, ResourceBody, ToolDefinition, ToolResult};
-use tenon_host::{Builtin, Event, Failure, Platform, Plugin};
+use tenon_host::{Builtin, Caller, Event, Failure, Platform, Plugin};
 
 use crate::guests;
 use crate::support::{
@@ -157,7 +158,13 @@ async fn resources_and_prompts_are_tools_beside_the_servers_own() {
     assert_eq!(parts(whole), ["0123456789", "[1, 2, 3, 4]"]);
     let read = json!({ "uri": "memo:///one", "max_bytes": 4 });
     let some = call(&platform, "s__read_resource", read).await.unwrap();
-    assert_eq!(parts(some), ["0123\n[cut: the first 4 of 10 bytes]", "[left out: 4 bytes]"]);
+    let cut = ["0123\n[cut: the first 4 of 10 bytes]", "[left out: 4 bytes]"];
+    assert_eq!(parts(some), cut);
+    // A token is taken for four bytes, and the smaller budget holds.
+    let read = json!({ "uri": "memo:///one", "max_bytes": 9, "max_tokens": 1 });
+    assert_eq!(parts(call(&platform, "s__read_resource", read).await.unwrap()), cut);
+    let read = json!({ "uri": "memo:///one", "max_tokens": 0 });
+    assert_eq!(failure(&platform, "s__read_resource", read).await.word(), "invalid-input");
 
     let prompt = json!({ "name": "hello", "arguments": { "whom": "you" } });
     let prompt = text(&platform, "s__get_prompt", prompt).await;
@@ -179,8 +186,11 @@ async fn calls_of_the_hosts_own_tools_are_calls_like_any_other() {
     let read = json!({ "uri": "memo:///one" });
     assert_eq!(failure(&platform, "s__read_resource", read).await.word(), "disabled");
     // As the host itself asks, it is recorded too.
-    let by_host = platform.read_resource("s", "memo:///one", &Default::default()).await;
-    assert_eq!(by_host.unwrap().len(), 2);
+    let caller = Caller::default();
+    let (uri, budget) = ("memo:///one", Budget::tokens(3));
+    let by_host = platform.read_resource_within("s", uri, budget, &caller).await.unwrap();
+    assert_eq!(by_host.len(), 2);
+    assert!(by_host[0].extra.is_none() && by_host[1].extra.is_some(), "{by_host:?}");
     let mut events = platform.events();
     let listed = text(&platform, "s__list_resources", json!({})).await;
     assert!(listed.contains("; the whole is the resource tenon://results/"), "{listed}");
@@ -194,7 +204,7 @@ async fn calls_of_the_hosts_own_tools_are_calls_like_any_other() {
         calls,
         [("s__read_resource", "disabled"), ("s__read_resource", "ok"), ("s__list_resources", "ok"),]
     );
-    assert_eq!(records[1].arguments, json!({ "uri": "memo:///one" }));
+    assert_eq!(records[1].arguments, json!({ "uri": "memo:///one", "max_tokens": 3 }));
 }
 
 #[tokio::test]
@@ -232,6 +242,8 @@ fn prompts_and_templates_are_listed_and_filled_in() {
     assert_eq!(form, json!([{ "uriTemplate": "memo:///{name}", "name": "any" }]));
     let cut = run(&["resources", "read", "s", "memo:///one", "--max-bytes", "3"]);
     assert!(stdout(&cut).starts_with("012\n[cut: the first 3 of 10 bytes]\n"));
+    let cut = run(&["resources", "read", "s", "memo:///one", "--max-tokens", "2"]);
+    assert!(stdout(&cut).starts_with("01234567\n[cut: the first 8 of 10 bytes]\n"));
     let wrong = project.tenon(&["prompts", "get", "s", "hello", "whom"]);
     assert!(stderr(&wrong).contains("it is no KEY=VALUE"));
 }
@@ -260,13 +272,12 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     let doctor = project.tenon(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
     insta::assert_snapshot!(stdout(&doctor), @r#"
-    MCP: s (ok, 1 tool)                                                            1
-    note:
-      plugin "s": the tool "echo" is held: it is not what it was when it was first
-        seen (`description`)
-      fix: `tenon approve s` shows what has changed and accepts it; other hosts
-        have pins of their own
-    1 of 1 plugins are ready
+    MCP: s (ok, 1 tool)
+    note: plugin "s": the tool "echo" is held: it is not what it was when it was
+        first seen (`description`)
+      fix: `tenon approve s` shows what has changed and accepts it; other hosts have
+        pins of their own
+    1 of 1 plugins are ready; `tenon doctor PLUGIN` says more of one
     "#);
 
     let unasked = project.tenon(&["approve", "s"]);

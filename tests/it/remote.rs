@@ -3,12 +3,14 @@
 mod peer;
 
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenon_host::{Event, MASK, Platform, PluginState, ServerState};
 
 use crate::bridge::imports_of;
-use crate::support::{Project, Running, call_within, eventually, failure, text};
-use peer::{Answer, Peer, rmcp_server};
+use crate::support::{Project, Running, call_within, eventually, failure, stderr, stdout, text};
+use peer::{Answer, Heard, Peer, rmcp_server};
 
 /// A platform with one server `s` elsewhere.
 async fn platform(url: &str, more: &str) -> Running {
@@ -86,6 +88,173 @@ async fn headers_go_with_every_request_and_their_secrets_nowhere_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_in_headers_reach_the_server_and_are_shown_nowhere() {
+    let peer = Peer::start(|_| Answer::Json).await;
+    let headers =
+        "{ Authorization = \"Bearer ${secret:tracker-token}\", X-Team = \"${secret:team}\" }";
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", url = {:?}, headers = {headers} }}]",
+        peer.url("/mcp")
+    ));
+    let run = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env("TRACKER_TOKEN", "hush-hush-123").env("TEAM", "quiet-456");
+        let output = tokio::task::block_in_place(|| command.output().expect("tenon starts"));
+        format!("{}{}", stdout(&output), stderr(&output))
+    };
+    let arguments = json!({ "text": "of hush-hush-123 and quiet-456" }).to_string();
+    let said = run(&["call", "s__echo", &arguments]);
+    assert_eq!(said, format!("of {MASK} and {MASK}\n"));
+    let heard = peer.heard();
+    assert!(heard.iter().any(|request| request.rpc == "tools/call"));
+    for request in &heard {
+        assert_eq!(request.header("authorization"), Some("Bearer hush-hush-123"));
+        assert_eq!(request.header("x-team"), Some("quiet-456"));
+    }
+    for (arguments, part) in [
+        (&["doctor"][..], "s "),
+        (&["doctor", "--json"], "ext:http:s"),
+        (&["inspect", "s"], "limits"),
+        (&["inspect", "s", "--json"], "limits"),
+        (&["history"], "s__echo"),
+        (&["history", "--json"], MASK),
+    ] {
+        let said = run(arguments);
+        assert!(said.contains(part), "{arguments:?}: {said}");
+        let shown = ["hush-hush", "quiet-456"].into_iter().find(|secret| said.contains(secret));
+        assert_eq!(shown, None, "{arguments:?}: {said}");
+    }
+}
+
+/// A server of the newer era that has these tools, and answers calls of them.
+fn modern(request: &Heard, tools: &Value) -> Answer {
+    Answer::Result(match request.rpc.as_str() {
+        "server/discover" => json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} },
+        }),
+        "tools/list" => json!({ "resultType": "complete", "tools": tools }),
+        "tools/call" => json!({ "content": [{ "type": "text", "text": "done" }] }),
+        _ => return Answer::Error(-32601),
+    })
+}
+
+/// Tools of which one has good marks on its arguments, and one a bad one.
+fn marked_tools() -> Value {
+    let string = |mark: &str| json!({ "type": "string", "x-mcp-header": mark });
+    let tenant = json!({ "type": "object", "properties": { "tenant": string("Tenant") } });
+    let good = json!({
+        "region": string("Region"), "count": { "type": "integer", "x-mcp-header": "Count" },
+        "of": tenant, "query": { "type": "string" },
+    });
+    let tool = |name: &str, properties: Value| json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } });
+    json!([tool("good", good), tool("bad", json!({ "a": string("two words") }))])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn marked_arguments_go_into_headers_as_well() {
+    let peer = Peer::start(|request| modern(request, &marked_tools())).await;
+    let platform = platform(&peer.url("/mcp"), ", protocol = \"modern\"").await;
+    assert_eq!(state(&platform).0, PluginState::Ready, "{}", state(&platform).1);
+    // A tool whose mark is wrong costs itself alone.
+    assert!(platform.registry().tool("s__bad").is_none());
+    let arguments = json!({ "region": "Malm\u{f6}", "of": { "tenant": "a b" }, "query": "q" });
+    assert_eq!(text(&platform, "s__good", arguments).await, "done");
+    assert_eq!(text(&platform, "s__good", json!({ "count": -7 })).await, "done");
+    let heard = peer.heard();
+    let params = |request: &Heard| {
+        ["region", "count", "tenant"].map(|name| {
+            request.header(&format!("mcp-param-{name}")).unwrap_or_default().to_string()
+        })
+    };
+    let calls: Vec<_> = heard.iter().filter(|request| request.rpc == "tools/call").collect();
+    assert_eq!(params(calls[0]), ["=?base64?TWFsbcO2?=", "", "a b"]);
+    assert_eq!(params(calls[1]), ["", "-7", ""]);
+    for request in &heard {
+        assert_eq!(request.header("mcp-method"), Some(&*request.rpc));
+        assert_eq!(request.header("mcp-name"), request.params["name"].as_str());
+        assert!(request.rpc == "tools/call" || params(request).concat().is_empty());
+    }
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_refused_for_want_of_headers_is_made_with_them() {
+    let marked = Arc::new(AtomicBool::new(false));
+    let peer = Peer::start({
+        let marked = marked.clone();
+        move |request| {
+            let has = request.header("mcp-param-region").is_some();
+            match (marked.load(Ordering::SeqCst), request.rpc.as_str()) {
+                (true, "tools/call") if !has => Answer::Error(-32020),
+                (true, _) => modern(request, &marked_tools()),
+                (false, _) => {
+                    let schema = json!({ "type": "object" });
+                    modern(request, &json!([{ "name": "good", "inputSchema": schema }]))
+                }
+            }
+        }
+    })
+    .await;
+    let platform = platform(&peer.url("/mcp"), ", protocol = \"modern\"").await;
+    let region = json!({ "region": "north" });
+    assert_eq!(text(&platform, "s__good", region.clone()).await, "done");
+    marked.store(true, Ordering::SeqCst);
+    assert_eq!(text(&platform, "s__good", region).await, "done");
+    let regions = |heard: Vec<Heard>| {
+        let calls = heard.into_iter().filter(|request| request.rpc == "tools/call");
+        calls.map(|call| call.header("mcp-param-region").map(String::from)).collect::<Vec<_>>()
+    };
+    assert_eq!(regions(peer.heard()), [None, None, Some("north".into())]);
+    // Refused for anything else, it is not made again.
+    let refused = failure(&platform, "s__good", json!({})).await.to_string();
+    assert!(refused.contains("code -32020"), "{refused}");
+    assert_eq!(regions(peer.heard()).len(), 4);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_is_asked_about_by_its_name() {
+    let peer = Peer::start(|request| {
+        let task = |kind: &str, status: &str, result: Value| {
+            Answer::Result(json!({
+                "resultType": kind, "taskId": "t 1", "status": status, "ttlMs": null,
+                "pollIntervalMs": 50, "result": result,
+            }))
+        };
+        match request.rpc.as_str() {
+            "tools/call" => task("task", "working", Value::Null),
+            "tasks/get" => {
+                let content = json!([{ "type": "text", "text": "done at last" }]);
+                task("complete", "completed", json!({ "content": content }))
+            }
+            _ => modern(request, &marked_tools()),
+        }
+    })
+    .await;
+    let platform = platform(&peer.url("/mcp"), ", protocol = \"modern\"").await;
+    assert_eq!(text(&platform, "s__good", json!({})).await, "done at last");
+    let heard = peer.heard();
+    let names = heard.iter().filter(|request| request.rpc == "tasks/get");
+    assert_eq!(names.map(|request| request.header("mcp-name")).collect::<Vec<_>>(), [Some("t 1")]);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn marks_mean_nothing_to_servers_of_the_older_era() {
+    let peer = Peer::start(|request| match request.rpc.as_str() {
+        "tools/list" => Answer::Result(json!({ "tools": marked_tools() })),
+        _ => Answer::Json,
+    })
+    .await;
+    let platform = platform(&peer.url("/mcp"), "").await;
+    assert!(platform.registry().tool("s__bad").is_some());
+    assert_eq!(text(&platform, "s__good", json!({ "text": "x", "region": "y" })).await, "x");
+    assert!(peer.heard().iter().all(|request| request.header("mcp-param-region").is_none()));
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_has_ended_is_begun_again() {
     let peer = Peer::start(|request| match request.rpc.as_str() {
         "tools/call" if request.header("mcp-session-id") == Some("session-1") => {
@@ -148,7 +317,7 @@ async fn what_is_wrong_with_a_server_elsewhere_is_named() {
         (Answer::Status(401, ""), "wants to know who asks (HTTP 401)"),
         (Answer::Status(500, "out of order"), "HTTP 500: out of order"),
         (Answer::Status(200, "<html>"), "accepted the request and answered nothing"),
-        (Answer::Refusal, "no key, no service"),
+        (Answer::Error(-32603), "no key, no service"),
     ] {
         let peer = Peer::start(move |_| answer.clone()).await;
         let platform = platform(&peer.url("/mcp"), "").await;

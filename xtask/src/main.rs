@@ -3,6 +3,7 @@
 mod bench;
 mod demo;
 mod fuzz;
+mod install;
 mod setup;
 mod test;
 

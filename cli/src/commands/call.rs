@@ -6,7 +6,7 @@ use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
 use tenon_host::{Call, Caller, wire};
 
 use crate::error::Error;
-use crate::{Common, open, output};
+use crate::{Common, open, output, progress};
 
 /// Call a tool
 #[derive(clap::Args)]
@@ -36,7 +36,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let arguments = output::read_json("arguments", &arguments)?;
     let platform = open::found(common)?.platform_for_tool(&name).await?;
     let caller = Caller { agent_id: agent, session_id: session, ..open::caller(timeout) };
-    let result = platform.call(Call { name, arguments, caller }).await;
+    let call = platform.call(Call { name, arguments, caller });
+    let result = progress::shown(common, &platform, call).await;
     let shown = result.map_err(Error::from).and_then(|result| show(common, &result));
     open::end(common, platform, shown).await
 }

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use tenon_host::discover::Candidate;
 use tenon_host::{
-    BreakerState, Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState,
-    ServerReport, one_line, visible,
+    BreakerState, Diagnostic, Limits, PluginKind, PluginReport, PluginState, ServerReport,
+    one_line, visible,
 };
 
 use crate::error::Error;
@@ -12,29 +13,75 @@ use crate::{Common, open, output};
 
 /// Start everything that is declared, and say how it fares
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+#[command(after_help = "Examples:
+  tenon doctor
+  tenon doctor files
+  tenon --json doctor | jq '.[] | select(.state == \"failed\")'")]
+pub(crate) struct Args {
+    /// Start and show these alone, with all that there is to say
+    #[arg(value_name = "PLUGIN")]
+    plugins: Vec<String>,
+    /// Say all that there is to say of every plugin
+    #[arg(long, short)]
+    verbose: bool,
+}
 
-pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let Args { plugins, verbose } = args;
     let found = open::found(common)?.starting_servers();
-    let warnings = found.discovery.warnings.clone();
-    let platform = found.build(|_| true).await?;
-    let shown = show(common, &platform, &warnings);
+    let discovery = &found.discovery;
+    let is_known = |id: &String| {
+        let mut candidates = discovery.candidates.iter();
+        candidates.any(|candidate| candidate.id() == id)
+            || discovery.left_out.iter().any(|left_out| left_out.id == *id)
+    };
+    if let Some(unknown) = plugins.iter().find(|id| !is_known(id)) {
+        return Err(found.unknown(unknown));
+    }
+    let is_asked = |id: &str| plugins.is_empty() || plugins.iter().any(|plugin| plugin == id);
+    let warnings = discovery.warnings.clone();
+    let platform = found.build(|candidate: &Candidate| is_asked(candidate.id())).await?;
+    let (reports, diagnostics) = (platform.plugins(), platform.diagnostics());
+    let is_of = |note: &&Diagnostic| note.plugin.as_deref().map_or(plugins.is_empty(), is_asked);
+    let checked = Checked {
+        reports: reports.iter().filter(|report| is_asked(&report.plugin)).collect(),
+        notes: diagnostics.iter().chain(&warnings).filter(is_of).collect(),
+        well: !diagnostics.iter().any(|diagnostic| is_of(&diagnostic)),
+    };
+    let shown = match (common.json, verbose || !plugins.is_empty()) {
+        (true, _) => checked.rows(),
+        (false, true) => checked.whole(),
+        (false, false) => checked.brief(),
+    };
+    let shown = shown.map(|()| checked.code());
     open::end(common, platform, shown).await
 }
 
-fn show(common: &Common, platform: &Platform, warnings: &[Diagnostic]) -> Result<ExitCode, Error> {
-    let reports = platform.plugins();
-    let diagnostics = platform.diagnostics();
-    let ready = reports.iter().filter(|report| report.state == PluginState::Ready).count();
-    let failed = reports.iter().filter(|report| report.state.is_failure()).count();
-    if common.json {
-        let notes = diagnostics.iter().chain(warnings).map(row_of_diagnostic);
-        output::json(&reports.iter().map(row).chain(notes).collect::<Vec<_>>())?;
-    } else {
-        for report in reports.iter() {
-            for text in wrap(&line(report), WIDTH) {
-                output::line(text)?;
-            }
+/// What there is to say.
+struct Checked<'a> {
+    reports: Vec<&'a PluginReport>,
+    /// What is to be said of no plugin, or of one that is there all the same.
+    notes: Vec<&'a Diagnostic>,
+    /// Whether none of the notes is of something wrong.
+    well: bool,
+}
+
+impl Checked<'_> {
+    fn code(&self) -> ExitCode {
+        let failed = self.reports.iter().any(|report| report.state.is_failure());
+        if self.well && !failed { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    }
+
+    fn rows(&self) -> Result<(), Error> {
+        let notes = self.notes.iter().map(|note| row_of_diagnostic(note));
+        let rows = self.reports.iter().map(|report| row(report)).chain(notes);
+        output::json(&rows.collect::<Vec<_>>())
+    }
+
+    /// Everything, a plugin after the other.
+    fn whole(&self) -> Result<(), Error> {
+        for report in &self.reports {
+            wrap(line(report).split(' '), ["", ""], WIDTH).iter().try_for_each(output::line)?;
             details(report.detail.as_deref(), report.remedy.as_deref())?;
             if let Some(server) = report.server.as_ref().and_then(remarkable) {
                 details(Some(&server), None)?;
@@ -44,14 +91,144 @@ fn show(common: &Common, platform: &Platform, warnings: &[Diagnostic]) -> Result
                 details(Some(&format!("limits: {limits}")), None)?;
             }
         }
-        for diagnostic in diagnostics.iter().chain(warnings) {
+        for note in &self.notes {
             output::line("note:")?;
-            details(Some(&diagnostic.to_string()), diagnostic.remedy.as_deref())?;
+            details(Some(&note.to_string()), note.remedy.as_deref())?;
         }
-        output::line(format!("{ready} of {} plugins are ready", ready + failed))?;
+        output::line(self.ready())
     }
-    let well = failed == 0 && diagnostics.is_empty();
-    Ok(if well { ExitCode::SUCCESS } else { ExitCode::from(1) })
+
+    /// What fits a screen: a line for each tier, of those that nothing is to be said of; then the
+    /// others, each with the reason and the end of what it said. A remedy that is the same for
+    /// several stands below the last of them.
+    fn brief(&self) -> Result<(), Error> {
+        for kind in [PluginKind::Mcp, PluginKind::Wasm, PluginKind::Rhai, PluginKind::Builtin] {
+            let well = self.reports.iter().filter(|of| of.kind == kind && !is_concern(of));
+            let mut well: Vec<String> =
+                well.map(|report| format!("{},", standing(report))).collect();
+            if let Some(last) = well.last_mut() {
+                last.pop();
+                well[0].insert_str(0, &format!("{}: ", tier(kind)));
+                let words = well.iter().map(String::as_str);
+                wrap(words, HANGING, WIDTH).iter().try_for_each(output::line)?;
+            }
+        }
+        let concerns = self.reports.iter().filter(|report| is_concern(report));
+        let concerns = concerns.map(|report| Concern::of_plugin(report));
+        let notes = self.notes.iter().map(|note| Concern::of_note(note));
+        let concerns: Vec<_> = concerns.chain(notes).collect();
+        let last = (LAST / concerns.len().max(1)).clamp(2, 6);
+        for (remedy, concerns) in by_remedy(&concerns) {
+            for Concern { words, remark, .. } in &concerns {
+                excerpt(words, HANGING, last).iter().try_for_each(output::line)?;
+                let remark = remark.as_deref().map(|remark| excerpt(remark, BELOW, last));
+                remark.iter().flatten().try_for_each(output::line)?;
+            }
+            match (remedy, concerns.len()) {
+                (None, _) => {}
+                (Some(_), 1) => details(None, remedy)?,
+                (Some(remedy), several) => {
+                    details(Some(&format!("fix, for each of these {several}: {remedy}")), None)?;
+                }
+            }
+        }
+        match concerns.is_empty() {
+            true => output::line(self.ready()),
+            false => {
+                output::line(format!("{}; `tenon doctor PLUGIN` says more of one", self.ready()))
+            }
+        }
+    }
+
+    fn ready(&self) -> String {
+        let count = |is: fn(PluginState) -> bool| {
+            self.reports.iter().filter(|report| is(report.state)).count()
+        };
+        let (ready, failed) =
+            (count(|of| of == PluginState::Ready), count(PluginState::is_failure));
+        format!("{ready} of {} plugins are ready", ready + failed)
+    }
+}
+
+/// How many lines of what they said are shown of all concerns together; each has two at least.
+const LAST: usize = 12;
+
+/// Something that a reader should know.
+struct Concern<'a> {
+    /// What, and why.
+    words: String,
+    /// What is not as usual with its server.
+    remark: Option<String>,
+    remedy: Option<&'a str>,
+}
+
+impl<'a> Concern<'a> {
+    fn of_plugin(report: &'a PluginReport) -> Self {
+        let detail = report.detail.as_deref().map(|detail| format!(": {detail}"));
+        let (tier, standing) = (tier(report.kind), standing(report));
+        Self {
+            words: format!("{tier}: {standing}{}", detail.unwrap_or_default()),
+            remark: report.server.as_ref().and_then(remarkable),
+            remedy: report.remedy.as_deref(),
+        }
+    }
+
+    fn of_note(note: &'a Diagnostic) -> Self {
+        Self { words: format!("note: {note}"), remark: None, remedy: note.remedy.as_deref() }
+    }
+}
+
+/// Whether more is to be said of a plugin than how it stands. What was left out was meant to be.
+fn is_concern(report: &PluginReport) -> bool {
+    let remarkable = report.server.as_ref().and_then(remarkable).is_some();
+    match report.state {
+        PluginState::Ready => report.detail.is_some() || remarkable,
+        state => state.is_failure(),
+    }
+}
+
+/// Concerns with the same remedy together, each where the first of them is.
+fn by_remedy<'a>(concerns: &'a [Concern<'_>]) -> Vec<(Option<&'a str>, Vec<&'a Concern<'a>>)> {
+    let mut groups: Vec<(Option<&str>, Vec<&Concern>)> = Vec::new();
+    for concern in concerns {
+        let same = groups.iter_mut().find(|(of, _)| of.is_some() && *of == concern.remedy);
+        match same {
+            Some((_, same)) => same.push(concern),
+            None => groups.push((concern.remedy, vec![concern])),
+        }
+    }
+    groups
+}
+
+/// How many lines the first line of a text may take in an excerpt.
+const FIRST: usize = 2;
+
+/// The first line of a text, and so many of its last: what is wrong, and the end of what was said of
+/// it. What is left out is marked.
+fn excerpt(text: &str, margins: [&str; 2], last: usize) -> Vec<String> {
+    let text = visible(text);
+    let mut lines = text.lines();
+    let mut shown = wrap(lines.next().unwrap_or_default().split(' '), margins, WIDTH);
+    if shown.len() > FIRST {
+        shown.truncate(FIRST);
+        shown[FIRST - 1] = cut(&format!("{} …", shown[FIRST - 1]));
+    }
+    let rest: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let left_out = rest.len().saturating_sub(last);
+    let mut margin = if left_out > 0 { "  … " } else { margins[1] };
+    for line in &rest[left_out..] {
+        shown.push(cut(&format!("{margin}{}", line.trim_end().replace('\t', "  "))));
+        margin = margins[1];
+    }
+    shown
+}
+
+/// What of a text fits a line.
+fn cut(text: &str) -> String {
+    match text.chars().count() <= WIDTH {
+        true => text.to_string(),
+        false => text.chars().take(WIDTH - 1).chain(['…']).collect(),
+    }
 }
 
 fn row(report: &PluginReport) -> Value {
@@ -116,56 +293,69 @@ fn remarkable(server: &ServerReport) -> Option<String> {
 /// How wide the table is, in characters.
 const WIDTH: usize = 80;
 
+/// What begins the first line of a text, and what its others: of one that begins at the edge, and of
+/// one below it.
+const HANGING: [&str; 2] = ["", "    "];
+const BELOW: [&str; 2] = ["  ", "    "];
+
 /// Prints why something is as it is, and what to do about it, below its line. Only the first line of
 /// each begins where they do: what a plugin says cannot look like a remedy.
 fn details(detail: Option<&str>, remedy: Option<&str>) -> Result<(), Error> {
     let remedy = remedy.map(|remedy| format!("fix: {remedy}"));
     for text in [detail, remedy.as_deref()].into_iter().flatten() {
-        let mut margin = "  ";
+        let mut margins = BELOW;
         for text in visible(text).lines() {
-            for text in wrap(text, WIDTH - 4) {
-                output::line(format!("{margin}{text}"))?;
-                margin = "    ";
-            }
+            wrap(text.split(' '), margins, WIDTH).iter().try_for_each(output::line)?;
+            margins = [BELOW[1]; 2];
         }
     }
     Ok(())
 }
 
-/// A text in lines of so many characters, broken between words where there is a place.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
+/// Words in lines of so many characters, broken between them where there is a place. The first line
+/// begins with the first margin, and the others with the other.
+fn wrap<'a>(
+    words: impl Iterator<Item = &'a str>,
+    [first, others]: [&str; 2],
+    width: usize,
+) -> Vec<String> {
+    let mut lines = vec![first.to_string()];
+    let mut empty = true;
+    for word in words {
         let mut rest = word;
         loop {
             let line = lines.last_mut().expect("there is always one");
-            let used = line.chars().count();
-            let space = usize::from(used > 0);
-            let length = rest.chars().count();
-            if used + space + length <= width {
-                line.push_str(if space == 1 { " " } else { "" });
+            let space = usize::from(!empty);
+            let room = width.saturating_sub(line.chars().count());
+            if space + rest.chars().count() <= room {
+                line.push_str(if empty { "" } else { " " });
                 line.push_str(rest);
+                empty &= rest.is_empty();
                 break;
             }
-            if used == 0 {
-                let cut = rest.char_indices().nth(width).map_or(rest.len(), |(cut, _)| cut);
+            if empty {
+                let cut = rest.char_indices().nth(room).map_or(rest.len(), |(cut, _)| cut);
                 line.push_str(&rest[..cut]);
                 rest = &rest[cut..];
             }
-            lines.push(String::new());
+            lines.push(others.to_string());
+            empty = true;
         }
     }
     lines
 }
 
-/// One line for one plugin: `MCP: github (ok, 12 tools)`, and at the end its version.
-fn line(report: &PluginReport) -> String {
-    let tier = match report.kind {
+fn tier(kind: PluginKind) -> &'static str {
+    match kind {
         PluginKind::Wasm => "WASM",
         PluginKind::Mcp => "MCP",
         PluginKind::Rhai => "Rhai",
         PluginKind::Builtin => "Built-in",
-    };
+    }
+}
+
+/// Whether a plugin is there, and with what: `github (ok, 12 tools)`.
+fn standing(report: &PluginReport) -> String {
     let counts = [
         (report.tools, "tool"),
         (report.hooks, "hook"),
@@ -180,7 +370,12 @@ fn line(report: &PluginReport) -> String {
     let counts: String =
         counts.iter().map(|(count, what)| plural(*count, what, &format!("{what}s"))).collect();
     let capabilities = plural(report.capabilities, "capability", "capabilities");
-    let line = format!("{tier}: {} ({}{counts}{capabilities})", report.plugin, report.state);
+    format!("{} ({}{counts}{capabilities})", report.plugin, report.state)
+}
+
+/// One line for one plugin: `MCP: github (ok, 12 tools)`, and at the end its version.
+fn line(report: &PluginReport) -> String {
+    let line = format!("{}: {}", tier(report.kind), standing(report));
     let version = report.version.as_deref().unwrap_or_default();
     let version = one_line(version);
     let room = WIDTH.saturating_sub(line.chars().count() + 1);
@@ -192,15 +387,37 @@ fn line(report: &PluginReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::wrap;
+    use super::*;
 
     #[test]
     fn lines_are_as_wide_as_they_may_be() {
-        let check = |text: &str, expected: &[&str]| assert_eq!(wrap(text, 8), expected, "{text}");
+        let check = |text: &str, margins, expected: &[&str]| {
+            assert_eq!(wrap(text.split(' '), margins, 8), expected, "{text}");
+        };
+        let edge = ["", ""];
+        check("", edge, &[""]);
+        check("one two three", edge, &["one two", "three"]);
+        check("12345678 9", edge, &["12345678", "9"]);
+        check("a/very/long/path", edge, &["a/very/l", "ong/path"]);
+        check("é éééééééé", edge, &["é", "éééééééé"]);
+        check("one two three", ["", "  "], &["one two", "  three"]);
+        check("one two 1234567", [" ", "  "], &[" one two", "  123456", "  7"]);
+    }
+
+    #[test]
+    fn an_excerpt_is_the_reason_and_the_last_words() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(excerpt(text, HANGING, 2), expected, "{text}")
+        };
         check("", &[""]);
-        check("one two three", &["one two", "three"]);
-        check("12345678 9", &["12345678", "9"]);
-        check("a/very/long/path", &["a/very/l", "ong/path"]);
-        check("é éééééééé", &["é", "éééééééé"]);
+        check("why:\none\n\n\ttwo \n", &["why:", "    one", "      two"]);
+        check("why:\none\ntwo\nthree\n", &["why:", "  … two", "    three"]);
+        check("why:\none\n\u{1b}[2J", &["why:", "    one", "    \\u{1b}[2J"]);
+        let words = |count: usize| ["123456789"].repeat(count).join(" ");
+        check(&words(20), &[&words(8), &format!("    {} …", words(7))]);
+        let wide = "é".repeat(500);
+        let shown = excerpt(&format!("{wide}\n{wide}"), BELOW, 2);
+        assert_eq!(shown.len(), 3);
+        assert!(shown.iter().all(|line| line.chars().count() == WIDTH), "{shown:?}");
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::process::ExitCode;
 use tenon_host::bindings::resources::{ListedResource, ResourceTemplate};
+use tenon_host::invoke::Budget;
 use tenon_host::types::{ResourceBody, ResourceContents};
 use tenon_host::{Caller, RESULT_URI, one_line, wire};
 
@@ -15,6 +16,7 @@ use crate::{Common, open, output};
   tenon resources list files
   tenon resources templates files
   tenon resources read files file:///notes.txt --max-bytes 4096
+  tenon resources read files file:///book.txt --max-tokens 8000
   tenon resources read tenon://results/4fJ2c…")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -41,6 +43,9 @@ enum Verb {
         /// Read no more than that, and say what was left out
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         max_bytes: Option<u64>,
+        /// The same in tokens of a language model, each taken for four bytes
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        max_tokens: Option<u64>,
     },
 }
 
@@ -60,7 +65,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             let shown = shown.and_then(|listed| list_templates(common, &listed));
             open::end(common, platform, shown).await
         }
-        Verb::Read { which, max_bytes } => match &which[..] {
+        Verb::Read { which, max_bytes, max_tokens } => match &which[..] {
             [uri] if uri.starts_with(RESULT_URI) => {
                 let platform = found.build(|_| false).await?;
                 let read = platform.read_result(uri).await;
@@ -70,12 +75,11 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             }
             [plugin, uri] => {
                 let platform = found.platform_with(plugin).await?;
-                let most = max_bytes.and_then(|most| usize::try_from(most).ok());
+                let length = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
+                let budget =
+                    Budget { max_bytes: max_bytes.map(length), max_tokens: max_tokens.map(length) };
                 let caller = Caller::default();
-                let read = match most {
-                    Some(most) => platform.read_resource_up_to(plugin, uri, most, &caller).await,
-                    None => platform.read_resource(plugin, uri, &caller).await,
-                };
+                let read = platform.read_resource_within(plugin, uri, budget, &caller).await;
                 let shown = read.map_err(Error::from).and_then(|read| show(common, &read));
                 open::end(common, platform, shown).await
             }

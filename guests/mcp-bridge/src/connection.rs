@@ -7,11 +7,11 @@
 use futures::channel::oneshot;
 use futures::future::{Either, select};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::pin;
 
 use mcp_client::{
-    Action, AskId, AskKind, Client, LogLevel, OperationId, Outcome, Request, Server,
+    Action, AskId, AskKind, Client, LogLevel, Mirrored, OperationId, Outcome, Request, Server,
     ServerCapabilities,
 };
 
@@ -43,8 +43,17 @@ struct State {
     timer: Option<u64>,
     /// How many lines that were no messages the host was told of.
     skipped: u64,
-    /// The tools that can only be called as tasks, once the tools were listed.
-    tasks: Option<BTreeSet<String>>,
+    /// How each tool is called, once the tools were listed.
+    tools: Option<BTreeMap<String, Called>>,
+}
+
+/// How a tool is called.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Called {
+    /// Only as a task.
+    pub(crate) task: bool,
+    /// With these arguments in headers as well.
+    pub(crate) mirrored: Vec<Mirrored>,
 }
 
 /// Somebody who waits for the connection, on behalf of a call if there is one.
@@ -71,7 +80,7 @@ impl State {
             reading: false,
             timer: None,
             skipped: 0,
-            tasks: None,
+            tools: None,
         }
     }
 
@@ -82,7 +91,15 @@ impl State {
                 Action::Write { line, request } => {
                     let request = request.and_then(|id| {
                         let (method, subject) = self.client.head(id)?;
-                        Some(Head { id, method, subject: subject.map(Into::into) })
+                        let called = subject.filter(|_| method == "tools/call");
+                        let called = called.and_then(|tool| self.tools.as_ref()?.get(tool));
+                        let mirrored = called.map(|called| called.mirrored.clone());
+                        Some(Head {
+                            id,
+                            method,
+                            subject: subject.map(Into::into),
+                            mirrored: mirrored.unwrap_or_default(),
+                        })
                     });
                     transport::send(Message { line, request });
                 }
@@ -200,14 +217,19 @@ pub(crate) fn lost(how: &str) {
     tell(|state| state.lost(how));
 }
 
-/// Notes which tools can only be called as tasks.
-pub(crate) fn note_tasks(tasks: BTreeSet<String>) {
-    with(|state| state.tasks = Some(tasks));
+/// Notes how each tool is called.
+pub(crate) fn note_tools(tools: BTreeMap<String, Called>) {
+    with(|state| state.tools = Some(tools));
 }
 
-/// Whether a tool can only be called as a task; unknown until the tools were listed.
-pub(crate) fn is_task(tool: &str) -> Option<bool> {
-    with(|state| state.tasks.as_ref().map(|tasks| tasks.contains(tool)))
+/// Whether the tools were listed.
+pub(crate) fn knows_tools() -> bool {
+    with(|state| state.tools.is_some())
+}
+
+/// How a tool is called, as far as is known.
+pub(crate) fn called(tool: &str) -> Called {
+    with(|state| state.tools.as_ref()?.get(tool).cloned()).unwrap_or_default()
 }
 
 /// The server, once it was connected.

@@ -5,6 +5,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use mcp_client::Payload;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -46,6 +47,18 @@ impl<'a> Members<'a> {
     /// A member that says something about another: of the wrong type, it is as good as missing.
     fn hint<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
         self.optional(key).ok().flatten()
+    }
+
+    /// A text of any length.
+    fn text(&mut self, key: &str) -> Result<Cow<'a, str>> {
+        let json = self.raw(key).ok_or_else(|| format!("\"{key}\" is missing"))?;
+        match mcp_client::text(json) {
+            Some(text) => Ok(text),
+            // A parser says what is wrong with it.
+            None => serde_json::from_str::<String>(json)
+                .map(Cow::Owned)
+                .map_err(|error| format!("\"{key}\": {error}")),
+        }
     }
 
     fn required<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
@@ -162,16 +175,17 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
     Ok((tool, execution))
 }
 
-/// The answer of a tool. A block that is broken becomes an opaque one.
-pub(crate) fn tool_result(json: &str) -> Result<ToolResult, Error> {
-    let mut members = Members::read(json).map_err(broken)?;
+/// The answer of a tool. A block that is broken becomes an opaque one. Structured content, which may
+/// be long, stays in the memory that it came in.
+pub(crate) fn tool_result(payload: Payload) -> Result<ToolResult, Error> {
+    let mut members = Members::read(payload.get()).map_err(broken)?;
     let content = members.items("content").map_err(broken)?;
-    Ok(ToolResult {
-        content: content.into_iter().map(content_block).collect(),
-        structured: members.raw("structuredContent").map(Into::into),
-        is_error: members.hint("isError").unwrap_or(false),
-        extra: members.rest(),
-    })
+    let content = content.into_iter().map(content_block).collect();
+    let structured = members.raw("structuredContent").map(|json| payload.place_of(json));
+    let is_error = members.hint("isError").unwrap_or(false);
+    let extra = members.rest();
+    let structured = structured.map(|place| payload.part(place).into_text());
+    Ok(ToolResult { content, structured, is_error, extra })
 }
 
 fn content_block(json: &str) -> ContentBlock {
@@ -179,7 +193,9 @@ fn content_block(json: &str) -> ContentBlock {
         let body = match json.starts_with('{') {
             true => Content::Other(json.to_string()),
             // No block at all, such as a bare string: what it says is better than nothing.
-            false => Content::Text(serde_json::from_str(json).unwrap_or_else(|_| json.to_string())),
+            false => {
+                Content::Text(mcp_client::text(json).map_or_else(|| json.into(), Cow::into_owned))
+            }
         };
         ContentBlock { body, extra: None }
     })
@@ -189,7 +205,7 @@ fn read_block(json: &str) -> Result<ContentBlock> {
     let mut members = Members::read(json)?;
     let kind: String = members.required("type")?;
     let body = match kind.as_str() {
-        "text" => Content::Text(members.required("text")?),
+        "text" => Content::Text(members.text("text")?.into_owned()),
         "image" => Content::Image(media(&mut members)?),
         "audio" => Content::Audio(media(&mut members)?),
         "resource_link" => Content::ResourceLink(link(&mut members)?),
@@ -207,15 +223,9 @@ fn media(members: &mut Members<'_>) -> Result<Media> {
 }
 
 fn bytes(members: &mut Members<'_>, key: &str) -> Result<Vec<u8>> {
-    let text = members.raw(key).ok_or_else(|| format!("\"{key}\" is missing"))?;
-    let text: Cow<'_, str> =
-        serde_json::from_str::<CowText<'_>>(text).map_err(|error| format!("\"{key}\": {error}"))?.0;
+    let text = members.text(key)?;
     BASE64_STANDARD.decode(text.as_bytes()).map_err(|error| format!("\"{key}\": {error}"))
 }
-
-/// A string that is borrowed where nothing in it is escaped.
-#[derive(serde::Deserialize)]
-struct CowText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn link(members: &mut Members<'_>) -> Result<ResourceLink> {
     Ok(ResourceLink {
@@ -234,7 +244,7 @@ fn contents_part(json: &str) -> Result<ResourceContents> {
     let mime_type = members.hint("mimeType");
     let body = match members.0.contains_key("blob") {
         true => ResourceBody::Blob(bytes(&mut members, "blob")?),
-        false => ResourceBody::Text(members.required("text")?),
+        false => ResourceBody::Text(members.text("text")?.into_owned()),
     };
     Ok(ResourceContents { uri, mime_type, body, extra: members.rest() })
 }
@@ -379,11 +389,11 @@ mod tests {
 
     #[test]
     fn results_keep_their_blocks_in_order_and_unknown_ones_as_they_came() {
-        let result = tool_result(
+        let result = tool_result(Payload::from(
             r#"{"content":[{"type":"text","text":"a\nb","annotations":{"priority":1}},
                 {"type":"image","data":"AQI=","mimeType":"image/png"},{"type":"new","x":1},
                 {"type":"image","data":"%","mimeType":"x"},"bare",3],"structuredContent":{"n": 1},"isError":true,"_meta":{}}"#,
-        )
+        ))
         .unwrap();
         assert_eq!(result.content[0].body, Content::Text("a\nb".into()));
         assert_eq!(result.content[0].extra.as_deref(), Some(r#"{"annotations":{"priority":1}}"#));

@@ -19,13 +19,15 @@ use bindings::exports::tenon::plugin::{
     completions, plugin, prompts, resources, subscriptions, tool_handler,
 };
 use bindings::tenon::plugin::log::{self, Level};
+use bindings::tenon::plugin::notify;
 use bindings::tenon::plugin::types::{
     CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
 };
+use connection::Called;
 use convert::Execution;
-use mcp_client::{Outcome, Payload, Request, members};
+use mcp_client::{Mirrored, Outcome, Payload, Request, members};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 struct Bridge;
 
@@ -65,16 +67,25 @@ impl tool_handler::Guest for Bridge {
         context: CallContext,
     ) -> Result<ToolResult, Error> {
         let capabilities = connection::connected(Some(&context.call_id)).await?;
-        let mut task = connection::is_task(&name);
-        if task.is_none() && capabilities.tasks {
+        if !connection::knows_tools() && (capabilities.tasks || transport::mirrors()) {
             // The instance has not seen the list yet, which says how each is called.
-            list_tools(true).await?;
-            task = connection::is_task(&name);
+            list_tools(capabilities.tasks).await?;
         }
+        let Called { task, mirrored } = connection::called(&name);
         let params = format!("\"name\":{},\"arguments\":{arguments}", json!(name));
         let asked = Asked { method: "tools/call", params: &params, subject: Some(&name) };
-        let result = request(asked, &context, true, task == Some(true)).await?;
-        convert::tool_result(result.get())
+        let mut result = ask(asked, &context, true, task).await;
+        if let Err(mcp_client::Error::Rpc { code: HEADER_MISMATCH, .. }) = result
+            && transport::mirrors()
+        {
+            // It has not done the call, for want of headers that it did not ask for before.
+            list_tools(capabilities.tasks).await?;
+            if connection::called(&name).mirrored != mirrored {
+                notify::changed();
+                result = ask(asked, &context, true, task).await;
+            }
+        }
+        convert::tool_result(result.map_err(convert::error)?)
     }
 
     async fn cancel(call_id: String) {
@@ -187,34 +198,46 @@ impl completions::Guest for Bridge {
     }
 }
 
-/// Lists the tools, and notes which can only be called as tasks.
+/// The code of a refusal of a server whose tools are marked otherwise than the client knows.
+const HEADER_MISMATCH: i64 = -32020;
+
+/// Lists the tools, and notes how each is called.
 async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
-    let listed = connection::run(|client, now| client.list_tools(now)).await;
-    let Outcome::Items(items) = listed.map_err(convert::error)? else {
+    let list = connection::run(|client, now| client.list_tools(now)).await;
+    let Outcome::Items(items) = list.map_err(convert::error)? else {
         return Err(Error::Failed("the list of tools is no list".into()));
     };
     let mut tools = Vec::new();
-    let mut tasks = BTreeSet::new();
+    let mut known = BTreeMap::new();
     for item in items {
-        match convert::tool(&item) {
-            Ok((tool, Execution::Task)) if has_tasks => {
-                tasks.insert(tool.name.clone());
+        match listed(&item, has_tasks) {
+            Ok((tool, called)) => {
+                // The first of a name is the one that counts.
+                known.entry(tool.name.clone()).or_insert(called);
                 tools.push(tool);
             }
-            Ok((tool, Execution::Call)) => tools.push(tool),
-            Ok((tool, Execution::Task)) => {
-                let problem = "it can only be called as a task, and the server has none";
-                left_out(&format!("\"{}\": {problem}", tool.name));
+            Err(problem) => {
+                log::write(Level::Warn, &format!("a tool is left out: {problem}"), &[]);
             }
-            Err(problem) => left_out(&problem),
         }
     }
-    connection::note_tasks(tasks);
+    connection::note_tools(known);
     Ok(tools)
 }
 
-fn left_out(problem: &str) {
-    log::write(Level::Warn, &format!("a tool is left out: {problem}"), &[]);
+/// A tool of a list, and how it is called.
+fn listed(item: &str, has_tasks: bool) -> Result<(ToolDefinition, Called), String> {
+    let (tool, execution) = convert::tool(item)?;
+    let problem = |problem: String| format!("\"{}\": {problem}", tool.name);
+    let task = execution == Execution::Task;
+    if task && !has_tasks {
+        return Err(problem("it can only be called as a task, and the server has none".into()));
+    }
+    let mirrored = match transport::mirrors() {
+        true => Mirrored::in_schema(&tool.input_schema).map_err(problem)?,
+        false => Vec::new(),
+    };
+    Ok((tool, Called { task, mirrored }))
 }
 
 /// What is asked of the server.

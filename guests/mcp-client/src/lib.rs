@@ -16,13 +16,17 @@ mod client;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod message;
+mod mirrored;
 mod server;
 mod settings;
+mod text;
 
 pub use client::{Action, AskId, AskKind, Client, Error, LogLevel, OperationId, Outcome, Request};
 pub use message::Payload;
+pub use mirrored::Mirrored;
 pub use server::{Server, ServerCapabilities};
 pub use settings::{Era, Features, Protocol, Root, Settings, members};
+pub use text::text;
 
 /// The revisions of the older era that are spoken, newest first. The first is asked for, and a
 /// server may choose another.

@@ -18,9 +18,24 @@ impl Payload {
         &self.line[self.range.clone()]
     }
 
-    /// Takes a value out of the line that it was read from.
-    fn cut(line: String, value: Range<usize>) -> Self {
-        Self { line, range: value }
+    /// Where a value stands that is inside of this one.
+    pub fn place_of(&self, value: &str) -> Range<usize> {
+        let start = value.as_ptr() as usize - self.get().as_ptr() as usize;
+        start..start + value.len()
+    }
+
+    /// The value at a place inside of this one.
+    pub fn part(self, place: Range<usize>) -> Self {
+        let start = self.range.start;
+        Self { line: self.line, range: start + place.start..start + place.end }
+    }
+
+    /// The text of the value, in the memory of the line.
+    pub fn into_text(self) -> String {
+        let Self { line: mut text, range } = self;
+        text.truncate(range.end);
+        text.drain(..range.start);
+        text
     }
 }
 
@@ -147,7 +162,7 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
         (Some(result), None) => {
             let start = result.get().as_ptr() as usize - line.as_ptr() as usize;
             let range = start..start + result.get().len();
-            Answer::Result(Payload::cut(line, range))
+            Answer::Result(Payload { line, range })
         }
         (None, Some(error)) => Answer::Error(read_error(error.get())),
         (None, None) if id.is_some() => Answer::Invalid("it has neither a result nor an error"),
@@ -213,7 +228,7 @@ fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
 }
 
 /// An error. One that is not of the form it should have is kept as text.
-fn read_error(text: &str) -> RpcError {
+pub(crate) fn read_error(text: &str) -> RpcError {
     serde_json::from_str(text)
         .unwrap_or_else(|_| RpcError { message: text.to_string(), ..RpcError::default() })
 }
@@ -256,6 +271,17 @@ mod tests {
         assert!(invalid(r#"{"id":1,"result":{},"error":{"code":1,"message":""}}"#));
         assert!(invalid(r#"{"id":1}"#));
         assert!(!invalid(r#"{"id":1,"result":{},"error":null}"#));
+    }
+
+    #[test]
+    fn a_part_of_a_result_is_where_it_stood() {
+        let read = read(br#" {"id":1,"result":{"a":[1, 2],"b":3}} "#.to_vec()).unwrap();
+        let [Incoming::Response { answer: Answer::Result(payload), .. }] = &read[..] else {
+            panic!("{read:?}")
+        };
+        let place = payload.place_of(&payload.get()[5..11]);
+        assert_eq!(payload.clone().part(place).into_text(), "[1, 2]");
+        assert_eq!(payload.clone().into_text(), payload.get());
     }
 
     #[test]

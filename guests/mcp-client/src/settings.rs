@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use crate::MODERN;
 
+/// The extension by which a server answers a call with a task.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 /// What is the same for all of a client's requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -102,9 +105,11 @@ impl Settings {
 
     /// What every request of the newer era carries in its `_meta`, as members.
     pub(crate) fn modern_meta(&self) -> String {
+        let mut capabilities = self.capabilities();
+        capabilities["extensions"] = json!({ TASKS: {} });
         let mut meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientCapabilities": self.capabilities(),
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
             "io.modelcontextprotocol/clientInfo": self.info(),
         });
         if let Some(level) = &self.log_level {

@@ -96,16 +96,29 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 self.drain_oversized();
                 break;
             };
-            let line = self.buffer.split_to(self.searched + found);
-            self.buffer.advance(1);
+            let line = self.take_line(self.searched + found);
             self.searched = 0;
-            events.push(self.finish(&line));
+            events.push(self.finish(line));
         }
         events
     }
 
+    /// Takes a line of this length out of the buffer, and its end. A long line keeps its memory, and
+    /// what comes after it is copied, which is little.
+    fn take_line(&mut self, length: usize) -> BytesMut {
+        if length < CHUNK {
+            let line = self.buffer.split_to(length);
+            self.buffer.advance(1);
+            return line;
+        }
+        let rest = BytesMut::from(&self.buffer[length + 1..]);
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.truncate(length);
+        line
+    }
+
     /// The event for a line whose end was found.
-    fn finish(&mut self, line: &[u8]) -> Event {
+    fn finish(&mut self, mut line: BytesMut) -> Event {
         match self.oversized.take() {
             Some(mut oversized) => {
                 oversized.length += line.len() as u64;
@@ -115,7 +128,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 prefix: line[..line.len().min(PREFIX)].to_vec(),
                 length: line.len() as u64,
             }),
-            None => Event::Line(line.strip_suffix(b"\r").unwrap_or(line).to_vec()),
+            None => {
+                line.truncate(line.strip_suffix(b"\r").unwrap_or(&line).len());
+                Event::Line(line.into())
+            }
         }
     }
 
@@ -139,7 +155,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     fn last(&mut self) -> Option<Event> {
         let rest = self.buffer.split();
         self.searched = 0;
-        (!rest.is_empty() || self.oversized.is_some()).then(|| self.finish(&rest))
+        (!rest.is_empty() || self.oversized.is_some()).then(|| self.finish(rest))
     }
 }
 
@@ -179,6 +195,14 @@ mod tests {
         let seen = all(&input, CHUNK).await;
         assert_eq!(seen[0], format!("<{} of {}>", "x".repeat(PREFIX), 3 * CHUNK));
         assert_eq!(seen[1..], ["ok"]);
+    }
+
+    #[tokio::test]
+    async fn a_long_line_takes_nothing_of_those_around_it() {
+        let long = "x".repeat(2 * CHUNK);
+        let input = format!("one\n{long}\r\ntwo\n\n{long}\nthree");
+        let seen = all(input.as_bytes(), 3 * CHUNK).await;
+        assert_eq!(seen, ["one", &long, "two", "", &long, "three"]);
     }
 
     #[tokio::test]

@@ -50,7 +50,7 @@ pub(crate) async fn call_tool(
         Ok(called) => called,
         Err(error) => return passage.end(None, Err(error)),
     };
-    let span = passage.found(&called);
+    let span = passage.found(called.id());
     let steps = steps(registry, &called, &mut passage).instrument(span);
     let result = steps.await;
     passage.end(Some(&called), result)
@@ -242,18 +242,23 @@ async fn attempt(
 pub const OUTPUT_MISMATCH: &str = "tenon/outputSchemaMismatch";
 
 /// Checks that what should be JSON is, and marks a result whose structured content is not what the
-/// tool promised: its text may serve all the same.
+/// tool promised: its text may serve all the same. Content that is too long to be passed on is not
+/// held against the promise, which would cost many times its length.
 fn check_result(called: &Called<'_>, mut result: ToolResult) -> Result<ToolResult, CallError> {
     let (id, tool) = (called.id(), called.tool);
-    let structured = wire::check_tool_result(&result)
+    wire::check_tool_result(&result)
         .map_err(|error| CallError::failed(id)(Failure::Contract(error.to_string())))?;
+    let most = called.plugin.loaded().limits().output;
     let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) else {
         return Ok(result);
     };
-    let mismatch = match &structured {
+    let mismatch = match &result.structured {
         None => vec!["there is no structured content".to_string()],
-        Some(value) if schema.is_valid(value) => return Ok(result),
-        Some(value) => problems(schema, value),
+        Some(json) if json.len() > most => return Ok(result),
+        Some(json) => match serde_json::from_str(json).unwrap_or_default() {
+            value if schema.is_valid(&value) => return Ok(result),
+            value => problems(schema, &value),
+        },
     };
     let mismatch = mismatch.join("; ");
     tracing::warn!("the result is not what its output schema promised: {mismatch}");

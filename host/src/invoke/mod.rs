@@ -4,6 +4,7 @@
 //! have shorter ways of their own beside it.
 
 mod bound;
+mod budget;
 pub(crate) mod call;
 pub(crate) mod constraints;
 pub(crate) mod eval;
@@ -26,10 +27,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use bound::TRUNCATED;
+pub use budget::{Budget, tokens};
 pub use call::{Call, OUTPUT_MISMATCH};
 pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
-pub(crate) use passage::recorded;
+pub(crate) use passage::Question;
 pub use passage::{REFUSED, USAGE};
 pub use provider::Model;
 

@@ -4,8 +4,7 @@
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
-use super::pages::{Page, all_pages};
-use super::{redact, resources};
+use super::{Budget, prompts, redact, resources};
 use crate::bindings::types::{
     CallContext, Content, ContentBlock, ToolAnnotations, ToolDefinition, ToolResult,
 };
@@ -48,6 +47,11 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
                         "type": "integer",
                         "minimum": 1,
                         "description": "How much may be read; what is longer is cut, and says so",
+                    },
+                    "max_tokens": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "The same in tokens, of which each is taken for four bytes; the smaller of the two holds",
                     },
                 }),
                 &["uri"],
@@ -152,36 +156,24 @@ impl Operation {
         arguments: &Value,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        let context = &context;
         let text = |name: &str| arguments[name].as_str().unwrap_or_default();
         match self {
             Self::ListResources => {
-                let mut listed = all_pages("resources", move |cursor| async move {
-                    let page = plugin.list_resources(cursor, context.clone()).await?;
-                    Ok(Page { items: page.resources, next: page.next })
-                })
-                .await?;
+                let mut listed = resources::all(plugin, context).await?;
                 listed.iter_mut().for_each(shown::resource);
                 Ok(list("resources", listed.iter().map(wire::listed_resource)))
             }
             Self::ListTemplates => {
-                let mut listed = all_pages("resource templates", move |cursor| async move {
-                    let page = plugin.list_templates(cursor, context.clone()).await?;
-                    Ok(Page { items: page.templates, next: page.next })
-                })
-                .await;
-                if let Err(Failure::Unsupported(_)) = &listed {
-                    listed = Ok(Vec::new());
-                }
-                let mut listed = listed?;
-                listed.iter_mut().for_each(shown::template);
+                let listed = match resources::all_templates(plugin, context).await {
+                    Err(Failure::Unsupported(_)) => Vec::new(),
+                    listed => listed?,
+                };
                 Ok(list("resourceTemplates", listed.iter().map(wire::resource_template)))
             }
             Self::ReadResource => {
-                let mut read = plugin.read_resource(text("uri"), context.clone()).await?;
-                let most = arguments["max_bytes"].as_u64();
-                if let Some(most) = most.and_then(|most| usize::try_from(most).ok()) {
-                    // Half a secret would not be known for one.
+                let mut read = plugin.read_resource(text("uri"), context).await?;
+                // The result is masked as any other, but half a secret would not be known for one.
+                if let Some(most) = budget(arguments).most() {
                     read.iter_mut().for_each(|part| redact::contents(redactor, part));
                     resources::cut_to(&mut read, most);
                 }
@@ -191,18 +183,12 @@ impl Operation {
                 Ok(ToolResult { content: blocks.collect(), ..empty() })
             }
             Self::ListPrompts => {
-                let mut listed = all_pages("prompts", move |cursor| async move {
-                    let page = plugin.list_prompts(cursor, context.clone()).await?;
-                    Ok(Page { items: page.prompts, next: page.next })
-                })
-                .await?;
-                listed.iter_mut().for_each(shown::prompt_definition);
+                let listed = prompts::all(plugin, context).await?;
                 Ok(list("prompts", listed.iter().map(wire::prompt_definition)))
             }
             Self::GetPrompt => {
                 let filled_in = arguments["arguments"].as_object().map(pairs).unwrap_or_default();
-                let mut prompt =
-                    plugin.get_prompt(text("name"), filled_in, context.clone()).await?;
+                let mut prompt = plugin.get_prompt(text("name"), filled_in, context).await?;
                 shown::prompt(&mut prompt);
                 let form = wire::prompt(&prompt);
                 // Who speaks stands before what is said.
@@ -214,6 +200,12 @@ impl Operation {
             }
         }
     }
+}
+
+/// How much the arguments let be read. A number that is no length bounds nothing.
+fn budget(arguments: &Value) -> Budget {
+    let most = |name: &str| arguments[name].as_u64().and_then(|most| usize::try_from(most).ok());
+    Budget { max_bytes: most("max_bytes"), max_tokens: most("max_tokens") }
 }
 
 fn pairs(arguments: &Map<String, Value>) -> Vec<(String, String)> {

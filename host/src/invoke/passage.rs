@@ -3,15 +3,15 @@
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tracing::Span;
+use tracing::{Instrument, Span};
 
 use super::trace::TraceParent;
-use super::{Call, CallError, Caller, Facilities, Fingerprint, next_call, redact, span};
+use super::{Call, CallError, Caller, Facilities, Fingerprint, next_call, redact, span, within};
 use crate::bindings::types::{CallContext, ToolResult};
 use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
-use crate::register::{Called, Registry};
-use crate::runtime::{Failure, Serving, Usage};
+use crate::register::{Called, Registered, Registry};
+use crate::runtime::{Failure, Plugin, Serving, Usage};
 use crate::secret::Redactor;
 use crate::wire;
 
@@ -107,11 +107,10 @@ impl<'a> Passage<'a> {
     }
 
     /// The tool was found. What is done for the call is done in the returned span.
-    pub(super) fn found(&mut self, called: &Called<'_>) -> Span {
-        self.plugin = Some(called.id().clone());
+    pub(super) fn found(&mut self, plugin: &Arc<str>) -> Span {
+        self.plugin = Some(plugin.clone());
         self.step(|| Step::Found);
-        self.span =
-            span!("call", called.id(), self.caller, self.number, self.trace, tool = self.name);
+        self.span = span!("call", plugin, self.caller, self.number, self.trace, tool = self.name);
         self.span.clone()
     }
 
@@ -195,19 +194,7 @@ impl<'a> Passage<'a> {
                 }
                 Ok(result)
             }
-            Err(mut error) => {
-                // Steps have what is left of the caller's time; the caller knows the whole.
-                if let CallError::Failed { failure: Failure::Deadline(time), .. } = &mut error
-                    && let Some(all) =
-                        self.caller.timeout.filter(|all| self.began.elapsed() >= *all)
-                {
-                    *time = all;
-                }
-                if let CallError::Failed { failure, .. } = &mut error {
-                    failure.explain(&self.refusals);
-                }
-                Err(redact::error(&self.redactor, error))
-            }
+            Err(error) => Err(self.told(error)),
         };
         let outcome = match &result {
             Ok(ToolResult { is_error: false, .. }) => "ok",
@@ -219,6 +206,20 @@ impl<'a> Passage<'a> {
         }
         self.conclude(outcome, result.as_ref().err(), usage);
         result
+    }
+
+    /// An error as the caller is told it.
+    fn told(&self, mut error: CallError) -> CallError {
+        // Steps have what is left of the caller's time; the caller knows the whole.
+        if let CallError::Failed { failure: Failure::Deadline(time), .. } = &mut error
+            && let Some(all) = self.caller.timeout.filter(|all| self.began.elapsed() >= *all)
+        {
+            *time = all;
+        }
+        if let CallError::Failed { failure, .. } = &mut error {
+            failure.explain(&self.refusals);
+        }
+        redact::error(&self.redactor, error)
     }
 
     /// Tells those who watch how the call has ended, and records it.
@@ -264,29 +265,69 @@ impl<'a> Passage<'a> {
     }
 }
 
-/// Something that is asked of a plugin which is no call of a tool, and is watched and recorded like
-/// the call of the host's own tool that does the same.
-pub(crate) async fn recorded<T>(
-    facilities: &Facilities,
-    registry: &Registry,
-    (plugin, tool): (&str, &str),
-    arguments: Value,
-    caller: &Caller,
-    answer: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, CallError> {
-    let plugin = registry.plugin(plugin);
-    let name = plugin.map_or_else(|| tool.into(), |of| registry.name_of(of, tool).to_string());
-    let mut passage =
-        Passage::begin(facilities, registry, Call { name, arguments, caller: caller.clone() });
-    passage.plugin = plugin.map(|plugin| plugin.loaded().id().clone());
-    if plugin.is_some() {
-        passage.step(|| Step::Found);
+/// Something that is asked of a plugin which is no call of a tool.
+pub(crate) struct Question<'a> {
+    pub(crate) facilities: &'a Facilities,
+    pub(crate) registry: &'a Registry,
+    pub(crate) caller: &'a Caller,
+    /// The plugin, as the caller named it.
+    pub(crate) plugin: &'a str,
+}
+
+impl<'a> Question<'a> {
+    /// Asks it of the plugin, if that was found. It is watched and recorded like the call of the
+    /// host's own tool that does the same, or would if there were one.
+    pub(super) async fn ask<T, F>(
+        &self,
+        tool: &str,
+        arguments: Value,
+        found: Result<&'a Registered, CallError>,
+        answer: impl FnOnce(&'a dyn Plugin, CallContext) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let Self { facilities, registry, caller, plugin } = *self;
+        let plugin = registry.plugin(plugin);
+        let name = plugin.map_or_else(|| tool.into(), |of| registry.name_of(of, tool).to_string());
+        let call = Call { name, arguments, caller: caller.clone() };
+        let mut passage = Passage::begin(facilities, registry, call);
+        passage.plugin = plugin.map(|plugin| plugin.loaded().id().clone());
+        let answer = match found {
+            Ok(plugin) => passage.asked(plugin, answer).await,
+            Err(error) => Err(error),
+        };
+        let usage = passage.usage();
+        let answer = answer.map_err(|error| passage.told(error));
+        let outcome = answer.as_ref().err().map_or("ok", CallError::word);
+        passage.conclude(outcome, answer.as_ref().err(), usage);
+        answer
     }
-    let result = answer.await;
-    let outcome = result.as_ref().err().map_or("ok", CallError::word);
-    let usage = passage.usage();
-    passage.conclude(outcome, result.as_ref().err(), usage);
-    result
+}
+
+impl Passage<'_> {
+    /// Asks a plugin once.
+    async fn asked<'a, T, F>(
+        &mut self,
+        plugin: &'a Registered,
+        answer: impl FnOnce(&'a dyn Plugin, CallContext) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let loaded = plugin.loaded();
+        let span = self.found(loaded.id());
+        let Attempt { number: attempt, timeout, context, serving } =
+            span.in_scope(|| self.next_attempt(loaded.limits().wall));
+        self.bytes_in = self.arguments.to_string().len() as u64;
+        let answer = within(timeout, answer(&**loaded.plugin(), context));
+        let answer = serving.by(answer).instrument(span).await;
+        self.used();
+        let answer = answer.map_err(|failure| redact::failure(&self.redactor, failure));
+        let error = answer.as_ref().err();
+        self.step(|| Step::Attempted { attempt, error: error.map(ToString::to_string) });
+        answer.map_err(CallError::failed(loaded.id()))
+    }
 }
 
 impl Drop for Passage<'_> {

@@ -1,75 +1,87 @@
 //! Prompts: listing and filling in what plugins have, always as somebody's explicit act.
 
+use serde_json::{Map, Value, json};
+
 use super::pages::{Page, all_pages};
-use super::{CallError, Caller, redact, served, span_of};
-use crate::bindings::completions::{Blank, Suggestions};
+use super::{CallError, Question, redact};
+use crate::bindings::completions::{Blank, Place, Suggestions};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
-use crate::register::{Registered, Registry};
+use crate::bindings::types::CallContext;
+use crate::register::Registered;
+use crate::runtime::{Failure, Plugin};
 use crate::shown;
 
-/// Lists the prompts of a plugin, all pages of it.
-pub(crate) async fn list(
-    registry: &Registry,
-    plugin: &str,
-    caller: &Caller,
-) -> Result<Vec<PromptDefinition>, CallError> {
-    let loaded = with_prompts(registry, plugin)?.loaded();
-    let mut listed = all_pages("prompts", move |cursor| async move {
-        let (timeout, context) = caller.context(loaded.limits().wall);
-        let span = span_of!("list_prompts", loaded.id(), caller, context, cursor = cursor);
-        let answer = loaded.plugin().list_prompts(cursor, context);
-        let page = served(span, registry, caller, timeout, answer).await?;
-        Ok(Page { items: page.prompts, next: page.next })
-    })
-    .await
-    .map_err(CallError::failed(loaded.id()))?;
-    listed.iter_mut().for_each(shown::prompt_definition);
-    Ok(listed)
+/// Lists the prompts of a plugin.
+pub(crate) async fn list(question: Question<'_>) -> Result<Vec<PromptDefinition>, CallError> {
+    let found = with_prompts(&question);
+    question.ask("list_prompts", json!({}), found, all).await
 }
 
 /// Fills in a prompt of a plugin.
 pub(crate) async fn get(
-    registry: &Registry,
-    plugin: &str,
+    question: Question<'_>,
     name: &str,
     arguments: Vec<(String, String)>,
-    caller: &Caller,
 ) -> Result<Prompt, CallError> {
-    let loaded = with_prompts(registry, plugin)?.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let span = span_of!("get_prompt", loaded.id(), caller, context, name = name);
-    let answer = loaded.plugin().get_prompt(name, arguments, context);
-    let prompt = served(span, registry, caller, timeout, answer).await;
-    let mut prompt = prompt.map_err(CallError::failed(loaded.id()))?;
+    let asked = json!({ "name": name, "arguments": filled_in(&arguments) });
+    let found = with_prompts(&question);
+    let get = question.ask("get_prompt", asked, found, |plugin, context| {
+        plugin.get_prompt(name, arguments, context)
+    });
+    let mut prompt = get.await?;
     shown::prompt(&mut prompt);
-    prompt
-        .messages
-        .iter_mut()
-        .for_each(|message| redact::block(registry.redactor(), &mut message.content));
+    let redactor = question.registry.redactor();
+    prompt.messages.iter_mut().for_each(|message| redact::block(redactor, &mut message.content));
     Ok(prompt)
 }
 
 /// Suggests values for a blank of a prompt or of a resource template.
 pub(crate) async fn suggest(
-    registry: &Registry,
-    plugin: &str,
+    question: Question<'_>,
     blank: Blank,
-    caller: &Caller,
 ) -> Result<Suggestions, CallError> {
-    let plugin = registry.plugin(plugin).ok_or_else(|| {
-        let ids = registry.plugins().iter().map(|plugin| &**plugin.loaded().id());
-        CallError::not_found("plugin", plugin, ids)
-    })?;
-    let loaded = plugin.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let span = span_of!("suggest", loaded.id(), caller, context, name = blank.name);
-    let answer = loaded.plugin().suggest(blank, context);
-    let suggestions = served(span, registry, caller, timeout, answer).await;
-    suggestions.map_err(CallError::failed(loaded.id()))
+    let (place, of) = match &blank.place {
+        Place::Prompt(name) => ("prompt", name),
+        Place::ResourceTemplate(template) => ("template", template),
+    };
+    let filled = filled_in(&blank.filled);
+    let asked = json!({ place: of, "name": blank.name, "value": blank.value, "filled": filled });
+    let found = plugin(&question);
+    question.ask("suggest", asked, found, |plugin, context| plugin.suggest(blank, context)).await
 }
 
-/// A plugin that has prompts.
-fn with_prompts<'a>(registry: &'a Registry, id: &str) -> Result<&'a Registered, CallError> {
+/// All pages of a plugin's list of prompts.
+pub(super) async fn all(
+    plugin: &dyn Plugin,
+    context: CallContext,
+) -> Result<Vec<PromptDefinition>, Failure> {
+    let mut listed = all_pages("prompts", move |cursor| {
+        let page = plugin.list_prompts(cursor, context.clone());
+        async { page.await.map(|page| Page { items: page.prompts, next: page.next }) }
+    })
+    .await?;
+    listed.iter_mut().for_each(shown::prompt_definition);
+    Ok(listed)
+}
+
+/// What blanks were filled in with, by their names.
+fn filled_in(pairs: &[(String, String)]) -> Map<String, Value> {
+    pairs.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
+}
+
+/// The plugin that is asked.
+fn plugin<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
+    let Question { registry, plugin: id, .. } = *question;
+    let plugin = registry.plugin(id).ok_or_else(|| {
+        let ids = registry.plugins().iter().map(|plugin| &**plugin.loaded().id());
+        CallError::not_found("plugin", id, ids)
+    })?;
+    Ok(plugin)
+}
+
+/// The same, if it has prompts.
+fn with_prompts<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
+    let Question { registry, plugin: id, .. } = *question;
     let all = registry.plugins().iter().filter(|plugin| plugin.has_prompts());
     let ids = all.map(|plugin| &**plugin.loaded().id());
     let plugin = registry.plugin(id).filter(|plugin| plugin.has_prompts());

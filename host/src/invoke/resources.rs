@@ -3,95 +3,95 @@
 use serde_json::json;
 
 use super::pages::{Page, all_pages};
-use super::{CallError, Caller, TRUNCATED, redact, served, span_of};
+use super::{Budget, CallError, Question, TRUNCATED, redact};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{ResourceBody, ResourceContents};
-use crate::register::{Registered, Registry};
+use crate::bindings::types::{CallContext, ResourceBody, ResourceContents};
+use crate::register::Registered;
+use crate::runtime::{Failure, Plugin};
 use crate::text::cut;
 use crate::{shown, wire};
 
-/// Lists the resources of a plugin, all pages of it.
-pub(crate) async fn list(
-    registry: &Registry,
-    plugin: &str,
-    caller: &Caller,
-) -> Result<Vec<ListedResource>, CallError> {
-    let loaded = with_resources(registry, plugin)?.loaded();
-    let mut listed = all_pages("resources", move |cursor| async move {
-        let (timeout, context) = caller.context(loaded.limits().wall);
-        let span = span_of!("list_resources", loaded.id(), caller, context, cursor = cursor);
-        let answer = loaded.plugin().list_resources(cursor, context);
-        let page = served(span, registry, caller, timeout, answer).await?;
-        Ok(Page { items: page.resources, next: page.next })
-    })
-    .await
-    .map_err(CallError::failed(loaded.id()))?;
-    listed.iter_mut().for_each(|resource| redact::link(registry.redactor(), &mut resource.link));
+/// Lists the resources of a plugin.
+pub(crate) async fn list(question: Question<'_>) -> Result<Vec<ListedResource>, CallError> {
+    let found = with_resources(&question);
+    let list = question.ask("list_resources", json!({}), found, all);
+    let mut listed = list.await?;
+    let redactor = question.registry.redactor();
+    listed.iter_mut().for_each(|resource| redact::link(redactor, &mut resource.link));
     listed.iter_mut().for_each(shown::resource);
     Ok(listed)
 }
 
-/// Lists the resource templates of a plugin, all pages of it.
-pub(crate) async fn templates(
-    registry: &Registry,
-    plugin: &str,
-    caller: &Caller,
-) -> Result<Vec<ResourceTemplate>, CallError> {
-    let loaded = with_resources(registry, plugin)?.loaded();
-    let mut listed = all_pages("resource templates", move |cursor| async move {
-        let (timeout, context) = caller.context(loaded.limits().wall);
-        let span = span_of!("list_templates", loaded.id(), caller, context, cursor = cursor);
-        let answer = loaded.plugin().list_templates(cursor, context);
-        let page = served(span, registry, caller, timeout, answer).await?;
-        Ok(Page { items: page.templates, next: page.next })
-    })
-    .await
-    .map_err(CallError::failed(loaded.id()))?;
-    listed.iter_mut().for_each(shown::template);
-    Ok(listed)
+/// Lists the resource templates of a plugin.
+pub(crate) async fn templates(question: Question<'_>) -> Result<Vec<ResourceTemplate>, CallError> {
+    let found = with_resources(&question);
+    question.ask("list_resource_templates", json!({}), found, all_templates).await
 }
 
 /// Asks a plugin to tell when a resource changes, or not to tell any more.
 pub(crate) async fn subscribe(
-    registry: &Registry,
-    plugin: &str,
+    question: Question<'_>,
     uri: &str,
     wanted: bool,
-    caller: &Caller,
 ) -> Result<(), CallError> {
-    let loaded = with_resources(registry, plugin)?.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let span = span_of!("subscribe", loaded.id(), caller, context, uri = uri);
-    let answer = loaded.plugin().subscribe(uri, wanted, context);
-    served(span, registry, caller, timeout, answer).await.map_err(CallError::failed(loaded.id()))
+    let what = if wanted { "subscribe_resource" } else { "unsubscribe_resource" };
+    let found = with_resources(&question);
+    let subscribe = question.ask(what, json!({ "uri": uri }), found, |plugin, context| {
+        plugin.subscribe(uri, wanted, context)
+    });
+    subscribe.await
 }
 
 /// Reads a resource of a plugin, or the beginning of it.
 pub(crate) async fn read(
-    registry: &Registry,
-    plugin: &str,
+    question: Question<'_>,
     uri: &str,
-    most: Option<usize>,
-    caller: &Caller,
+    budget: Budget,
 ) -> Result<Vec<ResourceContents>, CallError> {
-    let plugin = with_resources(registry, plugin)?;
-    let loaded = plugin.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let span = span_of!("read_resource", loaded.id(), caller, context, uri = uri);
-    let answer = loaded.plugin().read_resource(uri, context);
-    let read = served(span, registry, caller, timeout, answer).await;
-    let mut read = read.map_err(CallError::failed(loaded.id()))?;
-    read.iter_mut().for_each(|part| redact::contents(registry.redactor(), part));
-    if let Some(most) = most {
+    let mut arguments = json!(budget);
+    arguments["uri"] = uri.into();
+    let found = with_resources(&question);
+    let read = question.ask("read_resource", arguments, found, |plugin, context| {
+        plugin.read_resource(uri, context)
+    });
+    let mut read = read.await?;
+    read.iter_mut().for_each(|part| redact::contents(question.registry.redactor(), part));
+    if let Some(most) = budget.most() {
         // Only now: half a secret would not be known for one.
         cut_to(&mut read, most);
     }
     Ok(read)
 }
 
+/// All pages of a plugin's list of resources.
+pub(super) async fn all(
+    plugin: &dyn Plugin,
+    context: CallContext,
+) -> Result<Vec<ListedResource>, Failure> {
+    all_pages("resources", move |cursor| {
+        let page = plugin.list_resources(cursor, context.clone());
+        async { page.await.map(|page| Page { items: page.resources, next: page.next }) }
+    })
+    .await
+}
+
+/// The same of its list of templates.
+pub(super) async fn all_templates(
+    plugin: &dyn Plugin,
+    context: CallContext,
+) -> Result<Vec<ResourceTemplate>, Failure> {
+    let mut listed = all_pages("resource templates", move |cursor| {
+        let page = plugin.list_templates(cursor, context.clone());
+        async { page.await.map(|page| Page { items: page.templates, next: page.next }) }
+    })
+    .await?;
+    listed.iter_mut().for_each(shown::template);
+    Ok(listed)
+}
+
 /// Cuts what was read to so many bytes. What is left out is marked where it was, in words and in
 /// the `_meta` of the part: [`TRUNCATED`], with how long the part was.
-pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
+pub(super) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
     let mut left = most;
     for part in read {
         let length = match &part.body {
@@ -116,8 +116,9 @@ pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
     }
 }
 
-/// A plugin that has resources.
-fn with_resources<'a>(registry: &'a Registry, id: &str) -> Result<&'a Registered, CallError> {
+/// The plugin that is asked, if it has resources.
+fn with_resources<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
+    let Question { registry, plugin: id, .. } = *question;
     let all = registry.plugins().iter().filter(|plugin| plugin.has_resources());
     let ids = all.map(|plugin| &**plugin.loaded().id());
     let plugin = registry.plugin(id).filter(|plugin| plugin.has_resources());

@@ -12,7 +12,7 @@ mod watch;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -34,7 +34,9 @@ use crate::bindings::types::{HookPoint, ResourceContents, ToolResult};
 use crate::capability::lent::Hub;
 use crate::diagnostic::Diagnostic;
 use crate::event::Subscription;
-use crate::invoke::{self, Call, CallError, Caller, Facilities, HookReport, Model};
+use crate::invoke::{
+    self, Budget, Call, CallError, Caller, Facilities, HookReport, Model, Question,
+};
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
 use crate::server::ServerReport;
@@ -238,9 +240,7 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<ListedResource>, CallError> {
-        let registry = self.registry();
-        let answer = invoke::resources::list(&registry, plugin, caller);
-        self.recorded(&registry, (plugin, "list_resources"), json!({}), caller, answer).await
+        invoke::resources::list(self.question(&self.registry(), plugin, caller)).await
     }
 
     /// Lists the resource templates of a plugin.
@@ -253,10 +253,7 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<ResourceTemplate>, CallError> {
-        let registry = self.registry();
-        let answer = invoke::resources::templates(&registry, plugin, caller);
-        self.recorded(&registry, (plugin, "list_resource_templates"), json!({}), caller, answer)
-            .await
+        invoke::resources::templates(self.question(&self.registry(), plugin, caller)).await
     }
 
     /// Asks a plugin to tell when a resource changes: then there is an
@@ -271,7 +268,9 @@ impl Platform {
         uri: &str,
         caller: &Caller,
     ) -> Result<(), CallError> {
-        invoke::resources::subscribe(&self.registry(), plugin, uri, true, caller).await
+        let registry = self.registry();
+        let question = self.question(&registry, plugin, caller);
+        invoke::resources::subscribe(question, uri, true).await
     }
 
     /// Ends that.
@@ -285,7 +284,9 @@ impl Platform {
         uri: &str,
         caller: &Caller,
     ) -> Result<(), CallError> {
-        invoke::resources::subscribe(&self.registry(), plugin, uri, false, caller).await
+        let registry = self.registry();
+        let question = self.question(&registry, plugin, caller);
+        invoke::resources::subscribe(question, uri, false).await
     }
 
     /// Lists the prompts of a plugin.
@@ -298,9 +299,7 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<PromptDefinition>, CallError> {
-        let registry = self.registry();
-        let answer = invoke::prompts::list(&registry, plugin, caller);
-        self.recorded(&registry, (plugin, "list_prompts"), json!({}), caller, answer).await
+        invoke::prompts::list(self.question(&self.registry(), plugin, caller)).await
     }
 
     /// Fills in a prompt of a plugin.
@@ -316,25 +315,18 @@ impl Platform {
         caller: &Caller,
     ) -> Result<Prompt, CallError> {
         let registry = self.registry();
-        let filled_in = arguments.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
-        let filled_in: Map<String, Value> = filled_in.collect();
-        let asked = json!({ "name": name, "arguments": filled_in });
-        let answer = invoke::prompts::get(&registry, plugin, name, arguments, caller);
-        self.recorded(&registry, (plugin, "get_prompt"), asked, caller, answer).await
+        let question = self.question(&registry, plugin, caller);
+        invoke::prompts::get(question, name, arguments).await
     }
 
-    /// What is asked of a plugin's resources and prompts is watched and recorded as if it had been
-    /// asked by the host's own tools for it.
-    async fn recorded<T>(
-        &self,
-        registry: &Registry,
-        what: (&str, &str),
-        arguments: Value,
-        caller: &Caller,
-        answer: impl Future<Output = Result<T, CallError>>,
-    ) -> Result<T, CallError> {
-        let facilities = &self.inner.facilities;
-        invoke::recorded(facilities, registry, what, arguments, caller, answer).await
+    /// Something that is asked of a plugin.
+    fn question<'a>(
+        &'a self,
+        registry: &'a Registry,
+        plugin: &'a str,
+        caller: &'a Caller,
+    ) -> Question<'a> {
+        Question { facilities: &self.inner.facilities, registry, caller, plugin }
     }
 
     /// Suggests values for a blank of a prompt or of a resource template, as a user types.
@@ -348,7 +340,7 @@ impl Platform {
         blank: Blank,
         caller: &Caller,
     ) -> Result<Suggestions, CallError> {
-        invoke::prompts::suggest(&self.registry(), plugin, blank, caller).await
+        invoke::prompts::suggest(self.question(&self.registry(), plugin, caller), blank).await
     }
 
     /// How the MCP server of a plugin fares at this moment; nothing for a plugin without one.
@@ -381,29 +373,26 @@ impl Platform {
         uri: &str,
         caller: &Caller,
     ) -> Result<Vec<ResourceContents>, CallError> {
-        let registry = self.registry();
-        let answer = invoke::resources::read(&registry, plugin, uri, None, caller);
-        self.recorded(&registry, (plugin, "read_resource"), json!({ "uri": uri }), caller, answer)
-            .await
+        self.read_resource_within(plugin, uri, Budget::default(), caller).await
     }
 
-    /// The same, of which no more than so many bytes are wanted. What is longer is cut, and says so
-    /// in words and in its `_meta` ([`invoke::TRUNCATED`]).
+    /// The same, of which no more than so many bytes or tokens are wanted. What is longer is cut, and
+    /// says so in words and in its `_meta` ([`invoke::TRUNCATED`]). How many tokens a text has is an
+    /// estimate: [`invoke::tokens`].
     ///
     /// # Errors
     ///
     /// As for [`Platform::call`].
-    pub async fn read_resource_up_to(
+    pub async fn read_resource_within(
         &self,
         plugin: &str,
         uri: &str,
-        max_bytes: usize,
+        budget: Budget,
         caller: &Caller,
     ) -> Result<Vec<ResourceContents>, CallError> {
         let registry = self.registry();
-        let asked = json!({ "uri": uri, "max_bytes": max_bytes });
-        let answer = invoke::resources::read(&registry, plugin, uri, Some(max_bytes), caller);
-        self.recorded(&registry, (plugin, "read_resource"), asked, caller, answer).await
+        let question = self.question(&registry, plugin, caller);
+        invoke::resources::read(question, uri, budget).await
     }
 
     /// Reads the whole of a result that was too long to be passed on, by the URI that the result

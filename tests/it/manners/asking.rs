@@ -79,6 +79,11 @@ async fn a_server_of_the_newer_era_gets_what_it_needs_before_it_answers() {
         serde_json::from_str(&text(&platform, "modern__ask", json!({})).await).unwrap();
     assert_eq!(said, json!([{ "action": "accept", "content": { "name": "n" } }, true]));
     assert_eq!(somebody.asked.lock().unwrap()[0].server, "modern");
+    // Also for what it makes a task of.
+    let said: Value =
+        serde_json::from_str(&text(&platform, "modern__slow", json!({})).await).unwrap();
+    assert_eq!(said, json!({ "who": { "action": "accept", "content": { "name": "n" } } }));
+    assert_eq!(somebody.asked.lock().unwrap().len(), 2);
     let refused = crate::support::failure(&platform, "modern__sample", json!({})).await;
     assert!(refused.to_string().contains("not that"), "{refused}");
     echoes(&platform, "modern").await;

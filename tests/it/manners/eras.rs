@@ -38,6 +38,7 @@ async fn a_server_of_the_newer_era_says_what_it_needs_and_what_it_learns() {
     // Nobody is there to be asked.
     let said = text(&platform, "modern__ask", json!({})).await;
     assert_eq!(said, r#"[{"action":"cancel"},true]"#);
+    assert_eq!(text(&platform, "modern__slow", json!({})).await, r#"{"who":{"action":"cancel"}}"#);
     let error = failure(&platform, "modern__sample", json!({})).await.to_string();
     assert!(error.contains("asks for sampling/createMessage before it answers"), "{error}");
     let odd = failure(&platform, "modern__odd", json!({})).await.to_string();

@@ -139,10 +139,12 @@ pub(super) async fn rmcp_server() -> Listening {
 pub(super) enum Answer {
     /// As it should, in one piece.
     Json,
+    /// With this result.
+    Result(Value),
+    /// With an error of the protocol of this code, and the status 400.
+    Error(i64),
     /// With a status and a text that is no message.
     Status(u16, &'static str),
-    /// With an error of the protocol, and the status 400.
-    Refusal,
     /// By sending the client elsewhere.
     Redirect(String),
     /// With a stream that ends before the answer; who asks for the rest gets it.
@@ -157,6 +159,7 @@ pub(super) struct Heard {
     pub(super) method: String,
     /// The method of the message in it.
     pub(super) rpc: String,
+    pub(super) params: Value,
     headers: BTreeMap<String, String>,
 }
 
@@ -259,6 +262,7 @@ async fn hear(request: Request<Incoming>) -> (Heard, Value) {
     let heard = Heard {
         method: head.method.to_string(),
         rpc: message["method"].as_str().unwrap_or_default().to_string(),
+        params: message["params"].clone(),
         headers: head.headers.iter().map(|(k, v)| (k.to_string(), value(v))).collect(),
     };
     (heard, message)
@@ -280,8 +284,12 @@ async fn respond(
     }
     Ok(match (state.answer)(&heard) {
         Answer::Status(code, text) => status(code, text),
-        Answer::Refusal => {
-            let error = json!({ "code": -32603, "message": "no key, no service" });
+        Answer::Result(_) if message.get("id").is_none() => status(202, ""),
+        Answer::Result(result) => {
+            one(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+        }
+        Answer::Error(code) => {
+            let error = json!({ "code": code, "message": "no key, no service" });
             let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
             let mut response = one(&answer);
             *response.status_mut() = hyper::StatusCode::BAD_REQUEST;

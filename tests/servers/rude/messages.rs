@@ -126,6 +126,18 @@ pub(crate) const HABITS: &[Habit] = &[
             answer(call, text("rude"));
         });
     }),
+    // Says how far it has come, in words that a terminal would obey.
+    ("steps", || {
+        on_call(|call| {
+            let token = &call["params"]["_meta"]["progressToken"];
+            for (i, words) in [(1, "half"), (2, "all\u{1b}[2J\n")] {
+                let params =
+                    json!({ "progressToken": token, "progress": i, "total": 2, "message": words });
+                tell("notifications/progress", params);
+            }
+            answer(call, text("rude"));
+        });
+    }),
     // It learns a tool with each call, and says so a thousand times.
     ("grows", || {
         let mut tools = vec![tool("echo"), tool("grow")];

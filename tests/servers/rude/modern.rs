@@ -59,8 +59,10 @@ fn unsupported(request: &Value, supported: &[&str]) {
 /// A server of the newer era that behaves, but for a habit. It ends when it gets a response, which
 /// its era does not have.
 fn modern(mut habit: impl FnMut(&Value) -> bool) {
-    let mut tools = vec![tool("echo"), tool("ask"), tool("sample"), tool("grow"), tool("odd")];
+    let mut tools = ["echo", "ask", "sample", "grow", "odd", "slow"].map(tool).to_vec();
     let mut stream = None;
+    // What the task was told that it needs.
+    let mut told = None;
     while let Some(message) = receive() {
         if habit(&message) {
             continue;
@@ -118,9 +120,37 @@ fn modern(mut habit: impl FnMut(&Value) -> bool) {
             ("tools/call", Some("sample")) => {
                 needs(&message, "sampling/createMessage", json!({ "maxTokens": 1 }));
             }
+            ("tools/call", Some("slow")) => answer(&message, task("working", json!({}))),
+            ("tasks/get", _) => answer(&message, standing(told.as_ref())),
+            ("tasks/update", _) => {
+                told = Some(params["inputResponses"].clone());
+                answer(&message, json!({ "resultType": "complete" }));
+            }
             ("tools/call", Some("odd")) => answer(&message, json!({ "resultType": "odd" })),
             _ => properly(&message),
         }
+    }
+}
+
+/// The one task that there is.
+fn task(status: &str, more: Value) -> Value {
+    let kind = if status == "working" { "task" } else { "complete" };
+    let mut task = json!({
+        "resultType": kind, "taskId": "t1", "status": status, "ttlMs": null, "pollIntervalMs": 50,
+        "createdAt": "2026-07-28T00:00:00Z", "lastUpdatedAt": "2026-07-28T00:00:00Z",
+    });
+    let more = more.as_object().cloned().unwrap_or_default();
+    task.as_object_mut().expect("it is an object").extend(more);
+    task
+}
+
+/// How it stands: it needs to be told something, and says what it was told.
+fn standing(told: Option<&Value>) -> Value {
+    let form = json!({ "message": "who?", "requestedSchema": { "type": "object" } });
+    let requests = json!({ "who": { "method": "elicitation/create", "params": form } });
+    match told {
+        None => task("input_required", json!({ "inputRequests": requests })),
+        Some(told) => task("completed", json!({ "result": text(told.to_string()) })),
     }
 }
 

@@ -80,6 +80,11 @@ async fn write_out() {
 /// A request that nobody waits for any more: it was written, and its answer will be ignored.
 pub(crate) fn abandon(_: u64) {}
 
+/// Whether calls have headers for arguments. Lines have none.
+pub(crate) fn mirrors() -> bool {
+    false
+}
+
 /// The handshake is over, which lines do not need to know.
 pub(crate) fn agreed(_: &mcp_client::Server) {}
 

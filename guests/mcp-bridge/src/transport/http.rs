@@ -173,6 +173,11 @@ pub(crate) fn agreed(server: &Server) {
     }
 }
 
+/// Whether calls have headers for arguments, which only the newer era knows.
+pub(crate) fn mirrors() -> bool {
+    with(|state| state.revision.as_deref() == Some(MODERN))
+}
+
 pub(crate) fn send(message: Message) {
     with(|state| state.outbox.push_back(message));
 }
@@ -312,6 +317,26 @@ impl State {
     }
 }
 
+/// The headers for arguments of a call.
+fn mirrored(head: &Head, line: &[u8]) -> Result<Vec<(String, String)>, String> {
+    #[derive(Deserialize)]
+    struct Call {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        arguments: serde_json::Value,
+    }
+    if head.mirrored.is_empty() || !mirrors() {
+        return Ok(Vec::new());
+    }
+    let call: Call = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let headers = head.mirrored.iter().map(|mirrored| mirrored.header(&call.params.arguments));
+    let headers = headers.filter_map(Result::transpose);
+    headers.map(|header| header.map(|(name, text)| (name.into(), header_value(&text)))).collect()
+}
+
 /// A value as a header can carry it: as it is, or in Base64 with the marks of the specification.
 fn header_value(text: &str) -> String {
     use base64::Engine as _;
@@ -334,15 +359,19 @@ async fn post(message: Message, connection: u64) {
         headers.push(("accept".into(), "application/json, text/event-stream".into()));
         Some((url, headers, state.transport))
     });
-    let Some((url, headers, transport)) = prepared else { return };
-    let request =
-        Request { method: Method::Post, url, headers, body: Some(line.clone()), patience: None };
+    let Some((url, mut headers, transport)) = prepared else { return };
     let id = head.as_ref().map(|head| head.id);
     let failed = |error| {
         if let Some(request) = id {
             push_of(connection, Event::Failed { request, error });
         }
     };
+    match head.as_ref().map_or_else(|| Ok(Vec::new()), |head| mirrored(head, &line)) {
+        Ok(mirrored) => headers.extend(mirrored),
+        Err(problem) => return failed(mcp_client::Error::Protocol(problem)),
+    }
+    let request =
+        Request { method: Method::Post, url, headers, body: Some(line.clone()), patience: None };
     let response = match http_client::send(request).await {
         Ok(response) => response,
         Err(error) => return failed(of_contract(error)),

@@ -11,6 +11,8 @@ pub(crate) use child::*;
 #[cfg(feature = "http")]
 pub(crate) use http::*;
 
+use mcp_client::Mirrored;
+
 /// A message on its way to the server.
 pub(crate) struct Message {
     pub(crate) line: Vec<u8>,
@@ -26,6 +28,8 @@ pub(crate) struct Head {
     pub(crate) method: &'static str,
     /// The name of a tool or a prompt, the URI of a resource.
     pub(crate) subject: Option<String>,
+    /// The arguments of a call that its headers have, too.
+    pub(crate) mirrored: Vec<Mirrored>,
 }
 
 /// What comes back.

@@ -25,6 +25,8 @@ pub(super) enum Asked {
     Request(String),
     /// One of the things that the answer to a request asked for.
     Input { request: u64, key: String },
+    /// One of the things that a task needs.
+    OfTask { operation: OperationId, task: String, key: String },
 }
 
 /// A request that the server answered with what it needs first.
@@ -48,7 +50,7 @@ pub(super) struct Round {
 }
 
 /// What comes of being asked something.
-enum Response {
+pub(super) enum Response {
     Answer(String),
     Refusal(i64, String),
     /// It is for the driver to say.
@@ -62,6 +64,9 @@ impl Client {
         match self.asked.remove(&ask) {
             Some(Asked::Request(id)) => self.reply(&id, &result),
             Some(Asked::Input { request, key }) => self.input(request, key, result),
+            Some(Asked::OfTask { operation, task, key }) => {
+                self.task_input(operation, &task, key, result);
+            }
             None => {}
         }
     }
@@ -97,7 +102,7 @@ impl Client {
         self.era() == Some(Era::Modern) || self.in_flight.values().any(probing)
     }
 
-    fn respond(&self, method: &str, params: &str) -> Response {
+    pub(super) fn respond(&self, method: &str, params: &str) -> Response {
         let features = self.settings.features;
         match method {
             "roots/list" if !self.settings.roots.is_empty() => {
@@ -128,7 +133,13 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, kind: AskKind, params: &str, asked: Asked, operation: Option<OperationId>) {
+    pub(super) fn ask(
+        &mut self,
+        kind: AskKind,
+        params: &str,
+        asked: Asked,
+        operation: Option<OperationId>,
+    ) {
         self.asks += 1;
         let ask = AskId(self.asks);
         self.asked.insert(ask, asked);
@@ -267,9 +278,7 @@ impl Client {
         let (meta, progress) = (resend.meta.clone(), resend.progress);
         let purpose = Purpose::Plain(Some(Box::new(resend)));
         self.send_request(operation, method, &params, &meta, progress, deadline, purpose);
-        if let Some(sent) = self.in_flight.get_mut(&self.ids) {
-            sent.subject = subject;
-        }
+        self.name_last(subject);
     }
 }
 

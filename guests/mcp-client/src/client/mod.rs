@@ -5,6 +5,7 @@ mod connect;
 mod listing;
 mod news;
 mod outgoing;
+mod polling;
 mod task;
 
 use serde::Deserialize;
@@ -20,6 +21,7 @@ use connect::Handshake;
 use listing::Listing;
 use news::Subscriptions;
 use outgoing::with_meta;
+use polling::Polled;
 
 /// Something that was asked of the server, from the asking to the outcome. It may take several
 /// requests.
@@ -139,6 +141,8 @@ pub struct Client {
     in_flight: BTreeMap<u64, InFlight>,
     /// The same by deadline.
     deadlines: BTreeSet<(u64, u64)>,
+    /// When to ask about tasks, and the numbers under which they wait for it.
+    polls: BTreeSet<(u64, u64)>,
     actions: VecDeque<Action>,
     /// What every request of the newer era says of the client.
     modern_meta: String,
@@ -193,6 +197,10 @@ enum Purpose {
     },
     /// Was answered: the server needs something first.
     Asking(Box<Round>),
+    /// Was answered: there is a task, which is asked about in a while.
+    Task(Box<Polled>),
+    /// The server was asked how a task stands.
+    TaskStatus(Box<Polled>),
     /// The stream of what the server tells by itself, in the newer era.
     Listen,
     Ping,
@@ -221,6 +229,7 @@ impl Client {
             ids: 0,
             in_flight: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            polls: BTreeSet::new(),
             actions: VecDeque::new(),
             asked: BTreeMap::new(),
             asks: 0,
@@ -247,7 +256,8 @@ impl Client {
     /// When [`Client::tick`] is due.
     pub fn deadline(&self) -> Option<u64> {
         let request = self.deadlines.first().map(|(deadline, _)| *deadline);
-        let rest = [self.tools_changed, self.ping_due(), self.subscriptions.due()];
+        let poll = self.polls.first().map(|(due, _)| *due);
+        let rest = [self.tools_changed, self.ping_due(), self.subscriptions.due(), poll];
         rest.into_iter().chain([request]).flatten().filter(|due| *due != NEVER).min()
     }
 
@@ -288,9 +298,7 @@ impl Client {
             _ => Cow::Borrowed(params),
         };
         self.send_request(operation, method, &params, meta, progress, deadline, purpose);
-        if let Some(sent) = self.in_flight.get_mut(&self.ids) {
-            sent.subject = subject.map(Into::into);
-        }
+        self.name_last(subject.map(Into::into));
         operation
     }
 
@@ -355,6 +363,7 @@ impl Client {
             self.actions.push_back(Action::Withdraw(ask));
         }
         self.deadlines.clear();
+        self.polls.clear();
         if self.begin_again(reason) {
             return;
         }
@@ -389,6 +398,7 @@ impl Client {
         if self.ping_due().is_some_and(|due| due <= now) {
             self.ping();
         }
+        self.poll();
         self.listen_again();
     }
 
@@ -408,6 +418,9 @@ impl Client {
     fn forget(&mut self, id: u64) -> Option<InFlight> {
         let request = self.in_flight.remove(&id)?;
         self.deadlines.remove(&(request.deadline, id));
+        if matches!(request.purpose, Purpose::Task(_)) {
+            self.polls.retain(|(_, of)| *of != id);
+        }
         Some(request)
     }
 
@@ -425,9 +438,14 @@ impl Client {
             // A handshake is not cancelled, and what was answered cannot be.
             Purpose::Initialize | Purpose::Discover => {}
             Purpose::Asking(_) => self.withdraw(id),
-            // The result of a task is not the task.
+            // The result of a task is not the task, and neither is how it stands.
             Purpose::TaskResult { task } => {
                 let task = task.clone();
+                self.cancel_task(&task);
+            }
+            Purpose::Task(polled) | Purpose::TaskStatus(polled) => {
+                let task = polled.task.clone();
+                self.forget_asks_of(&task);
                 self.cancel_task(&task);
             }
             _ => self.cancelled(id, reason),
@@ -466,7 +484,8 @@ impl Client {
             (Answer::Error(_), None) => self.only_request(),
             (Answer::Result(_) | Answer::Invalid(_), None) => None,
         };
-        let waits = |request: &InFlight| !matches!(request.purpose, Purpose::Asking(_));
+        let waits =
+            |request: &InFlight| !matches!(request.purpose, Purpose::Asking(_) | Purpose::Task(_));
         let id = id.filter(|id| self.in_flight.get(id).is_some_and(waits));
         let Some(request) = id.and_then(|id| self.forget(id)) else {
             let problem = "the server answered what was not asked, or twice, or too late";
@@ -498,6 +517,12 @@ impl Client {
                 }
                 _ => Err(Error::Protocol(format!("the server asks for input to {method}"))),
             },
+            Ok(Completeness::Task(payload)) => match (method, &purpose) {
+                ("tools/call", Purpose::Plain(_)) => {
+                    return self.task_made(operation, deadline, &payload);
+                }
+                _ => Err(Error::Protocol(format!("the server makes a task of {method}"))),
+            },
             Err(error) => Err(error),
         };
         match purpose {
@@ -508,7 +533,10 @@ impl Client {
             Purpose::BeginTask => self.task_begun(operation, deadline, result),
             Purpose::TaskResult { .. } => self.finish(operation, result.map(Outcome::Result)),
             // Its deadline has come.
-            Purpose::Asking(_) => self.finish(operation, result.map(Outcome::Result)),
+            Purpose::Asking(_) | Purpose::Task(_) => {
+                self.finish(operation, result.map(Outcome::Result));
+            }
+            Purpose::TaskStatus(polled) => self.task_told(operation, deadline, *polled, result),
             Purpose::Listen => self.listening_ended(result.err()),
             Purpose::Ping => self.pinged(result.err()),
             Purpose::Aside => {}
@@ -535,6 +563,7 @@ impl Purpose {
 enum Completeness {
     Whole(Payload),
     NeedsInput(Payload),
+    Task(Payload),
 }
 
 /// Reads what kind of result it is.
@@ -550,6 +579,7 @@ fn complete(payload: Payload) -> Result<Completeness, Error> {
     match typed.and_then(|typed| typed.kind).map(RawValue::get) {
         None | Some(r#""complete""#) => Ok(Completeness::Whole(payload)),
         Some(r#""input_required""#) => Ok(Completeness::NeedsInput(payload)),
+        Some(r#""task""#) => Ok(Completeness::Task(payload)),
         Some(other) => {
             let problem = format!("the server's answer is of the unknown type {other}");
             Err(Error::Protocol(problem))

@@ -60,6 +60,13 @@ impl Client {
         }
     }
 
+    /// Says what the request is about that was sent last.
+    pub(super) fn name_last(&mut self, subject: Option<String>) {
+        if let Some(sent) = self.in_flight.get_mut(&self.ids) {
+            sent.subject = subject;
+        }
+    }
+
     /// Sends something that nobody waits for the answer of.
     pub(super) fn send_aside(&mut self, method: &'static str, members: &str) {
         let deadline = self.now.saturating_add(self.settings.timeout);

@@ -2,8 +2,8 @@
 //! the result is asked for.
 
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::polling::of_task;
 use super::{Client, Error, OperationId, Purpose};
 use crate::message::Payload;
 
@@ -33,12 +33,13 @@ impl Client {
             Err(error) => return self.finish(operation, Err(error)),
         };
         // It is answered when the task is over.
-        let params = format!("\"taskId\":{}", Value::String(task.clone()));
+        let params = of_task(&task);
         let purpose = Purpose::TaskResult { task };
         self.send_request(operation, "tasks/result", &params, "", false, deadline, purpose);
     }
 
     pub(super) fn cancel_task(&mut self, task: &str) {
-        self.send_aside("tasks/cancel", &format!("\"taskId\":{}", Value::String(task.into())));
+        self.send_aside("tasks/cancel", &of_task(task));
+        self.name_last(Some(task.into()));
     }
 }

@@ -3,6 +3,7 @@
 mod asked;
 mod connect;
 mod news;
+mod polling;
 mod task;
 
 use super::*;

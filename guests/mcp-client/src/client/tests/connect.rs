@@ -88,7 +88,8 @@ fn where_initialize_is_refused_the_newer_era_is_tried() {
         assert_eq!(sent[0]["method"], "server/discover");
         let meta = &sent[0]["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], tasks);
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "test");
         receive(&mut client, discovered(2));
         assert_eq!(era_of(&mut client, operation), Era::Modern);

@@ -1,0 +1,154 @@
+//! How far a call has come, in the last line of a terminal. It is on standard error, and only while
+//! there is somebody to see it: the line is written over by the next, and gone when the call is over.
+
+use std::convert::Infallible;
+use std::io::{self, IsTerminal, Stderr, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tenon_host::{Event, Platform, Subscription, one_line};
+
+use crate::Common;
+
+/// Whether the line is there.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Standard error, without the line: what is written there begins one of its own.
+pub(crate) fn stderr() -> Stderr {
+    clear();
+    io::stderr()
+}
+
+fn clear() {
+    if SHOWN.swap(false, Ordering::Relaxed) {
+        say("\r\x1b[K");
+    }
+}
+
+/// Waits for a call of the platform, the only one that the host makes, and shows meanwhile how far
+/// it has come.
+pub(crate) async fn shown<T>(
+    common: &Common,
+    platform: &Platform,
+    call: impl Future<Output = T>,
+) -> T {
+    let terminal =
+        io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    if common.json || !terminal {
+        return call.await;
+    }
+    let mut line = Line { events: platform.events(), call: None };
+    tokio::select! {
+        // First, as what a server said before it answered was before that.
+        biased;
+        never = line.follow() => match never {},
+        result = call => result,
+    }
+}
+
+/// What is shown of a call. Dropped, it is gone.
+struct Line {
+    events: Subscription,
+    /// The call; what plugins call on its way has lines nowhere.
+    call: Option<String>,
+}
+
+impl Line {
+    async fn follow(&mut self) -> Infallible {
+        while let Some(event) = self.events.next().await {
+            // Of what has come together only the last is to be seen.
+            let (mut event, mut latest) = (Some(event), None);
+            while let Some(one) = event {
+                latest = self.words(one).or(latest);
+                event = self.events.try_next();
+            }
+            if let Some(words) = latest {
+                // The line does not go on in the next one, however narrow the terminal is.
+                say(&format!("\r\x1b[?7l{words}\x1b[K\x1b[?7h"));
+                SHOWN.store(true, Ordering::Relaxed);
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// What is shown of an event.
+    fn words(&mut self, event: Event) -> Option<String> {
+        match event {
+            Event::Call(event) => {
+                self.call.get_or_insert_with(|| event.call.to_string());
+                None
+            }
+            Event::Progress { call_id, progress, total, message, .. } => {
+                // What comes after the point is the number of an attempt.
+                let call = call_id.split('.').next();
+                (call == self.call.as_deref())
+                    .then(|| words(progress, total, message.as_deref()))?
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        clear();
+    }
+}
+
+/// How wide the bar is, in characters.
+const BAR: usize = 20;
+
+/// How long a message may be, in characters: what is beyond the edge of the terminal is not seen.
+const MESSAGE: usize = 200;
+
+/// How far it is, as people see it; nothing where the plugin gave no numbers that can be shown.
+fn words(progress: f64, total: Option<f64>, message: Option<&str>) -> Option<String> {
+    let number = number(progress)?;
+    let whole =
+        total.filter(|total| *total > 0.0).and_then(|total| Some((total, self::number(total)?)));
+    let mut words = match whole {
+        Some((total, of)) => {
+            let share = (progress / total).clamp(0.0, 1.0);
+            // Both are small and no less than nothing.
+            let (done, percent) = ((share * BAR as f64) as usize, (share * 100.0) as u8);
+            let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR - done));
+            format!("[{bar}] {percent:>3}%  {number}/{of}")
+        }
+        None => number,
+    };
+    if let Some(message) = message {
+        let message: String = one_line(message).chars().take(MESSAGE).collect();
+        words.push_str(&format!("  {message}"));
+    }
+    Some(words)
+}
+
+/// A number with two decimals at most.
+fn number(number: f64) -> Option<String> {
+    // What is greater is longer than anybody reads.
+    let shown = (number.abs() < 1e15).then(|| format!("{number:.2}"))?;
+    Some(shown.trim_end_matches('0').trim_end_matches('.').to_string())
+}
+
+fn say(text: &str) {
+    // Where standard error is closed there is nobody to tell.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn what_is_shown_of_progress() {
+        let check = |progress, total, message, expected: Option<&str>| {
+            assert_eq!(words(progress, total, message).as_deref(), expected);
+        };
+        check(1.0, Some(4.0), Some("one"), Some("[=====               ]  25%  1/4  one"));
+        check(9.0, Some(4.0), None, Some("[====================] 100%  9/4"));
+        check(-1.0, Some(4.0), None, Some("[                    ]   0%  -1/4"));
+        check(0.1 + 0.2, None, None, Some("0.3"));
+        check(100.0, Some(0.0), Some("a\n\u{1b}[2Jb"), Some("100  a\\n\\u{1b}[2Jb"));
+        check(1.0, Some(f64::INFINITY), None, Some("1"));
+        check(f64::NAN, None, Some("x"), None);
+        check(1e300, None, None, None);
+    }
+}

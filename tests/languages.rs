@@ -1,0 +1,173 @@
+//! Plugins in other languages: what is expected of every plugin, and of those that the compilers of
+//! others make.
+//!
+//! `cargo xtask test` installs the compilers, at the versions of the lock files in `languages/`, and
+//! says where they are. Without them these tests are listed as ignored, which one line says, and
+//! none of them passes.
+
+#![allow(clippy::print_stderr)]
+
+#[path = "it/suite.rs"]
+mod suite;
+#[path = "it/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::{Arc, OnceLock};
+use tenon_host::Platform;
+
+use support::Project;
+
+/// A language, by the way to make a component of it.
+struct Language {
+    name: &'static str,
+    /// Makes the component, with the compilers of the first folder, in the second.
+    build: fn(&Path, &Path) -> Command,
+    /// Where it is then, in that folder.
+    component: &'static str,
+    built: OnceLock<Result<PathBuf, String>>,
+}
+
+const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
+const SYNC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/sync");
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/languages");
+
+fn python(tools: &Path, _: &Path) -> Command {
+    let mut command = Command::new(tools.join("python/bin/componentize-py"));
+    command
+        .args(["--wit-path", "wit", "--world", "tool", "componentize", "subject"])
+        .args(["--output", "subject.wasm"]);
+    command
+}
+
+fn javascript(tools: &Path, _: &Path) -> Command {
+    let mut command = Command::new(tools.join("node_modules/.bin/jco"));
+    command.args(["componentize", "subject.js", "--backend", "qjs"]).args([
+        "--wit",
+        PACKAGE,
+        "--world-name",
+        "tool",
+        "--out",
+        "subject.wasm",
+    ]);
+    command
+}
+
+fn cargo_component(tools: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(tools.join("bin/cargo-component"));
+    command.args(["build", "--release", "--locked", "--target-dir"]).arg(folder.join("target"));
+    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+impl Language {
+    const fn new(
+        name: &'static str,
+        component: &'static str,
+        build: fn(&Path, &Path) -> Command,
+    ) -> Self {
+        Self { name, build, component, built: OnceLock::new() }
+    }
+
+    /// The component, which is made at most once.
+    fn component(&self, tools: &Path) -> Result<&Path, Failed> {
+        let built = self.built.get_or_init(|| {
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("languages").join(self.name);
+            self.make(tools, &folder).map_err(|error| format!("{}: {error}", self.name))
+        });
+        built.as_deref().map_err(|error| Failed::from(error.clone()))
+    }
+
+    fn make(&self, tools: &Path, folder: &Path) -> Result<PathBuf, String> {
+        let failed = |error: std::io::Error| error.to_string();
+        copy(&Path::new(SOURCES).join(self.name), folder).map_err(failed)?;
+        copy(Path::new(SYNC), &folder.join("wit")).map_err(failed)?;
+        let output = (self.build)(tools, folder).current_dir(folder).output().map_err(failed)?;
+        let component = folder.join(self.component);
+        match output.status.success() && component.is_file() {
+            true => Ok(component),
+            false => Err(format!(
+                "{}\n{}{}",
+                output.status,
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            )),
+        }
+    }
+}
+
+/// Copies a folder of sources, into which compilers may write.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &to)?,
+            false => drop(fs::copy(entry.path(), to)?),
+        }
+    }
+    Ok(())
+}
+
+/// A platform whose one plugin is that component.
+async fn subject(component: &Path) -> Platform {
+    let config = format!(
+        "plugins.wasm = [{{ path = {component:?}, id = \"subject\" }}]\nlimits.cpu = \"1h\""
+    );
+    Project::new(&config).builder().build().await.expect("the platform is built")
+}
+
+type Expectation = fn(Platform) -> BoxFuture<'static, ()>;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let tools = std::env::var_os("TENON_TOOLCHAINS").map(PathBuf::from);
+    if tools.is_none() {
+        eprintln!(
+            "note: no compilers of other languages are installed, so their tests are ignored; `cargo xtask test` installs them"
+        );
+    }
+    let languages = [
+        Language::new("python", "subject.wasm", python),
+        Language::new("javascript", "subject.wasm", javascript),
+        Language::new(
+            "cargo-component",
+            "target/wasm32-wasip1/release/subject.wasm",
+            cargo_component,
+        ),
+    ];
+    let mut trials = Vec::new();
+    for language in languages.map(Arc::new) {
+        let mut trial = |name: &str, expectation: Expectation| {
+            let (language, folder) = (language.clone(), tools.clone());
+            let trial = Trial::test(format!("{}::{name}", language.name), move || {
+                let tools = folder.ok_or("no compilers are installed")?;
+                let component = language.component(&tools)?;
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(2)
+                    .enable_all()
+                    .build()?;
+                runtime.block_on(async { expectation(subject(component).await).await });
+                Ok(())
+            });
+            trials.push(trial.with_ignored_flag(tools.is_none()));
+        };
+        macro_rules! trials {
+            ($($expectation:ident),* $(,)?) => {$(
+                let expectation = |platform| suite::$expectation(platform).boxed();
+                trial(stringify!($expectation), expectation);
+            )*};
+        }
+        suite::expectations!(trials!);
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

@@ -1,0 +1,106 @@
+//! Programs that nobody here wrote and that tests need, installed below `target`, at the versions of
+//! their lock files.
+
+use anyhow::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{cargo, root, run};
+
+/// Some of these programs, for some of the tests.
+pub(crate) struct Foreign {
+    /// The tests that are left out without them.
+    tests: &'static str,
+    /// The folder with `package.json`, `requirements.txt` and their like.
+    source: &'static str,
+    /// The folder below `target`.
+    folder: &'static str,
+    /// What tells tests where that is.
+    pub(crate) variable: &'static str,
+    /// How npm installs. `ci` wants a lock that names every optional package for every platform,
+    /// which some registries do not have.
+    npm: &'static str,
+    /// Programs in Rust, with their versions.
+    crates: &'static [(&'static str, &'static str)],
+    /// What these compile for.
+    targets: &'static [&'static str],
+}
+
+/// MCP servers.
+pub(crate) const REAL_SERVERS: Foreign = Foreign {
+    tests: "the tests with real MCP servers",
+    source: "tests/real",
+    folder: "real-servers",
+    variable: "TENON_REAL_SERVERS",
+    npm: "ci",
+    crates: &[],
+    targets: &[],
+};
+
+/// What makes components of other languages.
+pub(crate) const TOOLCHAINS: Foreign = Foreign {
+    tests: "the tests with plugins in other languages",
+    source: "tests/languages",
+    folder: "toolchains",
+    variable: "TENON_TOOLCHAINS",
+    npm: "install",
+    crates: &[("cargo-component", "0.21.1")],
+    targets: &["wasm32-wasip1"],
+};
+
+impl Foreign {
+    /// Installs them. Without their package managers, or without a network, the tests are left out
+    /// and say so.
+    pub(crate) fn install(&self) -> Option<PathBuf> {
+        let folder = root().join("target").join(self.folder);
+        match self.install_into(&folder) {
+            Ok(()) => Some(folder),
+            Err(error) => {
+                eprintln!("note: {} will be skipped: {error:#}", self.tests);
+                None
+            }
+        }
+    }
+
+    fn install_into(&self, folder: &Path) -> Result<()> {
+        let source = root().join(self.source);
+        fs::create_dir_all(folder)?;
+        let locks = ["package.json", "package-lock.json", "requirements.txt"];
+        let mut wanted = format!("{:?}\n", self.crates);
+        for lock in locks {
+            wanted.push_str(&fs::read_to_string(source.join(lock))?);
+        }
+        let stamp = folder.join("installed");
+        if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+            return Ok(());
+        }
+        for lock in locks {
+            fs::copy(source.join(lock), folder.join(lock))?;
+        }
+        run(Command::new("npm")
+            .args([self.npm, "--no-audit", "--no-fund", "--loglevel=error"])
+            .current_dir(folder))?;
+        run(Command::new("python3").args(["-m", "venv", "python"]).current_dir(folder))?;
+        run(Command::new(folder.join("python/bin/pip"))
+            .args(["install", "--quiet", "--require-hashes", "--requirement", "requirements.txt"])
+            .current_dir(folder))?;
+        if !self.targets.is_empty() {
+            run(Command::new("rustup").args(["target", "add"]).args(self.targets))?;
+        }
+        for (name, version) in self.crates {
+            // It compiles little with it: a program that is built fast is better than a fast one.
+            run(cargo(".", &["install", name, "--version", version, "--locked", "--quiet"])
+                .arg("--root")
+                .arg(folder)
+                .args([
+                    "--config",
+                    "profile.release.opt-level=0",
+                    "--config",
+                    "profile.release.lto=false",
+                ]))?;
+        }
+        fs::write(stamp, wanted)?;
+        Ok(())
+    }
+}
