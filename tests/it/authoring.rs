@@ -271,7 +271,7 @@ fn a_check_names_what_is_wrong_and_the_line_to_write() {
         1,
     );
     said += &check(wat::parse_str("(module)").unwrap(), "", 1);
-    insta::with_settings!({ filters => vec![("/[^ ]*/p.wasm", "p.wasm")] }, {
+    insta::with_settings!({ filters => vec![(r"[^ ]*/p.wasm", "p.wasm")] }, {
         insta::assert_snapshot!(said);
     });
     let project = with_component(read(guests::FETCH), "");
