@@ -65,15 +65,12 @@ pub(crate) const SYNC: &[File] = files!(
     ]
 );
 
-/// What our own files of the sync edition begin with, and nobody else needs to read.
-const HEADER: &str = "// The sync edition";
+/// What our own files of the sync edition end with, and nobody else needs to read.
+const FOOTER: &str = "\n// The sync edition";
 
 /// A file as it is put into a project.
 pub(crate) fn text_of(text: &'static str) -> &'static str {
-    match text.split_once('\n') {
-        Some((header, rest)) if header.starts_with(HEADER) => rest,
-        _ => text,
-    }
+    text.split_once(FOOTER).map_or(text, |(text, _)| text)
 }
 
 /// What the package says of its interfaces, by their names without a version: the first sentence.

@@ -17,7 +17,8 @@ const LEFT_OUT: [&str; 6] =
 /// The worlds that have a part in what is left out.
 const WORLDS_LEFT_OUT: [&str; 3] = ["mcp-bridge", "mcp-server", "streaming-provider"];
 
-const HEADER: &str = "// The sync edition of ../";
+/// At the end: in front of an interface, tools would take it for its documentation.
+const FOOTER: &str = "// The sync edition of ../";
 
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit")).join(name)
@@ -42,7 +43,7 @@ fn sync_edition(file: &str, text: &str) -> Option<String> {
     };
     let blocks: Vec<&str> = text.trim_end().split("\n\n").filter(leaves_out).collect();
     let text = blocks.join("\n\n").replace("async func(", "func(");
-    Some(format!("{HEADER}{file}; see tests/it/editions.rs.\n{text}\n"))
+    Some(format!("{text}\n\n{FOOTER}{file}; see tests/it/editions.rs.\n"))
 }
 
 #[test]
