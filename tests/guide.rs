@@ -111,18 +111,21 @@ impl Reader {
         Ok(Self { home, path, tools: tools.to_path_buf() })
     }
 
+    /// Follows each chapter as far as it leads.
     fn follow(&self) -> Result<(), Failed> {
+        let mut wrong = Vec::new();
         for chapter in CHAPTERS {
             let text = fs::read_to_string(docs().join(chapter))?;
             // Each begins where the guide does.
             self.settle("cwd", &self.home.path().join("guide").display().to_string())?;
             for step in steps(chapter, &text)? {
-                self.take(&step).map_err(|error| {
-                    Failed::from(format!("{}: {}", step.place, error.message().unwrap_or("")))
-                })?;
+                if let Err(error) = self.take(&step) {
+                    wrong.push(format!("{}: {}", step.place, error.message().unwrap_or("")));
+                    break;
+                }
             }
         }
-        Ok(())
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n\n").into()) }
     }
 
     fn settle(&self, name: &str, value: &str) -> std::io::Result<()> {
@@ -141,7 +144,11 @@ impl Reader {
                 Ok(fs::write(path, text)?)
             }
             What::Show { file, text } => {
-                let there = fs::read_to_string(self.folder()?.join(file))?;
+                let path = match file.strip_prefix("$TENON_CHECKOUT/") {
+                    Some(file) => docs().join("..").join(file),
+                    None => self.folder()?.join(file),
+                };
+                let there = fs::read_to_string(path)?;
                 match there.contains(text.trim_end()) {
                     true => Ok(()),
                     false => Err(format!("{file} is\n{there}").into()),
@@ -270,7 +277,7 @@ fn commands<'a>(block: &[&'a str], place: &str, steps: &mut Vec<Step<'a>>) {
         let Some(Step { what: What::Run { command, printed }, .. }) = steps.last_mut() else {
             continue;
         };
-        match line.strip_prefix("> ") {
+        match line.strip_prefix("> ").or_else(|| line.strip_prefix('>')) {
             Some(more) if printed.is_empty() => {
                 command.push('\n');
                 command.push_str(more);
