@@ -20,6 +20,7 @@ mod files;
 mod hooks;
 mod hostile;
 mod http;
+mod install;
 mod kinds;
 #[cfg(target_os = "linux")]
 mod large;

@@ -33,11 +33,11 @@ pub(crate) struct Args {
 
 /// What a component is, as `--json` shows it.
 #[derive(Serialize)]
-struct Inspection {
+pub(crate) struct Inspection {
     /// The worlds of the contract whose exports it has.
-    worlds: Vec<&'static str>,
-    exports: Vec<String>,
-    imports: Vec<String>,
+    pub(crate) worlds: Vec<&'static str>,
+    pub(crate) exports: Vec<String>,
+    pub(crate) imports: Vec<String>,
     /// What the imports need.
     needs: Vec<Import>,
     /// The plugin of the project that it is.
@@ -49,7 +49,7 @@ struct Inspection {
     /// How much that plugin may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
-    metadata: Map<String, Value>,
+    pub(crate) metadata: Map<String, Value>,
 }
 
 /// What an import needs.
@@ -211,7 +211,8 @@ fn same(one: &Path, other: &Path) -> bool {
     }
 }
 
-fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
+/// Says what a component is.
+pub(crate) fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
     if bytes.starts_with(b"\0asm\x01\0\0\0") {
         return Err("it is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`".into());
     }
