@@ -54,9 +54,9 @@ fn plugins() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// Has the build script run again when a source below changes. Build folders are left out.
+/// Has the build script run again when a source below changes. Build folders and tests are left out.
 fn watch(path: &Path) -> Result<(), Box<dyn Error>> {
-    if path.ends_with("target") {
+    if path.ends_with("target") || path.ends_with("tests") {
         return Ok(());
     }
     if path.is_dir() {

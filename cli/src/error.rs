@@ -17,7 +17,7 @@ use crate::output;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  the plugin answered with an error, or doctor found a failure
+  1  the plugin answered with an error, or does not build, or doctor or check found a failure
   2  wrong usage, configuration or input
   3  refused
   4  the plugin trapped, or ran out of a limit or of time
@@ -30,6 +30,9 @@ pub(crate) enum Error {
     /// What was passed on the command line is wrong.
     #[error("{0}")]
     Input(String),
+    /// A file cannot be written.
+    #[error("{} cannot be written", .0.display())]
+    Write(PathBuf, #[source] std::io::Error),
     /// A file that was named cannot be read.
     #[error("{} cannot be read", .0.display())]
     Read(PathBuf, #[source] std::io::Error),
@@ -81,6 +84,12 @@ pub(crate) enum Error {
     /// Something that may be a guard is not there.
     #[error("{0}")]
     Unguarded(String),
+    /// A tool that makes components is not installed.
+    #[error("{tool} is not installed")]
+    Missing { tool: String, install: String },
+    /// The source of a plugin is not what it should be.
+    #[error("the plugin does not build: {0}")]
+    NotBuilt(String),
     /// Somebody interrupted it.
     #[error("interrupted")]
     Interrupted,
@@ -131,7 +140,7 @@ impl Error {
     /// A word for it, for programs.
     fn word(&self) -> &'static str {
         match self {
-            Self::Input(_) | Self::Read(..) => "invalid-input",
+            Self::Input(_) | Self::Read(..) | Self::Write(..) => "invalid-input",
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
@@ -139,6 +148,8 @@ impl Error {
             Self::Unasked { .. } | Self::Unserved { .. } | Self::Unconfirmed { .. } => "refused",
             Self::Fetch(_) | Self::Refused { .. } => "refused",
             Self::Unguarded(_) => "unguarded",
+            Self::Missing { .. } => "not-installed",
+            Self::NotBuilt(_) => "not-built",
             Self::NotThere { refused: true, .. } => "refused",
             Self::NotThere { .. } => "not-there",
             Self::Interrupted => "interrupted",
@@ -149,7 +160,13 @@ impl Error {
 
     fn code(&self) -> u8 {
         match self {
-            Self::Input(_) | Self::Read(..) | Self::Config(_) | Self::Unguarded(_) => 2,
+            Self::Input(_)
+            | Self::Read(..)
+            | Self::Write(..)
+            | Self::Config(_)
+            | Self::Missing { .. }
+            | Self::Unguarded(_) => 2,
+            Self::NotBuilt(_) => 1,
             Self::Lock(_) => 2,
             Self::Fetch(error) if !error.is_refusal() => 5,
             Self::Fetch(_) | Self::Refused { .. } | Self::Unconfirmed { .. } => 3,
@@ -177,6 +194,7 @@ impl Error {
                     .into(),
             ),
             Self::NotThere { remedy, .. } => remedy.clone(),
+            Self::Missing { install, .. } => Some(format!("`{install}` installs it")),
             Self::Unserved { plugins, .. } => {
                 let plugins = plugins.join(" ");
                 Some(format!("`tenon approve {plugins}` shows what they request, and asks"))

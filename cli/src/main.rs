@@ -2,14 +2,20 @@
 //! [`commands`].
 
 mod approval;
+mod authored;
 mod commands;
+mod component;
+mod contract;
+mod describe;
 mod error;
 mod fetch;
 mod installed;
+mod language;
 mod open;
 mod output;
 mod pins;
 mod progress;
+mod templates;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -77,6 +83,10 @@ enum Verb {
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
     Watch(commands::watch::Args),
+    New(commands::new::Args),
+    Build(commands::build::Args),
+    Check(commands::check::Args),
+    Completions(commands::completions::Args),
 }
 
 fn main() -> ExitCode {
@@ -112,6 +122,10 @@ fn main() -> ExitCode {
             Verb::Inspect(args) => commands::inspect::run(&common, args),
             Verb::Doctor(args) => commands::doctor::run(&common, args).await,
             Verb::Watch(args) => commands::watch::run(&common, args).await,
+            Verb::New(args) => commands::new::run(&common, args),
+            Verb::Build(args) => commands::build::run(&common, args).await,
+            Verb::Check(args) => commands::check::run(&common, args).await,
+            Verb::Completions(args) => commands::completions::run(&common, args),
         }
     };
     let result = runtime.block_on(async {

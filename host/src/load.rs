@@ -31,7 +31,7 @@ use crate::limits::Limits;
 use crate::lock::Bond;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
-    CachePlace, CompileError, EngineError, ExportError, ExportIndices, HostState, Mode, Setting,
+    CachePlace, CompileError, EngineError, ExportError, HostState, Indices, Mode, Setting,
     WasmPlugin, WasmRuntime, check_exports,
 };
 use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
@@ -294,10 +294,7 @@ impl LoadError {
             Self::NotComponent { .. } => {
                 Some("build a component, in Rust with `--target wasm32-wasip2`".into())
             }
-            Self::Export { source: ExportError::NoPlugin, .. } => {
-                Some("export a world of the package tenon:plugin, in Rust with tenon-sdk".into())
-            }
-            Self::Export { .. } => Some("build it again with an SDK of this version".into()),
+            Self::Export { source, .. } => Some(source.remedy().into()),
             Self::Import { source: ImportError::NotGranted { requested: true, .. }, .. } => Some(
                 "its plugin.toml requests it, and less was granted; `tenon approve` grants more \
                  with `--grant` or `--all-requested`"
@@ -332,7 +329,7 @@ pub struct Loader {
 #[derive(Clone)]
 struct Linked {
     pre: wasmtime::component::InstancePre<HostState>,
-    indices: ExportIndices,
+    indices: Indices,
 }
 
 impl Loader {
@@ -673,10 +670,8 @@ fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), Lo
 }
 
 fn link(linker: &Linker<HostState>, component: &Component) -> Result<Linked, ExportError> {
-    let pre = linker
-        .instantiate_pre(component)
-        .map_err(|error| ExportError::Shape(format!("{error:#}")))?;
-    let indices = ExportIndices::new(&pre)?;
+    let pre = linker.instantiate_pre(component).map_err(|error| ExportError::linking(&error))?;
+    let indices = Indices::new(&pre)?;
     Ok(Linked { pre, indices })
 }
 

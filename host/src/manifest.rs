@@ -253,7 +253,7 @@ fn is_capability(text: &str) -> bool {
 }
 
 /// Whether a text can name a plugin.
-pub(crate) fn is_id(text: &str) -> bool {
+pub fn is_id(text: &str) -> bool {
     let first = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     first && text.len() <= 64 && text.chars().all(allowed)

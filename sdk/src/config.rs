@@ -2,7 +2,8 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::bindings::base::tenon::plugin::{config, types::Error};
+use crate::Error;
+use crate::imports::config;
 
 /// One value by its key; `None` where the operator set none.
 ///

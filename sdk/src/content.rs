@@ -37,6 +37,17 @@ impl From<Content> for ContentBlock {
     }
 }
 
+impl ToolResult {
+    /// The texts of the answer, joined by line breaks.
+    pub fn plain_text(&self) -> String {
+        let texts = self.content.iter().filter_map(|block| match &block.body {
+            types::Content::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
 /// A typed answer: structured content whose schema is `T`'s, and the same as JSON text for readers
 /// that know only text.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +55,12 @@ pub struct Json<T>(pub T);
 
 /// What a tool's function may return. The macro asks for it.
 #[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a tool can answer",
+    label = "not an answer of a tool",
+    note = "answer `String`, `Json<…>` for anything that serializes, `Content`, `Vec<Content>`, \
+            `ToolResult` or `()`, alone or in a `tenon_sdk::Result`"
+)]
 pub trait IntoToolResult {
     fn output_schema() -> Option<String> {
         None

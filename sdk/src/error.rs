@@ -60,28 +60,15 @@ impl From<Failure> for Error {
     }
 }
 
-/// What a hook or a strategy may return: a value, or a result of one.
-#[doc(hidden)]
-pub trait IntoResult<T> {
-    fn into_result(self) -> Result<T>;
-}
-
-impl<T> IntoResult<T> for T {
-    fn into_result(self) -> Result<T> {
-        Ok(self)
-    }
-}
-
-impl<T> IntoResult<T> for Result<T> {
-    fn into_result(self) -> Result<T> {
-        self
-    }
-}
-
 /// Parses what the caller passed, naming what it was meant to be.
 #[doc(hidden)]
 pub fn parse_arguments<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| Error::InvalidInput(format!("{what}: {error}")))
+}
+
+/// Writes what the plugin passes as JSON, naming what it is.
+pub(crate) fn as_json(what: &str, value: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::InvalidInput(format!("{what}: {error}")))
 }
 
 /// The answer to a name that the plugin does not have.

@@ -58,7 +58,36 @@ pub fn summarize(findings: Vec<Finding>) -> Evaluation {
     Evaluation { score, verdict, findings, extra: None }
 }
 
+/// What a strategy's function may return: an evaluation, alone or in a result.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a strategy can return",
+    label = "not what a strategy returns",
+    note = "return `Evaluation`, alone or in a `tenon_sdk::Result`; \
+            `tenon_sdk::eval::summarize` makes one of findings"
+)]
+pub trait IntoEvaluation {
+    fn into_evaluation(self) -> crate::Result<Evaluation>;
+}
+
+impl IntoEvaluation for Evaluation {
+    fn into_evaluation(self) -> crate::Result<Self> {
+        Ok(self)
+    }
+}
+
+impl IntoEvaluation for crate::Result<Evaluation> {
+    fn into_evaluation(self) -> Self {
+        self
+    }
+}
+
 /// A strategy. The attribute implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no evaluation strategy",
+    label = "no `#[eval]`",
+    note = "write `#[eval]` above its function"
+)]
 pub trait Eval {
     /// The name by which the host asks for it.
     const NAME: &'static str;

@@ -37,6 +37,11 @@ pub enum Outcome<C = serde_json::Value> {
 }
 
 /// A handler. The attribute implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no hook",
+    label = "no `#[hook]`",
+    note = "write `#[hook(before_plan)]` above its function, with the points to handle"
+)]
 pub trait Hook {
     /// The points it subscribes to.
     fn points() -> Vec<HookPoint>;
@@ -47,6 +52,33 @@ pub trait Hook {
         context: &str,
         call: Context,
     ) -> impl Future<Output = Result<wit::Outcome, Failure>>;
+}
+
+/// What a handler's function may return: an outcome, alone or in a result.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that a hook can return",
+    label = "not what a hook returns",
+    note = "return `Outcome`, or `Outcome<C>` of the type of the context, alone or in a \
+            `tenon_sdk::Result`"
+)]
+pub trait IntoOutcome {
+    type Context: Serialize;
+    fn into_outcome(self) -> crate::Result<Outcome<Self::Context>>;
+}
+
+impl<C: Serialize> IntoOutcome for Outcome<C> {
+    type Context = C;
+    fn into_outcome(self) -> crate::Result<Self> {
+        Ok(self)
+    }
+}
+
+impl<C: Serialize> IntoOutcome for crate::Result<Outcome<C>> {
+    type Context = C;
+    fn into_outcome(self) -> Self {
+        self
+    }
 }
 
 /// Reads the context of an event.
@@ -63,6 +95,78 @@ pub fn lower<C: Serialize>(outcome: Outcome<C>) -> Result<wit::Outcome, Failure>
         Outcome::Replace(context) => wit::Outcome::Replace(serde_json::to_string(&context)?),
         Outcome::Veto(reason) => wit::Outcome::Veto(reason),
     })
+}
+
+/// Which point a type is the context of, where it is a well-known one. The constants of single types
+/// go before that of [`OfOnesOwn`].
+#[doc(hidden)]
+pub struct WellKnown<C>(std::marker::PhantomData<C>);
+
+/// Types of which it is not known.
+#[doc(hidden)]
+pub trait OfOnesOwn {
+    const POINT: Option<&'static str> = None;
+}
+
+impl<C> OfOnesOwn for WellKnown<C> {}
+
+macro_rules! well_known {
+    ($($context:ident = $point:literal),* $(,)?) => {$(
+        impl WellKnown<context::$context> {
+            pub const POINT: Option<&'static str> = Some($point);
+        }
+    )*};
+}
+
+well_known!(
+    BeforePlan = "before_plan",
+    AfterPlan = "after_plan",
+    BeforeExecute = "before_execute",
+    AfterExecute = "after_execute",
+    BeforeEvaluate = "before_evaluate",
+    AfterEvaluate = "after_evaluate",
+    OnLearning = "on_learning",
+    OnPattern = "on_pattern",
+    MessageReceived = "message_received",
+    MessageSending = "message_sending",
+    BeforeToolCall = "before_tool_call",
+    AfterToolCall = "after_tool_call",
+);
+
+/// Whether a context may be that of a handler of these points.
+#[doc(hidden)]
+pub const fn fits(point: Option<&str>, handled: &[&str]) -> bool {
+    match point {
+        Some(point) => is_among(point, handled),
+        None => true,
+    }
+}
+
+/// Whether a text is one of these, at compile time.
+#[doc(hidden)]
+pub const fn is_among(text: &str, texts: &[&str]) -> bool {
+    let mut i = 0;
+    while i < texts.len() {
+        if is_same(text.as_bytes(), texts[i].as_bytes()) {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < one.len() {
+        if one[i] != other[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
 }
 
 /// Folds the decision of one handler into those before it, for a plugin with several handlers at a

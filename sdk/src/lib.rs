@@ -19,10 +19,12 @@
 //! # fn main() {}
 //! ```
 //!
-//! The function stays a plain function: tests call it natively. Its name, its doc comment and the
-//! types of its parameters become the tool's name, description and JSON Schema.
-//! [`hook`](macro@hook) and [`eval`](macro@eval) work alike; language-model providers implement
-//! [`provider::Provider`].
+//! Its name, its doc comment and the types of its parameters become the tool's name, description and
+//! JSON Schema. [`hook`](macro@hook) and [`eval`](macro@eval) work alike; language-model providers
+//! implement [`provider::Provider`].
+//!
+//! The function stays a plain function, and tests call it natively: `testing::Host` is a host that a
+//! test scripts.
 //!
 //! Arguments may be structs. The derives are here, and need to be told where their crates are:
 //!
@@ -47,8 +49,48 @@
 //! # fn main() {}
 //! ```
 //!
-//! Instances of a plugin come and go, so what it must know it reads from [`config`](mod@config),
-//! and nothing it keeps in a `static` is sure to be there for the next call.
+//! Instances of a plugin come and go, so what it must know it reads from [`config`](mod@config). A
+//! plugin that asks for one shared instance keeps things between calls with [`state`](mod@state).
+//!
+//! # Small components
+//!
+//! This profile makes a plugin as above a component of less than 150 KB:
+//!
+//! ```toml
+//! [profile.release]
+//! codegen-units = 1
+//! lto = true
+//! opt-level = "s"
+//! panic = "abort"
+//! strip = "symbols"
+//! ```
+//!
+//! `crate-type = ["cdylib"]` stands alone: with an `rlib` beside it, cargo leaves the optimization at
+//! link time out. What makes a component larger are types of one's own as arguments,
+//! whose schemas are generated, regular expressions, and whatever formats with `{:?}`.
+//!
+//! # What a plugin can reach
+//!
+//! All that a plugin uses beyond its arguments its `plugin.toml` requests under `[capabilities]`, and
+//! the user grants it or does not:
+//!
+//! | what | how | requested as |
+//! |---|---|---|
+//! | its configuration, the log, progress | [`config`](mod@config), [`log`](mod@log), [`Context`] | - |
+//! | files | [`std::fs`], with absolute paths | `filesystem = ["read:~/notes/**"]` |
+//! | variables of the environment | [`std::env::var`] | `environment = ["LANG"]` |
+//! | HTTP | `wasi:http`, see below | `network = ["https://api.example.com/*"]` |
+//! | secrets | [`secrets`] | `secrets = ["api-key"]` |
+//! | other tools | [`tools`] | `tools = ["text_tools__*"]` |
+//! | language models | [`inference`] | `providers = ["a-model"]` |
+//! | messages and memory | [`services`] | `services = ["send-message", "search-memory"]` |
+//!
+//! The clock and randomness of `std` are there for every plugin; sockets, threads and processes for
+//! none. What is not granted fails with an ordinary [`std::io::Error`] or with [`Error::Denied`].
+//!
+//! `std` has no HTTP. The crate `wasip3` has `wasi:http` itself, whose functions are async, so that
+//! other calls of the instance go on. Crates over WASI 0.2 such as `waki` and `wstd` have more
+//! comfort and work as well, but the instance waits as a whole while they do.
 
 pub mod bindings;
 pub mod config;
@@ -57,10 +99,18 @@ mod context;
 mod error;
 pub mod eval;
 pub mod hook;
+mod imports;
+pub mod inference;
 pub mod log;
 pub mod provider;
+mod schema;
 pub mod secrets;
+pub mod services;
+pub mod state;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
 pub mod tool;
+pub mod tools;
 
 pub use content::{Content, Json, ToolResult};
 pub use context::Context;
@@ -78,13 +128,11 @@ pub mod __private {
     pub use crate::bindings::base::tenon::plugin::types;
     pub use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler::Outcome;
     pub use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
-    pub use crate::error::{IntoResult, parse_arguments, unknown};
+    pub use crate::context::cancel;
+    pub use crate::error::{parse_arguments, unknown};
+    pub use crate::hook::{OfOnesOwn, WellKnown, fits, is_among};
+    pub use crate::log::install;
+    pub use crate::schema::{Generated, Known, Parameter, are_known, object, schema};
+    pub use crate::tool::check_argument;
     pub use wit_bindgen::spawn_local;
-
-    /// The JSON Schema of `T`, without the title that only repeats a Rust name.
-    pub fn schema<T: schemars::JsonSchema>() -> String {
-        let mut schema = schemars::schema_for!(T);
-        schema.remove("title");
-        schema.as_value().to_string()
-    }
 }

@@ -11,6 +11,11 @@ pub use crate::bindings::base::tenon::plugin::types::{
 };
 
 /// A provider of language models. Name it in [`plugin!`](crate::plugin) as `provider: MyProvider`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no provider of language models",
+    label = "it does not implement `Provider`",
+    note = "write `impl tenon_sdk::provider::Provider for {Self}`"
+)]
 pub trait Provider {
     /// The name under which the plugin lists it.
     const NAME: &'static str;
@@ -29,6 +34,12 @@ pub trait Provider {
 
 /// A provider that can also answer piece by piece. Name it in [`plugin!`](crate::plugin) as
 /// `streaming_provider: MyProvider`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not answer piece by piece",
+    label = "it does not implement `StreamingProvider`",
+    note = "implement `tenon_sdk::provider::StreamingProvider`, or write `provider:` for \
+            `streaming_provider:`"
+)]
 pub trait StreamingProvider: Provider + 'static {
     /// Checks a request before anything is written, so that bad input is an error of the call and
     /// not of the stream.
@@ -70,8 +81,69 @@ impl Message {
     }
 }
 
+impl Completion {
+    /// The texts of the answer, one after the other.
+    pub fn plain_text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
+/// What a model of a test answers: text, or a whole completion, alone or in a result.
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub trait IntoCompletion {
+    fn into_completion(self, model: &str) -> Result<Completion, Error>;
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+const _: () = {
+    impl IntoCompletion for Completion {
+        fn into_completion(self, _: &str) -> Result<Completion, Error> {
+            Ok(self)
+        }
+    }
+
+    impl IntoCompletion for String {
+        fn into_completion(self, model: &str) -> Result<Completion, Error> {
+            let usage = TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 };
+            let summary = CompletionSummary {
+                model: model.to_string(),
+                stop_reason: StopReason::EndTurn,
+                usage,
+                extra: None,
+            };
+            Ok(Completion { parts: vec![Part::Text(self)], summary })
+        }
+    }
+
+    impl IntoCompletion for &str {
+        fn into_completion(self, model: &str) -> Result<Completion, Error> {
+            self.to_string().into_completion(model)
+        }
+    }
+
+    impl<T: IntoCompletion> IntoCompletion for Result<T, Failure> {
+        fn into_completion(self, model: &str) -> Result<Completion, Error> {
+            self?.into_completion(model)
+        }
+    }
+};
+
 /// Where a provider writes the pieces of an answer.
-pub struct Deltas(StreamWriter<Delta>);
+pub struct Deltas(Sink);
+
+enum Sink {
+    Host(StreamWriter<Delta>),
+    #[cfg(not(target_arch = "wasm32"))]
+    Test {
+        read: std::rc::Rc<std::cell::RefCell<Vec<Delta>>>,
+        most: usize,
+    },
+}
 
 impl Deltas {
     /// Writes a piece, and waits until the reader took it.
@@ -80,10 +152,29 @@ impl Deltas {
     ///
     /// [`Error::Cancelled`] when nobody reads any more.
     pub async fn write(&mut self, delta: Delta) -> Result<(), Error> {
-        match self.0.write_one(delta).await {
-            None => Ok(()),
-            Some(_) => Err(Error::Cancelled("the reader is gone".into())),
+        let is_gone = match &mut self.0 {
+            Sink::Host(writer) => writer.write_one(delta).await.is_some(),
+            #[cfg(not(target_arch = "wasm32"))]
+            Sink::Test { read, most } => {
+                let mut read = read.borrow_mut();
+                let is_gone = read.len() >= *most;
+                if !is_gone {
+                    read.push(delta);
+                }
+                is_gone
+            }
+        };
+        match is_gone {
+            false => Ok(()),
+            true => Err(Error::Cancelled("the reader is gone".into())),
         }
+    }
+
+    /// Deltas of which a test reads so many.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn kept(most: usize) -> (Self, std::rc::Rc<std::cell::RefCell<Vec<Delta>>>) {
+        let read = std::rc::Rc::default();
+        (Self(Sink::Test { read: std::rc::Rc::clone(&read), most }), read)
     }
 }
 
@@ -101,7 +192,7 @@ pub fn serve<P: StreamingProvider>(
     let (writer, reader) = wit_stream::new();
     let (end, ended) = wit_future::new(|| Err(Error::Failed("the provider gave up".into())));
     wit_bindgen::spawn_local(async move {
-        let summary = P::stream(request, context, Deltas(writer)).await;
+        let summary = P::stream(request, context, Deltas(Sink::Host(writer))).await;
         // A host that no longer wants the summary has dropped its end.
         let _ = end.write(summary.map_err(Failure::into_error)).await;
     });

@@ -1,6 +1,7 @@
 //! Secrets that the user keeps for the plugin. The manifest names them under `secrets`.
 
-use crate::bindings::base::tenon::plugin::{secrets, types::Error};
+use crate::Error;
+use crate::imports::secrets;
 
 /// The value of a secret by its name.
 ///

@@ -7,6 +7,11 @@ use crate::{Context, Failure};
 
 /// A tool. The attribute implements it; by hand it serves tools whose schema is only known at run
 /// time.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tool",
+    label = "no `#[tool]`",
+    note = "write `#[tool]` above its function"
+)]
 pub trait Tool {
     /// The name by which the host calls it.
     const NAME: &'static str;
@@ -21,10 +26,34 @@ pub trait Tool {
     ) -> impl Future<Output = Result<ToolResult, Failure>>;
 }
 
+/// What a parameter of a tool may be.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tool",
+    label = "not made from JSON",
+    note = "derive `tenon_sdk::Deserialize` and `tenon_sdk::JsonSchema`, and tell them where their \
+            crates are: `#[serde(crate = \"tenon_sdk::serde\")]` and `#[schemars(crate = \
+            \"tenon_sdk::schemars\")]`"
+)]
+pub trait Argument {}
+
+#[diagnostic::do_not_recommend]
+impl<T: serde::de::DeserializeOwned + schemars::JsonSchema> Argument for T {}
+
+/// Asks the compiler whether a parameter may be of this type.
+#[doc(hidden)]
+pub const fn check_argument<T: Argument>() {}
+
 /// Serves a call, and shows the model a failure that it may be able to mend.
 #[doc(hidden)]
 pub async fn serve<T: Tool>(arguments: String, context: Context) -> Result<ToolResult, Error> {
-    match T::call(arguments, context).await {
+    let served = context.until_cancelled(T::call(arguments, context.clone())).await;
+    answered(served.ok_or_else(|| Error::Cancelled("the caller gave up".into()))?)
+}
+
+/// What the caller gets of what the tool's function came to.
+pub(crate) fn answered(outcome: Result<ToolResult, Failure>) -> Result<ToolResult, Error> {
+    match outcome {
         Ok(result) => Ok(result),
         Err(Failure::Message(message)) => Ok(error_result(message)),
         Err(Failure::Error(error)) => Err(error),

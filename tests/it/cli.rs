@@ -397,7 +397,31 @@ fn inspect_reads_a_component_without_running_it() {
     let project = Project::new("");
     let mut inspected = parsed(&project.tenon(&["--json", "inspect", guests::REDACT]));
     assert!(inspected["metadata"]["size"].take().is_u64());
+    assert_eq!(inspected["metadata"]["sha256"].take().as_str().map(str::len), Some(64));
+    assert!(inspected["metadata"]["producers"]["processed-by"].take().is_object());
     insta::assert_json_snapshot!(inspected);
+    let said = stdout(&project.tenon(&["inspect", guests::REDACT]));
+    insta::with_settings!({ filters => vec![
+        (r"size: \d+", "size: [size]"),
+        (r"sha256: [0-9a-f]{64}", "sha256: [sha256]"),
+        (r"producers: .*", "producers: [producers]"),
+    ] }, {
+        insta::assert_snapshot!(said);
+    });
+}
+
+#[test]
+fn inspect_shows_a_component_as_wit() {
+    let project = Project::new("plugins.scripts = [\"s.rhai\"]");
+    project.write("s.rhai", "");
+    let wit = stdout(&project.tenon(&["inspect", "--wit", guests::REDACT]));
+    let mut resolve = wit_parser::Resolve::default();
+    resolve.push_source("redact.wit", &wit).expect("it is WIT");
+    assert!(wit.contains("export tenon:plugin/hook-handler@0.1.0;"), "{wit}");
+    let as_json = parsed(&project.tenon(&["--json", "inspect", "--wit", guests::REDACT]));
+    assert_eq!(as_json["wit"].as_str().map(str::trim_end), Some(wit.trim_end()));
+    let output = project.tenon(&["inspect", "--wit", "s"]);
+    assert!(stderr(&output).contains("it is no component"), "{}", stderr(&output));
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn a_guest_shows_only_the_interfaces_it_uses() {
         assert_eq!(found_imports, imports, "{path}");
         assert_eq!(found_exports, exports, "{path}");
     };
+    check(guests::HELLO, &["types"], &["plugin", "tool-handler"]);
     check(guests::TEXT_TOOLS, &["types"], &["plugin", "tool-handler"]);
     check(guests::REDACT, &["config", "log", "types"], &["hook-handler", "plugin"]);
     check(guests::CHECKS, &["types"], &["eval-handler", "plugin"]);
@@ -36,6 +37,20 @@ fn a_guest_shows_only_the_interfaces_it_uses() {
         &["model", "types"],
         &["plugin", "provider-handler", "provider-stream"],
     );
+}
+
+/// How long the smallest useful plugin may be: lines of Rust, and bytes of its component.
+const SMALLEST: (usize, u64) = (15, 150_000);
+
+#[test]
+fn the_smallest_plugin_is_small() {
+    let source = include_str!("../../guests/hello/src/lib.rs");
+    let lines = source.lines().count();
+    let bytes = std::fs::metadata(guests::HELLO).expect("the guest was built").len();
+    println!("hello: {lines} lines, {bytes} bytes");
+    let (most_lines, most_bytes) = SMALLEST;
+    assert!(lines <= most_lines, "hello has {lines} lines, more than {most_lines}");
+    assert!(bytes <= most_bytes, "hello has {bytes} bytes, more than {most_bytes}");
 }
 
 /// Every item of the package is documented.

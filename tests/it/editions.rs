@@ -38,7 +38,7 @@ fn sync_edition(file: &str, text: &str) -> Option<String> {
     }
     let leaves_out = |block: &&str| {
         let left_out = |world: &&str| block.contains(&format!("world {world} {{"));
-        !WORLDS_LEFT_OUT.iter().any(|world| left_out(&world))
+        !WORLDS_LEFT_OUT.iter().any(left_out)
     };
     let blocks: Vec<&str> = text.trim_end().split("\n\n").filter(leaves_out).collect();
     let text = blocks.join("\n\n").replace("async func(", "func(");

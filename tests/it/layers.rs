@@ -16,9 +16,10 @@ fn crates_depend_on_each_other_in_one_direction() {
         match name {
             "tenon-cli" => &["tenon-host"],
             "tenon-conformance" => &["tenon-host"],
+            "tenon-harness" => &["tenon-host"],
             "tenon-host" => &["tenon-contexts"],
             "tenon-sdk" => &["tenon-contexts", "tenon-sdk-macros"],
-            "tenon-tests" => &["tenon-conformance", "tenon-host", "tenon-sdk"],
+            "tenon-tests" => &["tenon-conformance", "tenon-harness", "tenon-host", "tenon-sdk"],
             _ => &[],
         }
     };

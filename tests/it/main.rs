@@ -7,6 +7,7 @@ mod guests {
 }
 
 mod approval;
+mod authoring;
 mod bad_input;
 mod bridge;
 mod call;
@@ -17,6 +18,7 @@ mod editions;
 mod eval;
 mod examples;
 mod files;
+mod harness;
 mod hooks;
 mod hostile;
 mod http;
@@ -36,6 +38,7 @@ mod pipeline;
 mod provider;
 mod reaching;
 mod registry;
+mod released;
 mod reload;
 mod remote;
 mod servers_config;

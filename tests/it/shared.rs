@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use std::time::Duration;
+use tenon_host::services::GrantAll;
 use tenon_host::types::ToolResult;
 use tenon_host::{CallError, Failure};
 
 use crate::guests;
-use crate::support::{Running, call, call_within, platform, text};
+use crate::support::{Project, Running, call, call_within, platform, text};
 
 async fn shared() -> Running {
     platform(&format!(
@@ -99,4 +100,36 @@ async fn a_trap_ends_the_calls_of_its_instance_at_once_and_is_not_laid_at_their_
 
 fn is_lost(outcome: &Result<ToolResult, CallError>) -> bool {
     matches!(outcome, Err(CallError::Failed { failure: Failure::Lost(_), .. }))
+}
+
+/// A shared keeper that may call the tools of misbehave.
+async fn keeper() -> Running {
+    let project = Project::new(&format!(
+        "plugins = {{ folders = [\"own\"], wasm = [{:?}] }}",
+        guests::MISBEHAVE
+    ));
+    let manifest = "plugin.id = \"keeper\"\n\
+         runtime = { kind = \"wasm\", path = \"keeper.wasm\", instance = \"shared\" }\n\
+         [capabilities]\ntools = [\"misbehave__*\"]";
+    project.write("own/keeper/plugin.toml", manifest);
+    project.write("own/keeper/keeper.wasm", std::fs::read(guests::KEEPER).unwrap());
+    let platform = project.builder().approver(GrantAll).build().await;
+    Running::new(platform.expect("the platform is built"), project)
+}
+
+#[tokio::test]
+async fn a_tool_of_the_sdk_that_waits_is_dropped_when_it_is_cancelled_and_the_instance_goes_on() {
+    let platform = keeper().await;
+    assert_eq!(text(&platform, "keeper__count", json!({})).await, "1 calls, 0 dropped");
+    let timeout = Duration::from_millis(100);
+    let asks = json!({ "name": "misbehave__hang", "arguments": {} });
+    for (name, arguments) in [("keeper__wait", json!({})), ("keeper__wait_for_a_tool", asks)] {
+        let given_up = call_within(&platform, name, arguments, timeout).await;
+        assert!(matches!(given_up, Err(CallError::Failed { failure: Failure::Deadline(_), .. })));
+    }
+    let polite = call_within(&platform, "keeper__wait_politely", json!({}), timeout).await;
+    assert!(polite.is_err(), "{polite:?}");
+    // Longer than an instance that does not let go would be kept.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(text(&platform, "keeper__count", json!({})).await, "3 calls, 2 dropped");
 }

@@ -111,7 +111,7 @@ fn cache() -> PathBuf {
 }
 
 /// The command, built at most once.
-fn tenon() -> &'static Path {
+pub(crate) fn tenon() -> &'static Path {
     static TENON: OnceLock<PathBuf> = OnceLock::new();
     TENON.get_or_init(|| {
         let status = Command::new(env!("CARGO"))

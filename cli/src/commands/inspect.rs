@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use tenon_host::capability::{Capability, Lent, Need};
+use tenon_host::capability::Need;
 use tenon_host::discover::Candidate;
 use tenon_host::files::{self, COMPONENT};
 use tenon_host::services::Approval;
 use tenon_host::{Limits, one_line};
-use wit_component::DecodedWasm;
-use wit_parser::{Resolve, WorldItem, WorldKey};
 
 use crate::approval::{Values, command_lines};
+use crate::authored::same;
+use crate::component::{Component, Import};
 use crate::error::Error;
 use crate::open::Found;
 use crate::{Common, open, output};
@@ -21,6 +21,7 @@ use crate::{Common, open, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon inspect target/wasm32-wasip2/release/hello.wasm
+  tenon inspect --wit hello
   tenon --json inspect hello | jq .capabilities
 
 Of a component that is a plugin of the project it shows what its manifest requests and what was
@@ -29,15 +30,20 @@ pub(crate) struct Args {
     /// The component, or the plugin that it is
     #[arg(value_name = "FILE.wasm|PLUGIN")]
     component: String,
+    /// Print what it imports and exports as WIT
+    #[arg(long)]
+    wit: bool,
 }
 
 /// What a component is, as `--json` shows it.
 #[derive(Serialize)]
-pub(crate) struct Inspection {
+struct Inspection {
     /// The worlds of the contract whose exports it has.
-    pub(crate) worlds: Vec<&'static str>,
-    pub(crate) exports: Vec<String>,
-    pub(crate) imports: Vec<String>,
+    worlds: Vec<&'static str>,
+    /// The version of the contract.
+    contract: Option<String>,
+    exports: Vec<String>,
+    imports: Vec<String>,
     /// What the imports need.
     needs: Vec<Import>,
     /// The plugin of the project that it is.
@@ -49,26 +55,22 @@ pub(crate) struct Inspection {
     /// How much that plugin may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
-    pub(crate) metadata: Map<String, Value>,
+    metadata: Map<String, Value>,
 }
 
-/// What an import needs.
-#[derive(Serialize)]
-struct Import {
-    import: String,
-    /// The capability that lends it; nothing for one that no capability has.
-    capability: Option<&'static str>,
-    /// Whether a plugin gets it without asking.
-    granted: bool,
-}
-
-/// The worlds of the contract by what they export besides `plugin`.
-const WORLDS: [(&str, &str); 5] = [
-    ("tool", "tool-handler"),
-    ("hook", "hook-handler"),
-    ("provider", "provider-handler"),
-    ("streaming-provider", "provider-stream"),
-    ("eval", "eval-handler"),
+/// What is said of a component, in the order in which people read it.
+const KEYS: [&str; 11] = [
+    "name",
+    "version",
+    "description",
+    "authors",
+    "licenses",
+    "source",
+    "homepage",
+    "revision",
+    "size",
+    "sha256",
+    "producers",
 ];
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
@@ -89,13 +91,26 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         },
         Some(plugin) => match (plugin.component(), &found) {
             (Some(component), _) => &component.to_path_buf(),
+            (None, Ok(_)) if args.wit => {
+                let problem = format!("plugin \"{}\" is no component", plugin.id());
+                return Err(Error::Input(problem));
+            }
             (None, Ok(found)) => return show_plugin(common, plugin, &granted(found, plugin)?),
             (None, Err(_)) => &file,
         },
     };
     let bytes = files::read(path, COMPONENT).map_err(|error| Error::Read(path.clone(), error))?;
     let no = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
-    let mut inspection = inspect(&bytes).map_err(no)?;
+    let component = Component::read(&bytes).map_err(no)?;
+    if args.wit {
+        let wit = component.wit().map_err(no)?;
+        match common.json {
+            true => output::json(&json!({ "wit": wit }))?,
+            false => output::text(wit.trim_end())?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut inspection = Inspection::of(component);
     if let (Some(plugin), Ok(found)) = (plugin, &found) {
         let granted = granted(found, plugin)?;
         let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
@@ -107,16 +122,32 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::json(&inspection)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Inspection { worlds, exports, needs, metadata, imports: _, plugin, capabilities, limits } =
-        inspection;
-    for (key, value) in &metadata {
-        let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
-        output::line(format!("{key}: {}", one_line(&value)))?;
+    let Inspection {
+        worlds,
+        contract,
+        exports,
+        needs,
+        metadata,
+        imports: _,
+        plugin,
+        capabilities,
+        limits,
+    } = inspection;
+    for key in KEYS {
+        let Some(value) = metadata.get(key) else { continue };
+        let value = match value {
+            Value::String(value) => one_line(value).into_owned(),
+            Value::Object(producers) => listed(producers),
+            value => value.to_string(),
+        };
+        output::line(format!("{key}: {value}"))?;
     }
-    output::line(format!(
-        "worlds: {}",
-        if worlds.is_empty() { "none of tenon:plugin".into() } else { worlds.join(", ") }
-    ))?;
+    output::line(match (&contract, worlds.is_empty()) {
+        (Some(version), false) => {
+            format!("worlds: {} of tenon:plugin@{}", worlds.join(", "), one_line(version))
+        }
+        _ => "worlds: none of tenon:plugin".into(),
+    })?;
     output::line("exports:")?;
     for export in exports {
         output::line(format!("  {}", one_line(&export)))?;
@@ -203,99 +234,30 @@ fn values(requested: &[String], granted: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether two paths lead to the same file.
-fn same(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
-/// Says what a component is.
-pub(crate) fn inspect(bytes: &[u8]) -> Result<Inspection, String> {
-    if bytes.starts_with(b"\0asm\x01\0\0\0") {
-        return Err("it is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`".into());
-    }
-    let decoded = wit_component::decode(bytes)
-        .map_err(|error| format!("it is not a component: {error:#}"))?;
-    let DecodedWasm::Component(resolve, world) = decoded else {
-        return Err("it is a WIT package, not a component".into());
-    };
-    let world = &resolve.worlds[world];
-    let mut exports: Vec<String> = world.exports.keys().map(|key| name(&resolve, key)).collect();
-    // The order in a component is that of its linker, which means nothing.
-    exports.sort_unstable();
-    let mut needs: Vec<Import> = world
-        .imports
-        .iter()
-        .filter(|(_, item)| has_functions(&resolve, item))
-        .map(|(key, _)| {
-            let import = name(&resolve, key);
-            let capability = Capability::of_import(&import);
-            Import {
-                granted: capability
-                    .is_some_and(|c| matches!(c.lent, Lent::ToAll | Lent::ToPlugins)),
-                capability: capability.map(|capability| capability.name),
-                import,
-            }
-        })
-        .collect();
-    needs.sort_unstable_by(|a, b| a.import.cmp(&b.import));
-    let has = |interface: &str| {
-        exports.iter().any(|export| export.starts_with(&format!("tenon:plugin/{interface}@")))
-    };
-    let worlds = match has("plugin") {
-        true => WORLDS.iter().filter(|(_, export)| has(export)).map(|(world, _)| *world).collect(),
-        false => Vec::new(),
-    };
-    let imports = needs.iter().map(|need| need.import.clone()).collect();
-    let metadata = metadata(bytes)?;
-    Ok(Inspection {
-        worlds,
-        exports,
-        imports,
-        needs,
-        plugin: None,
-        capabilities: None,
-        limits: None,
-        metadata,
-    })
-}
-
-/// Interfaces without functions are imported for their types, which need nothing.
-fn has_functions(resolve: &Resolve, item: &WorldItem) -> bool {
-    match item {
-        WorldItem::Interface { id, .. } => !resolve.interfaces[*id].functions.is_empty(),
-        WorldItem::Function(_) => true,
-        WorldItem::Type { .. } => false,
-    }
-}
-
-fn name(resolve: &Resolve, key: &WorldKey) -> String {
-    resolve.name_world_key(key)
-}
-
-/// What the component's custom sections say about it.
-fn metadata(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    let payload =
-        wasm_metadata::Payload::from_binary(bytes).map_err(|error| format!("{error:#}"))?;
-    let of = payload.metadata();
-    let mut metadata = Map::new();
-    metadata.insert("size".into(), json!(bytes.len()));
-    let texts = [
-        ("name", of.name.clone()),
-        ("description", of.description.as_ref().map(ToString::to_string)),
-        ("version", of.version.as_ref().map(ToString::to_string)),
-        ("authors", of.authors.as_ref().map(ToString::to_string)),
-        ("licenses", of.licenses.as_ref().map(ToString::to_string)),
-        ("source", of.source.as_ref().map(ToString::to_string)),
-        ("homepage", of.homepage.as_ref().map(ToString::to_string)),
-        ("revision", of.revision.as_ref().map(ToString::to_string)),
-    ];
-    for (key, value) in texts {
-        if let Some(value) = value {
-            metadata.insert(key.into(), value.into());
+impl Inspection {
+    fn of(component: Component) -> Self {
+        let imports = component.import_names();
+        let Component { worlds, contract, exports, imports: needs, metadata, .. } = component;
+        Self {
+            worlds,
+            contract,
+            exports,
+            imports,
+            needs,
+            plugin: None,
+            capabilities: None,
+            limits: None,
+            metadata,
         }
     }
-    Ok(metadata)
+}
+
+/// What made a component, in one line: languages, then tools, each with its version.
+fn listed(producers: &Map<String, Value>) -> String {
+    let tools = producers.values().filter_map(Value::as_object).flatten();
+    let tools = tools.map(|(tool, version)| match version.as_str().unwrap_or_default() {
+        "" => one_line(tool).into_owned(),
+        version => format!("{} {}", one_line(tool), one_line(version)),
+    });
+    tools.collect::<Vec<_>>().join(", ")
 }

@@ -9,7 +9,8 @@ use tenon_host::files::Digest;
 use tenon_host::lock::{LockFile, Locked};
 use tenon_host::{Surroundings, one_line};
 
-use crate::commands::{approve, inspect};
+use crate::commands::approve;
+use crate::component::Component;
 use crate::error::Error;
 use crate::fetch::{FetchError, Fetched, Fetcher, Source};
 use crate::installed::{About, Place};
@@ -124,7 +125,7 @@ impl Plan {
         let Fetched { name, file, code, manifest, resolved } = fetched;
         let no = |problem: String| Error::Input(format!("{source}: {problem}"));
         let component = match code.starts_with(b"\0asm") {
-            true => Some(inspect::inspect(&code).map_err(no)?),
+            true => Some(Component::read(&code).map_err(no)?),
             false if file.extension().is_some_and(|kind| kind == "rhai") => None,
             false => return Err(no("it is neither a component nor a script".into())),
         };
@@ -160,9 +161,9 @@ impl Plan {
         };
         let about = About::read(&manifest).map_err(no)?;
         let requested = requested(&manifest);
-        let unrequested = component
-            .iter()
-            .flat_map(|component| Need::all(&component.imports, &requested, &Default::default()));
+        let unrequested = component.iter().flat_map(|component| {
+            Need::all(&component.import_names(), &requested, &Default::default())
+        });
         let unrequested = unrequested.filter(|need| need.requested.is_empty());
         Ok(Self {
             locked: Locked {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tenon_host::Surroundings;
 use tenon_host::files::Digest;
 
-use crate::commands::inspect;
+use crate::component::Component;
 use crate::error::Error;
 use crate::fetch::{Fetched, Fetcher, Reference, Source, folder};
 use crate::{Common, output};
@@ -62,7 +62,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         true => folder(&path)?,
         false => fetcher.fetch(&Source::Path(path.clone()), None).await?,
     };
-    let component = inspect::inspect(&code).map_err(no)?;
+    let component = Component::read(&code).map_err(no)?;
     if component.worlds.is_empty() {
         return Err(no(
             "it exports no world of the package tenon:plugin, and so is no plugin".into()
@@ -78,7 +78,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         "architecture": "wasm",
         "os": "wasip2",
         "layerDigests": [digest],
-        "component": { "exports": component.exports, "imports": component.imports },
+        "component": { "exports": component.exports, "imports": component.import_names() },
     });
     let config = serde_json::to_vec(&config).map_err(|error| Error::Host(error.to_string()))?;
     let bound = fetcher.publish(&reference, code, config, annotations, manifest).await?;

@@ -1,11 +1,9 @@
 //! Turns to the host for what it was granted: one tool for each thing that a plugin can ask for.
 
-use tenon_sdk::__private::bindings::base::tenon::plugin::services::OutgoingMessage;
-use tenon_sdk::__private::bindings::base::tenon::plugin::{inference, services, tools};
-use tenon_sdk::__private::types::Content;
 use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
-use tenon_sdk::provider::{CompletionRequest, Part};
-use tenon_sdk::{Deserialize, JsonSchema, Result, Value, eval, plugin, tool};
+use tenon_sdk::inference::{self, CompletionRequest};
+use tenon_sdk::services::{self, OutgoingMessage};
+use tenon_sdk::{Deserialize, JsonSchema, Result, Value, eval, plugin, tool, tools};
 
 plugin!(tools: [list, call, ask, send, recall, secret], evals: [judged]);
 
@@ -28,7 +26,7 @@ pub async fn judged(subject: Subject, options: JudgedOptions) -> Result<Evaluati
 /// Lists the tools that this plugin may call.
 #[tool]
 pub async fn list() -> Result<String> {
-    let tools = tools::list_tools().await?;
+    let tools = tools::list().await?;
     Ok(tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>().join(" "))
 }
 
@@ -40,12 +38,7 @@ pub async fn call(
     /// Its arguments.
     arguments: Value,
 ) -> Result<String> {
-    let result = tools::call(name, arguments.to_string()).await?;
-    let texts = result.content.into_iter().filter_map(|block| match block.body {
-        Content::Text(text) => Some(text),
-        _ => None,
-    });
-    Ok(texts.collect())
+    Ok(tools::call(name, arguments).await?.plain_text())
 }
 
 /// Asks a model.
@@ -60,12 +53,7 @@ pub async fn ask(
 }
 
 async fn ask_model(model: String, prompt: String) -> Result<String> {
-    let completion = inference::complete(CompletionRequest::new(model, prompt)).await?;
-    let texts = completion.parts.into_iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text),
-        _ => None,
-    });
-    Ok(texts.collect())
+    Ok(inference::complete(CompletionRequest::new(model, prompt)).await?.plain_text())
 }
 
 /// Sends a message.

@@ -102,12 +102,32 @@ fn mask_text(text: &str, more: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenon_sdk::hook::HookPoint;
     use tenon_sdk::json;
+    use tenon_sdk::log::Level;
+    use tenon_sdk::testing::Host;
 
     fn check(mut context: Value, expected: Value) {
         let changed = context != expected;
         assert_eq!(mask(&mut context, &["corp_".to_string()]), changed);
         assert_eq!(context, expected);
+    }
+
+    #[test]
+    fn the_configuration_adds_prefixes() {
+        let host = Host::new().config(json!({ "prefixes": ["corp_"] }));
+        let context = json!({ "goal": "corp_0123456789ab" });
+        let outcome = host.handle::<redact>(HookPoint::BeforePlan, context).unwrap();
+        assert_eq!(outcome, Outcome::Replace(json!({ "goal": "[redacted]" })));
+    }
+
+    #[test]
+    fn a_wrong_configuration_lets_nothing_through() {
+        let host = Host::new().config(json!({ "prefixes": 3 }));
+        let context = json!({ "goal": "sk-abcdefghijklmnop" });
+        let outcome = host.handle::<redact>(HookPoint::BeforePlan, context).unwrap();
+        assert_eq!(outcome, Outcome::Replace(json!({ "goal": "[redacted]" })));
+        assert_eq!(host.logged()[0].level, Level::Error);
     }
 
     #[test]

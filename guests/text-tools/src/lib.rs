@@ -149,15 +149,10 @@ pub async fn json_format(json: String) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+    use tenon_sdk::testing::Host;
 
-    /// Runs a function that has nothing to wait for.
     fn now<T>(future: impl Future<Output = T>) -> T {
-        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(value) => value,
-            Poll::Pending => panic!("these tools never wait"),
-        }
+        Host::new().run(future)
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use grant::Values;
 pub(crate) use grant::{GrantSet, Grants};
 pub use needs::{Need, Verdict};
 
-use crate::runtime::wasm::HostState;
+use crate::runtime::wasm::{HostState, link_older};
 
 /// One capability.
 pub struct Capability {
@@ -287,6 +287,7 @@ pub(crate) fn linker(
             && capability.is_lent_to(borrower)
         {
             link(&mut linker)?;
+            link_older(capability.name, &mut linker)?;
         }
     }
     Ok(linker)

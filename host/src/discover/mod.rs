@@ -35,7 +35,8 @@ use crate::files::{self, COMPONENT, Digest};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::lock::Bond;
-use crate::manifest::{Permissions, is_id};
+use crate::manifest::Permissions;
+pub use crate::manifest::is_id;
 use crate::name::nearest;
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
@@ -398,6 +399,14 @@ impl Candidate {
         match &self.source {
             Source::Wasm { path, .. } => Some(path),
             Source::Rhai { .. } | Source::Mcp(_) => None,
+        }
+    }
+
+    /// Its script, where it is one.
+    pub fn script(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Rhai { path } => Some(path),
+            Source::Wasm { .. } | Source::Mcp(_) => None,
         }
     }
 

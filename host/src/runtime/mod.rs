@@ -15,8 +15,8 @@ use async_trait::async_trait;
 
 pub use builtin::Builtin;
 pub use failure::Failure;
-pub use rhai::ScriptError;
 pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
+pub use rhai::{ScriptError, check_script};
 pub(crate) use serving::Serving;
 pub use serving::Usage;
 pub use wasm::stream::CompletionStream;

@@ -2,10 +2,11 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::ext::IdentExt;
 use syn::parse::Parser;
-use syn::{ItemFn, LitStr, Result, meta};
+use syn::{Result, meta};
 
-use crate::function::{Argument, arguments, required_documentation};
+use crate::function::{self, Argument, arguments, required_documentation, returned};
 
 pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let mut name = None;
@@ -13,16 +14,17 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         if !meta.path.is_ident("name") {
             return Err(meta.error("unknown option: `name` is known"));
         }
-        name = Some(meta.value()?.parse::<LitStr>()?.value());
+        name = Some(function::name(&meta.value()?.parse()?)?);
         Ok(())
     });
     parser.parse2(tokens)?;
-    let mut function: ItemFn = syn::parse2(function)?;
+    let mut function = function::function(function, "eval")?;
     let description = required_documentation(&function, "strategy")?;
     let arguments = arguments(&mut function)?;
     let ident = &function.sig.ident;
     let visibility = &function.vis;
-    let name = name.unwrap_or_else(|| ident.to_string());
+    let output = returned(&function);
+    let name = name.unwrap_or_else(|| ident.unraw().to_string());
 
     let mut parameters = 0;
     let mut schema = quote!(None);
@@ -75,7 +77,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                 context: ::tenon_sdk::Context,
             ) -> Result<::tenon_sdk::eval::Evaluation, ::tenon_sdk::Failure> {
                 let evaluation = #ident(#(#passed),*).await;
-                ::tenon_sdk::__private::IntoResult::into_result(evaluation)
+                <#output as ::tenon_sdk::eval::IntoEvaluation>::into_evaluation(evaluation)
             }
         }
     })

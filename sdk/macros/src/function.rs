@@ -1,7 +1,11 @@
 //! What the attributes read of a function: its documentation and its parameters.
 
-use quote::ToTokens;
-use syn::{Attribute, Expr, ExprLit, FnArg, Ident, ItemFn, Lit, Meta, Pat, PatType, Result, Type};
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{
+    Attribute, Expr, ExprLit, FnArg, Ident, Item, ItemFn, Lit, LitStr, Meta, Pat, PatType, Result,
+    Type,
+};
 
 /// A parameter that is not the context.
 pub(crate) struct Parameter {
@@ -16,12 +20,47 @@ pub(crate) enum Argument {
     Parameter(Box<Parameter>),
 }
 
+/// Reads the function that an attribute is on.
+pub(crate) fn function(tokens: TokenStream, attribute: &str) -> Result<ItemFn> {
+    match syn::parse2(tokens)? {
+        Item::Fn(function) => Ok(function),
+        other => Err(syn::Error::new_spanned(
+            other,
+            format!("`#[{attribute}]` goes above an `async fn`"),
+        )),
+    }
+}
+
+/// What is left of a function after a mistake: itself, so that the mistake is all that is reported.
+pub(crate) fn mistaken(tokens: TokenStream, error: &syn::Error) -> TokenStream {
+    let error = error.to_compile_error();
+    let Ok(mut function) = syn::parse2::<ItemFn>(tokens) else { return error };
+    for input in &mut function.sig.inputs {
+        if let FnArg::Typed(typed) = input {
+            typed.attrs.clear();
+        }
+    }
+    quote!(#error #[allow(dead_code)] #function)
+}
+
+/// Reads a name that the attribute sets.
+pub(crate) fn name(literal: &LitStr) -> Result<String> {
+    let name = literal.value();
+    match name.chars().count() {
+        1..=128 => Ok(name),
+        _ => Err(syn::Error::new_spanned(literal, "a name has 1 to 128 characters")),
+    }
+}
+
 /// Checks that the function is async and plain, and takes its parameters apart. Their attributes
 /// are removed from the function, where the compiler would refuse them.
 pub(crate) fn arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
     let signature = &mut function.sig;
     if signature.asyncness.is_none() {
-        return Err(syn::Error::new_spanned(signature.fn_token, "this function must be `async`"));
+        return Err(syn::Error::new_spanned(
+            signature.fn_token,
+            "this function must be `async`: write `async fn`",
+        ));
     }
     if !signature.generics.params.is_empty() {
         return Err(syn::Error::new_spanned(
@@ -40,8 +79,15 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
         }
     };
     let attributes = std::mem::take(attrs);
-    if is_context(ty) {
-        return Ok(Argument::Context);
+    match &**ty {
+        Type::Reference(reference) if is_context(&reference.elem) => return Ok(Argument::Context),
+        owned if is_context(owned) => {
+            return Err(syn::Error::new_spanned(
+                owned,
+                "write `&Context` for the context of the call; a type of your own needs another name",
+            ));
+        }
+        _ => {}
     }
     let Pat::Ident(name) = &**pat else {
         return Err(syn::Error::new_spanned(
@@ -60,9 +106,13 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
 }
 
 fn is_context(kind: &Type) -> bool {
-    let Type::Reference(reference) = kind else { return false };
-    matches!(&*reference.elem, Type::Path(path)
+    matches!(kind, Type::Path(path)
         if path.path.segments.last().is_some_and(|segment| segment.ident == "Context"))
+}
+
+/// Whether an attribute is a line of a doc comment.
+pub(crate) fn is_documentation(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("doc")
 }
 
 /// The text of the doc comment, with single line breaks joined as Markdown does.
@@ -71,7 +121,7 @@ pub(crate) fn documentation(attributes: &[Attribute]) -> String {
     for attribute in attributes {
         let Meta::NameValue(meta) = &attribute.meta else { continue };
         let Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) = &meta.value else { continue };
-        if !attribute.path().is_ident("doc") {
+        if !is_documentation(attribute) {
             continue;
         }
         let line = line.value();
@@ -101,9 +151,9 @@ pub(crate) fn required_documentation(function: &ItemFn, what: &str) -> Result<St
 }
 
 /// Whether the function returns something, and what.
-pub(crate) fn returned(function: &ItemFn) -> proc_macro2::TokenStream {
+pub(crate) fn returned(function: &ItemFn) -> TokenStream {
     match &function.sig.output {
-        syn::ReturnType::Default => quote::quote!(()),
+        syn::ReturnType::Default => quote!(()),
         syn::ReturnType::Type(_, kind) => kind.to_token_stream(),
     }
 }

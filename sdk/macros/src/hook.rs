@@ -1,11 +1,12 @@
 //! `#[hook]`
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::parse::Parser;
-use syn::{ItemFn, LitStr, Result, meta};
+use syn::spanned::Spanned;
+use syn::{LitStr, Result, meta};
 
-use crate::function::{Argument, arguments};
+use crate::function::{self, Argument, arguments, returned};
 
 /// The well-known points as attributes name them, and the variants they mean.
 const POINTS: [(&str, &str); 12] = [
@@ -23,17 +24,21 @@ const POINTS: [(&str, &str); 12] = [
     ("after_tool_call", "AfterToolCall"),
 ];
 
-fn points(tokens: TokenStream) -> Result<Vec<TokenStream>> {
+/// The points as expressions, and the names of those that are well known.
+fn points(tokens: TokenStream) -> Result<(Vec<TokenStream>, Vec<&'static str>)> {
     let mut points = Vec::new();
+    let mut known_names = Vec::new();
     let parser = meta::parser(|meta| {
         if meta.path.is_ident("custom") {
             let content;
             syn::parenthesized!(content in meta.input);
             let name: LitStr = content.parse()?;
             points.push(quote!(::tenon_sdk::hook::HookPoint::Custom(#name.to_string())));
-        } else if let Some((_, variant)) = POINTS.iter().find(|(name, _)| meta.path.is_ident(name))
+        } else if let Some((name, variant)) =
+            POINTS.iter().find(|(name, _)| meta.path.is_ident(name))
         {
             let variant = format_ident!("{variant}");
+            known_names.push(*name);
             points.push(quote!(::tenon_sdk::hook::HookPoint::#variant));
         } else {
             let known = POINTS.map(|(name, _)| name).join("`, `");
@@ -44,12 +49,12 @@ fn points(tokens: TokenStream) -> Result<Vec<TokenStream>> {
         Ok(())
     });
     parser.parse2(tokens)?;
-    Ok(points)
+    Ok((points, known_names))
 }
 
 pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<TokenStream> {
-    let points = points(tokens)?;
-    let mut function: ItemFn = syn::parse2(function)?;
+    let (points, names) = points(tokens)?;
+    let mut function = function::function(function, "hook")?;
     if points.is_empty() {
         return Err(syn::Error::new_spanned(
             &function.sig.ident,
@@ -59,7 +64,9 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     let arguments = arguments(&mut function)?;
     let ident = &function.sig.ident;
     let visibility = &function.vis;
+    let output = returned(&function);
 
+    let mut checked = None;
     let mut parameters = 0;
     let mut passed = Vec::new();
     for argument in &arguments {
@@ -68,7 +75,20 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
             Argument::Parameter(parameter) => {
                 parameters += 1;
                 match parameters {
-                    1 => quote!(::tenon_sdk::hook::parse(context)?),
+                    1 => {
+                        let kind = &parameter.kind;
+                        checked = Some(quote_spanned! {kind.span()=>
+                            const _: () = ::core::assert!(
+                                ::tenon_sdk::__private::fits(
+                                    ::tenon_sdk::__private::WellKnown::<#kind>::POINT,
+                                    &[#(#names),*],
+                                ),
+                                "this is the context of a point that the handler does not name: \
+                                 take that of its own point, or a `Value`",
+                            );
+                        });
+                        quote!(::tenon_sdk::hook::parse(context)?)
+                    }
                     2 => quote!(point.clone()),
                     _ => {
                         return Err(syn::Error::new_spanned(
@@ -88,6 +108,12 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         #[allow(non_camel_case_types)]
         #visibility struct #ident {}
 
+        const _: () = {
+            #[allow(unused_imports)]
+            use ::tenon_sdk::__private::OfOnesOwn as _;
+            #checked
+        };
+
         impl ::tenon_sdk::hook::Hook for #ident {
             fn points() -> Vec<::tenon_sdk::hook::HookPoint> {
                 vec![#(#points),*]
@@ -100,7 +126,9 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                 call: ::tenon_sdk::Context,
             ) -> Result<::tenon_sdk::__private::Outcome, ::tenon_sdk::Failure> {
                 let outcome = #ident(#(#passed),*).await;
-                ::tenon_sdk::hook::lower(::tenon_sdk::__private::IntoResult::into_result(outcome)?)
+                ::tenon_sdk::hook::lower(
+                    <#output as ::tenon_sdk::hook::IntoOutcome>::into_outcome(outcome)?,
+                )
             }
         }
     })

@@ -24,9 +24,8 @@ use proc_macro::TokenStream;
 /// `destructive`, `idempotent`, `open_world`, each of which may be `= false`.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
-    tool::expand(options.into(), function.into())
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    let expanded = tool::expand(options.into(), function.clone().into());
+    expanded.unwrap_or_else(|error| function::mistaken(function.into(), &error)).into()
 }
 
 /// Makes a hook handler of an async function, for the points in parentheses: `#[hook(before_plan,
@@ -37,9 +36,8 @@ pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
 /// an `Outcome` of the same type, alone or in a `Result`.
 #[proc_macro_attribute]
 pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
-    hook::expand(options.into(), function.into())
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    let expanded = hook::expand(options.into(), function.clone().into());
+    expanded.unwrap_or_else(|error| function::mistaken(function.into(), &error)).into()
 }
 
 /// Makes an evaluation strategy of an async function.
@@ -51,9 +49,8 @@ pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
 /// Options: `name = "…"`.
 #[proc_macro_attribute]
 pub fn eval(options: TokenStream, function: TokenStream) -> TokenStream {
-    eval::expand(options.into(), function.into())
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    let expanded = eval::expand(options.into(), function.clone().into());
+    expanded.unwrap_or_else(|error| function::mistaken(function.into(), &error)).into()
 }
 
 /// Makes the crate a plugin: `plugin!(tools: [a, b], hooks: [c], evals: [d], provider: E)`.

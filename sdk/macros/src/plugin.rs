@@ -1,9 +1,11 @@
 //! `plugin!`
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use std::collections::BTreeSet;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Ident, Path, Result, Token, bracketed};
 
 #[derive(Default)]
@@ -18,8 +20,23 @@ struct Parts {
 impl Parse for Parts {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut parts = Self::default();
+        let mut seen = BTreeSet::new();
+        if input.is_empty() {
+            return Err(syn::Error::new(
+                Span::call_site(),
+                "say what the plugin has: `plugin!(tools: [greet])`",
+            ));
+        }
         while !input.is_empty() {
             let key: Ident = input.parse()?;
+            let part =
+                if key == "streaming_provider" { "provider".into() } else { key.to_string() };
+            if !seen.insert(part) {
+                return Err(syn::Error::new(
+                    key.span(),
+                    "this part was there before: join the two",
+                ));
+            }
             input.parse::<Token![:]>()?;
             match key.to_string().as_str() {
                 "tools" => parts.tools = list(input)?,
@@ -86,6 +103,7 @@ fn lifecycle(parts: &Parts) -> TokenStream {
 
         impl lifecycle::Guest for Plugin {
             async fn register() -> Result<lifecycle::Registration, types::Error> {
+                private::install();
                 let mut hooks = Vec::new();
                 #(for point in <#hooks as ::tenon_sdk::hook::Hook>::points() {
                     if !hooks.contains(&point) {
@@ -117,8 +135,27 @@ fn lifecycle(parts: &Parts) -> TokenStream {
     }
 }
 
+/// Checks that no two of them have the same name.
+fn distinct(paths: &[Path], kind: &TokenStream) -> TokenStream {
+    let checks = paths.iter().enumerate().map(|(i, path)| {
+        let before = &paths[..i];
+        quote_spanned! {path.span()=>
+            const _: () = ::core::assert!(
+                !private::is_among(<#path as #kind>::NAME, &[#(<#before as #kind>::NAME),*]),
+                "another one of this plugin has the same name: give this one a name of its own \
+                 with `name = \"…\"`",
+            );
+        }
+    });
+    quote!(#(#checks)*)
+}
+
 fn tools(tools: &[Path]) -> TokenStream {
+    let distinct = distinct(tools, &quote!(::tenon_sdk::tool::Tool));
+    let serve =
+        tools.iter().map(|path| quote_spanned!(path.span()=> ::tenon_sdk::tool::serve::<#path>));
     quote! {
+        #distinct
         use bindings::tool_handler::exports::tenon::plugin::tool_handler;
 
         impl tool_handler::Guest for Plugin {
@@ -127,13 +164,16 @@ fn tools(tools: &[Path]) -> TokenStream {
                 arguments: String,
                 context: types::CallContext,
             ) -> Result<types::ToolResult, types::Error> {
+                private::install();
                 #(if name == <#tools as ::tenon_sdk::tool::Tool>::NAME {
-                    return ::tenon_sdk::tool::serve::<#tools>(arguments, context.into()).await;
+                    return #serve(arguments, context.into()).await;
                 })*
                 Err(private::unknown("tool", &name))
             }
 
-            async fn cancel(_call_id: String) {}
+            async fn cancel(call_id: String) {
+                private::cancel(&call_id);
+            }
         }
         #[cfg(target_arch = "wasm32")]
         ::tenon_sdk::bindings::tool_handler::export_tool_handler!(Plugin with_types_in ::tenon_sdk::bindings::tool_handler);
@@ -146,6 +186,7 @@ fn hooks(hooks: &[Path]) -> TokenStream {
 
         impl hook_handler::Guest for Plugin {
             async fn handle(event: hook_handler::Event) -> Result<hook_handler::Outcome, types::Error> {
+                private::install();
                 let mut context = event.context;
                 let mut outcome = hook_handler::Outcome::Continue;
                 #(if !matches!(outcome, hook_handler::Outcome::Veto(_))
@@ -169,7 +210,9 @@ fn hooks(hooks: &[Path]) -> TokenStream {
 }
 
 fn evals(evals: &[Path]) -> TokenStream {
+    let distinct = distinct(evals, &quote!(::tenon_sdk::eval::Eval));
     quote! {
+        #distinct
         use bindings::eval_handler::exports::tenon::plugin::eval_handler;
 
         impl eval_handler::Guest for Plugin {
@@ -179,6 +222,7 @@ fn evals(evals: &[Path]) -> TokenStream {
                 options: String,
                 context: types::CallContext,
             ) -> Result<eval_handler::Evaluation, types::Error> {
+                private::install();
                 #(if strategy == <#evals as ::tenon_sdk::eval::Eval>::NAME {
                     return <#evals as ::tenon_sdk::eval::Eval>::evaluate(&subject, &options, context.into())
                         .await
@@ -202,6 +246,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
                     request: ::tenon_sdk::provider::CompletionRequest,
                     context: types::CallContext,
                 ) -> Result<::tenon_sdk::provider::Answer, types::Error> {
+                    private::install();
                     ::tenon_sdk::provider::serve::<#provider>(request, context.into())
                 }
             }
@@ -214,6 +259,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
 
         impl provider_handler::Guest for Plugin {
             async fn models() -> Result<Vec<::tenon_sdk::provider::ModelInfo>, types::Error> {
+                private::install();
                 <#provider as ::tenon_sdk::provider::Provider>::models()
                     .await
                     .map_err(::tenon_sdk::Failure::into_error)
@@ -223,6 +269,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
                 request: ::tenon_sdk::provider::CompletionRequest,
                 context: types::CallContext,
             ) -> Result<::tenon_sdk::provider::Completion, types::Error> {
+                private::install();
                 <#provider as ::tenon_sdk::provider::Provider>::complete(request, context.into())
                     .await
                     .map_err(::tenon_sdk::Failure::into_error)

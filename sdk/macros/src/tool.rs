@@ -1,11 +1,16 @@
 //! `#[tool]`
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::parse::Parser;
-use syn::{Ident, ItemFn, LitBool, LitStr, Result, Token, meta};
+use syn::spanned::Spanned;
+use syn::{Ident, LitBool, LitStr, Result, Token, meta};
 
-use crate::function::{Argument, arguments, required_documentation, returned};
+use crate::function::{
+    self, Argument, Parameter, arguments, documentation, is_documentation, required_documentation,
+    returned,
+};
 
 #[derive(Default)]
 struct Options {
@@ -22,7 +27,7 @@ fn options(tokens: TokenStream) -> Result<Options> {
     let mut options = Options::default();
     let parser = meta::parser(|meta| {
         if meta.path.is_ident("name") {
-            options.name = Some(meta.value()?.parse::<LitStr>()?.value());
+            options.name = Some(function::name(&meta.value()?.parse()?)?);
         } else if meta.path.is_ident("title") {
             options.title = Some(meta.value()?.parse::<LitStr>()?.value());
         } else if meta.path.is_ident("capabilities") {
@@ -50,13 +55,13 @@ fn options(tokens: TokenStream) -> Result<Options> {
 
 pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let options = options(tokens)?;
-    let mut function: ItemFn = syn::parse2(function)?;
+    let mut function = function::function(function, "tool")?;
     let description = required_documentation(&function, "tool")?;
     let arguments = arguments(&mut function)?;
 
     let ident = &function.sig.ident;
     let visibility = &function.vis;
-    let name = options.name.unwrap_or_else(|| ident.to_string());
+    let name = options.name.unwrap_or_else(|| ident.unraw().to_string());
     let title = optional(options.title.as_deref());
     let capabilities = &options.capabilities;
     let hints = HINTS.map(|hint| {
@@ -73,7 +78,19 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         Argument::Parameter(parameter) => {
             let (attributes, name, kind) =
                 (&parameter.attributes, &parameter.name, &parameter.kind);
-            Some(quote!(#(#attributes)* #name: #kind))
+            let documentation = documentation(attributes);
+            let documentation =
+                (!documentation.is_empty()).then(|| quote!(#[doc = #documentation]));
+            let others = attributes.iter().filter(|attribute| !is_documentation(attribute));
+            Some(quote!(#documentation #(#others)* #name: #kind))
+        }
+    });
+    let input_schema = input_schema(&arguments, &holder);
+    let checks = arguments.iter().filter_map(|argument| match argument {
+        Argument::Context => None,
+        Argument::Parameter(parameter) => {
+            let kind = &parameter.kind;
+            Some(quote_spanned!(kind.span()=> ::tenon_sdk::__private::check_argument::<#kind>();))
         }
     });
     let passed = arguments.iter().map(|argument| match argument {
@@ -91,6 +108,8 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         #[allow(non_camel_case_types)]
         #visibility struct #ident {}
 
+        const _: () = { #(#checks)* };
+
         const _: () = {
             #[derive(::tenon_sdk::serde::Deserialize, ::tenon_sdk::schemars::JsonSchema)]
             #[serde(crate = "::tenon_sdk::serde")]
@@ -106,7 +125,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                         name: Self::NAME.to_string(),
                         title: #title.map(str::to_string),
                         description: #description.to_string(),
-                        input_schema: ::tenon_sdk::__private::schema::<#holder>(),
+                        input_schema: #input_schema,
                         output_schema: <#output as ::tenon_sdk::tool::IntoToolResult>::output_schema(),
                         annotations: ::tenon_sdk::__private::types::ToolAnnotations { #(#hints),* },
                         capabilities: vec![#(#capabilities.to_string()),*],
@@ -121,13 +140,61 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                 ) -> Result<::tenon_sdk::ToolResult, ::tenon_sdk::Failure> {
                     let arguments: #holder =
                         ::tenon_sdk::__private::parse_arguments("arguments", &arguments)?;
-                    ::tenon_sdk::tool::IntoToolResult::into_tool_result(
+                    <#output as ::tenon_sdk::tool::IntoToolResult>::into_tool_result(
                         #ident(#(#passed),*).await,
                     )
                 }
             }
         };
     })
+}
+
+/// The schema of the arguments as an expression: put together from constants where all parameters
+/// allow it, which an attribute may not, and else generated.
+fn input_schema(arguments: &[Argument], holder: &Ident) -> TokenStream {
+    let generated = quote!(::tenon_sdk::__private::schema::<#holder>());
+    let mut parameters = Vec::new();
+    for argument in arguments {
+        let Argument::Parameter(parameter) = argument else { continue };
+        let Parameter { attributes, name, kind } = &**parameter;
+        if !attributes.iter().all(is_documentation) {
+            return generated;
+        }
+        let name = json(&name.unraw().to_string());
+        let documentation = documentation(attributes);
+        let description =
+            if documentation.is_empty() { String::new() } else { json(&documentation) };
+        parameters.push(quote! {
+            ::tenon_sdk::__private::Parameter {
+                name: #name,
+                description: #description,
+                schema: ::tenon_sdk::__private::Known::<#kind>::SCHEMA,
+            }
+        });
+    }
+    quote! {{
+        #[allow(unused_imports)]
+        use ::tenon_sdk::__private::Generated as _;
+        const PARAMETERS: &[::tenon_sdk::__private::Parameter] = &[#(#parameters),*];
+        match const { ::tenon_sdk::__private::are_known(PARAMETERS) } {
+            true => ::tenon_sdk::__private::object(PARAMETERS),
+            false => #generated,
+        }
+    }}
+}
+
+/// A text as JSON.
+fn json(text: &str) -> String {
+    let mut json = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            control if control < ' ' => json.push_str(&format!("\\u{:04x}", control as u32)),
+            other => json.push(other),
+        }
+    }
+    json.push('"');
+    json
 }
 
 /// An `Option` as an expression. The type is spelt out for an empty one.

@@ -88,6 +88,13 @@ pub(super) fn engine(setting: &Setting, definitions: &Arc<Mutex<Definitions>>) -
     engine
 }
 
+/// An engine that compiles what the other one does, and runs nothing.
+pub(super) fn parser(limits: &Limits) -> rhai::Engine {
+    let mut engine = rhai::Engine::new();
+    set_limits(&mut engine, limits);
+    engine
+}
+
 fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
     engine
         .set_max_operations(limits.operations())

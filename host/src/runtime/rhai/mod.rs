@@ -133,6 +133,21 @@ impl RhaiPlugin {
     }
 }
 
+/// Compiles a script, of this file, and runs nothing of it: what it defines is not known then.
+///
+/// # Errors
+///
+/// Where it is no script, with the place.
+pub fn check_script(path: &Path, script: Vec<u8>, limits: &Limits) -> Result<(), ScriptError> {
+    let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let lines = String::from_utf8(script)
+        .map_err(|error| ScriptError(format!("{file}: it is not UTF-8: {error}")))?;
+    let text = Text { file, lines };
+    let ast = engine::parser(limits).compile(&text.lines);
+    let ast = ast.map_err(|error| text.parse_error(&error))?;
+    named_hooks(&ast).map(drop).map_err(|problem| text.refusal(&problem))
+}
+
 impl Script {
     fn compile(setting: Setting, text: Text) -> Result<Self, ScriptError> {
         let definitions = Arc::new(Mutex::new(Definitions::default()));

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
-use super::exports::NotExported;
+use super::abi::NotExported;
 use super::state::Noting;
-use super::{ExportIndices, Exports, HostState, Job, Setting};
+use super::{Exports, HostState, Indices, Job, Setting};
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
 
@@ -20,13 +20,13 @@ impl Instantiated {
     /// Instantiates a component in a store of its own.
     pub(super) async fn new(
         pre: &InstancePre<HostState>,
-        indices: &Arc<ExportIndices>,
+        indices: &Indices,
         setting: &Arc<Setting>,
     ) -> Result<Self, Failure> {
         let mut store = HostState::store(pre.engine(), setting);
         let gauge = store.data().gauge();
         match gauge.count(pre.instantiate_async(&mut store)).await {
-            Ok(instance) => Ok(Self { exports: Exports::new(indices.clone(), instance), store }),
+            Ok(instance) => Ok(Self { exports: Exports::new(indices, instance), store }),
             Err(error) => Err(failure(&error, store.data())),
         }
     }
@@ -45,7 +45,7 @@ impl Instantiated {
 /// What went wrong in an instance: a limit that it reached, or a trap of its own.
 pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(NotExported(interface)) = error.downcast_ref::<NotExported>() {
-        return Failure::Unsupported(interface);
+        return Failure::Unsupported(interface.contribution());
     }
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Host(format!("the pool of instances is used up: {full}"));

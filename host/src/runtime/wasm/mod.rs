@@ -4,10 +4,10 @@
 //! call, or on one *shared* instance; see [`Mode`]. Every instance has a store of its own, and a
 //! store that has trapped, timed out or lost its caller is thrown away.
 
+mod abi;
 mod cache;
 mod console;
 mod engine;
-mod exports;
 mod instance;
 mod shared;
 mod state;
@@ -18,11 +18,12 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use wasmtime::component::{Accessor, InstancePre};
 
+pub use abi::ExportError;
+use abi::Interface;
+pub(crate) use abi::{Exports, Indices, check as check_exports, link_older};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};
-pub use exports::ExportError;
-pub(crate) use exports::{ExportIndices, Exports, check as check_exports};
 pub(crate) use state::{HostState, Refuse, Setting};
 
 use super::{CompletionStream, Failure, Plugin, Serving};
@@ -59,7 +60,7 @@ pub(crate) struct WasmPlugin {
 /// A component that was linked, where its exports are, and what its instances are made with.
 struct Linked {
     pre: InstancePre<HostState>,
-    indices: Arc<ExportIndices>,
+    indices: Indices,
     setting: Arc<Setting>,
 }
 
@@ -105,12 +106,12 @@ fn attributed<R: Send + 'static>(
 impl WasmPlugin {
     pub(crate) fn new(
         pre: InstancePre<HostState>,
-        indices: ExportIndices,
+        indices: Indices,
         setting: Setting,
         mode: Mode,
     ) -> Self {
         let shared = (mode == Mode::Shared).then(Arc::default);
-        let component = Linked { pre, indices: Arc::new(indices), setting: Arc::new(setting) };
+        let component = Linked { pre, indices, setting: Arc::new(setting) };
         Self { component: Arc::new(component), shared }
     }
 
@@ -127,6 +128,14 @@ impl WasmPlugin {
             Some(shared) => self.place(shared).await?.run(call_id, job).await,
         };
         Ok(answer??)
+    }
+
+    /// Refuses what the component has no interface for.
+    fn needs(&self, interface: Interface) -> Result<(), Failure> {
+        match self.component.indices.has(interface) {
+            true => Ok(()),
+            false => Err(Failure::Unsupported(interface.contribution())),
+        }
     }
 
     async fn instantiate(&self) -> Result<Instantiated, Failure> {
@@ -162,21 +171,16 @@ fn register<'a>(
     accessor: &'a Accessor<HostState>,
     exports: &'a Exports,
 ) -> BoxFuture<'a, wasmtime::Result<Result<Registration, Error>>> {
-    Box::pin(async move {
-        exports.check(accessor)?;
-        exports.lifecycle(accessor)?.call_register(accessor).await
-    })
+    Box::pin(exports.register(accessor))
 }
 
 /// Calls a function of an interface, if the component exports it.
 macro_rules! call {
     ($plugin:ident, $call_id:expr, $interface:ident.$function:ident($($argument:ident),*)) => {{
-        $plugin.component.indices.$interface.as_ref().ok_or(Failure::Unsupported(stringify!($interface)))?;
+        $plugin.needs(Interface::$interface)?;
         let call_id: Option<String> = $call_id;
         let call = job(move |accessor, exports| {
-            Box::pin(async move {
-                exports.$interface(accessor)?.$function(accessor $(, $argument)*).await
-            })
+            Box::pin(exports.$function(accessor $(, $argument)*))
         });
         $plugin.run(call_id.as_deref(), call).await
     }};
@@ -205,16 +209,16 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let (name, call_id) = (name.to_string(), context.call_id.clone());
-        call!(self, Some(call_id), tools.call_call(name, arguments, context))
+        call!(self, Some(call_id), Tools.call_tool(name, arguments, context))
     }
 
     async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
         let call_id = event.call.call_id.clone();
-        call!(self, Some(call_id), hooks.call_handle(event))
+        call!(self, Some(call_id), Hooks.handle(event))
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
-        call!(self, None, provider.call_models())
+        call!(self, None, Provider.models())
     }
 
     async fn complete(
@@ -223,7 +227,7 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Completion, Failure> {
         let call_id = context.call_id.clone();
-        call!(self, Some(call_id), provider.call_complete(request, context))
+        call!(self, Some(call_id), Provider.complete(request, context))
     }
 
     async fn stream(
@@ -231,7 +235,7 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<CompletionStream, Failure> {
-        if self.component.indices.stream.is_none() {
+        if !self.component.indices.has(Interface::Stream) {
             return self.complete(request, context).await.map(CompletionStream::from);
         }
         // An answer that comes in pieces outlives the call that began it, so that a fresh instance
@@ -251,7 +255,7 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
         let (strategy, call_id) = (strategy.to_string(), context.call_id.clone());
-        call!(self, Some(call_id), evals.call_evaluate(strategy, subject, options, context))
+        call!(self, Some(call_id), Evals.evaluate(strategy, subject, options, context))
     }
 
     async fn list_resources(
@@ -260,7 +264,7 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
         let call_id = context.call_id.clone();
-        call!(self, Some(call_id), resources.call_list_resources(cursor, context))
+        call!(self, Some(call_id), Resources.list_resources(cursor, context))
     }
 
     async fn list_templates(
@@ -269,7 +273,7 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
         let call_id = context.call_id.clone();
-        call!(self, Some(call_id), resources.call_list_templates(cursor, context))
+        call!(self, Some(call_id), Resources.list_templates(cursor, context))
     }
 
     async fn read_resource(
@@ -278,7 +282,7 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
         let (uri, call_id) = (uri.to_string(), context.call_id.clone());
-        call!(self, Some(call_id), resources.call_read(uri, context))
+        call!(self, Some(call_id), Resources.read_resource(uri, context))
     }
 
     async fn list_prompts(
@@ -287,7 +291,7 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
         let call_id = context.call_id.clone();
-        call!(self, Some(call_id), prompts.call_list_prompts(cursor, context))
+        call!(self, Some(call_id), Prompts.list_prompts(cursor, context))
     }
 
     async fn get_prompt(
@@ -297,7 +301,7 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Prompt, Failure> {
         let (name, call_id) = (name.to_string(), context.call_id.clone());
-        call!(self, Some(call_id), prompts.call_get(name, arguments, context))
+        call!(self, Some(call_id), Prompts.get_prompt(name, arguments, context))
     }
 
     async fn subscribe(
@@ -308,21 +312,19 @@ impl Plugin for WasmPlugin {
     ) -> Result<(), Failure> {
         let (uri, call_id) = (uri.to_string(), context.call_id.clone());
         match wanted {
-            true => call!(self, Some(call_id), subscriptions.call_subscribe(uri, context)),
-            false => call!(self, Some(call_id), subscriptions.call_unsubscribe(uri, context)),
+            true => call!(self, Some(call_id), Subscriptions.subscribe(uri, context)),
+            false => call!(self, Some(call_id), Subscriptions.unsubscribe(uri, context)),
         }
     }
 
     async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
         let call_id = context.call_id.clone();
-        call!(self, Some(call_id), completions.call_complete(blank, context))
+        call!(self, Some(call_id), Completions.suggest(blank, context))
     }
 
     async fn shutdown(&self) {
         if let Some(live) = self.shared.as_ref().and_then(|shared| shared.close()) {
-            let goodbye = job(|accessor, exports| {
-                Box::pin(async move { exports.lifecycle(accessor)?.call_shutdown(accessor).await })
-            });
+            let goodbye = job(|accessor, exports| Box::pin(exports.shutdown(accessor)));
             live.end(goodbye).await;
         }
     }

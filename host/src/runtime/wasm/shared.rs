@@ -379,12 +379,8 @@ impl Live {
     /// Asks the guest to end a call.
     fn cancel(&self, call_id: Box<str>) -> oneshot::Receiver<()> {
         let ask = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
-            let cancelled: BoxFuture<'_, wasmtime::Result<()>> = Box::pin(async move {
-                match exports.tools(accessor) {
-                    Ok(tools) => tools.call_cancel(accessor, call_id.into()).await,
-                    Err(_) => Ok(()),
-                }
-            });
+            let cancelled: BoxFuture<'_, wasmtime::Result<()>> =
+                Box::pin(exports.cancel(accessor, call_id.into()));
             cancelled
         });
         self.send(Arc::default(), ask)

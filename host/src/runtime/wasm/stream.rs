@@ -185,7 +185,7 @@ pub(super) async fn open(
     let call_id = context.call_id.clone();
     let work = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
         let answering: BoxFuture<'_, wasmtime::Result<()>> = Box::pin(async move {
-            let answer = exports.stream(accessor)?.call_stream(accessor, request, context).await?;
+            let answer = exports.stream(accessor, request, context).await?;
             let (stream, future) = match answer {
                 Ok(answer) => answer,
                 Err(error) => {

@@ -1,0 +1,50 @@
+//! The plugin that a folder has, for who writes it.
+
+use std::path::{Path, PathBuf};
+use tenon_host::discover::{Candidate, Discovery, Sources, discover};
+use tenon_host::{Config, Surroundings};
+
+use crate::error::Error;
+
+/// The plugin of a folder, by its manifest. Nothing of it is loaded.
+pub(crate) struct Authored {
+    pub(crate) folder: PathBuf,
+    pub(crate) plugin: Candidate,
+    /// What there is beside it: nothing.
+    pub(crate) sources: Sources,
+}
+
+impl Authored {
+    pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
+        let manifest = folder.join("plugin.toml");
+        if !manifest.is_file() {
+            return Err(Error::Input(format!(
+                "{} has no plugin.toml; `tenon new` makes a plugin",
+                folder.display()
+            )));
+        }
+        // No other place is looked into: neither the user's plugins nor those of the project.
+        let text = "plugins.folders = [\".\"]\ndiscovery.max_depth = 0";
+        let configs = vec![Config::parse(text, folder.join("tenon.toml"))?];
+        let process = Surroundings::of_process();
+        let surroundings = Surroundings { configuration: None, servers: None, ..process };
+        let sources = Sources { configs, surroundings, ..Sources::default() };
+        let Discovery { candidates, left_out, diagnostics, .. } = discover(&sources);
+        let is_it = |named_in: &Path| same(named_in, &manifest);
+        if let Some(plugin) = candidates.into_iter().find(|plugin| is_it(plugin.named_in())) {
+            return Ok(Self { folder: folder.to_path_buf(), plugin, sources });
+        }
+        let mut problems = diagnostics.iter().map(ToString::to_string);
+        let left_out = left_out.iter().find(|left_out| is_it(&left_out.named_in));
+        let problem = problems.next().or(left_out.map(|left_out| left_out.reason.to_string()));
+        Err(Error::Input(problem.unwrap_or_else(|| format!("{} is no plugin", manifest.display()))))
+    }
+}
+
+/// Whether two paths lead to the same file.
+pub(crate) fn same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

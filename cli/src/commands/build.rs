@@ -1,0 +1,166 @@
+//! `tenon build`
+
+use serde::Serialize;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tenon_host::PluginKind;
+use tenon_host::files::{self, COMPONENT};
+use tenon_host::runtime::check_script;
+use tokio::process::Command;
+
+use crate::authored::Authored;
+use crate::component::sha256;
+use crate::describe::{About, describe};
+use crate::error::Error;
+use crate::templates::Language;
+use crate::{Common, output};
+
+/// Build the plugin of a folder
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon build
+  tenon --json build plugins/hello | jq -r .sha256
+
+The language is that of Cargo.toml, pyproject.toml or package.json, and the component is written to
+the path that plugin.toml names. It says of itself what these files say of it, and which commit it
+was built from, where there are no other changes. A script is compiled, and nothing is written.")]
+pub(crate) struct Args {
+    /// The folder with the plugin.toml
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+}
+
+/// What was built.
+#[derive(Serialize)]
+pub(crate) struct Built {
+    plugin: String,
+    pub(crate) path: PathBuf,
+    size: usize,
+    sha256: String,
+    /// The commit that is embedded, where one is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let authored = Authored::read(&args.folder)?;
+    let built = build(&authored).await?;
+    if common.json {
+        output::json(&built)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(format!("{}  {}", built.path.display(), size(built.size)))?;
+    output::line(format!("sha256:{}", built.sha256))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds a plugin: writes its component, or compiles its script.
+pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
+    let Authored { folder, plugin, .. } = authored;
+    let id = plugin.id().to_string();
+    if let Some(path) = plugin.script() {
+        let text = files::read(path, COMPONENT).map_err(|error| Error::Read(path.into(), error))?;
+        let (size, sha256) = (text.len(), sha256(&text));
+        check_script(path, text, plugin.limits())
+            .map_err(|error| Error::NotBuilt(error.to_string()))?;
+        return Ok(Built { plugin: id, path: path.into(), size, sha256, revision: None });
+    }
+    let Some(path) = plugin.component() else {
+        let problem =
+            format!("plugin \"{id}\" is {}: there is nothing to build", article(plugin.kind()));
+        return Err(Error::Input(problem));
+    };
+    let language = Language::of_component(folder)?;
+    progress(&format!("building {id}, which is in {language}"));
+    // Before anything is built: that may write files which are not of the commit.
+    let revision = revision(folder).await;
+    let partial = Partial::beside(path)?;
+    let (component, about) = language.build(folder, &partial.0).await?;
+    let own = About {
+        name: Some(id.clone()),
+        version: plugin.version().map(ToString::to_string),
+        description: plugin.description().map(str::to_string),
+        revision: revision.clone(),
+        ..About::default()
+    };
+    let component = describe(&component, &about.or(own)).map_err(|error| {
+        Error::Input(format!("{}: {error}", folder.join(language.file()).display()))
+    })?;
+    partial.keep(path, &component)?;
+    let (size, sha256) = (component.len(), sha256(&component));
+    Ok(Built { plugin: id, path: path.into(), size, sha256, revision })
+}
+
+fn article(kind: PluginKind) -> &'static str {
+    match kind {
+        PluginKind::Mcp => "an MCP server",
+        PluginKind::Wasm | PluginKind::Rhai | PluginKind::Builtin => "no component",
+    }
+}
+
+/// Says what takes long, where somebody watches.
+fn progress(text: &str) {
+    let mut stderr = io::stderr();
+    if stderr.is_terminal() {
+        // Where standard error is closed there is nobody to tell.
+        let _ = writeln!(stderr, "{text}");
+    }
+}
+
+/// A file that becomes another one as a whole, or goes.
+struct Partial(PathBuf);
+
+impl Partial {
+    /// One in the folder of the other, which is made where there is none.
+    fn beside(path: &Path) -> Result<Self, Error> {
+        let path = std::path::absolute(path).map_err(|error| Error::Write(path.into(), error))?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(folder).map_err(|error| Error::Write(folder.into(), error))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Self(folder.join(format!(".{name}.{}.partial", std::process::id()))))
+    }
+
+    fn keep(self, path: &Path, content: &[u8]) -> Result<(), Error> {
+        fs::write(&self.0, content)
+            .and_then(|()| fs::rename(&self.0, path))
+            .map_err(|error| Error::Write(path.into(), error))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // It is there only if something went wrong, and that is told.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The commit that a folder is at; nothing outside of git, or where there are changes that are not
+/// in it, which is said.
+async fn revision(folder: &Path) -> Option<String> {
+    let git = async |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(folder).args(arguments).kill_on_drop(true);
+        let output = command.output().await.ok()?;
+        let said = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        output.status.success().then_some(said)
+    };
+    let revision = git(&["rev-parse", "--verify", "HEAD"]).await?;
+    match git(&["status", "--porcelain"]).await?.is_empty() {
+        true => Some(revision),
+        false => {
+            tracing::warn!("no revision is embedded: there are changes that are not committed");
+            None
+        }
+    }
+}
+
+/// A size for people.
+pub(crate) fn size(bytes: usize) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

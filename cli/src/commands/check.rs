@@ -1,0 +1,344 @@
+//! `tenon check`
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tenon_host::capability::{Capability, Lent, Need, Verdict};
+use tenon_host::files::{self, COMPONENT};
+use tenon_host::services::{Approval, ApprovalRequest, Approver};
+use tenon_host::{Platform, PluginKind, PluginState, one_line};
+
+use crate::approval::Values;
+use crate::authored::Authored;
+use crate::commands::build::{self, size};
+use crate::component::{Component, WORLDS};
+use crate::error::Error;
+use crate::templates::Language;
+use crate::{Common, contract, output};
+
+/// Check the plugin of a folder, before anybody gets it
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon check
+  tenon check --register
+  tenon --json check --no-build plugins/hello | jq .findings
+
+It builds the plugin, and holds the manifest against what the component imports, and its exports
+against the worlds of the contract. Nothing of the plugin runs. What tools it has, and with which
+schemas, a plugin says when it registers: `--register` has it do so, with nothing granted, and checks
+that as a host would. The exit code is 0 where there is no error; warnings do not count.")]
+pub(crate) struct Args {
+    /// The folder with the plugin.toml
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+    /// Check what was built before
+    #[arg(long)]
+    no_build: bool,
+    /// Have the plugin register, with nothing granted, and check its tools and their schemas
+    #[arg(long)]
+    register: bool,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Finding {
+    severity: Severity,
+    problem: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Severity {
+    Error,
+    Warning,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn error(&mut self, problem: impl Into<String>, remedy: Option<String>) {
+        self.0.push(Finding { severity: Severity::Error, problem: problem.into(), remedy });
+    }
+
+    fn warning(&mut self, problem: impl Into<String>, remedy: Option<String>) {
+        self.0.push(Finding { severity: Severity::Warning, problem: problem.into(), remedy });
+    }
+}
+
+/// From which size on a component is said to be large, in bytes. One with an interpreter in it has
+/// some twenty million.
+const LARGE: usize = 32_000_000;
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let authored = Authored::read(&args.folder)?;
+    let plugin = &authored.plugin;
+    if plugin.kind() == PluginKind::Mcp {
+        let problem =
+            format!("plugin \"{}\" is an MCP server: `tenon doctor` checks it", plugin.id());
+        return Err(Error::Input(problem));
+    }
+    let mut findings = Findings::default();
+    // A script is compiled in any case: that writes nothing.
+    if !args.no_build || plugin.script().is_some() {
+        match build::build(&authored).await {
+            Err(Error::NotBuilt(problem)) => {
+                findings.error(format!("it does not build: {problem}"), None)
+            }
+            built => drop(built?),
+        }
+    }
+    let is_built = findings.0.is_empty();
+    if let Some(path) = plugin.component().filter(|_| is_built) {
+        check_component(&mut findings, &authored, path)?;
+    }
+    check_manifest(&mut findings, &authored);
+    let registered = match args.register && is_built {
+        true => register(&mut findings, &authored).await?,
+        false => None,
+    };
+    show(common, plugin.id(), &findings.0, registered.as_ref(), args.register)
+}
+
+/// What a plugin registered.
+#[derive(Debug, Serialize)]
+struct Registered {
+    tools: Vec<String>,
+    hooks: Vec<String>,
+    providers: Vec<String>,
+    evals: Vec<String>,
+}
+
+fn show(
+    common: &Common,
+    id: &str,
+    findings: &[Finding],
+    registered: Option<&Registered>,
+    asked: bool,
+) -> Result<ExitCode, Error> {
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let code = ExitCode::from(u8::from(errors > 0));
+    if common.json {
+        output::json(&json!({ "plugin": id, "findings": findings, "registered": registered }))?;
+        return Ok(code);
+    }
+    for Finding { severity, problem, remedy } in findings {
+        let word = match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        output::line(format!("{word}: {}", problem.replace('\n', "\n    ")))?;
+        if let Some(remedy) = remedy {
+            output::line(format!("  {}", remedy.replace('\n', "\n  ")))?;
+        }
+    }
+    if let Some(Registered { tools, hooks, providers, evals }) = registered {
+        let kinds =
+            [("tools", tools), ("hooks", hooks), ("providers", providers), ("evals", evals)];
+        for (kind, names) in kinds.iter().filter(|(_, names)| !names.is_empty()) {
+            output::line(format!("{kind}: {}", one_line(&names.join(", "))))?;
+        }
+    }
+    let warnings = findings.len() - errors;
+    let count = |many: usize, word: &str| match many {
+        1 => format!("1 {word}"),
+        many => format!("{many} {word}s"),
+    };
+    let verdict = match (errors, warnings) {
+        (0, 0) => "nothing is wrong with it".to_string(),
+        (0, warnings) => count(warnings, "warning"),
+        (errors, 0) => count(errors, "error"),
+        (errors, warnings) => {
+            format!("{} and {}", count(errors, "error"), count(warnings, "warning"))
+        }
+    };
+    let more = if asked { "" } else { "; `--register` checks its tools, too" };
+    output::line(format!("plugin \"{id}\": {verdict}{more}"))?;
+    Ok(code)
+}
+
+/// Checks the bytes of a component, and its manifest against them.
+fn check_component(findings: &mut Findings, authored: &Authored, path: &Path) -> Result<(), Error> {
+    let bytes = files::read(path, COMPONENT).map_err(|error| Error::Read(path.into(), error))?;
+    let component = match Component::read(&bytes) {
+        Ok(component) => component,
+        Err(problem) => {
+            findings.error(format!("{}: {problem}", path.display()), None);
+            return Ok(());
+        }
+    };
+    check_exports(findings, &component);
+    check_imports(findings, &component, &authored.plugin.requested());
+    check_metadata(findings, authored, &component);
+    if bytes.len() > LARGE {
+        let remedy = "a release build without debug information is smaller".into();
+        findings.warning(format!("the component is large: {}", size(bytes.len())), Some(remedy));
+    }
+    Ok(())
+}
+
+/// Whether there is a world of the contract whose exports it has, all of them and in this version.
+fn check_exports(findings: &mut Findings, component: &Component) {
+    let exports: Vec<(&str, &str)> = { component.exports.iter() }
+        .filter_map(|export| export.strip_prefix("tenon:plugin/")?.split_once('@'))
+        .collect();
+    let has = |name: &str| exports.iter().any(|(export, _)| *export == name);
+    let ours = contract::version();
+    // A draft's versions are as different as they look.
+    for (export, version) in exports.iter().filter(|(_, version)| *version != ours) {
+        let problem = format!("it exports tenon:plugin/{export}@{version}, and this is {ours}");
+        findings.error(problem, Some("build it against the contract of this version".into()));
+    }
+    let handlers: Vec<&str> =
+        WORLDS.iter().map(|(_, handler)| *handler).filter(|handler| has(handler)).collect();
+    let exports = |name: &str| Some(format!("export tenon:plugin/{name}@{ours}"));
+    if !has("plugin") {
+        findings.error("it does not export `plugin`, which every plugin does", exports("plugin"));
+    }
+    if handlers.is_empty() && !has("resources") && !has("prompts") {
+        let all: Vec<String> = WORLDS.iter().map(|(_, handler)| format!("`{handler}`")).collect();
+        findings.error(format!("it exports none of {}", all.join(", ")), None);
+    }
+    if has("provider-stream") && !has("provider-handler") {
+        let problem = "it exports `provider-stream` and not `provider-handler`";
+        findings.error(problem, exports("provider-handler"));
+    }
+}
+
+/// Whether a host lends what it imports, and the manifest requests just that.
+fn check_imports(findings: &mut Findings, component: &Component, requested: &Values) {
+    for import in &component.imports {
+        let name = &import.import;
+        match import.capability.and_then(Capability::named).map(|capability| capability.lent) {
+            None => findings
+                .error(format!("it imports {name}, which no host of this version has"), None),
+            Some(Lent::ToBridge | Lent::ToBridges) => {
+                findings.error(
+                    format!("it imports {name}, which bridges to MCP servers alone get"),
+                    None,
+                );
+            }
+            Some(Lent::ToAll | Lent::ToPlugins | Lent::OnRequest { .. }) => {}
+        }
+    }
+    for need in Need::all(&component.import_names(), requested, &Values::new()) {
+        let Some(problem) = need.problem() else { continue };
+        let line =
+            Capability::named(need.capability).and_then(|capability| match capability.lent {
+                Lent::OnRequest { line, .. } => Some(line),
+                _ => None,
+            });
+        let remedy = match need.verdict {
+            Verdict::NotRequested => line.map(|line| {
+                format!("add to [capabilities] in plugin.toml, with what it needs: {line}")
+            }),
+            _ => Some(format!("take `{}` out of [capabilities] in plugin.toml", need.capability)),
+        };
+        findings.error(problem, remedy);
+    }
+}
+
+/// Whether those who only look at the component learn what it is.
+fn check_metadata(findings: &mut Findings, authored: &Authored, component: &Component) {
+    // Where it is written down, if anywhere here.
+    let language = Language::of_component(&authored.folder).ok();
+    let line = |key: &str, value: &str| {
+        let language = language?;
+        let line = match language {
+            Language::JavaScript => format!("\"{key}\": \"{value}\""),
+            _ => format!("{key} = \"{value}\""),
+        };
+        Some(format!("add to {}: {line}", language.file()))
+    };
+    let has = |key: &str| component.metadata.contains_key(key);
+    if !has("licenses") {
+        findings.warning("it says nothing of its licence", line("license", "MIT"));
+    }
+    if !has("description") {
+        findings.warning("it has no description", line("description", "…"));
+    }
+    let said = component.metadata.get("version").and_then(|version| version.as_str());
+    let own = authored.plugin.version().map(ToString::to_string);
+    if let (Some(said), Some(own)) = (said, own)
+        && said != own
+    {
+        let problem = format!("its version is {said}, and {own} in plugin.toml");
+        findings.warning(problem, Some("let both say the same".into()));
+    }
+}
+
+fn check_manifest(findings: &mut Findings, authored: &Authored) {
+    if authored.plugin.description().is_none() {
+        let line = "add to [plugin] in plugin.toml: description = \"…\"";
+        findings.warning("plugin.toml has no description", Some(line.into()));
+    }
+    if authored.plugin.version().is_none() {
+        let line = "add to [plugin] in plugin.toml: version = \"0.1.0\"";
+        findings.warning("plugin.toml has no version", Some(line.into()));
+    }
+}
+
+/// Approves of everything, and grants nothing.
+struct GrantNothing;
+
+#[async_trait]
+impl Approver for GrantNothing {
+    async fn approve(&self, _: &ApprovalRequest) -> Approval {
+        Approval::Granted(Values::new())
+    }
+}
+
+/// Has the plugin register, and takes over what a host finds wrong with that.
+async fn register(
+    findings: &mut Findings,
+    authored: &Authored,
+) -> Result<Option<Registered>, Error> {
+    let id = authored.plugin.id();
+    let builder = Platform::builder().sources(authored.sources.clone()).approver(GrantNothing);
+    let platform = builder.build().await?;
+    let registry = platform.registry();
+    let reports = platform.plugins();
+    let registered = match registry.plugin(id) {
+        Some(plugin) => {
+            for diagnostic in plugin.diagnostics() {
+                findings.error(diagnostic.problem.clone(), diagnostic.remedy.clone());
+            }
+            Some(Registered {
+                tools: plugin.tools().iter().map(|tool| tool.definition.name.clone()).collect(),
+                hooks: plugin.hooks().iter().map(ToString::to_string).collect(),
+                providers: plugin
+                    .providers()
+                    .iter()
+                    .map(|provider| provider.name.clone())
+                    .collect(),
+                evals: plugin.evals().iter().map(|eval| eval.definition.name.clone()).collect(),
+            })
+        }
+        None => {
+            let is_it = |state: PluginState| state != PluginState::Ready;
+            let report = reports.iter().find(|report| report.plugin == id && is_it(report.state));
+            let detail = report.and_then(|report| report.detail.clone()).unwrap_or_default();
+            // What a component imports and nobody grants is not there, and then it cannot start.
+            let lent = report.is_some_and(|report| {
+                report.needs.iter().any(|need| need.verdict == Verdict::NotGranted)
+            });
+            match lent && report.is_some_and(|report| report.failure.is_none()) {
+                true => findings.warning(
+                    format!("what it registers is not checked, since nothing is granted: {detail}"),
+                    Some(format!("`tenon approve {id}` and `tenon doctor` show it")),
+                ),
+                false => findings.error(format!("it does not register: {detail}"), None),
+            }
+            None
+        }
+    };
+    drop(registry);
+    platform.shutdown().await;
+    Ok(registered)
+}

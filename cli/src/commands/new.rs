@@ -1,0 +1,232 @@
+//! `tenon new`
+
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tenon_host::discover::is_id;
+
+use crate::error::Error;
+use crate::templates::{Language, Made, Order, World, files};
+use crate::{Common, output};
+
+/// Make the project of a new plugin
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon new hello
+  tenon new shortness --world eval --lang python
+  tenon new hello --sdk ../tenon/sdk
+
+The folder holds a plugin that builds, a test that passes, and a README.md with the commands. What is
+there already is not overwritten.")]
+pub(crate) struct Args {
+    /// The plugin's id, and the folder that is made
+    name: String,
+    /// What the plugin contributes
+    #[arg(long, value_name = "WORLD", default_value = "tool")]
+    world: World,
+    /// What it is written in
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    lang: Language,
+    /// For Rust: the folder `sdk` of a checkout of Tenon, in place of the one on crates.io; the
+    /// variable TENON_SDK means the same
+    #[arg(long, value_name = "PATH")]
+    sdk: Option<PathBuf>,
+}
+
+pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let Args { name, world, lang, sdk } = args;
+    check_name(&name, lang)?;
+    let sdk = match (lang, sdk) {
+        (Language::Rust, sdk) => dependency(sdk)?,
+        (_, None) => String::new(),
+        (_, Some(_)) => return Err(Error::Input(format!("--sdk is for Rust, and not for {lang}"))),
+    };
+    let folder = match common.project == Path::new(".") {
+        true => PathBuf::from(&name),
+        false => common.project.join(&name),
+    };
+    if is_occupied(&folder)? {
+        let problem = format!("{} is there already, and not empty", folder.display());
+        return Err(Error::Input(problem));
+    }
+    let is_nested = lang == Language::Rust && lies_in_package(&folder);
+    let order = Order { name: &name, world, language: lang, sdk: &sdk, is_nested };
+    let Some(files) = files(&order) else {
+        let problem =
+            "a script cannot provide language models; choose another language with --lang";
+        return Err(Error::Input(problem.into()));
+    };
+    for (path, text) in &files {
+        let path = folder.join(path);
+        write_new(&path, text).map_err(|error| Error::Write(path, error))?;
+    }
+    show(common, &folder, &files, &order)
+}
+
+fn show(
+    common: &Common,
+    folder: &Path,
+    files: &[Made],
+    order: &Order<'_>,
+) -> Result<ExitCode, Error> {
+    let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+    if common.json {
+        output::json(&json!({
+            "folder": folder,
+            "files": paths,
+            "commands": order.commands(),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // The contract is many files of which nobody writes one.
+    let contract = paths.iter().filter(|path| path.starts_with("wit/deps/")).count();
+    for path in paths.iter().filter(|path| !path.starts_with("wit/deps/")) {
+        output::line(folder.join(path).display())?;
+    }
+    if contract > 0 {
+        output::line(format!("{} ({contract} files)", folder.join("wit/deps").display()))?;
+    }
+    output::line(format!("\nIn {}:", folder.display()))?;
+    for command in order.commands() {
+        output::line(format!("  {command}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Names that Cargo or Rust have a meaning of their own for.
+const TAKEN: [&str; 59] = [
+    "abstract",
+    "alloc",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "build",
+    "const",
+    "continue",
+    "core",
+    "crate",
+    "deps",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "examples",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "incremental",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "proc-macro",
+    "proc_macro",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "std",
+    "struct",
+    "super",
+    "tenon-sdk",
+    "tenon_sdk",
+    "test",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "unsafe",
+    "use",
+    "where",
+    "while",
+];
+
+fn check_name(name: &str, language: Language) -> Result<(), Error> {
+    if !is_id(name) {
+        return Err(Error::Input(format!(
+            "`{name}` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a \
+             letter or digit"
+        )));
+    }
+    let is_crate = !name.starts_with(|c: char| c.is_ascii_digit()) && !TAKEN.contains(&name);
+    match language == Language::Rust && !is_crate {
+        true => Err(Error::Input(format!(
+            "`{name}` is no name of a crate: those begin with a letter, and are no words of Rust's \
+             own"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The SDK as a dependency: of a folder, where one was named, and else of crates.io.
+fn dependency(sdk: Option<PathBuf>) -> Result<String, Error> {
+    let named = std::env::var_os("TENON_SDK").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let Some(folder) = sdk.or(named) else { return Ok("\"0.1\"".into()) };
+    let folder = folder.canonicalize().map_err(|error| Error::Read(folder, error))?;
+    if !folder.join("Cargo.toml").is_file() {
+        let problem = format!("{} is no folder of the SDK: it has no Cargo.toml", folder.display());
+        return Err(Error::Input(problem));
+    }
+    let path = toml::Value::String(folder.display().to_string());
+    Ok(format!("{{ path = {path} }}"))
+}
+
+fn is_occupied(folder: &Path) -> Result<bool, Error> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_some()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::Read(folder.into(), error)),
+    }
+}
+
+/// Whether a folder lies in that of a package or workspace.
+fn lies_in_package(folder: &Path) -> bool {
+    let Ok(folder) = std::path::absolute(folder) else { return false };
+    folder.ancestors().skip(1).any(|folder| folder.join("Cargo.toml").exists())
+}
+
+/// Writes a file that is not there yet.
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    fs::File::create_new(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let check = |name: &str, language, expected: Option<&str>| {
+            let error = check_name(name, language).err().map(|error| error.to_string());
+            let said = error.as_deref().unwrap_or_default();
+            assert_eq!(error.is_some(), expected.is_some(), "{name}");
+            assert!(said.contains(expected.unwrap_or_default()), "{said}");
+        };
+        check("hello-world_2", Language::Rust, None);
+        check("Hello", Language::Rust, Some("begin with a letter or digit"));
+        check("../x", Language::Python, Some("no plugin id"));
+        check("", Language::Rhai, Some("no plugin id"));
+        check("2fast", Language::Rust, Some("no name of a crate"));
+        check("match", Language::Rust, Some("no name of a crate"));
+        check("2fast", Language::Python, None);
+        check("match", Language::JavaScript, None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Plugins in Rust, which Cargo makes.
+
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use tenon_host::files::{self, COMPONENT};
+use tokio::process::Command;
+
+use super::{Tool, run, text};
+use crate::describe::About;
+use crate::error::Error;
+
+const TARGET: &str = "wasm32-wasip2";
+
+const CARGO: Tool<'_> = Tool { name: "cargo", install: "see https://rustup.rs" };
+
+/// What makes components small, by the keys of a profile.
+const PROFILE: [(&str, &str, &str); 5] = [
+    ("opt-level", "CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
+    ("lto", "CARGO_PROFILE_RELEASE_LTO", "true"),
+    ("codegen-units", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
+    ("panic", "CARGO_PROFILE_RELEASE_PANIC", "abort"),
+    // Traps name the functions that they were in.
+    ("strip", "CARGO_PROFILE_RELEASE_STRIP", "debuginfo"),
+];
+
+pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, About), Error> {
+    let folder = &folder.canonicalize().map_err(|error| Error::Read(folder.into(), error))?;
+    let manifest = folder.join("Cargo.toml");
+    let metadata = metadata(folder).await?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let is_it = |package: &&Value| {
+        text(package, "manifest_path").map(PathBuf::from) == Some(manifest.clone())
+    };
+    let Some(package) = { packages }.find(is_it) else {
+        return Err(Error::Input(format!("{} has no package", manifest.display())));
+    };
+    let root = text(&metadata, "workspace_root").map_or_else(|| folder.clone(), PathBuf::from);
+    let mut command = cargo(folder);
+    command.args(["build", "--release", "--target", TARGET, "--lib"]);
+    command.arg("--message-format=json-render-diagnostics");
+    let own = own_profile(&root)?;
+    for (key, variable, value) in PROFILE {
+        // What the project says itself holds, and so does what the user says.
+        if own.get(key).is_none() && std::env::var_os(variable).is_none() {
+            command.env(variable, value);
+        }
+    }
+    let messages = match run(&CARGO, command).await {
+        Err(Error::NotBuilt(_)) if !has_target(folder).await => {
+            let install = format!("rustup target add {TARGET}");
+            return Err(Error::Missing { tool: format!("the target {TARGET} of Rust"), install });
+        }
+        messages => messages?,
+    };
+    let component = component(&messages, text(package, "id").as_deref()).ok_or_else(|| {
+        let wanted = "a library whose crate-type is \"cdylib\"";
+        Error::Input(format!("{} makes no component: it needs {wanted}", manifest.display()))
+    })?;
+    let bytes = files::read(&component, COMPONENT);
+    Ok((bytes.map_err(|error| Error::Read(component, error))?, about(package)))
+}
+
+/// Cargo in a folder: the one that runs us, or else that of `PATH`.
+fn cargo(folder: &Path) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from(CARGO.name));
+    let mut command = Command::new(program);
+    command.current_dir(folder);
+    command
+}
+
+/// What Cargo knows of the package, with what its workspace says of it.
+async fn metadata(folder: &Path) -> Result<Value, Error> {
+    let mut command = cargo(folder);
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let said = run(&CARGO, command).await?;
+    serde_json::from_slice(&said)
+        .map_err(|error| Error::Host(format!("the answer of cargo metadata: {error}")))
+}
+
+/// The settings for release builds of a workspace.
+fn own_profile(root: &Path) -> Result<toml::Table, Error> {
+    let file = root.join("Cargo.toml");
+    let text = std::fs::read_to_string(&file).map_err(|error| Error::Read(file.clone(), error))?;
+    let manifest: toml::Table = toml::from_str(&text)
+        .map_err(|error| Error::Input(format!("{}: {error}", file.display())))?;
+    let profile = manifest.get("profile").and_then(|profiles| profiles.get("release"));
+    Ok(profile.and_then(toml::Value::as_table).cloned().unwrap_or_default())
+}
+
+/// The component among what Cargo has made: that of the package itself.
+fn component(messages: &[u8], package: Option<&str>) -> Option<PathBuf> {
+    let messages = messages.split(|byte| *byte == b'\n');
+    let messages = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let mut made = messages.filter(|message| {
+        message["reason"] == "compiler-artifact" && message["package_id"].as_str() == package
+    });
+    made.find_map(|message| {
+        let files = message["filenames"].as_array()?.iter().filter_map(Value::as_str);
+        { files }
+            .map(PathBuf::from)
+            .find(|file| file.extension().is_some_and(|kind| kind == "wasm"))
+    })
+}
+
+/// Whether there is a standard library to compile with, as far as that can be told.
+async fn has_target(folder: &Path) -> bool {
+    let mut command = Command::new("rustc");
+    command.args(["--print", "target-libdir", "--target", TARGET]).current_dir(folder);
+    match command.output().await {
+        Ok(output) => Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir(),
+        Err(_) => true,
+    }
+}
+
+fn about(package: &Value) -> About {
+    let authors = package["authors"].as_array().into_iter().flatten();
+    About {
+        name: text(package, "name"),
+        version: text(package, "version"),
+        description: text(package, "description"),
+        authors: authors.filter_map(Value::as_str).map(str::to_string).collect(),
+        // What it was before there were expressions.
+        licenses: text(package, "license").map(|licenses| licenses.replace('/', " OR ")),
+        source: text(package, "repository"),
+        homepage: text(package, "homepage"),
+        revision: None,
+    }
+}

@@ -1,0 +1,328 @@
+//! Runs a built plugin in a test, as a host runs it: under limits, and with no more than it was
+//! granted.
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use tenon_harness::Harness;
+//!
+//! #[tokio::test]
+//! async fn somebody_is_greeted() -> Result<(), Box<dyn std::error::Error>> {
+//!     let plugin = Harness::build()?              // this package, for wasm32-wasip2
+//!         .config(json!({ "word": "Ciao" }))
+//!         .grant("network", ["https://api.example.com/*"])
+//!         .start()
+//!         .await?;
+//!     let result = plugin.call("greet", json!({ "name": "Ada" })).await?;
+//!     assert_eq!(result.plain_text(), "Ciao, Ada!");
+//!     Ok(())
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! It is a whole host ([`tenon_host`]) with one plugin and made-up surroundings. No `tenon.toml` is
+//! read, and nothing of the user's home folder or environment: what there is of them, the test says.
+//! What is granted is real: a granted network is the network, a granted file is the file. The errors
+//! are the host's own.
+//!
+//! Tests of the plugin's functions alone are quicker, and need no build: see `tenon_sdk::testing`.
+
+mod build;
+mod running;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tenon_host::services::{GrantAll, Secret, SecretStore};
+use tenon_host::{BuildError, Builder, Config, Limits, Platform, PluginState, Surroundings};
+
+pub use build::BuildFailed;
+pub use running::Running;
+/// The host, whose types the calls take and give.
+pub use tenon_host as host;
+
+/// The id of the plugin in its host.
+const ID: &str = "tested";
+
+/// A plugin, and what the host of a test gives it.
+pub struct Harness {
+    program: Program,
+    shared: bool,
+    config: Map<String, Value>,
+    grants: BTreeMap<String, Vec<String>>,
+    secrets: BTreeMap<String, String>,
+    environment: BTreeMap<OsString, OsString>,
+    limits: Option<Limits>,
+    beside: Vec<PathBuf>,
+    adjust: Box<dyn FnOnce(Builder) -> Builder + Send>,
+}
+
+enum Program {
+    Component(PathBuf),
+    Script(PathBuf),
+    Server { command: String, arguments: Vec<String> },
+}
+
+/// Why a plugin was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The plugin could not be put where the host finds it.
+    #[error("{path} cannot be used: {problem}", path = .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: io::Error,
+    },
+    /// What the test says of the plugin is nothing that a host can be told.
+    #[error("the configuration of the test is wrong: {0}")]
+    Configuration(String),
+    /// There is no host.
+    #[error(transparent)]
+    Host(#[from] BuildError),
+    /// The host did not take the plugin, or a plugin beside it.
+    #[error("the plugin \"{plugin}\" is {state}: {reason}")]
+    NotThere {
+        /// Which.
+        plugin: String,
+        /// How it fared.
+        state: PluginState,
+        /// Why, in the words of the host.
+        reason: String,
+    },
+}
+
+impl Harness {
+    /// Builds the package whose tests run, for `wasm32-wasip2` and in release mode, with the `cargo`
+    /// that runs them. It must be a `cdylib`.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not build, with what the compiler said, or makes no component.
+    pub fn build() -> Result<Self, BuildFailed> {
+        build::component().map(Self::component)
+    }
+
+    /// A component.
+    pub fn component(path: impl Into<PathBuf>) -> Self {
+        Self::new(Program::Component(path.into()))
+    }
+
+    /// A script.
+    pub fn script(path: impl Into<PathBuf>) -> Self {
+        Self::new(Program::Script(path.into()))
+    }
+
+    /// An MCP server: a program with its whole path, and its arguments.
+    pub fn server<A: Into<String>>(
+        command: impl Into<String>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Self::new(Program::Server { command: command.into(), arguments })
+    }
+
+    fn new(program: Program) -> Self {
+        Self {
+            program,
+            shared: false,
+            config: Map::new(),
+            grants: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            limits: None,
+            beside: Vec::new(),
+            adjust: Box::new(|builder| builder),
+        }
+    }
+
+    /// The plugin's configuration: an object.
+    ///
+    /// # Panics
+    ///
+    /// When it is no object.
+    pub fn config(mut self, config: Value) -> Self {
+        let Value::Object(config) = config else {
+            panic!("a configuration is an object, and not {config}");
+        };
+        self.config = config;
+        self
+    }
+
+    /// Grants values of a capability, in the words of a `plugin.toml`: `grant("services",
+    /// ["send-message"])`. A component that imports a capability of which nothing is granted does not
+    /// start.
+    pub fn grant<V: Into<String>>(
+        mut self,
+        capability: impl Into<String>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Self {
+        let granted = self.grants.entry(capability.into()).or_default();
+        granted.extend(values.into_iter().map(Into::into));
+        self
+    }
+
+    /// Grants a secret, and sets it.
+    pub fn secret(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let name = name.into();
+        let mut granted = self.grant("secrets", [name.clone()]);
+        granted.secrets.insert(name, value.into());
+        granted
+    }
+
+    /// Sets a variable of the host's environment. The plugin sees it if it is granted.
+    pub fn environment(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// The limits, none of which can be more than the default.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Serves all calls of a component with one instance (`instance = "shared"`).
+    pub fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    /// Puts another component beside the plugin, which may use its tools and models where that is
+    /// granted. Its id is the name of its file, in which it differs from the plugin's, `tested`.
+    pub fn beside(mut self, component: impl Into<PathBuf>) -> Self {
+        self.beside.push(component.into());
+        self
+    }
+
+    /// Changes the host itself: its messaging, its memory, its network.
+    pub fn host(mut self, adjust: impl FnOnce(Builder) -> Builder + Send + 'static) -> Self {
+        self.adjust = Box::new(adjust);
+        self
+    }
+
+    /// Starts a host with the plugin.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not load or register, in the host's words.
+    pub async fn start(self) -> Result<Running, StartError> {
+        let folder = TempDir::new().map_err(|problem| {
+            let path = std::env::temp_dir();
+            StartError::File { path, problem }
+        })?;
+        let text = self.write(folder.path())?;
+        let config = Config::parse(&text, folder.path().join("tenon.toml"))
+            .map_err(|error| StartError::Configuration(error.to_string()))?;
+        let builder = Platform::builder()
+            .surroundings(self.surroundings(folder.path()))
+            .config(config)
+            .approver(GrantAll)
+            .start_servers()
+            .secrets(Secrets(self.secrets));
+        let builder = match self.limits {
+            Some(limits) => builder.limits_at_most(limits),
+            None => builder,
+        };
+        let platform = (self.adjust)(builder).build().await?;
+        for report in platform.plugins().iter() {
+            if report.state != PluginState::Ready {
+                let reasons = report.detail.iter().chain(&report.remedy).cloned();
+                return Err(StartError::NotThere {
+                    plugin: report.plugin.clone(),
+                    state: report.state,
+                    reason: reasons.collect::<Vec<_>>().join("; "),
+                });
+            }
+        }
+        if !platform.plugins().iter().any(|report| report.plugin == ID) {
+            let said = platform.diagnostics().iter().map(ToString::to_string).collect::<Vec<_>>();
+            return Err(StartError::Configuration(said.join("; ")));
+        }
+        Ok(Running::new(platform, folder))
+    }
+
+    /// Writes the plugin into a folder, with a manifest that requests what is granted. Gives the
+    /// configuration of a host that finds it there.
+    fn write(&self, folder: &Path) -> Result<String, StartError> {
+        let wrong = |error: toml::ser::Error| StartError::Configuration(error.to_string());
+        let mut plugins = toml::Table::new();
+        let beside = self.beside.iter().map(|path| path.display().to_string().into());
+        plugins.insert("wasm".into(), toml::Value::Array(beside.collect()));
+        let (kind, path) = match &self.program {
+            Program::Server { command, arguments } => {
+                let server = toml::Table::from_iter([
+                    ("name".to_string(), ID.into()),
+                    ("command".to_string(), command.clone().into()),
+                    ("args".to_string(), arguments.clone().into()),
+                ]);
+                plugins.insert("mcp".into(), vec![toml::Value::Table(server)].into());
+                ("mcp", None)
+            }
+            Program::Component(path) => ("wasm", Some(path)),
+            Program::Script(path) => ("rhai", Some(path)),
+        };
+        if let Some(path) = path {
+            let own = folder.join("own").join(ID);
+            let unusable = |problem| StartError::File { path: path.clone(), problem };
+            fs::create_dir_all(&own).map_err(unusable)?;
+            let name = format!("plugin.{}", if kind == "wasm" { "wasm" } else { "rhai" });
+            fs::copy(path, own.join(&name)).map_err(unusable)?;
+            let mut runtime = toml::Table::from_iter([
+                ("kind".to_string(), toml::Value::from(kind)),
+                ("path".to_string(), name.into()),
+            ]);
+            if self.shared {
+                runtime.insert("instance".into(), "shared".into());
+            }
+            let plugin = toml::Table::from_iter([("id".to_string(), ID.into())]);
+            let mut manifest = toml::Table::from_iter([
+                ("plugin".to_string(), toml::Value::Table(plugin)),
+                ("runtime".to_string(), runtime.into()),
+            ]);
+            if !self.grants.is_empty() {
+                let grants = toml::Value::try_from(&self.grants).map_err(wrong)?;
+                manifest.insert("capabilities".into(), grants);
+            }
+            fs::write(own.join("plugin.toml"), manifest.to_string()).map_err(unusable)?;
+            plugins.insert("folders".into(), vec![toml::Value::from("own")].into());
+        }
+        let config = toml::Value::try_from(&self.config).map_err(wrong)?;
+        let settings = toml::Table::from_iter([(ID.to_string(), config)]);
+        let tenon = toml::Table::from_iter([
+            ("plugins".to_string(), toml::Value::Table(plugins)),
+            ("settings".to_string(), settings.into()),
+        ]);
+        Ok(tenon.to_string())
+    }
+
+    /// Surroundings without anything of the user's. What was compiled is kept beside the component,
+    /// where `cargo clean` finds it, and goes with the folder of the test where there is none.
+    fn surroundings(&self, folder: &Path) -> Surroundings {
+        let kept = match &self.program {
+            Program::Component(path) => path.parent().unwrap_or(folder).join("tenon-harness"),
+            _ => folder.join("kept"),
+        };
+        Surroundings {
+            environment: self.environment.clone(),
+            home: Some(folder.join("home")),
+            cache: Some(kept.join("cache")),
+            state: Some(kept.join("state")),
+            ..Surroundings::default()
+        }
+    }
+}
+
+/// The secrets of a test.
+struct Secrets(BTreeMap<String, String>);
+
+#[async_trait]
+impl SecretStore for Secrets {
+    async fn secret(&self, _: &str, name: &str) -> Option<Secret> {
+        self.0.get(name).cloned().map(Secret::new)
+    }
+}

@@ -1,0 +1,197 @@
+//! The JSON Schemas of arguments and answers.
+
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+/// The JSON Schema of `T`.
+///
+/// It says neither its dialect, which is the contract's, nor a title, which would repeat a Rust name:
+/// a model reads all of it, and each component carries what writes it.
+#[doc(hidden)]
+pub fn schema<T: JsonSchema>() -> String {
+    let mut generator = SchemaGenerator::default();
+    let mut schema = T::json_schema(&mut generator);
+    let definitions = generator.take_definitions(false);
+    if !definitions.is_empty() {
+        schema.insert("$defs".into(), Value::Object(definitions));
+    }
+    schema.as_value().to_string()
+}
+
+/// A parameter of a tool, as the attribute describes it.
+#[doc(hidden)]
+pub struct Parameter {
+    /// Its name, as JSON.
+    pub name: &'static str,
+    /// What its documentation says, as JSON; empty without any.
+    pub description: &'static str,
+    /// Its schema, where that is known.
+    pub schema: Option<Constant>,
+}
+
+/// The schema of a type as a constant. A tool that takes nothing but such types does without the
+/// generator, which is a tenth of a small component.
+#[doc(hidden)]
+pub struct Constant {
+    /// The members of the schema.
+    pub members: &'static str,
+    /// Whether a parameter of the type has to be there.
+    pub is_required: bool,
+}
+
+/// The schema of a type, where it is a constant. The constants of single types go before that of
+/// [`Generated`].
+#[doc(hidden)]
+pub struct Known<T>(PhantomData<T>);
+
+/// Types whose schema only the generator knows.
+#[doc(hidden)]
+pub trait Generated {
+    const SCHEMA: Option<Constant> = None;
+}
+
+impl<T> Generated for Known<T> {}
+
+macro_rules! known {
+    ($($type:ty = $kind:literal $more:literal),* $(,)?) => {$(
+        known!($type, true, concat!(r#""type":""#, $kind, r#"""#, $more));
+        known!(Option<$type>, false, concat!(r#""type":[""#, $kind, r#"","null"]"#, $more));
+        known!(Vec<$type>, true, concat!(r#""type":"array","items":{"type":""#, $kind, r#"""#, $more, "}"));
+        known!(
+            Option<Vec<$type>>,
+            false,
+            concat!(r#""type":["array","null"],"items":{"type":""#, $kind, r#"""#, $more, "}")
+        );
+    )*};
+    ($type:ty, $is_required:literal, $members:expr) => {
+        impl Known<$type> {
+            pub const SCHEMA: Option<Constant> =
+                Some(Constant { members: $members, is_required: $is_required });
+        }
+    };
+}
+
+known!(
+    String = "string" "",
+    bool = "boolean" "",
+    i32 = "integer" r#","format":"int32""#,
+    i64 = "integer" r#","format":"int64""#,
+    isize = "integer" r#","format":"int""#,
+    u32 = "integer" r#","format":"uint32","minimum":0"#,
+    u64 = "integer" r#","format":"uint64","minimum":0"#,
+    usize = "integer" r#","format":"uint","minimum":0"#,
+    f32 = "number" r#","format":"float""#,
+    f64 = "number" r#","format":"double""#,
+);
+
+/// Whether the schemas of all parameters are constants.
+#[doc(hidden)]
+pub const fn are_known(parameters: &[Parameter]) -> bool {
+    let mut i = 0;
+    while i < parameters.len() {
+        if parameters[i].schema.is_none() {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// The schema of an object of parameters whose schemas are constants.
+#[doc(hidden)]
+pub fn object(parameters: &[Parameter]) -> String {
+    let mut properties = String::new();
+    let mut required = String::new();
+    for Parameter { name, description, schema } in parameters {
+        let Some(Constant { members, is_required }) = schema else { continue };
+        let comma = if properties.is_empty() { "" } else { "," };
+        let (key, after) =
+            if description.is_empty() { ("", "") } else { (r#""description":"#, ",") };
+        for text in [comma, name, ":{", key, description, after, members, "}"] {
+            properties.push_str(text);
+        }
+        if *is_required {
+            required.push_str(if required.is_empty() { "" } else { "," });
+            required.push_str(name);
+        }
+    }
+    let mut schema = String::from(r#"{"type":"object""#);
+    for (member, open, content, close) in
+        [("properties", "{", properties, "}"), ("required", "[", required, "]")]
+    {
+        if !content.is_empty() {
+            for text in [",\"", member, "\":", open, &content, close] {
+                schema.push_str(text);
+            }
+        }
+    }
+    schema.push('}');
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Tree {
+        name: String,
+        branches: Vec<Tree>,
+    }
+
+    #[test]
+    fn a_type_within_itself_is_defined_beside_it() {
+        let schema: Value = serde_json::from_str(&schema::<Tree>()).unwrap();
+        let branches = &schema["properties"]["branches"];
+        assert_eq!(branches["items"]["$ref"], "#/$defs/Tree");
+        assert_eq!(schema["$defs"]["Tree"]["properties"]["branches"], *branches);
+        assert_eq!(schema["type"], "object");
+        assert!(schema.get("title").is_none() && schema.get("$schema").is_none());
+    }
+
+    /// Holds a constant against what the generator makes of the same type.
+    macro_rules! check {
+        ($($type:ty),*) => {$({
+            #[derive(JsonSchema)]
+            #[allow(dead_code)]
+            struct Arguments {
+                /// What it "is".
+                described: $type,
+                plain: $type,
+            }
+            let parameters = [
+                Parameter {
+                    name: "\"described\"",
+                    description: r#""What it \"is\".""#,
+                    schema: Known::<$type>::SCHEMA,
+                },
+                Parameter { name: "\"plain\"", description: "", schema: Known::<$type>::SCHEMA },
+            ];
+            assert!(are_known(&parameters));
+            let ours: Value = serde_json::from_str(&object(&parameters)).unwrap();
+            let generated: Value = serde_json::from_str(&schema::<Arguments>()).unwrap();
+            assert_eq!(ours, generated);
+        })*};
+    }
+
+    macro_rules! check_with_options_and_lists {
+        ($($type:ty),*) => {
+            $(check!($type, Option<$type>, Vec<$type>, Option<Vec<$type>>);)*
+        };
+    }
+
+    #[test]
+    fn constants_are_what_the_generator_says() {
+        check_with_options_and_lists!(String, bool, i32, i64, isize, u32, u64, usize, f32, f64);
+    }
+
+    #[test]
+    fn what_is_not_known_is_generated() {
+        let schema = Known::<Tree>::SCHEMA;
+        assert!(!are_known(&[Parameter { name: "\"x\"", description: "", schema }]));
+        assert_eq!(object(&[]), r#"{"type":"object"}"#);
+    }
+}

@@ -1,0 +1,380 @@
+//! A scripted host, for tests of a plugin's functions: natively, with `cargo test`.
+//!
+//! A test says what the host grants and how it answers, runs the function, and looks at what came
+//! of it. Whatever is not scripted is answered as by a host that did not grant it.
+//!
+//! ```
+//! use tenon_sdk::testing::Host;
+//! use tenon_sdk::{Result, config, json, log, tool};
+//!
+//! /// Greets somebody.
+//! #[tool]
+//! async fn greet(name: String) -> Result<String> {
+//!     log::info(format!("{name} is greeted"));
+//!     let word = config::get("word")?.unwrap_or("Hello".to_string());
+//!     Ok(format!("{word}, {name}!"))
+//! }
+//!
+//! let host = Host::new();
+//! let answer = host.run(greet("Ada".into()));
+//! assert_eq!(answer.unwrap(), "Hello, Ada!");
+//! assert_eq!(host.logged()[0].message, "Ada is greeted");
+//!
+//! // As the host calls it: by JSON.
+//! let host = Host::new().config(json!({ "word": "Ciao" }));
+//! let result = host.call_tool::<greet>(json!({ "name": "Ada" })).unwrap();
+//! assert_eq!(result.plain_text(), "Ciao, Ada!");
+//! assert!(host.call_tool::<greet>(json!({})).is_err());
+//! ```
+//!
+//! A `Host` belongs to the test that made it, and tests run in parallel as ever. Functions that wait
+//! for a timer or a socket of some executor are run by that executor, within [`Host::scope`].
+//!
+//! What it cannot show is how the component behaves under the grants and limits of a real host, and
+//! whether arguments keep to all that their schema says: only their types are checked. The crate
+//! `tenon-harness` runs components.
+
+mod calls;
+pub(crate) mod imports;
+mod run;
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use crate::bindings::base::tenon::plugin::types::CallContext;
+use crate::inference::{Completion, CompletionRequest};
+use crate::log::Level;
+use crate::provider::IntoCompletion;
+use crate::services::{Memory, OutgoingMessage};
+use crate::tool::{IntoToolResult, answered};
+use crate::tools::{ToolAnnotations, ToolDefinition};
+use crate::{Context, Error, Result, ToolResult};
+
+pub use calls::Streamed;
+pub(crate) use run::current;
+
+/// A host that does what it was told to. A clone is the same host.
+#[derive(Clone, Default)]
+pub struct Host(Rc<Script>);
+
+type Tool = Rc<dyn Fn(Value) -> Result<ToolResult, Error>>;
+type Model = Rc<dyn Fn(CompletionRequest) -> Result<Completion, Error>>;
+type Messaging = Rc<dyn Fn(&OutgoingMessage) -> Result<(), Error>>;
+type MemorySearch = Rc<dyn Fn(&str, u32) -> Vec<Memory>>;
+
+/// What a host was told, and what it has seen.
+#[derive(Default)]
+struct Script {
+    config: RefCell<Value>,
+    secrets: RefCell<BTreeMap<String, Option<String>>>,
+    tools: RefCell<BTreeMap<String, Tool>>,
+    models: RefCell<BTreeMap<String, Model>>,
+    messaging: RefCell<Option<Messaging>>,
+    memory: RefCell<Option<MemorySearch>>,
+    caller: RefCell<Caller>,
+    calls: Cell<u64>,
+    logged: RefCell<Vec<Logged>>,
+    progress: RefCell<Vec<Progress>>,
+    messages: RefCell<Vec<OutgoingMessage>>,
+    state: RefCell<Vec<Rc<dyn Any>>>,
+}
+
+#[derive(Clone, Default)]
+struct Caller {
+    agent_id: Option<String>,
+    session_id: Option<String>,
+    deadline: Option<Duration>,
+}
+
+/// A line that the plugin wrote to the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logged {
+    /// How much it matters.
+    pub level: Level,
+    /// What it says.
+    pub message: String,
+    /// Its fields, in the order in which they were written.
+    pub fields: Vec<(String, String)>,
+}
+
+/// A report of the plugin on how far a call has come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// The call.
+    pub call_id: String,
+    /// How far it has come.
+    pub progress: f64,
+    /// Where it ends, if that is known.
+    pub total: Option<f64>,
+    /// What it says.
+    pub message: Option<String>,
+}
+
+/// What a test tells a host before anything runs.
+impl Host {
+    /// A host that grants nothing, with an empty configuration.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The plugin's configuration: an object.
+    ///
+    /// # Panics
+    ///
+    /// When it is no object, which no configuration can be.
+    pub fn config(self, config: Value) -> Self {
+        assert!(config.is_object(), "a configuration is an object, and not {config}");
+        self.0.config.replace(config);
+        self
+    }
+
+    /// Grants a secret, and sets it.
+    pub fn secret(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.0.secrets.borrow_mut().insert(name.into(), Some(value.into()));
+        self
+    }
+
+    /// Grants a secret that nobody has set.
+    pub fn unset_secret(self, name: impl Into<String>) -> Self {
+        self.0.secrets.borrow_mut().insert(name.into(), None);
+        self
+    }
+
+    /// Grants a tool, which answers calls as any tool does: with text, `Json`, `Content` or a
+    /// `ToolResult`, alone or in a [`Result`].
+    pub fn tool<T: IntoToolResult>(
+        self,
+        name: impl Into<String>,
+        answer: impl Fn(Value) -> T + 'static,
+    ) -> Self {
+        let answer = move |arguments| answered(answer(arguments).into_tool_result());
+        self.0.tools.borrow_mut().insert(name.into(), Rc::new(answer));
+        self
+    }
+
+    /// Grants a model, which answers requests: with text or a `Completion`, alone or in a
+    /// [`Result`].
+    pub fn model<T: IntoCompletion>(
+        self,
+        name: impl Into<String>,
+        answer: impl Fn(CompletionRequest) -> T + 'static,
+    ) -> Self {
+        let model = name.into();
+        let named = model.clone();
+        let answer = move |request| answer(request).into_completion(&named);
+        self.0.models.borrow_mut().insert(model, Rc::new(answer));
+        self
+    }
+
+    /// Grants messages. Those for which `send` answers `Ok` were sent, and are among
+    /// [`Self::messages`].
+    pub fn messaging(self, send: impl Fn(&OutgoingMessage) -> Result<(), Error> + 'static) -> Self {
+        self.0.messaging.replace(Some(Rc::new(send)));
+        self
+    }
+
+    /// Grants the search of the memory, which gets a query and the most memories that are wanted.
+    pub fn memory(self, search: impl Fn(&str, u32) -> Vec<Memory> + 'static) -> Self {
+        self.0.memory.replace(Some(Rc::new(search)));
+        self
+    }
+
+    /// Has the calls to come be made on behalf of an agent.
+    pub fn agent(self, id: impl Into<String>) -> Self {
+        self.0.caller.borrow_mut().agent_id = Some(id.into());
+        self
+    }
+
+    /// Has the calls to come belong to a session.
+    pub fn session(self, id: impl Into<String>) -> Self {
+        self.0.caller.borrow_mut().session_id = Some(id.into());
+        self
+    }
+
+    /// Gives the calls to come this much time. The host only says so: it ends none.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.0.caller.borrow_mut().deadline = Some(deadline);
+        self
+    }
+}
+
+/// Running what is tested.
+impl Host {
+    /// Drives a future to its end. What it asks for, this host answers.
+    ///
+    /// # Panics
+    ///
+    /// When the future waits and nothing is left that could wake it.
+    pub fn run<F: Future>(&self, future: F) -> F::Output {
+        run::block_on(self.scope(future))
+    }
+
+    /// A future that turns to this host whenever it is polled, by whatever executor.
+    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let _entered = run::Entered::new(self);
+            future.as_mut().poll(context)
+        })
+        .await
+    }
+
+    /// The context of another call, for functions that take one.
+    pub fn context(&self) -> Context {
+        let number = self.0.calls.get() + 1;
+        self.0.calls.set(number);
+        let Caller { agent_id, session_id, deadline } = self.0.caller.borrow().clone();
+        Context::from(CallContext {
+            call_id: format!("call-{number}"),
+            agent_id,
+            session_id,
+            traceparent: None,
+            deadline: deadline.map(|deadline| deadline.as_millis() as u64),
+        })
+    }
+
+    /// Asks for a call to end, as a host does when its caller gave up.
+    pub fn cancel(&self, context: &Context) {
+        context.cancel();
+    }
+
+    /// Puts a new instance of the plugin in the place of the one before: what it kept with
+    /// [`state`](mod@crate::state) is gone.
+    pub fn restart(&self) {
+        self.0.state.borrow_mut().clear();
+    }
+}
+
+/// What came of it.
+impl Host {
+    /// What was logged so far.
+    pub fn logged(&self) -> Vec<Logged> {
+        self.0.logged.borrow().clone()
+    }
+
+    /// What was reported of progress so far.
+    pub fn progress(&self) -> Vec<Progress> {
+        self.0.progress.borrow().clone()
+    }
+
+    /// The messages that were sent so far.
+    pub fn messages(&self) -> Vec<OutgoingMessage> {
+        self.0.messages.borrow().clone()
+    }
+}
+
+/// What the plugin's imports come to.
+impl Host {
+    fn setting(&self, key: &str) -> Option<Value> {
+        self.0.config.borrow().get(key).cloned()
+    }
+
+    fn settings(&self) -> Value {
+        match &*self.0.config.borrow() {
+            Value::Null => Value::Object(serde_json::Map::new()),
+            config => config.clone(),
+        }
+    }
+
+    fn reveal(&self, name: &str) -> Result<String, Error> {
+        match self.0.secrets.borrow().get(name) {
+            Some(Some(value)) => Ok(value.clone()),
+            Some(None) => Err(Error::NotFound(format!("nobody has set the secret {name}"))),
+            None => Err(not_granted(&format!("the secret {name}"), "secrets", name, "secret")),
+        }
+    }
+
+    fn log(&self, level: Level, message: &str, fields: &[(String, String)]) {
+        let (message, fields) = (message.to_string(), fields.to_vec());
+        self.0.logged.borrow_mut().push(Logged { level, message, fields });
+    }
+
+    fn report(&self, call: &str, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let (call_id, message) = (call.to_string(), message.map(str::to_string));
+        self.0.progress.borrow_mut().push(Progress { call_id, progress, total, message });
+    }
+
+    fn tools(&self) -> Vec<ToolDefinition> {
+        let definition = |name: &String| ToolDefinition {
+            name: name.clone(),
+            title: None,
+            description: "A tool of the test".into(),
+            input_schema: r#"{"type":"object"}"#.into(),
+            output_schema: None,
+            annotations: ToolAnnotations {
+                read_only: None,
+                destructive: None,
+                idempotent: None,
+                open_world: None,
+            },
+            capabilities: Vec::new(),
+            extra: None,
+        };
+        self.0.tools.borrow().keys().map(definition).collect()
+    }
+
+    fn answer_call(&self, name: &str, arguments: &str) -> Result<ToolResult, Error> {
+        // Nothing is borrowed while the test's own function runs: it may look at the host.
+        let tool = self.0.tools.borrow().get(name).cloned();
+        let tried = format!("calling the tool {name}");
+        let tool = tool.ok_or_else(|| not_granted(&tried, "tools", name, "tool"))?;
+        let arguments = serde_json::from_str(arguments)
+            .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
+        tool(arguments)
+    }
+
+    fn answer_request(&self, request: CompletionRequest) -> Result<Completion, Error> {
+        let model = self.0.models.borrow().get(&request.model).cloned();
+        let tried = format!("asking the model {}", request.model);
+        let denied = || not_granted(&tried, "providers", &request.model, "model");
+        model.ok_or_else(denied)?(request)
+    }
+
+    fn send(&self, message: OutgoingMessage) -> Result<(), Error> {
+        let messaging = self.0.messaging.borrow().clone();
+        let denied = || not_granted("sending a message", "services", "send-message", "messaging");
+        messaging.ok_or_else(denied)?(&message)?;
+        self.0.messages.borrow_mut().push(message);
+        Ok(())
+    }
+
+    fn search(&self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+        let memory = self.0.memory.borrow().clone();
+        let denied = || not_granted("searching the memory", "services", "search-memory", "memory");
+        let mut found = memory.ok_or_else(denied)?(query, limit);
+        found.truncate(limit as usize);
+        Ok(found)
+    }
+
+    /// What the instance keeps.
+    pub(crate) fn state(&self) -> std::cell::RefMut<'_, Vec<Rc<dyn Any>>> {
+        self.0.state.borrow_mut()
+    }
+}
+
+/// The words of a refusal: which line requests it of a real host, and what grants it here.
+fn not_granted(tried: &str, capability: &str, value: &str, method: &str) -> Error {
+    Error::Denied(format!(
+        "{tried} is not granted; the plugin.toml would request it with `{capability} = \
+         [{value:?}]` under [capabilities], and a test grants it with `Host::{method}`"
+    ))
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Host")
+            .field("logged", &self.0.logged)
+            .field("progress", &self.0.progress)
+            .field("messages", &self.0.messages)
+            .finish_non_exhaustive()
+    }
+}

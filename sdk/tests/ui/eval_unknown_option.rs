@@ -1,0 +1,10 @@
+use tenon_sdk::eval;
+use tenon_sdk::eval::{Evaluation, Subject, summarize};
+
+/// Judges.
+#[eval(title = "judge")]
+async fn judge(_subject: Subject) -> Evaluation {
+    summarize(Vec::new())
+}
+
+fn main() {}

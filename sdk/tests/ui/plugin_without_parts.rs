@@ -1,0 +1,5 @@
+use tenon_sdk::plugin;
+
+plugin!();
+
+fn main() {}

@@ -1,0 +1,9 @@
+use tenon_sdk::tool;
+
+/// Greets.
+#[tool]
+fn greet(name: String) -> String {
+    name
+}
+
+fn main() {}

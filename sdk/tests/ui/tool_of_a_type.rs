@@ -1,0 +1,7 @@
+use tenon_sdk::tool;
+
+/// Greets.
+#[tool]
+struct Greet;
+
+fn main() {}

@@ -1,0 +1,10 @@
+use tenon_sdk::{Context, tool};
+
+/// Greets.
+#[tool]
+async fn greet(name: String, context: Context) -> String {
+    drop(context);
+    name
+}
+
+fn main() {}

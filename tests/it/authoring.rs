@@ -1,0 +1,367 @@
+//! What authors of plugins do: `tenon new`, `build`, `check`, and `completions`.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::guests;
+use crate::support::{Project, parsed, stderr, stdout};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// Runs `tenon` in a folder below a project, where it must end with this code.
+fn run(project: &Project, folder: &Path, arguments: &[&str], code: i32) -> Output {
+    let mut command = project.command(arguments);
+    command.env("TENON_SDK", format!("{ROOT}/sdk")).current_dir(folder);
+    let output = command.output().expect("tenon starts");
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    output
+}
+
+/// A folder with nothing in it but what a test puts there.
+fn empty() -> Project {
+    let project = Project::new("");
+    fs::remove_file(project.path("tenon.toml")).unwrap();
+    project
+}
+
+/// Tries what the plugin of a template does, as its README.md says.
+fn try_out(project: &Project, folder: &Path, name: &str, world: &str) {
+    let said = |arguments: &[&str], code| stdout(&run(project, folder, arguments, code));
+    match world {
+        "tool" => {
+            let tool = format!("{name}__greet");
+            assert_eq!(said(&["call", &tool, r#"{"name": "Ada"}"#], 0), "Hello, Ada!\n");
+            let output = run(project, folder, &["call", &tool, r#"{"name": " "}"#], 1);
+            assert!(stdout(&output).contains("say whom to greet"), "{}", stdout(&output));
+        }
+        "hook" => {
+            let context = r#"{"message": "Hi"}"#;
+            let output =
+                run(project, folder, &["hook", "message-sending", "--context", context], 0);
+            assert_eq!(parsed(&output)["message"], format!("Hi\nSent with {name}"));
+        }
+        "provider" => {
+            let model = format!("{name}/parrot");
+            assert_eq!(said(&["complete", &model, "--prompt", "Polly wants"], 0), "Polly wants\n");
+        }
+        _ => {
+            let subject = r#"{"output": "one two three four"}"#;
+            let strategy = format!("{name}/concise");
+            let arguments = ["eval", &strategy, "--subject", subject];
+            assert!(said(&arguments, 0).starts_with("pass (1.00)"));
+            let options = ["--options", r#"{"most": 3}"#];
+            let output = run(project, folder, &[&arguments[..], &options, &["--json"]].concat(), 0);
+            assert_eq!(parsed(&output)["score"], 0.75);
+            assert_eq!(parsed(&output)["verdict"], "fail");
+        }
+    }
+}
+
+#[test]
+fn a_new_project_says_what_it_consists_of() {
+    let project = empty();
+    let new = |arguments: &[&str]| {
+        let arguments = [&["new"], arguments].concat();
+        stdout(&run(&project, &project.path(""), &arguments, 0))
+    };
+    let mut said = new(&["hello"]);
+    said += &new(&["hello-py", "--world", "eval", "--lang", "python"]);
+    said += &new(&["hello-js", "--world", "hook", "--lang", "javascript"]);
+    said += &new(&["hello-rhai", "--lang", "rhai"]);
+    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(fs::read_to_string(project.path("hello-py/README.md")).unwrap());
+    insta::assert_snapshot!(fs::read_to_string(project.path("hello-py/plugin.toml")).unwrap());
+    let made = run(&project, &project.path(""), &["--json", "new", "other", "--lang", "rhai"], 0);
+    assert_eq!(
+        parsed(&made)["files"],
+        json!(["README.md", "other.rhai", "plugin.toml", "tenon.toml"])
+    );
+}
+
+#[test]
+fn what_cannot_be_made_is_refused_and_nothing_is_written() {
+    let project = empty();
+    let check = |arguments: &[&str], expected: &str| {
+        let arguments = [&["new"], arguments].concat();
+        let said = stderr(&run(&project, &project.path(""), &arguments, 2));
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    };
+    check(&["Hello"], "`Hello` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`");
+    check(&["../hello"], "no plugin id");
+    check(&["match"], "`match` is no name of a crate");
+    check(&["x", "--lang", "rhai", "--world", "provider"], "a script cannot provide");
+    check(&["x", "--lang", "cobol"], "possible values: rust, python, javascript, rhai");
+    check(&["x", "--lang", "rhai", "--sdk", "."], "--sdk is for Rust");
+    check(&["x", "--sdk", "."], "it has no Cargo.toml");
+    assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 0);
+    project.write("full/file", "mine");
+    check(&["full"], "full is there already, and not empty");
+    assert_eq!(fs::read_dir(project.path("full")).unwrap().count(), 1);
+}
+
+#[test]
+fn scripts_of_every_world_work_at_once() {
+    let project = empty();
+    for world in ["tool", "hook", "eval"] {
+        let name = format!("my-{world}");
+        run(&project, &project.path(""), &["new", &name, "--lang", "rhai", "--world", world], 0);
+        let folder = project.path(&name);
+        let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
+        assert!(said.contains("nothing is wrong with it"), "{said}");
+        try_out(&project, &folder, &name, world);
+    }
+}
+
+/// Builds what is made for Rust with what the guests are made of, and without a network.
+fn offline<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates-target");
+    command
+        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_NET_OFFLINE", "true")
+        .env("CARGO_HOME", home("CARGO_HOME", ".cargo"))
+        .env("RUSTUP_HOME", home("RUSTUP_HOME", ".rustup"))
+        .env("TENON_SDK", format!("{ROOT}/sdk"))
+        .current_dir(folder)
+}
+
+/// A folder of the toolchain's, which is there whatever home folder a test has.
+fn home(variable: &str, folder: &str) -> PathBuf {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    named.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(folder))
+}
+
+#[test]
+fn plugins_in_rust_of_every_world_build_pass_their_tests_and_work() {
+    let project = empty();
+    // Always the same folder: Cargo keeps what it makes by the path of a package.
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates");
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(&root).unwrap();
+    for world in ["tool", "hook", "provider", "eval"] {
+        let name = format!("rust-{world}");
+        run(&project, &root, &["new", &name, "--world", world], 0);
+        let folder = root.join(&name);
+        fs::copy(format!("{ROOT}/guests/Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+        let manifest = folder.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap();
+        let said = "license = \"MIT OR Apache-2.0\"\nrepository = \"https://example.com/x\"\n";
+        fs::write(&manifest, text.replacen("publish", &format!("{said}publish"), 1)).unwrap();
+
+        let output = offline(&mut project.command(&["--json", "build"]), &folder).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let component = folder.join(format!("{name}.wasm"));
+        assert_eq!(parsed(&output)["size"], fs::metadata(&component).unwrap().len());
+        let mut test = Command::new(env!("CARGO"));
+        let output = offline(test.args(["test", "--quiet"]), &folder).output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+
+        let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
+        assert!(said.contains("nothing is wrong with it"), "{said}");
+        let inspected = run(&project, &folder, &["--json", "inspect", &name], 0);
+        let inspected = parsed(&inspected);
+        assert_eq!(inspected["worlds"], json!([world]));
+        assert_eq!(inspected["metadata"]["licenses"], "MIT OR Apache-2.0");
+        assert_eq!(inspected["metadata"]["source"], "https://example.com/x");
+        try_out(&project, &folder, &name, world);
+    }
+    let wit = stdout(&run(&project, &root, &["inspect", "--wit", "rust-tool/rust-tool.wasm"], 0));
+    assert!(wit.contains("/// rust-tool 0.1.0: Greets people\n"), "{wit}");
+    assert!(wit.contains("`tenon:plugin/tool-handler@0.1.0`: Tools: functions that"), "{wit}");
+}
+
+/// Where the toolchains of other languages are, where they are installed.
+fn toolchains() -> Option<PathBuf> {
+    std::env::var_os("TENON_TOOLCHAINS").map(PathBuf::from)
+}
+
+/// Makes, builds and tries a plugin of each world with a toolchain.
+fn build_all(language: &str, tool: &str, tests: &[&str], worlds: &[&str]) {
+    let Some(tool) = toolchains().map(|folder| folder.join(tool)).filter(|tool| tool.exists())
+    else {
+        return;
+    };
+    let project = empty();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", tool.parent().unwrap().display());
+    for world in worlds {
+        let name = format!("{language}-{world}");
+        let arguments = ["new", &name, "--lang", language, "--world", world];
+        run(&project, &project.path(""), &arguments, 0);
+        let folder = project.path(&name);
+        let output =
+            Command::new(tests[0]).args(&tests[1..]).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+        let mut build = project.command(&["build"]);
+        let output = build.env("PATH", &path).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
+        assert!(said.contains(": 1 warning"), "{said}");
+        try_out(&project, &folder, &name, world);
+    }
+}
+
+#[test]
+fn plugins_in_python_build_pass_their_tests_and_work() {
+    let tests = ["python3", "-m", "unittest"];
+    build_all("python", "python/bin/componentize-py", &tests, &["tool", "provider"]);
+}
+
+#[test]
+fn more_plugins_in_python_build_pass_their_tests_and_work() {
+    let tests = ["python3", "-m", "unittest"];
+    build_all("python", "python/bin/componentize-py", &tests, &["hook", "eval"]);
+}
+
+#[test]
+fn plugins_in_javascript_build_pass_their_tests_and_work() {
+    let worlds = ["tool", "hook", "provider", "eval"];
+    let tool = "node_modules/.bin/componentize-qjs";
+    build_all("javascript", tool, &["node", "--test"], &worlds);
+}
+
+#[test]
+fn who_lacks_a_tool_is_told_how_to_install_it() {
+    let project = empty();
+    let check = |language: &str, expected: &str| {
+        let folder = project.path("");
+        run(&project, &folder, &["new", language, "--lang", language], 0);
+        let mut command = project.command(&["build", language]);
+        let output = command.env("PATH", &folder).env_remove("CARGO").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        // And what is there of the component is nothing.
+        let made = fs::read_dir(folder.join(language)).unwrap();
+        let mut names = made.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert!(!names.any(|name| name.contains(".wasm")));
+    };
+    check("python", "componentize-py is not installed");
+    check("javascript", "componentize-qjs is not installed\n  hint: `npm install` installs it");
+    let made = run(&project, &project.path(""), &["--json", "new", "rust"], 0);
+    assert_eq!(parsed(&made)["folder"], "rust");
+    let mut command = project.command(&["build", "rust"]);
+    let output = command.env("PATH", project.path("")).env_remove("CARGO").output().unwrap();
+    assert!(stderr(&output).contains("cargo is not installed"), "{}", stderr(&output));
+}
+
+/// A folder with a component and a manifest that has this after it.
+fn with_component(component: impl AsRef<[u8]>, more: &str) -> Project {
+    let project = empty();
+    let manifest = "plugin = { id = \"p\", version = \"0.1.0\", description = \"d\" }\nruntime = { kind = \"wasm\", path = \"p.wasm\" }";
+    project.write("plugin.toml", format!("{manifest}\n{more}"));
+    project.write("p.wasm", component);
+    project
+}
+
+#[test]
+fn a_check_names_what_is_wrong_and_the_line_to_write() {
+    let read = |path: &str| fs::read(path).unwrap();
+    let check = |component: Vec<u8>, more: &str, code: i32| {
+        let project = with_component(component, more);
+        stdout(&run(&project, &project.path(""), &["check", "--no-build"], code))
+    };
+    let mut said = check(read(guests::FETCH), "", 1);
+    said += &check(read(guests::TEXT_TOOLS), "capabilities.tools = [\"x\"]", 1);
+    said += &check(read(guests::TEXT_TOOLS), "", 0);
+    said += &check(wat::parse_str("(component (import \"a:b/c\" (func)))").unwrap(), "", 1);
+    said += &check(wat::parse_str("(module)").unwrap(), "", 1);
+    insta::with_settings!({ filters => vec![("/[^ ]*/p.wasm", "p.wasm")] }, {
+        insta::assert_snapshot!(said);
+    });
+    let project = with_component(read(guests::FETCH), "");
+    let checked = run(&project, &project.path(""), &["--json", "check", "--no-build"], 1);
+    assert_eq!(parsed(&checked)["findings"][0]["severity"], "error");
+}
+
+#[test]
+fn a_check_runs_nothing_unless_it_is_told_to() {
+    let project = empty();
+    let folder = project.path("");
+    project.write(
+        "plugin.toml",
+        "plugin.id = \"s\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }",
+    );
+    project.write("s.rhai", "throw \"it ran\";");
+    let said = stdout(&run(&project, &folder, &["check"], 0));
+    assert!(said.contains("`--register` checks its tools, too"), "{said}");
+    let said = stdout(&run(&project, &folder, &["check", "--register"], 1));
+    assert!(said.contains("it ran"), "{said}");
+    let tool = "tool(#{ name: \"t\", description: \"d\", schema: #{ type: \"object\", required: 3 } }, |a| 1);";
+    project.write("s.rhai", tool);
+    let said = stdout(&run(&project, &folder, &["check", "--register"], 1));
+    assert!(said.contains("its input schema"), "{said}");
+    project.write("s.rhai", "fn BeforePlan(context) {\n  let x = ;\n}");
+    let said = stdout(&run(&project, &folder, &["check"], 1));
+    assert!(said.contains("s.rhai:2"), "{said}");
+    assert!(stderr(&run(&project, &folder, &["build"], 1)).contains("s.rhai:2"));
+}
+
+/// What only works with a grant cannot register without one, which is no fault of its own.
+#[test]
+fn who_cannot_register_without_a_grant_is_told_so() {
+    let network = "capabilities.network = [\"https://example.com/*\"]";
+    let project = with_component(fs::read(guests::FETCH).unwrap(), network);
+    let output = run(&project, &project.path(""), &["check", "--no-build", "--register"], 0);
+    let said = stdout(&output);
+    assert!(said.contains("what it registers is not checked, since nothing is granted"), "{said}");
+}
+
+#[test]
+fn a_component_says_which_commit_it_was_built_from() {
+    let git = |folder: &Path, arguments: &[&str]| {
+        let mut command = Command::new("git");
+        let identity = ["-c", "user.name=x", "-c", "user.email=x@example.com"];
+        let output = command.arg("-C").arg(folder).args(identity).args(arguments).output();
+        let output = output.expect("git starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output).trim().to_string()
+    };
+    let project = empty();
+    let folder = project.path("");
+    run(&project, &folder, &["new", "hello", "--lang", "javascript"], 0);
+    let folder = project.path("hello");
+    // A tool that gives what it was given.
+    let tool = format!("#!/bin/sh\nfor last; do :; done\ncp {} \"$last\"\n", guests::TEXT_TOOLS);
+    project.write("hello/node_modules/.bin/componentize-qjs", tool);
+    let made_executable = Command::new("chmod")
+        .args(["+x", "node_modules/.bin/componentize-qjs"])
+        .current_dir(&folder)
+        .status();
+    assert!(made_executable.unwrap().success());
+    let revision = || {
+        let output = run(&project, &folder, &["--json", "build"], 0);
+        let inspected = run(&project, &folder, &["--json", "inspect", "hello.wasm"], 0);
+        let (built, inspected) = (parsed(&output), parsed(&inspected));
+        assert_eq!(built["revision"], inspected["metadata"]["revision"]);
+        assert_eq!(built["sha256"], inspected["metadata"]["sha256"]);
+        (built["revision"].clone(), stderr(&output))
+    };
+    assert_eq!(revision().0, Value::Null);
+    git(&folder, &["init", "--quiet"]);
+    git(&folder, &["add", "."]);
+    git(&folder, &["commit", "--quiet", "--message", "x"]);
+    let commit = git(&folder, &["rev-parse", "HEAD"]);
+    assert_eq!(revision().0, json!(commit));
+    project.write("hello/logic.js", "");
+    let (none, said) = revision();
+    assert_eq!(none, Value::Null);
+    assert!(said.contains("there are changes that are not committed"), "{said}");
+}
+
+#[test]
+fn shells_can_complete_every_verb() {
+    let project = empty();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = stdout(&project.tenon(&["completions", shell]));
+        for verb in ["call", "inspect", "new", "build", "check", "completions"] {
+            assert!(script.contains(verb), "{shell}: {verb}");
+        }
+    }
+    // The shell itself finds nothing wrong with it.
+    let script = project.path("tenon.bash");
+    fs::write(&script, stdout(&project.tenon(&["completions", "bash"]))).unwrap();
+    let checked = Command::new("bash").arg("-n").arg(&script).output();
+    assert!(checked.is_ok_and(|checked| checked.status.success()));
+}
