@@ -29,8 +29,8 @@ mod guests {
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let folder = std::env::var_os("TENON_REGISTRY").map(PathBuf::from);
-    if folder.is_none() {
+    let programs = std::env::var_os("TENON_REGISTRY").map(PathBuf::from);
+    if programs.is_none() {
         eprintln!(
             "note: no real registry is installed, so its tests are ignored; `cargo xtask test` installs one"
         );
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     macro_rules! trial {
         ($($name:ident),* $(,)?) => {$(
-            let folder = folder.clone();
+            let folder = programs.clone();
             let trial = Trial::test(stringify!($name), move || match folder {
                 Some(folder) => {
                     $name(&Registry::start(&folder));
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
                 }
                 None => Err(Failed::from("no real registry is installed")),
             });
-            trials.push(trial.with_ignored_flag(folder.is_none()));
+            trials.push(trial.with_ignored_flag(programs.is_none()));
         )*};
     }
     trial!(

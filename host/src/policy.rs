@@ -18,8 +18,8 @@ pub struct Policy {
     pub allow: Vec<String>,
     /// The ids of plugins that are refused, whatever else is said.
     pub deny: Vec<String>,
-    /// Whether only plugins are let in that a lock file binds, those of `allow`, and those that come
-    /// with the host.
+    /// Whether only plugins are let in that a lock file binds, those that are allowed or enabled by
+    /// their ids, and those that come with the host.
     pub locked: bool,
     /// What holds for single plugins, by their ids.
     pub plugins: BTreeMap<String, PluginPolicy>,

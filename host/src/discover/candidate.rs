@@ -284,6 +284,9 @@ impl Reader<'_> {
         let walk = walk::Walk::new(folder, settings);
         self.discovery.diagnostics.extend(walk.diagnostics);
         self.discovery.looked_in.extend(walk.folders);
+        if let Some(folder) = self.root.lock.as_ref().and_then(|lock| lock.parent()) {
+            self.discovery.look_in(folder);
+        }
         let bonds = self.root.lock.as_deref().map(Bonds::read);
         for plugin in walk.manifests {
             self.add_manifest(&plugin, folder, bonds.as_ref());
