@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
+use tenon_host::lock::LockError;
 use tenon_host::services::ApprovalError;
 use tenon_host::{BuildError, CallError, Failure, WatchError, chain, visible};
 
+use crate::fetch::FetchError;
 use crate::output;
 
 /// The exit codes, as `--help` shows them.
@@ -61,6 +63,21 @@ pub(crate) enum Error {
         /// The command that approves without asking.
         command: String,
     },
+    /// Somebody would have to say yes, and nobody is there to be asked.
+    #[error("nobody is there to say that plugin \"{plugin}\" is to be removed")]
+    Unconfirmed {
+        plugin: String,
+        /// The command that does so without asking.
+        command: String,
+    },
+    /// A source does not give what it should.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// It is not done, for a reason of safety.
+    #[error("{problem}")]
+    Refused { problem: String, hint: String },
     /// There is no such model, unless one of these has it, which are not approved.
     #[error("there is no model \"{model}\", unless one that is not approved has it: {}", .plugins.join(", "))]
     Unserved { model: String, plugins: Vec<String> },
@@ -126,7 +143,10 @@ impl Error {
             Self::Input(_) | Self::Read(..) | Self::Write(..) => "invalid-input",
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
-            Self::Unasked { .. } | Self::Unserved { .. } => "refused",
+            Self::Lock(_) => "lock",
+            Self::Fetch(error) if !error.is_refusal() => "source",
+            Self::Unasked { .. } | Self::Unserved { .. } | Self::Unconfirmed { .. } => "refused",
+            Self::Fetch(_) | Self::Refused { .. } => "refused",
             Self::Unguarded(_) => "unguarded",
             Self::Missing { .. } => "not-installed",
             Self::NotBuilt(_) => "not-built",
@@ -147,6 +167,9 @@ impl Error {
             | Self::Missing { .. }
             | Self::Unguarded(_) => 2,
             Self::NotBuilt(_) => 1,
+            Self::Lock(_) => 2,
+            Self::Fetch(error) if !error.is_refusal() => 5,
+            Self::Fetch(_) | Self::Refused { .. } | Self::Unconfirmed { .. } => 3,
             Self::Interrupted => 130,
             Self::NotThere { refused: true, .. } | Self::Unasked { .. } | Self::Unserved { .. } => {
                 3
@@ -176,6 +199,9 @@ impl Error {
                 let plugins = plugins.join(" ");
                 Some(format!("`tenon approve {plugins}` shows what they request, and asks"))
             }
+            Self::Fetch(error) => error.hint().map(Into::into),
+            Self::Refused { hint, .. } => Some(hint.clone()),
+            Self::Unconfirmed { command, .. } => Some(format!("`{command}` asks nothing")),
             Self::Unasked { command, .. } => Some(format!("`{command}` approves without asking")),
             Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))

@@ -8,6 +8,8 @@ mod component;
 mod contract;
 mod describe;
 mod error;
+mod fetch;
+mod installed;
 mod language;
 mod open;
 mod output;
@@ -48,6 +50,9 @@ struct Common {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
+    /// Let in only plugins that the lock file has, as it has them
+    #[arg(long, global = true)]
+    locked: bool,
 }
 
 /// Reads a time such as `500ms`. There is none in which nothing can be done.
@@ -62,6 +67,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Subcommand)]
 enum Verb {
     Plugins(commands::plugins::Args),
+    Install(commands::install::Args),
+    Uninstall(commands::uninstall::Args),
+    Publish(commands::publish::Args),
     Approve(commands::approve::Args),
     Revoke(commands::revoke::Args),
     Tools(commands::tools::Args),
@@ -98,6 +106,9 @@ fn main() -> ExitCode {
     let run = async {
         match verb {
             Verb::Plugins(args) => commands::plugins::run(&common, args).await,
+            Verb::Install(args) => commands::install::run(&common, args).await,
+            Verb::Uninstall(args) => commands::uninstall::run(&common, args).await,
+            Verb::Publish(args) => commands::publish::run(&common, args).await,
             Verb::Approve(args) => commands::approve::run(&common, args).await,
             Verb::Revoke(args) => commands::revoke::run(&common, args),
             Verb::Tools(args) => commands::tools::run(&common, args).await,

@@ -18,14 +18,18 @@ use crate::error::Error;
 /// The configuration files that there are: the one that was named, or else the project's and the
 /// user's.
 pub(crate) fn configs(common: &Common, surroundings: &Surroundings) -> Result<Vec<Config>, Error> {
+    let locked = |mut config: Config| {
+        config.policy.locked |= common.locked;
+        config
+    };
     if let Some(path) = &common.config {
-        return Ok(vec![Config::read(path)?]);
+        return Ok(vec![locked(Config::read(path)?)]);
     }
     if !common.project.is_dir() {
         let problem = format!("--project {} is not a folder", common.project.display());
         return Err(Error::Input(problem));
     }
-    let mut configs = vec![Config::read_optional(common.project.join("tenon.toml"))?];
+    let mut configs = vec![locked(Config::read_optional(common.project.join("tenon.toml"))?)];
     if let Some(folder) = &surroundings.configuration {
         configs.push(Config::read_optional(folder.join("config.toml"))?.of_user());
     }

@@ -1,4 +1,4 @@
-//! How far a call has come, in the last line of a terminal. It is on standard error, and only while
+//! How far a call or a download has come, in the last line of a terminal. It is on standard error, and only while
 //! there is somebody to see it: the line is written over by the next, and gone when the call is over.
 
 use std::convert::Infallible;
@@ -30,9 +30,7 @@ pub(crate) async fn shown<T>(
     platform: &Platform,
     call: impl Future<Output = T>,
 ) -> T {
-    let terminal =
-        io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    if common.json || !terminal {
+    if !is_seen(common) {
         return call.await;
     }
     let mut line = Line { events: platform.events(), call: None };
@@ -42,6 +40,58 @@ pub(crate) async fn shown<T>(
         never = line.follow() => match never {},
         result = call => result,
     }
+}
+
+/// Whether there is somebody to see it.
+fn is_seen(common: &Common) -> bool {
+    let terminal =
+        io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    terminal && !common.json
+}
+
+/// Shows words in place of those before.
+fn show(words: &str) {
+    // The line does not go on in the next one, however narrow the terminal is.
+    say(&format!("\r\x1b[?7l{words}\x1b[K\x1b[?7h"));
+    SHOWN.store(true, Ordering::Relaxed);
+}
+
+/// What is shown of a download. Dropped, it is gone.
+pub(crate) struct Download {
+    name: String,
+    total: Option<f64>,
+    shown: String,
+}
+
+impl Download {
+    /// A download of so many bytes; nothing where nobody would see it.
+    pub(crate) fn new(common: &Common, name: &str, total: Option<u64>) -> Option<Self> {
+        let (name, total) = (name.to_string(), total.map(mib));
+        is_seen(common).then(|| Self { name, total, shown: String::new() })
+    }
+
+    /// So many bytes have come.
+    pub(crate) fn at(&mut self, bytes: u64) {
+        let Some(words) = words(mib(bytes), self.total, Some(&format!("MiB  {}", self.name)))
+        else {
+            return;
+        };
+        if words != self.shown {
+            show(&words);
+            self.shown = words;
+        }
+    }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        clear();
+    }
+}
+
+/// Bytes in MiB, with one decimal.
+fn mib(bytes: u64) -> f64 {
+    (bytes as f64 / f64::from(1 << 20) * 10.0).round() / 10.0
 }
 
 /// What is shown of a call. Dropped, it is gone.
@@ -61,9 +111,7 @@ impl Line {
                 event = self.events.try_next();
             }
             if let Some(words) = latest {
-                // The line does not go on in the next one, however narrow the terminal is.
-                say(&format!("\r\x1b[?7l{words}\x1b[K\x1b[?7h"));
-                SHOWN.store(true, Ordering::Relaxed);
+                show(&words);
             }
         }
         std::future::pending().await

@@ -1,8 +1,8 @@
 //! Step two: whether a candidate may be loaded. A pure function: what it needs to know of the
 //! machine, discovery has looked up.
 //!
-//! Three layers, in order: the operator's policy, the safety of the plugin's files, and what the
-//! plugin depends on. Then what the plugin says of itself: the contract it was made for, and the
+//! Four layers, in order: the operator's policy, the lock file, the safety of the plugin's files, and
+//! what the plugin depends on. Then what the plugin says of itself: the contract it was made for, and the
 //! capabilities it requests. What it *requests* it is not lent for being admitted: a capability is
 //! lent only where somebody approved it.
 
@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Candidate, Discovery, Facts, LeftOut, Origin, PluginKind};
 use crate::files::Digest;
+use crate::lock::Bond;
 use crate::policy::{Objection, Policy};
 use crate::secret::Secret;
 use crate::services::{Approval, ApprovalChange, Approver};
@@ -38,12 +39,14 @@ enum Said {
 }
 
 impl Approvals {
-    /// Asks about all candidates that need approval and that no policy speaks against: nobody is
-    /// bothered with what is refused in any case.
+    /// Asks about all candidates that need approval and that no policy and no lock file speaks
+    /// against: nobody is bothered with what is refused in any case.
     pub async fn ask(candidates: &[Candidate], rules: &Rules, approver: &dyn Approver) -> Self {
         let mut approvals = Self::default();
         let requesting = candidates.iter().filter(|candidate| candidate.needs_approval());
-        for candidate in requesting.filter(|candidate| policy(candidate, rules).is_none()) {
+        let refused =
+            |candidate: &Candidate| policy(candidate, rules).or_else(|| lock(candidate, rules));
+        for candidate in requesting.filter(|candidate| refused(candidate).is_none()) {
             let candidate = candidate.clone();
             // It reads the plugin's file.
             let asked = tokio::task::spawn_blocking(move || candidate.request_approval()).await;
@@ -80,12 +83,26 @@ impl Approvals {
     }
 }
 
+/// What the files of plugins hold that lock files bind.
+#[derive(Debug, Clone, Default)]
+pub struct Contents(BTreeMap<String, Digest>);
+
+impl Contents {
+    /// Reads the files of those candidates that a lock file binds. It blocks.
+    pub fn read(candidates: &[Candidate]) -> Self {
+        let content =
+            |candidate: &Candidate| Some((candidate.id.clone(), candidate.bound_content()?));
+        Self(candidates.iter().filter_map(content).collect())
+    }
+}
+
 /// What candidates are held against.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     policies: Vec<(PathBuf, Policy)>,
     reserved: BTreeSet<String>,
     approvals: Approvals,
+    contents: Contents,
 }
 
 impl Rules {
@@ -93,12 +110,24 @@ impl Rules {
     pub fn new(configs: &[Config]) -> Self {
         let policies =
             configs.iter().map(|config| (config.path.clone(), config.policy.clone())).collect();
-        Self { policies, reserved: BTreeSet::new(), approvals: Approvals::default() }
+        Self { policies, ..Self::default() }
     }
 
     /// The same, with what was approved.
     pub fn approve(self, approvals: Approvals) -> Self {
         Self { approvals, ..self }
+    }
+
+    /// The same, with what files hold that lock files bind. Without it a file that is another is not
+    /// refused before it is loaded.
+    pub fn contents(self, contents: Contents) -> Self {
+        Self { contents, ..self }
+    }
+
+    /// Why a candidate is not what was installed, where a lock file binds it to that. Nobody's
+    /// approval changes it.
+    pub fn not_as_locked(&self, candidate: &Candidate) -> Option<Refusal> {
+        lock(candidate, self)
     }
 
     /// Keeps ids for plugins that are part of the host: no other is admitted under one of them.
@@ -150,6 +179,27 @@ pub enum Refusal {
         /// What it says.
         objection: Objection,
     },
+    /// It is not what was installed.
+    #[error(
+        "its {what} is not what {file} binds it to: expected {expected}, found {found}",
+        file = .file.display(), expected = .expected.named(),
+        found = .found.map_or_else(|| "none".into(), |found| found.named())
+    )]
+    NotAsLocked {
+        /// The kind of place that it is in.
+        origin: Origin,
+        /// The lock file.
+        file: PathBuf,
+        /// What of it: its code, or its manifest.
+        what: &'static str,
+        /// What was installed.
+        expected: Digest,
+        /// What is there.
+        found: Option<Digest>,
+    },
+    /// The lock file of its place cannot be read.
+    #[error("what it has to be is not known: {0}")]
+    Lock(String),
     /// A file lies elsewhere than it seems to.
     #[error("{} leads out of the folder that plugins are in", .0.display())]
     Outside(PathBuf),
@@ -247,11 +297,22 @@ impl Refusal {
                     Objection::Disabled => {
                         format!("its `enabled` under [policy.plugins] in {by} says so")
                     }
+                    Objection::NotLocked => format!(
+                        "`tenon install` it, or add its id to `allow` under [policy] in {by}"
+                    ),
                     Objection::Profile { .. } => {
                         format!("add its id to `allow` under [policy] in {by}")
                     }
                 }
             }
+            Self::NotAsLocked { origin, .. } => {
+                let user = if *origin == Origin::User { " --user" } else { "" };
+                format!(
+                    "`tenon install{user}` puts back what was installed; who means the change \
+                     installs it with `tenon install{user} SOURCE`"
+                )
+            }
+            Self::Lock(_) => "restore the lock file, or remove it and install again".into(),
             Self::Outside(_) => "put the file itself there, or name it in a configuration".into(),
             Self::WorldWritable(path) => format!("chmod o-w {}", path.display()),
             Self::Missing(missing) if missing.bins.is_empty() => "set what is missing".into(),
@@ -298,6 +359,7 @@ pub fn admit(mut candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusa
 
 fn refusal(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     policy(candidate, rules)
+        .or_else(|| lock(candidate, rules))
         .or_else(|| paths(&candidate.facts))
         .or_else(|| dependencies(&candidate.facts))
         .or_else(|| contract(candidate))
@@ -311,10 +373,27 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     let process = (candidate.kind() == PluginKind::Mcp).then_some("process");
     let effects: Vec<&str> = process.into_iter().chain(candidate.requests.capabilities()).collect();
     let bundled = candidate.origin == Origin::Bundled;
+    let bound = candidate.bond.is_some();
     rules.policies.iter().find_map(|(by, policy)| {
-        let objection = policy.objection(&candidate.id, &effects, bundled)?;
+        let objection = policy.objection(&candidate.id, &effects, bundled, bound)?;
         Some(Refusal::Policy { by: by.clone(), objection })
     })
+}
+
+/// Whether it is what was installed. The code that is not known here, loading looks at.
+fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
+    let (file, code, manifest) = match candidate.bond.as_ref()? {
+        Bond::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
+        Bond::Bound { file, code, manifest } => (file, *code, *manifest),
+    };
+    let known = rules.contents.0.get(&candidate.id).copied();
+    let (what, expected, found) = match (known, candidate.manifest()) {
+        (Some(found), _) if found != code => ("code", code, Some(found)),
+        (_, found) if found != Some(manifest) => ("manifest", manifest, found),
+        _ => return None,
+    };
+    let (origin, file) = (candidate.origin, file.clone());
+    Some(Refusal::NotAsLocked { origin, file, what, expected, found })
 }
 
 fn paths(facts: &Facts) -> Option<Refusal> {

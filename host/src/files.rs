@@ -3,8 +3,9 @@
 use sha2::Sha256;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
+use std::str::FromStr;
 
 /// The largest component, in bytes.
 pub const COMPONENT: u64 = 256 << 20;
@@ -36,6 +37,24 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// Writes a file, as a whole: nobody sees half of it.
+///
+/// # Errors
+///
+/// Where the file cannot be written in its folder.
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new();
+    // As any other file that this user makes.
+    #[cfg(unix)]
+    file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let mut file = file.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// Reads a file of UTF-8 text that only this user can read.
@@ -109,13 +128,47 @@ pub(crate) fn is_private(_: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The SHA-256 of a file's content.
+/// The SHA-256 of a file's content. It is shown in hexadecimal digits, and read with `sha256:` before
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Digest([u8; 32]);
+pub struct Digest([u8; 32]);
+
+/// Why a text is no digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is no digest: one is `sha256:` and 64 digits of 0-9 and a-f")]
+pub struct NoDigest;
 
 impl Digest {
-    pub(crate) fn of(bytes: impl AsRef<[u8]>) -> Self {
+    /// The digest of these bytes.
+    pub fn of(bytes: impl AsRef<[u8]>) -> Self {
         Self(<Sha256 as sha2::Digest>::digest(bytes).into())
+    }
+
+    /// The digest with the name of what made it: `sha256:…`.
+    pub fn named(&self) -> String {
+        format!("sha256:{self}")
+    }
+}
+
+impl FromStr for Digest {
+    type Err = NoDigest;
+
+    fn from_str(text: &str) -> Result<Self, NoDigest> {
+        let digits = text.strip_prefix("sha256:").ok_or(NoDigest)?.as_bytes();
+        let value = |digit: u8| match digit {
+            b'0'..=b'9' => Ok(digit - b'0'),
+            b'a'..=b'f' => Ok(digit - b'a' + 10),
+            _ => Err(NoDigest),
+        };
+        let mut bytes = [0; 32];
+        let (pairs, rest) = digits.as_chunks::<2>();
+        if pairs.len() != bytes.len() || !rest.is_empty() {
+            return Err(NoDigest);
+        }
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = value(*high)? << 4 | value(*low)?;
+        }
+        Ok(Self(bytes))
     }
 }
 
@@ -128,6 +181,18 @@ impl fmt::Display for Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written() {
+        let digest = Digest::of("x");
+        assert_eq!(digest.named().parse(), Ok(digest));
+        let check = |text: &str| assert_eq!(text.parse::<Digest>(), Err(NoDigest), "{text}");
+        check(&digest.to_string());
+        check(&digest.named().to_uppercase());
+        check(&digest.named()[..70]);
+        check(&format!("{}0", digest.named()));
+        check(&digest.named().replace("sha256", "sha512"));
+    }
 
     #[test]
     fn only_ordinary_files_within_bounds_are_read() {

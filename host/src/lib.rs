@@ -52,6 +52,7 @@ pub mod hook;
 pub mod invoke;
 mod limits;
 pub mod load;
+pub mod lock;
 mod manifest;
 pub mod name;
 mod pins;

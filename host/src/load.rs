@@ -28,6 +28,7 @@ use crate::expand;
 use crate::files::{self, COMPONENT, Digest, read_text};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
+use crate::lock::Bond;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, HostState, Indices, Mode, Setting,
@@ -237,6 +238,16 @@ pub enum LoadError {
     /// Its file was written to after it was approved.
     #[error("{} has changed since it was approved", .0.display())]
     Changed(PathBuf),
+    /// Its file is not what was installed.
+    #[error("{} is not what was installed: expected {}, found {}", .path.display(), .expected.named(), .found.named())]
+    NotAsLocked {
+        /// The file.
+        path: PathBuf,
+        /// What the lock file has.
+        expected: Digest,
+        /// What is there.
+        found: Digest,
+    },
     /// Its entry has a place for a secret that there is not.
     #[error("there is no secret `{0}`")]
     NoSecret(String),
@@ -275,6 +286,7 @@ impl LoadError {
         match self {
             Self::Read(..) => Some("check the path".into()),
             Self::Changed(_) => Some("approve it again".into()),
+            Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
             Self::NoSecret(name) => Some(format!(
                 "put it into a file `secrets/{name}` of the user's Tenon configuration that nobody \
                  else can read; other hosts have a place of their own"
@@ -643,8 +655,14 @@ fn put_secrets(server: &mut Server, given: &BTreeMap<String, Secret>) -> Result<
     Ok(())
 }
 
-/// What is loaded must be what was approved a moment ago, where anything had to be.
+/// What is loaded must be what was installed, where a lock file says so, and what was approved a
+/// moment ago, where anything had to be.
 fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), LoadError> {
+    if let Some(Bond::Bound { code, .. }) = candidate.bond
+        && code != found
+    {
+        return Err(LoadError::NotAsLocked { path: path.into(), expected: code, found });
+    }
     match candidate.requests.is_empty() || candidate.approved == Some(found) {
         true => Ok(()),
         false => Err(LoadError::Changed(path.into())),

@@ -18,6 +18,9 @@ pub struct Policy {
     pub allow: Vec<String>,
     /// The ids of plugins that are refused, whatever else is said.
     pub deny: Vec<String>,
+    /// Whether only plugins are let in that a lock file binds, those that are allowed or enabled by
+    /// their ids, and those that come with the host.
+    pub locked: bool,
     /// What holds for single plugins, by their ids.
     pub plugins: BTreeMap<String, PluginPolicy>,
 }
@@ -76,6 +79,9 @@ pub enum Objection {
     /// Its own entry says so.
     #[error("the policy disables it")]
     Disabled,
+    /// No lock file has it.
+    #[error("no lock file has it, and the policy lets in nothing else")]
+    NotLocked,
     /// It does more than the profile lets it, and is not allowed to.
     #[error("it has side effects ({effect}), which the profile `{profile}` does not let it have")]
     Profile {
@@ -88,8 +94,15 @@ pub enum Objection {
 
 impl Policy {
     /// What the policy has against a plugin of this id, with these effects: names of capabilities
-    /// that it requests, or `process`. Plugins that are part of the host need no leave for theirs.
-    pub(crate) fn objection(&self, id: &str, effects: &[&str], bundled: bool) -> Option<Objection> {
+    /// that it requests, or `process`. Plugins that are part of the host need no leave for theirs,
+    /// and no lock file.
+    pub(crate) fn objection(
+        &self,
+        id: &str,
+        effects: &[&str],
+        bundled: bool,
+        bound: bool,
+    ) -> Option<Objection> {
         let listed = |ids: &[String]| ids.iter().any(|listed| listed == id);
         if listed(&self.deny) {
             return Some(Objection::Denied);
@@ -101,6 +114,9 @@ impl Policy {
         }
         if bundled || listed(&self.allow) {
             return None;
+        }
+        if self.locked && !bound {
+            return Some(Objection::NotLocked);
         }
         let beyond = |effect: &&&str| match self.profile {
             Profile::Minimal => true,
@@ -120,9 +136,13 @@ mod tests {
     fn rows() {
         let check = |policy: &str, effects: &[&str], bundled: bool, expected: Option<&str>| {
             let policy: Policy = toml::from_str(policy).expect("the policy is read");
-            let objection = policy.objection("p", effects, bundled).map(|o| o.to_string());
+            let objection = policy.objection("p", effects, bundled, false).map(|o| o.to_string());
             assert_eq!(objection.as_deref(), expected, "{policy:?}");
         };
+        let no_lock = Some("no lock file has it, and the policy lets in nothing else");
+        check("locked = true", &[], false, no_lock);
+        check("locked = true", &[], true, None);
+        check("locked = true\nallow = [\"p\"]", &[], false, None);
         let profile = |profile, effect| {
             format!(
                 "it has side effects ({effect}), which the profile `{profile}` does not let it have"

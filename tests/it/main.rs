@@ -22,6 +22,7 @@ mod harness;
 mod hooks;
 mod hostile;
 mod http;
+mod install;
 mod kinds;
 #[cfg(target_os = "linux")]
 mod large;

@@ -49,6 +49,46 @@ pub(crate) const TOOLCHAINS: Foreign = Foreign {
     targets: &["wasm32-wasip1"],
 };
 
+/// What tells tests where a registry is, and its version in Debian; what comes after that differs
+/// between releases.
+pub(crate) const REGISTRY: &str = "TENON_REGISTRY";
+const REGISTRY_VERSION: &str = "2.8.2*";
+
+/// Installs a registry, below `target` and for nobody else. Where there is no Debian, or no network,
+/// the tests with it are left out and say so.
+pub(crate) fn registry() -> Option<PathBuf> {
+    let folder = root().join("target/registry");
+    match registry_into(&folder) {
+        Ok(()) => Some(folder),
+        Err(error) => {
+            eprintln!("note: the tests with a real registry will be skipped: {error:#}");
+            None
+        }
+    }
+}
+
+fn registry_into(folder: &Path) -> Result<()> {
+    let stamp = folder.join("installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == REGISTRY_VERSION) {
+        return Ok(());
+    }
+    // What is left of an attempt before might be taken for another version.
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)?;
+    let package = format!("docker-registry={REGISTRY_VERSION}");
+    run(Command::new("apt-get").args(["--quiet", "download", &package]).current_dir(folder))?;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|kind| kind == "deb") {
+            run(Command::new("dpkg").arg("-x").arg(&path).arg(folder))?;
+        }
+    }
+    fs::write(stamp, REGISTRY_VERSION)?;
+    Ok(())
+}
+
 impl Foreign {
     /// Installs them. Without their package managers, or without a network, the tests are left out
     /// and say so.

@@ -13,6 +13,9 @@ fn run_tests(filters: &[String]) -> Result<()> {
             host.env(foreign.variable, folder);
         }
     }
+    if let Some(folder) = install::registry() {
+        host.env(install::REGISTRY, folder);
+    }
     let mut guests = cargo("guests", &["test", "--workspace", "--locked"]);
     for command in [&mut host, &mut guests] {
         command.args(&filters);

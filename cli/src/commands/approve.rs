@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
+use tenon_host::admit::{Contents, Rules};
+use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
 use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Former};
 
 use crate::approval::{Values, approved, ask, is_terminal, left_out, shown};
 use crate::error::Error;
+use crate::open::Found;
 use crate::{Common, open, output, pins};
 
 /// Approve what plugins request
@@ -69,13 +72,19 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     for diagnostic in &found.discovery.diagnostics {
         tracing::warn!("{diagnostic}");
     }
+    let candidates = &found.discovery.candidates;
+    let locks = Rules::default().contents(Contents::read(candidates));
     let mut asked = Vec::new();
-    for candidate in &found.discovery.candidates {
+    for candidate in candidates {
         let is_named = args.plugins.iter().any(|id| id == candidate.id());
         if !args.all && !is_named {
             continue;
         }
         let Some(request) = candidate.approval_request() else { continue };
+        if let Some(refusal) = locks.not_as_locked(candidate) {
+            let problem = format!("plugin \"{}\" cannot be approved: {refusal}", candidate.id());
+            return Err(Error::Refused { problem, hint: refusal.remedy() });
+        }
         let approval = file.verdict(&request)?;
         if args.all && matches!(approval, Approval::Granted(_)) {
             continue;
@@ -125,6 +134,37 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
+/// Approves a plugin that was installed, if it needs that and the user says so, and gives what came
+/// of it. Where nobody is there to be asked it says how to approve it.
+pub(crate) async fn installed(
+    common: &Common,
+    found: &Found,
+    id: &str,
+    yes: bool,
+) -> Result<Option<Value>, Error> {
+    let candidate = found.discovery.candidates.iter().find(|candidate| candidate.id() == id);
+    let Some(request) = candidate.and_then(Candidate::approval_request) else { return Ok(None) };
+    let file = found.kept_approvals()?;
+    let approval = file.verdict(&request)?;
+    if matches!(approval, Approval::Granted(_)) {
+        return Ok(None);
+    }
+    let former = file.former(&request)?;
+    if yes || is_terminal() {
+        let asked = Asked { request, approval, former, wanted: None };
+        return approve(common, &file, asked, yes).await.map(Some);
+    }
+    let command = format!("{} {id}", start(common));
+    if !common.json {
+        output::write(shown(&request, &approval, former.as_ref()))?;
+        output::line(format!(
+            "it is not approved yet: `{command}` asks, and with `--yes` does not"
+        ))?;
+    }
+    let requested = request.capabilities;
+    Ok(Some(json!({ "plugin": id, "approved": false, "requested": requested, "command": command })))
+}
+
 /// Checks that what is to be granted is something that the plugin requests.
 fn check_names(request: &ApprovalRequest, grants: &[(String, String)]) -> Result<(), Error> {
     let mut names = grants.iter().map(|(name, _)| name);
@@ -142,19 +182,7 @@ fn check_names(request: &ApprovalRequest, grants: &[(String, String)]) -> Result
 
 /// The command that does the same without asking.
 fn command(common: &Common, args: &Args) -> String {
-    let quoted = |text: &str| match text
-        .contains(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c))
-    {
-        true => format!(" '{}'", text.replace('\'', "'\\''")),
-        false => format!(" {text}"),
-    };
-    let mut command = String::from("tenon");
-    if let Some(config) = &common.config {
-        command.push_str(&format!(" --config{}", quoted(&config.to_string_lossy())));
-    } else if common.project != Path::new(".") {
-        command.push_str(&format!(" --project{}", quoted(&common.project.to_string_lossy())));
-    }
-    command.push_str(" approve");
+    let mut command = start(common);
     if args.all {
         command.push_str(" --all");
     }
@@ -167,6 +195,26 @@ fn command(common: &Common, args: &Args) -> String {
         command.push_str(&format!(" --grant{}", quoted(&format!("{capability}={value}"))));
     }
     command
+}
+
+/// What such a command begins with.
+fn start(common: &Common) -> String {
+    let mut command = String::from("tenon");
+    if let Some(config) = &common.config {
+        command.push_str(&format!(" --config{}", quoted(&config.to_string_lossy())));
+    } else if common.project != Path::new(".") {
+        command.push_str(&format!(" --project{}", quoted(&common.project.to_string_lossy())));
+    }
+    command.push_str(" approve");
+    command
+}
+
+/// A word of a command.
+fn quoted(text: &str) -> String {
+    match text.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c)) {
+        true => format!(" '{}'", text.replace('\'', "'\\''")),
+        false => format!(" {text}"),
+    }
 }
 
 /// Approves one plugin, if the user says so, and gives what came of it.

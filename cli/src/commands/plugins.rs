@@ -1,7 +1,7 @@
 //! `tenon plugins`
 
 use std::process::ExitCode;
-use tenon_host::admit::{Approvals, Rules, Snapshot};
+use tenon_host::admit::{Approvals, Contents, Rules, Snapshot};
 use tenon_host::visible;
 
 use crate::error::Error;
@@ -13,8 +13,8 @@ pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
-    let rules = Rules::new(&found.sources.configs);
     let candidates = &found.discovery.candidates;
+    let rules = Rules::new(&found.sources.configs).contents(Contents::read(candidates));
     let rules = match found.approvals() {
         Some(file) => {
             let approvals = Approvals::ask(candidates, &rules, &file).await;

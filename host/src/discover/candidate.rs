@@ -15,6 +15,7 @@ use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
 use crate::files::{self, CONFIGURATION};
+use crate::lock::Bonds;
 use crate::manifest::{self, Manifest, Runtime};
 use crate::secret::Secrets;
 use crate::services::CommandLine;
@@ -209,6 +210,7 @@ impl Reader<'_> {
             source,
             settings,
             facts,
+            bond: None,
         });
     }
 
@@ -282,12 +284,16 @@ impl Reader<'_> {
         let walk = walk::Walk::new(folder, settings);
         self.discovery.diagnostics.extend(walk.diagnostics);
         self.discovery.looked_in.extend(walk.folders);
+        if let Some(folder) = self.root.lock.as_ref().and_then(|lock| lock.parent()) {
+            self.discovery.look_in(folder);
+        }
+        let bonds = self.root.lock.as_deref().map(Bonds::read);
         for plugin in walk.manifests {
-            self.add_manifest(&plugin, folder);
+            self.add_manifest(&plugin, folder, bonds.as_ref());
         }
     }
 
-    fn add_manifest(&mut self, folder: &Path, root: &Path) {
+    fn add_manifest(&mut self, folder: &Path, root: &Path, bonds: Option<&Bonds>) {
         let (manifest, text) = match Manifest::read(folder) {
             Ok(read) => read,
             Err(error) => {
@@ -367,6 +373,7 @@ impl Reader<'_> {
         if let Some(timeout) = entry.timeout {
             limits.wall = timeout.min(self.config().most.wall);
         }
+        let bond = bonds.and_then(|bonds| bonds.of(&id));
         self.discovery.candidates.push(Candidate {
             id,
             origin: self.root.origin,
@@ -393,12 +400,13 @@ impl Reader<'_> {
             },
             settings: merged,
             facts,
+            bond,
         });
     }
 }
 
 /// An id made of a name: lower case, and `-` for what an id cannot hold.
-fn id_of(name: &str) -> String {
+pub(super) fn id_of(name: &str) -> String {
     let id: String = name
         .chars()
         .map(|c| c.to_ascii_lowercase())

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use facts::Facts;
-pub use roots::Origin;
+pub use roots::{Origin, USER, WORKSPACE};
 
 use crate::capability::{GrantSet, Grants};
 use crate::config::{Config, ContextSettings};
@@ -34,6 +34,7 @@ use crate::expand::secrets_in;
 use crate::files::{self, COMPONENT, Digest};
 use crate::filter::ToolFilter;
 use crate::limits::Limits;
+use crate::lock::Bond;
 use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
 use crate::name::nearest;
@@ -208,6 +209,8 @@ pub struct Candidate {
     /// What of all that must not be shown.
     pub(crate) secrets: Secrets,
     pub(crate) facts: Facts,
+    /// What the lock file of its place says of it.
+    pub(crate) bond: Option<Bond>,
 }
 
 impl fmt::Debug for Candidate {
@@ -327,6 +330,11 @@ impl Candidate {
         &self.named_in
     }
 
+    /// The content of its manifest, where it has one.
+    pub(crate) fn manifest(&self) -> Option<Digest> {
+        self.manifest
+    }
+
     /// Whether it has a manifest of its own.
     pub(crate) fn has_manifest(&self) -> bool {
         self.folder.is_some()
@@ -378,6 +386,12 @@ impl Candidate {
     /// What it is made of, with this content of its file.
     pub(crate) fn fingerprint_with(&self, content: Option<Digest>) -> Fingerprint {
         Fingerprint { definition: Digest::of(self.definition()), content }
+    }
+
+    /// Where a lock file binds it, what its file holds; nothing for one that cannot be read. It reads
+    /// the file.
+    pub(crate) fn bound_content(&self) -> Option<Digest> {
+        self.bond.as_ref().and_then(|_| self.fingerprint().content)
     }
 
     /// Its component, where it is one.
@@ -506,6 +520,7 @@ impl Candidate {
             // They are in what comes before.
             secrets: _,
             facts,
+            bond,
         } = self;
         let place = (id, origin, named_in, folder);
         let about = (version, description, api_version);
@@ -514,13 +529,13 @@ impl Candidate {
             "{:?}",
             (
                 (place, about, source, command, requests, permissions),
-                (limits, tools, context, settings, facts)
+                (limits, tools, context, settings, facts, bond)
             )
         )
     }
 
     /// The file that runs: a component, a script, or a server that lies beside its manifest.
-    fn file(&self) -> Option<&Path> {
+    pub fn file(&self) -> Option<&Path> {
         let file = facts::file_of(&self.source)?;
         let is_own = |folder: &PathBuf| file.starts_with(folder);
         (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
@@ -534,6 +549,11 @@ impl Sources {
         Config::inherit(&mut self.configs);
         self
     }
+}
+
+/// An id made of a name, where one can be: lower case, and `-` for what an id cannot hold.
+pub fn id_of(name: &str) -> Option<String> {
+    Some(candidate::id_of(name)).filter(|id| is_id(id))
 }
 
 /// Finds what there is.

@@ -8,9 +8,16 @@ use std::path::PathBuf;
 use super::{PluginKind, Sources, sidecar};
 use crate::config::{Config, FileEntry};
 use crate::entry::McpEntry;
+use crate::lock;
 
 /// The variable that names folders to look in, separated as in `PATH`.
 pub(super) const VARIABLE: &str = "TENON_PLUGINS";
+
+/// The folder with plugins in a project's.
+pub const WORKSPACE: &str = ".tenon/plugins";
+
+/// The folder with plugins in that of the user's configuration.
+pub const USER: &str = "plugins";
 
 /// The kinds of places that plugins come from, the first that has an id wins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -48,6 +55,8 @@ pub(super) struct Root<'a> {
     /// The configuration whose settings hold for what is found here.
     pub(super) config: &'a Config,
     pub(super) place: Place<'a>,
+    /// The lock file that binds what is found here; it need not be there.
+    pub(super) lock: Option<PathBuf>,
 }
 
 pub(super) enum Place<'a> {
@@ -67,27 +76,39 @@ pub(super) enum Place<'a> {
 pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>> {
     let Sources { configs, workspace, bundled, surroundings } = sources;
     let default = configs.first().unwrap_or(nothing);
-    let folder =
-        |origin, path: PathBuf| Root { origin, config: default, place: Place::Folder(path) };
+    let folder = |origin, path: PathBuf| Root {
+        origin,
+        config: default,
+        place: Place::Folder(path),
+        lock: None,
+    };
+    let bound = |origin, path: PathBuf, plugins: &str| Root {
+        lock: Some(path.join(lock::FILE_NAME)),
+        ..folder(origin, path.join(plugins))
+    };
     let variable = surroundings.environment.get(OsStr::new(VARIABLE));
     let environment = variable.into_iter().flat_map(|value| {
         std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>()
     });
-    let servers =
-        |origin, path: PathBuf| Root { origin, config: default, place: Place::Servers(path) };
+    let servers = |origin, path: PathBuf| Root {
+        origin,
+        config: default,
+        place: Place::Servers(path),
+        lock: None,
+    };
     let of_project = workspace.iter().map(|path| path.join(sidecar::FILE_NAME));
     let of_user = surroundings.servers.iter().cloned();
-    let workspace = workspace.iter().map(|path| path.join(".tenon/plugins"));
-    let user = surroundings.configuration.iter().map(|path: &PathBuf| path.join("plugins"));
     let mut roots = Vec::new();
     // It goes first, as it does for the other programs that read it.
     roots.extend(of_project.map(|path| servers(Origin::Workspace, path)));
     roots.extend(named(configs, Origin::Config));
     roots.extend(environment.map(|path| folder(Origin::Environment, path)));
-    roots.extend(workspace.map(|path| folder(Origin::Workspace, path)));
+    let workspace = workspace.iter().cloned();
+    roots.extend(workspace.map(|path| bound(Origin::Workspace, path, WORKSPACE)));
     roots.extend(named(configs, Origin::User));
     roots.extend(of_user.map(|path| servers(Origin::User, path)));
-    roots.extend(user.map(|path| folder(Origin::User, path)));
+    let user = surroundings.configuration.iter().cloned();
+    roots.extend(user.map(|path| bound(Origin::User, path, USER)));
     roots.extend(bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
     roots
 }
@@ -100,6 +121,6 @@ fn named(configs: &[Config], origin: Origin) -> impl Iterator<Item = Root<'_>> {
         let scripts = config.scripts.iter().map(|entry| Place::File(entry, PluginKind::Rhai));
         let folders = config.folders.iter().map(|folder| Place::Named(folder));
         let places = servers.chain(components).chain(scripts).chain(folders);
-        places.map(move |place| Root { origin, config, place })
+        places.map(move |place| Root { origin, config, place, lock: None })
     })
 }

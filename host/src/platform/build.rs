@@ -12,7 +12,7 @@ use super::attend::attend;
 use super::reload::{MadeOf, Plugins, Slot};
 use super::report::{gone, there};
 use super::{Inner, Platform, PluginReport, PluginState};
-use crate::admit::{Approvals, Refusal, Rules, admit};
+use crate::admit::{Approvals, Contents, Refusal, Rules, admit};
 use crate::capability::lent::{Hub, Reach};
 use crate::capability::notify::News;
 use crate::config::{Config, ConfigError};
@@ -320,6 +320,16 @@ impl Workshop {
     /// What candidates are held against. Who approves is asked for those that request something.
     pub(super) async fn rules(&self, configs: &[Config], candidates: &[Candidate]) -> Arc<Rules> {
         let rules = Rules::new(configs).reserve(self.reserved.iter().cloned());
+        let bound: Vec<Candidate> =
+            candidates.iter().filter(|candidate| candidate.bond.is_some()).cloned().collect();
+        let contents = match bound.is_empty() {
+            true => Contents::default(),
+            // It reads files.
+            false => tokio::task::spawn_blocking(move || Contents::read(&bound))
+                .await
+                .expect("reading does not panic, and is not aborted"),
+        };
+        let rules = rules.contents(contents);
         let approvals = Approvals::ask(candidates, &rules, &*self.approver).await;
         Arc::new(rules.approve(approvals))
     }

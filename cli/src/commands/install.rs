@@ -1,0 +1,370 @@
+//! `tenon install`
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use tenon_host::capability::Need;
+use tenon_host::discover::id_of;
+use tenon_host::files::Digest;
+use tenon_host::lock::{LockFile, Locked};
+use tenon_host::{Surroundings, one_line};
+
+use crate::commands::approve;
+use crate::component::Component;
+use crate::error::Error;
+use crate::fetch::{FetchError, Fetched, Fetcher, Source};
+use crate::installed::{About, Place};
+use crate::{Common, open, output};
+
+/// Install a plugin, or all that the lock file has
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon install ./hello.wasm
+  tenon install ../notes --as my-notes
+  tenon install https://example.com/hello.wasm --digest sha256:…
+  tenon install oci://ghcr.io/acme/hello:1.0
+  tenon install
+
+A source is a component, a script, a folder with a plugin.toml, a component on the web or in a
+registry. Nothing of it is run. It is put into .tenon/plugins of the project, and `tenon.lock` says
+where it came from and of which bytes it is: it is loaded as these or not at all. What it requests is
+not granted before it is approved. Without a source everything in the lock file is installed, and
+with `--locked` nothing that is not in it.")]
+pub(crate) struct Args {
+    /// A path, an https:// URL, or oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]
+    #[arg(value_name = "SOURCE")]
+    source: Option<String>,
+    /// The plugin's id
+    #[arg(long = "as", value_name = "ID", requires = "source")]
+    id: Option<String>,
+    /// The SHA-256 of the component or script
+    #[arg(long, value_name = "sha256:…", requires = "source")]
+    digest: Option<Digest>,
+    /// Install it for the user, for all projects
+    #[arg(long)]
+    user: bool,
+    /// Approve all that it requests, and ask nothing
+    #[arg(long)]
+    yes: bool,
+    /// Replace a plugin that was not installed
+    #[arg(long)]
+    force: bool,
+    /// Speak in plain text with servers elsewhere, too
+    #[arg(long)]
+    insecure: bool,
+}
+
+/// A plugin that is to be installed.
+struct Plan {
+    about: About,
+    locked: Locked,
+    manifest: String,
+    code: Vec<u8>,
+    /// Capabilities that it needs for what it imports, and does not request.
+    unrequested: Vec<&'static str>,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let surroundings = Surroundings::of_process();
+    let place = Place::of(common, &surroundings, args.user)?;
+    let fetcher = Fetcher::new(common, &surroundings, args.insecure);
+    // Before anything is changed: what cannot be read is told now.
+    open::configs(common, &surroundings)?;
+    let rows = match &args.source {
+        Some(text) => {
+            let plan = plan(&fetcher, text, &args, &place).await?;
+            let _claim = place.claim()?;
+            let mut lock = LockFile::read(&place.lock())?;
+            check_lock(common, &place, &lock, &plan)?;
+            check_place(&place, &lock, &plan.about.id, args.force)?;
+            vec![install(common, &place, &mut lock, plan)?]
+        }
+        None => {
+            let _claim = place.claim()?;
+            let mut lock = LockFile::read(&place.lock())?;
+            install_all(common, &fetcher, &place, &mut lock).await?
+        }
+    };
+    let rows = approve_all(common, rows, args.yes).await?;
+    match common.json {
+        true => output::json(&rows)?,
+        false if rows.is_empty() => {
+            output::line(format!("nothing is in {}", place.lock().display()))?;
+        }
+        false => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fetches what a source has and finds out what it would be here.
+async fn plan(
+    fetcher: &Fetcher<'_>,
+    text: &str,
+    args: &Args,
+    place: &Place,
+) -> Result<Plan, Error> {
+    let source = Source::parse(text, Path::new(""))?;
+    let fetched = fetcher.fetch(&source, args.digest).await?;
+    Plan::new(fetched, kept(&source, place), args.id.as_deref())
+}
+
+/// A source as the lock file has it: a path that begins in its folder, where it is below that.
+fn kept(source: &Source, place: &Place) -> String {
+    let Source::Path(path) = source else { return source.to_string() };
+    let (Ok(path), Ok(folder)) = (path.canonicalize(), place.folder.canonicalize()) else {
+        return source.to_string();
+    };
+    match path.strip_prefix(&folder) {
+        Ok(below) => format!("./{}", below.display()),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+impl Plan {
+    fn new(fetched: Fetched, source: String, id: Option<&str>) -> Result<Self, Error> {
+        let Fetched { name, file, code, manifest, resolved } = fetched;
+        let no = |problem: String| Error::Input(format!("{source}: {problem}"));
+        let component = match code.starts_with(b"\0asm") {
+            true => Some(Component::read(&code).map_err(no)?),
+            false if file.extension().is_some_and(|kind| kind == "rhai") => None,
+            false => return Err(no("it is neither a component nor a script".into())),
+        };
+        if component.as_ref().is_some_and(|component| component.worlds.is_empty()) {
+            return Err(no(
+                "it exports no world of the package tenon:plugin, and so is no plugin".into()
+            ));
+        }
+        let own = |key: &str| {
+            let metadata = &component.as_ref()?.metadata;
+            metadata.get(key)?.as_str().map(str::to_string)
+        };
+        let version = own("version").filter(|version| semver::Version::parse(version).is_ok());
+        let manifest = match manifest {
+            Some(manifest) => match id {
+                Some(id) if About::read(&manifest).map_err(no)?.id != id => {
+                    renamed(&manifest, id).map_err(no)?
+                }
+                _ => manifest,
+            },
+            None => {
+                let id = match id {
+                    Some(id) => id.to_string(),
+                    None => id_of(&name).ok_or_else(|| {
+                        no(format!("no id can be made of \"{name}\"; `--as` gives it one"))
+                    })?,
+                };
+                let kind = if component.is_some() { "wasm" } else { "rhai" };
+                // Its own name may be none that every system has.
+                let path = format!("{id}.{kind}");
+                written(&id, version.as_deref(), own("description").as_deref(), kind, &path)
+            }
+        };
+        let about = About::read(&manifest).map_err(no)?;
+        let requested = requested(&manifest);
+        let unrequested = component.iter().flat_map(|component| {
+            Need::all(&component.import_names(), &requested, &Default::default())
+        });
+        let unrequested = unrequested.filter(|need| need.requested.is_empty());
+        Ok(Self {
+            locked: Locked {
+                source,
+                resolved,
+                version: about.version.clone().or(version),
+                code: Digest::of(&code),
+                manifest: Digest::of(&manifest),
+            },
+            unrequested: unrequested.map(|need| need.capability).collect(),
+            about,
+            manifest,
+            code,
+        })
+    }
+}
+
+/// A manifest for what has none. It requests nothing: what a plugin wants is for its author to say.
+fn written(
+    id: &str,
+    version: Option<&str>,
+    description: Option<&str>,
+    kind: &str,
+    path: &str,
+) -> String {
+    let text = |text: &str| toml::Value::from(text).to_string();
+    let line = |key: &str, value: Option<&str>| match value {
+        Some(value) => format!("{key} = {}\n", text(value)),
+        None => String::new(),
+    };
+    format!(
+        "# Written by `tenon install`: its source has none.\n[plugin]\n{}{}{}\n[runtime]\n{}{}",
+        line("id", Some(id)),
+        line("version", version),
+        line("description", description),
+        line("kind", Some(kind)),
+        line("path", Some(path)),
+    )
+}
+
+/// A manifest with another id.
+fn renamed(manifest: &str, id: &str) -> Result<String, String> {
+    let table: Result<toml::Table, _> = toml::from_str(manifest);
+    let mut table = table.map_err(|error| error.message().to_string())?;
+    let plugin = table.get_mut("plugin").and_then(toml::Value::as_table_mut);
+    plugin.ok_or("it has no [plugin]")?.insert("id".into(), id.into());
+    toml::to_string(&table).map_err(|error| error.to_string())
+}
+
+/// What a manifest requests, as it is written there.
+fn requested(manifest: &str) -> crate::approval::Values {
+    #[derive(serde::Deserialize)]
+    struct Requests {
+        #[serde(default)]
+        capabilities: crate::approval::Values,
+    }
+    let requests: Option<Requests> = toml::from_str(manifest).ok();
+    requests.map(|requests| requests.capabilities).unwrap_or_default()
+}
+
+/// With `--locked`, nothing is installed that is not in the lock file as it is.
+fn check_lock(common: &Common, place: &Place, lock: &LockFile, plan: &Plan) -> Result<(), Error> {
+    if !common.locked {
+        return Ok(());
+    }
+    let (id, file) = (&plan.about.id, place.lock());
+    let file = file.display();
+    let problem = match lock.plugins.get(id) {
+        None => format!("plugin \"{id}\" is not in {file}"),
+        Some(locked) if locked.code != plan.locked.code => format!(
+            "plugin \"{id}\" is not what {file} has: expected {}, found {}",
+            locked.code.named(),
+            plan.locked.code.named()
+        ),
+        Some(locked) if locked.manifest != plan.locked.manifest => format!(
+            "the manifest of plugin \"{id}\" is not what {file} has: expected {}, found {}",
+            locked.manifest.named(),
+            plan.locked.manifest.named()
+        ),
+        Some(_) => return Ok(()),
+    };
+    Err(Error::Refused {
+        problem,
+        hint: "without `--locked` it is installed and noted there".into(),
+    })
+}
+
+/// What somebody put there otherwise is not replaced.
+fn check_place(place: &Place, lock: &LockFile, id: &str, force: bool) -> Result<(), Error> {
+    let folder = place.of_plugin(id);
+    match force || lock.plugins.contains_key(id) || !folder.exists() {
+        true => Ok(()),
+        false => Err(Error::Refused {
+            problem: format!(
+                "{} is there, and `tenon install` has not put it there",
+                folder.display()
+            ),
+            hint: "`--as` installs it under another id, `--force` replaces it".into(),
+        }),
+    }
+}
+
+/// Puts a plugin where it belongs, says so, and gives a row about it.
+fn install(
+    common: &Common,
+    place: &Place,
+    lock: &mut LockFile,
+    plan: Plan,
+) -> Result<Value, Error> {
+    let Plan { about, locked, manifest, code, unrequested } = plan;
+    place.put(lock, &about, locked.clone(), &manifest, &code)?;
+    let folder = place.of_plugin(&about.id);
+    let row = row(&about.id, &locked, &folder, "installed", &unrequested);
+    if !common.json {
+        let version = locked.version.map(|version| format!(" {version}")).unwrap_or_default();
+        output::line(format!(
+            "plugin \"{}\"{version} is installed in {}",
+            about.id,
+            folder.display()
+        ))?;
+        output::line(format!(
+            "  from      {}",
+            one_line(locked.resolved.as_ref().unwrap_or(&locked.source))
+        ))?;
+        output::line(format!("  digest    {}", locked.code.named()))?;
+        if !unrequested.is_empty() {
+            let names = unrequested.join(", ");
+            output::line(format!("  imports   what its manifest does not request: {names}"))?;
+        }
+    }
+    Ok(row)
+}
+
+fn row(id: &str, locked: &Locked, folder: &Path, state: &str, unrequested: &[&str]) -> Value {
+    json!({
+        "plugin": id,
+        "state": state,
+        "version": locked.version,
+        "source": locked.source,
+        "resolved": locked.resolved,
+        "digest": locked.code.named(),
+        "manifest": locked.manifest.named(),
+        "folder": folder,
+        "unrequested": unrequested,
+    })
+}
+
+/// Installs what the lock file has, as it has it.
+async fn install_all(
+    common: &Common,
+    fetcher: &Fetcher<'_>,
+    place: &Place,
+    lock: &mut LockFile,
+) -> Result<Vec<Value>, Error> {
+    let mut rows = Vec::new();
+    for (id, locked) in lock.plugins.clone() {
+        if place.digests(&id) == Some((locked.code, locked.manifest)) {
+            if !common.json {
+                output::line(format!("plugin \"{id}\" is there"))?;
+            }
+            rows.push(row(&id, &locked, &place.of_plugin(&id), "there", &[]));
+            continue;
+        }
+        let source = locked.resolved.as_ref().unwrap_or(&locked.source);
+        let source = Source::parse(source, &place.folder)?;
+        let mut fetched = fetcher.fetch(&source, Some(locked.code)).await?;
+        // What was written for it may still be there.
+        let is_locked = |manifest: &String| Digest::of(manifest) == locked.manifest;
+        if fetched.manifest.is_none() {
+            fetched.manifest = place.manifest(&id).filter(is_locked);
+        }
+        let mut plan = Plan::new(fetched, locked.source.clone(), Some(&id))?;
+        if plan.locked.manifest != locked.manifest {
+            return Err(FetchError::Digest {
+                what: format!("the manifest of plugin \"{id}\""),
+                expected: locked.manifest,
+                found: plan.locked.manifest,
+            }
+            .into());
+        }
+        plan.locked = locked;
+        rows.push(install(common, place, lock, plan)?);
+    }
+    Ok(rows)
+}
+
+/// Asks for what was installed to be approved, as far as it has to be.
+async fn approve_all(common: &Common, rows: Vec<Value>, yes: bool) -> Result<Vec<Value>, Error> {
+    let found = open::found(common)?;
+    let mut told = Vec::new();
+    for mut row in rows {
+        let id = row["plugin"].as_str().unwrap_or_default().to_string();
+        if let Some(left_out) = found.discovery.left_out.iter().find(|left_out| left_out.id == id) {
+            tracing::warn!(
+                "plugin \"{id}\" of {} is left out: {}",
+                left_out.named_in.display(),
+                left_out.reason
+            );
+        }
+        row["approval"] = approve::installed(common, &found, &id, yes).await?.into();
+        told.push(row);
+    }
+    Ok(told)
+}

@@ -1,0 +1,83 @@
+//! `tenon uninstall`
+
+use serde_json::json;
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+use tenon_host::Surroundings;
+use tenon_host::lock::LockFile;
+use tenon_host::name::nearest;
+
+use crate::approval::is_terminal;
+use crate::error::Error;
+use crate::installed::Place;
+use crate::{Common, open, output};
+
+/// Remove a plugin that was installed, and take back what was approved of it
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The plugin
+    #[arg(value_name = "PLUGIN")]
+    plugin: String,
+    /// One that is installed for the user
+    #[arg(long)]
+    user: bool,
+    /// Ask nothing
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let Args { plugin: id, user, yes } = args;
+    let place = Place::of(common, &Surroundings::of_process(), user)?;
+    let path = place.lock();
+    let known = LockFile::read(&path)?;
+    if !known.plugins.contains_key(&id) {
+        let meant = match nearest(&id, known.plugins.keys().map(String::as_str)) {
+            Some(meant) => format!("; did you mean \"{meant}\"?"),
+            None => String::new(),
+        };
+        let path = path.display();
+        return Err(Error::Input(format!(
+            "plugin \"{id}\" is not in {path}: it was not installed{meant}"
+        )));
+    }
+    if !yes && !is_terminal() {
+        let user = if user { " --user" } else { "" };
+        let command = format!("tenon uninstall {id}{user} --yes");
+        return Err(Error::Unconfirmed { plugin: id, command });
+    }
+    if !yes && !confirmed(format!("remove plugin \"{id}\" and its approval? [y]es, [n]o: ")).await {
+        output::line(format!("plugin \"{id}\" stays"))?;
+        return Ok(ExitCode::from(3));
+    }
+    let _claim = place.claim()?;
+    let mut lock = LockFile::read(&path)?;
+    let manifest = place.of_plugin(&id).join("plugin.toml");
+    // While it is there: approvals are kept by where it really is.
+    let revoked = match open::found(common)?.approvals() {
+        Some(file) => file.revoke(&id, Some(&manifest))?,
+        None => 0,
+    };
+    let left = place.remove(&mut lock, &id)?;
+    if common.json {
+        output::json(&json!({ "plugin": id, "revoked": revoked, "left": left }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(format!("plugin \"{id}\" is uninstalled"))?;
+    for path in left {
+        output::line(format!("  {} was not installed, and stays", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks. Who interrupts the command is not waited for.
+async fn confirmed(question: String) -> bool {
+    let asked = tokio::task::spawn_blocking(move || {
+        // Where standard error is closed there is nobody to ask.
+        let _ = io::stderr().write_all(question.as_bytes());
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+    });
+    asked.await.unwrap_or(false)
+}

@@ -1,0 +1,246 @@
+//! Where plugins come from: a source is read from its words, and what it has is fetched and checked.
+//! Nothing of it runs.
+
+mod blobs;
+mod reference;
+mod registry;
+mod web;
+
+use hyper::StatusCode;
+use hyper::header::HeaderMap;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use tenon_host::Surroundings;
+use tenon_host::files::{self, COMPONENT, Digest};
+use url::Url;
+
+pub(crate) use reference::Reference;
+
+use crate::Common;
+use crate::error::Error;
+use crate::installed::About;
+use blobs::Blobs;
+use registry::{PLUGIN, Repository, expect};
+use web::Web;
+
+/// The largest `plugin.toml`, in bytes.
+const MANIFEST: u64 = 4 << 20;
+
+/// Where a plugin comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A component, a script, or a folder with a `plugin.toml`.
+    Path(PathBuf),
+    /// A component or a script on the web.
+    Web(Url),
+    /// A component in a registry.
+    Registry(Reference),
+}
+
+/// What a source has.
+pub(crate) struct Fetched {
+    /// What it is called, where nobody gives it an id.
+    pub(crate) name: String,
+    /// The name of its file, below the folder of its manifest.
+    pub(crate) file: PathBuf,
+    pub(crate) code: Vec<u8>,
+    /// Its `plugin.toml`, where it has one.
+    pub(crate) manifest: Option<String>,
+    /// The source, bound to what was there.
+    pub(crate) resolved: Option<String>,
+}
+
+/// Why a source does not give what it should.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("{what} is not what it should be: expected {}, found {}", .expected.named(), .found.named())]
+    Digest { what: String, expected: Digest, found: Digest },
+    #[error("{what} has more than {}", bytes(*.most))]
+    TooLarge { what: String, most: u64 },
+    #[error("{0} would be spoken with in plain text, which anybody on the way could change")]
+    Plain(String),
+    #[error("{url} is answered with {status}")]
+    Status { url: String, status: StatusCode },
+    #[error("{what} is not for everybody")]
+    Unauthorized {
+        what: String,
+        /// Whether there were credentials, which were not enough.
+        known: bool,
+    },
+    #[error("{url}: {problem}")]
+    Failed { url: String, problem: String },
+}
+
+impl FetchError {
+    /// Whether something was refused, and not just not there.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Digest { .. } | Self::TooLarge { .. } | Self::Plain(_))
+    }
+
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Digest { .. } => {
+                Some("somebody has changed it, or another was meant; nothing was installed")
+            }
+            Self::Plain(_) => Some("use https; `--insecure` trusts everybody on the way"),
+            Self::Unauthorized { known: false, .. } => {
+                Some("`docker login` and its like keep credentials in ~/.docker/config.json")
+            }
+            Self::Unauthorized { known: true, .. } => {
+                Some("the credentials in ~/.docker/config.json are not enough")
+            }
+            Self::TooLarge { .. } | Self::Status { .. } | Self::Failed { .. } => None,
+        }
+    }
+}
+
+/// How many bytes, in words.
+fn bytes(most: u64) -> String {
+    match most >> 20 {
+        0 => format!("{most} bytes"),
+        mib => format!("{mib} MiB"),
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Web(url) => write!(f, "{url}"),
+            Self::Registry(reference) => write!(f, "{reference}"),
+        }
+    }
+}
+
+impl Source {
+    /// Reads a source; a relative path begins in this folder.
+    pub(crate) fn parse(text: &str, folder: &Path) -> Result<Self, Error> {
+        let no = |problem: String| Error::Input(format!("{text}: {problem}"));
+        if text.starts_with(reference::SCHEME) {
+            return text.parse().map(Self::Registry).map_err(no);
+        }
+        match text.split_once("://") {
+            Some(("http" | "https", _)) => {
+                Url::parse(text).map(Self::Web).map_err(|error| no(error.to_string()))
+            }
+            Some((scheme, _)) => {
+                Err(no(format!("`{scheme}` is none of https, http and oci, and no path")))
+            }
+            None => Ok(Self::Path(folder.join(text))),
+        }
+    }
+}
+
+/// What fetches.
+pub(crate) struct Fetcher<'a> {
+    web: Web<'a>,
+    blobs: Blobs,
+    surroundings: &'a Surroundings,
+}
+
+impl<'a> Fetcher<'a> {
+    pub(crate) fn new(common: &'a Common, surroundings: &'a Surroundings, insecure: bool) -> Self {
+        Self { web: Web::new(common, insecure), blobs: Blobs::new(surroundings), surroundings }
+    }
+
+    /// Fetches what a source has. Code that is not of the digest that is expected is none.
+    pub(crate) async fn fetch(
+        &self,
+        source: &Source,
+        expected: Option<Digest>,
+    ) -> Result<Fetched, Error> {
+        let fetched = match source {
+            Source::Path(path) if path.is_dir() => folder(path)?,
+            Source::Path(path) => {
+                Fetched { code: read(path, COMPONENT)?, ..Fetched::of(&path.to_string_lossy()) }
+            }
+            Source::Web(url) => {
+                let known = expected.and_then(|digest| self.blobs.get(&digest, COMPONENT));
+                let code = match known {
+                    Some(code) => code,
+                    None => {
+                        let answer = self.web.get(url, HeaderMap::new()).await?;
+                        self.web.read(answer, COMPONENT).await?
+                    }
+                };
+                let digest = Digest::of(&code);
+                if expected.is_none_or(|expected| expected == digest) {
+                    self.blobs.put(&digest, &code);
+                }
+                Fetched { code, ..Fetched::of(url.path()) }
+            }
+            Source::Registry(reference) => {
+                let mut repository =
+                    Repository::new(&self.web, reference, self.surroundings, "pull");
+                let (digest, mut manifest, code) = repository.component(&self.blobs).await?;
+                Fetched {
+                    code,
+                    manifest: manifest.annotations.remove(PLUGIN),
+                    resolved: Some(reference.bound(digest).to_string()),
+                    ..Fetched::of(&format!("{}.wasm", reference.name()))
+                }
+            }
+        };
+        if let Some(expected) = expected {
+            expect(&source.to_string(), expected, &fetched.code)?;
+        }
+        Ok(fetched)
+    }
+
+    /// Puts a component into a registry, and gives the reference that means it and no other.
+    pub(crate) async fn publish(
+        &self,
+        reference: &Reference,
+        component: Vec<u8>,
+        config: Vec<u8>,
+        mut annotations: BTreeMap<String, String>,
+        manifest: Option<String>,
+    ) -> Result<Reference, Error> {
+        annotations.extend(manifest.map(|manifest| (PLUGIN.to_string(), manifest)));
+        let mut repository = Repository::new(&self.web, reference, self.surroundings, "pull,push");
+        let digest = repository.publish(component, config, annotations).await?;
+        Ok(reference.bound(digest))
+    }
+}
+
+impl Fetched {
+    /// What is called as the last part of a path, without code.
+    fn of(path: &str) -> Self {
+        let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
+        let file = PathBuf::from(last);
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Self { name, file, code: Vec::new(), manifest: None, resolved: None }
+    }
+}
+
+fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+    files::read(path, most).map_err(|error| Error::Read(path.into(), error))
+}
+
+/// What a folder with a `plugin.toml` has.
+pub(crate) fn folder(folder: &Path) -> Result<Fetched, Error> {
+    let path = folder.join("plugin.toml");
+    let manifest = String::from_utf8(read(&path, MANIFEST)?)
+        .map_err(|_| Error::Input(format!("{} is no text", path.display())))?;
+    let About { id, file, .. } = About::read(&manifest)
+        .map_err(|problem| Error::Input(format!("{}: {problem}", path.display())))?;
+    let code = folder.join(&file);
+    let is_inside =
+        |code: &Path| Some(code.canonicalize().ok()?.starts_with(folder.canonicalize().ok()?));
+    if code.exists() && is_inside(&code) != Some(true) {
+        return Err(Error::Input(format!("{} leads out of {}", code.display(), folder.display())));
+    }
+    Ok(Fetched {
+        name: id,
+        code: read(&code, COMPONENT)?,
+        file,
+        manifest: Some(manifest),
+        resolved: None,
+    })
+}
+
+/// Whether a path stays below the folder that it begins in, as it is written.
+pub(crate) fn stays_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
+}

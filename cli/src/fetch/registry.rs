@@ -1,0 +1,402 @@
+//! Registries, in the words of the OCI Distribution Specification 1.1: a component is the one layer
+//! of a manifest, as `wkg` and others push it.
+//!
+//! A registry is believed nothing: manifests and layers are what their digests say, or they are
+//! refused.
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
+    WWW_AUTHENTICATE,
+};
+use hyper::{Method, StatusCode};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use tenon_host::Surroundings;
+use tenon_host::files::{self, COMPONENT, Digest};
+use url::Url;
+
+use super::FetchError;
+use super::blobs::Blobs;
+use super::reference::Reference;
+use super::web::{Answer, Web};
+
+/// The annotation in which a manifest has the `plugin.toml` of its component.
+pub(super) const PLUGIN: &str = "tenon.plugin.toml";
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const CONFIG: &str = "application/vnd.wasm.config.v0+json";
+const LAYER: &str = "application/wasm";
+
+/// The largest manifest, and the largest answer of who gives tokens, in bytes.
+const MOST: u64 = 4 << 20;
+
+const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+
+/// A manifest, as far as it matters here.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Manifest {
+    schema_version: u32,
+    #[serde(default)]
+    media_type: Option<String>,
+    config: Option<Descriptor>,
+    #[serde(default)]
+    pub(super) layers: Vec<Descriptor>,
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+}
+
+/// Something that a manifest is made of.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Descriptor {
+    media_type: String,
+    digest: String,
+    size: u64,
+}
+
+/// A repository of a registry.
+pub(super) struct Repository<'a> {
+    web: &'a Web<'a>,
+    reference: &'a Reference,
+    /// What is to be done there, as tokens are asked for.
+    scope: &'static str,
+    /// What the user's programs say to this registry.
+    credentials: Option<HeaderValue>,
+    /// What it took last.
+    authorization: Option<HeaderValue>,
+}
+
+impl<'a> Repository<'a> {
+    pub(super) fn new(
+        web: &'a Web<'a>,
+        reference: &'a Reference,
+        surroundings: &Surroundings,
+        scope: &'static str,
+    ) -> Self {
+        let credentials = credentials(&reference.registry, surroundings);
+        Self { web, reference, scope, credentials, authorization: None }
+    }
+
+    /// The component that the reference means, and the digest of its manifest. What is in the cache
+    /// is not asked for again.
+    pub(super) async fn component(
+        &mut self,
+        blobs: &Blobs,
+    ) -> Result<(Digest, Manifest, Vec<u8>), FetchError> {
+        let (digest, manifest) = self.manifest(blobs).await?;
+        let problem = |problem: String| self.problem(&problem);
+        let [layer] = &manifest.layers[..] else {
+            let problem = match manifest.layers.len() {
+                0 => "it has no layer: is it an index of several images?".to_string(),
+                many => format!("it has {many} layers, and a component is one"),
+            };
+            return Err(self.problem(&problem));
+        };
+        if !layer.media_type.starts_with("application/") || !layer.media_type.contains("wasm") {
+            return Err(problem(format!("its layer is `{}`, and no component", layer.media_type)));
+        }
+        if layer.size > COMPONENT {
+            let what = self.reference.to_string();
+            return Err(FetchError::TooLarge { what, most: COMPONENT });
+        }
+        let of_layer: Digest =
+            layer.digest.parse().map_err(|error| problem(format!("its layer: {error}")))?;
+        let bytes = match blobs.get(&of_layer, COMPONENT) {
+            Some(bytes) => bytes,
+            None => {
+                let path = format!("blobs/{}", of_layer.named());
+                let answer = self.get(&path, "*/*").await?;
+                let bytes = self.web.read(answer, layer.size).await?;
+                expect(&format!("the layer of {}", self.reference), of_layer, &bytes)?;
+                blobs.put(&of_layer, &bytes);
+                bytes
+            }
+        };
+        Ok((digest, manifest, bytes))
+    }
+
+    async fn manifest(&mut self, blobs: &Blobs) -> Result<(Digest, Manifest), FetchError> {
+        let known = self.reference.digest.and_then(|digest| blobs.get(&digest, MOST));
+        let bytes = match known {
+            Some(bytes) => bytes,
+            None => {
+                let path = format!("manifests/{}", self.reference.wanted());
+                let answer = self.get(&path, MANIFEST).await?;
+                let claimed = answer.headers.get(DIGEST).cloned();
+                let bytes = self.web.read(answer, MOST).await?;
+                let what = format!("the manifest of {}", self.reference);
+                let claimed =
+                    claimed.as_ref().and_then(|claimed| claimed.to_str().ok()?.parse().ok());
+                for expected in self.reference.digest.into_iter().chain(claimed) {
+                    expect(&what, expected, &bytes)?;
+                }
+                blobs.put(&Digest::of(&bytes), &bytes);
+                bytes
+            }
+        };
+        let manifest = serde_json::from_slice(&bytes);
+        let manifest = manifest.map_err(|error| self.problem(&format!("its manifest: {error}")))?;
+        Ok((Digest::of(&bytes), manifest))
+    }
+
+    /// Puts a component there, with a manifest around it. Gives the manifest's digest.
+    pub(super) async fn publish(
+        &mut self,
+        component: Vec<u8>,
+        config: Vec<u8>,
+        annotations: BTreeMap<String, String>,
+    ) -> Result<Digest, FetchError> {
+        let layer = self.put_blob(LAYER, component).await?;
+        let config = self.put_blob(CONFIG, config).await?;
+        let manifest = Manifest {
+            schema_version: 2,
+            media_type: Some(MANIFEST.into()),
+            config: Some(config),
+            layers: vec![layer],
+            annotations,
+        };
+        let bytes =
+            serde_json::to_vec(&manifest).map_err(|error| self.problem(&error.to_string()))?;
+        let digest = Digest::of(&bytes);
+        let path = format!("manifests/{}", self.reference.wanted());
+        let headers = [(CONTENT_TYPE, HeaderValue::from_static(MANIFEST))].into_iter().collect();
+        let url = self.url(&path)?;
+        let answer = self.ask(Method::PUT, url, headers, bytes.into()).await?;
+        done(answer, &[StatusCode::CREATED])?;
+        Ok(digest)
+    }
+
+    async fn put_blob(
+        &mut self,
+        media_type: &str,
+        bytes: Vec<u8>,
+    ) -> Result<Descriptor, FetchError> {
+        let digest = Digest::of(&bytes).named();
+        let size = bytes.len() as u64;
+        let descriptor = Descriptor { media_type: media_type.into(), digest: digest.clone(), size };
+        let url = self.url(&format!("blobs/{digest}"))?;
+        let there = self.ask(Method::HEAD, url, HeaderMap::new(), Bytes::new()).await?;
+        if there.status == StatusCode::OK {
+            return Ok(descriptor);
+        }
+        drop(there);
+        let url = self.url("blobs/uploads/")?;
+        let begun = self.ask(Method::POST, url, HeaderMap::new(), Bytes::new()).await?;
+        let location = begun.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+        let location = location.and_then(|location| begun.url.join(location).ok());
+        let mut location = match (begun.status, location) {
+            (StatusCode::ACCEPTED, Some(location)) => location,
+            _ => return Err(status(&begun)),
+        };
+        if location.origin() != begun.url.origin() {
+            return Err(self.problem("it wants uploads to go elsewhere"));
+        }
+        drop(begun);
+        location.query_pairs_mut().append_pair("digest", &digest);
+        let octets = HeaderValue::from_static("application/octet-stream");
+        let headers = [(CONTENT_TYPE, octets)].into_iter().collect();
+        let answer = self.ask(Method::PUT, location, headers, bytes.into()).await?;
+        done(answer, &[StatusCode::CREATED, StatusCode::NO_CONTENT])?;
+        Ok(descriptor)
+    }
+
+    async fn get(&mut self, path: &str, accept: &'static str) -> Result<Answer, FetchError> {
+        let headers = [(ACCEPT, HeaderValue::from_static(accept))].into_iter().collect();
+        let url = self.url(path)?;
+        self.ask(Method::GET, url, headers, Bytes::new()).await
+    }
+
+    /// Asks, and where that takes a token, gets one and asks again.
+    async fn ask(
+        &mut self,
+        method: Method,
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, FetchError> {
+        let answer = self.ask_as_known(&method, &url, &headers, &body).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        let challenge = answer.headers.get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+        let challenge = challenge.unwrap_or_default().to_string();
+        drop(answer);
+        self.authorization = Some(self.authorize(&challenge).await?);
+        let answer = self.ask_as_known(&method, &url, &headers, &body).await?;
+        match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(self.unauthorized()),
+            _ => Ok(answer),
+        }
+    }
+
+    async fn ask_as_known(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Answer, FetchError> {
+        let mut headers = headers.clone();
+        headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
+        match *method == Method::GET {
+            true => self.web.get(url, headers).await,
+            false => self.web.send(method.clone(), url, headers, body.clone()).await,
+        }
+    }
+
+    /// What a challenge is answered with.
+    async fn authorize(&self, challenge: &str) -> Result<HeaderValue, FetchError> {
+        let (scheme, rest) = challenge.split_once(' ').unwrap_or((challenge, ""));
+        if scheme.eq_ignore_ascii_case("basic") {
+            return self.credentials.clone().ok_or_else(|| self.unauthorized());
+        }
+        let parameters = parameters(rest);
+        let realm = parameters.get("realm").filter(|_| scheme.eq_ignore_ascii_case("bearer"));
+        let realm = realm.and_then(|realm| Url::parse(realm).ok());
+        let mut realm = realm.ok_or_else(|| self.unauthorized())?;
+        // Who is spoken with in private is not answered in plain text.
+        if realm.scheme() != "https" && self.web.scheme(&self.reference.registry) == "https" {
+            return Err(FetchError::Plain(super::web::shown(&realm).into()));
+        }
+        let scope = format!("repository:{}:{}", self.reference.repository, self.scope);
+        {
+            let mut query = realm.query_pairs_mut();
+            if let Some(service) = parameters.get("service") {
+                query.append_pair("service", service);
+            }
+            query.append_pair("scope", parameters.get("scope").unwrap_or(&scope));
+        }
+        let headers = self.credentials.clone().map(|value| (AUTHORIZATION, value));
+        let answer = self.web.get(&realm, headers.into_iter().collect()).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.unauthorized());
+        }
+        /// What gives tokens answers with one, under either name.
+        #[derive(Deserialize)]
+        struct Given {
+            token: Option<String>,
+            access_token: Option<String>,
+        }
+        let bytes = answer.read(MOST, None).await?;
+        let given: Option<Given> = serde_json::from_slice(&bytes).ok();
+        let token = given.and_then(|Given { token, access_token }| token.or(access_token));
+        let token = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
+        let mut token = token.ok_or_else(|| self.unauthorized())?;
+        token.set_sensitive(true);
+        Ok(token)
+    }
+
+    fn url(&self, path: &str) -> Result<Url, FetchError> {
+        let Reference { registry, repository, .. } = self.reference;
+        let scheme = self.web.scheme(registry);
+        let url = Url::parse(&format!("{scheme}://{registry}/v2/{repository}/{path}"));
+        url.map_err(|error| self.problem(&error.to_string()))
+    }
+
+    fn unauthorized(&self) -> FetchError {
+        FetchError::Unauthorized {
+            what: self.reference.to_string(),
+            known: self.credentials.is_some(),
+        }
+    }
+
+    fn problem(&self, problem: &str) -> FetchError {
+        FetchError::Failed { url: self.reference.to_string(), problem: problem.into() }
+    }
+}
+
+/// Checks that bytes are those of a digest.
+pub(super) fn expect(what: &str, expected: Digest, bytes: &[u8]) -> Result<(), FetchError> {
+    let found = Digest::of(bytes);
+    match found == expected {
+        true => Ok(()),
+        false => Err(FetchError::Digest { what: what.into(), expected, found }),
+    }
+}
+
+fn status(answer: &Answer) -> FetchError {
+    FetchError::Status { url: super::web::shown(&answer.url).into(), status: answer.status }
+}
+
+fn done(answer: Answer, expected: &[StatusCode]) -> Result<(), FetchError> {
+    match expected.contains(&answer.status) {
+        true => Ok(()),
+        false => Err(status(&answer)),
+    }
+}
+
+/// The parameters of a challenge: `realm="https://…",service="…"`.
+fn parameters(text: &str) -> BTreeMap<String, String> {
+    let mut parameters = BTreeMap::new();
+    let mut rest = text;
+    while let Some((name, after)) = rest.split_once('=') {
+        let (value, after) = match after.trim_start().strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => after.split_once(',').unwrap_or((after, "")),
+        };
+        let name = name.trim_matches([' ', ',']).to_ascii_lowercase();
+        parameters.insert(name, value.trim().to_string());
+        rest = after;
+    }
+    parameters
+}
+
+/// What the user's `config.json` of Docker, which other programs read as well, has for a registry.
+/// Programs that it names to be asked are not started.
+fn credentials(registry: &str, surroundings: &Surroundings) -> Option<HeaderValue> {
+    #[derive(Deserialize)]
+    struct Config {
+        #[serde(default)]
+        auths: BTreeMap<String, Auth>,
+    }
+    #[derive(Deserialize)]
+    struct Auth {
+        auth: Option<String>,
+    }
+    let variable = surroundings.environment.get(std::ffi::OsStr::new("DOCKER_CONFIG"));
+    let folder = variable.filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = folder.or_else(|| Some(surroundings.home.as_ref()?.join(".docker")))?;
+    let bytes = files::read(&folder.join("config.json"), MOST).ok()?;
+    let config: Config = serde_json::from_slice(&bytes).ok()?;
+    let names = [registry.to_string(), format!("https://{registry}")];
+    let auth = names.iter().find_map(|name| config.auths.get(name)?.auth.as_deref())?;
+    // What is no user and password would be no header either.
+    let decoded = BASE64_STANDARD.decode(auth.trim()).ok()?;
+    if !decoded.contains(&b':') {
+        return None;
+    }
+    let mut value = HeaderValue::try_from(format!("Basic {}", auth.trim())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges() {
+        let check = |text: &str, expected: &[(&str, &str)]| {
+            let expected =
+                expected.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+            assert_eq!(parameters(text), expected.collect(), "{text}");
+        };
+        check(
+            r#"realm="https://ghcr.io/token",service="ghcr.io",scope="repository:a/b:pull,push""#,
+            &[
+                ("realm", "https://ghcr.io/token"),
+                ("service", "ghcr.io"),
+                ("scope", "repository:a/b:pull,push"),
+            ],
+        );
+        check(
+            r#"Realm="x" , error=invalid_token, y="z"#,
+            &[("realm", "x"), ("error", "invalid_token"), ("y", "z")],
+        );
+        check("", &[]);
+    }
+}

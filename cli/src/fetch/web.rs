@@ -1,0 +1,279 @@
+//! A small HTTP client: what installs plugins asks for little, and what it gets it checks.
+//!
+//! It speaks HTTP/1.1, over TLS with the public authorities, or in plain text with this machine. All
+//! that it reads is bounded, and so are redirects and waiting.
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::cell::OnceCell;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use url::{Host, Position, Url};
+
+use super::FetchError;
+use crate::Common;
+use crate::progress::Download;
+
+/// The most redirects of one request.
+const REDIRECTS: usize = 5;
+
+/// The most headers of a response, and the most bytes of them.
+const HEADERS: usize = 128;
+const HEAD: usize = 64 << 10;
+
+/// The most time for a connection, until a response begins, and between two parts of one.
+const CONNECT: Duration = Duration::from_secs(15);
+const FIRST_BYTE: Duration = Duration::from_secs(60);
+const BETWEEN_BYTES: Duration = Duration::from_secs(30);
+
+/// The client.
+pub(crate) struct Web<'a> {
+    common: &'a Common,
+    /// Whether plain text is spoken with others, too.
+    insecure: bool,
+    tls: OnceCell<TlsConnector>,
+}
+
+/// A response, of which the body has not been read.
+pub(crate) struct Answer {
+    /// What answered, after redirects.
+    pub(crate) url: Url,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    body: Incoming,
+    connection: JoinHandle<()>,
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+/// A URL as people are told it: without its query, which may be secret.
+pub(super) fn shown(url: &Url) -> &str {
+    &url[..Position::AfterPath]
+}
+
+fn failed(url: &Url, problem: impl ToString) -> FetchError {
+    FetchError::Failed { url: shown(url).into(), problem: problem.to_string() }
+}
+
+impl<'a> Web<'a> {
+    pub(crate) fn new(common: &'a Common, insecure: bool) -> Self {
+        Self { common, insecure, tls: OnceCell::new() }
+    }
+
+    /// The scheme in which a registry is spoken with.
+    pub(crate) fn scheme(&self, registry: &str) -> &'static str {
+        let url = Url::parse(&format!("http://{registry}/"));
+        match self.insecure || url.as_ref().is_ok_and(is_here) {
+            true => "http",
+            false => "https",
+        }
+    }
+
+    /// Whether a URL may be asked for.
+    pub(crate) fn check(&self, url: &Url) -> Result<(), FetchError> {
+        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+        if !is_web || !url.username().is_empty() || url.password().is_some() {
+            return Err(failed(url, "it is no URL of the web, or has a user in it"));
+        }
+        match url.scheme() == "https" || self.insecure || is_here(url) {
+            true => Ok(()),
+            false => Err(FetchError::Plain(shown(url).into())),
+        }
+    }
+
+    /// Asks for something, and follows where it has gone to. Who has credentials for one server gives
+    /// them to no other.
+    pub(crate) async fn get(
+        &self,
+        url: &Url,
+        mut headers: HeaderMap,
+    ) -> Result<Answer, FetchError> {
+        let mut url = url.clone();
+        for _ in 0..=REDIRECTS {
+            let answer = self.send(Method::GET, &url, headers.clone(), Bytes::new()).await?;
+            if !answer.status.is_redirection() || answer.status == StatusCode::NOT_MODIFIED {
+                return Ok(answer);
+            }
+            let next = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+            let next = next.and_then(|location| url.join(location).ok());
+            let next = next.ok_or_else(|| failed(&url, "it leads to nowhere"))?;
+            if url.scheme() == "https" && next.scheme() != "https" {
+                return Err(failed(&url, format!("it leads to {}, in plain text", shown(&next))));
+            }
+            if next.origin() != url.origin() {
+                headers.remove(AUTHORIZATION);
+            }
+            url = next;
+        }
+        Err(failed(&url, format!("it leads on more than {REDIRECTS} times")))
+    }
+
+    /// Sends one request.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, FetchError> {
+        self.check(url)?;
+        let of = |error: hyper::Error| failed(url, tenon_host::chain(&error));
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        let target = &url[Position::BeforePath..Position::AfterQuery];
+        *request.uri_mut() = target.parse().map_err(|error| failed(url, error))?;
+        *request.headers_mut() = headers;
+        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
+        request.headers_mut().insert(HOST, host.map_err(|error| failed(url, error))?);
+        let agent = concat!("tenon/", env!("CARGO_PKG_VERSION"));
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+        let stream = timeout(CONNECT, self.connect(url)).await;
+        let stream = stream.map_err(|_| failed(url, "no connection in time"))??;
+        let (mut sender, connection) = http1::Builder::new()
+            .max_headers(HEADERS)
+            .max_buf_size(HEAD)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(of)?;
+        // It ends with the response, and who reads that learns how.
+        let connection = tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        let sent = timeout(FIRST_BYTE, sender.send_request(request)).await;
+        let response = match sent {
+            Ok(response) => response.map_err(of),
+            Err(_) => Err(failed(url, "no answer in time")),
+        };
+        let response = response.inspect_err(|_| connection.abort())?;
+        let (head, body) = response.into_parts();
+        Ok(Answer {
+            url: url.clone(),
+            status: head.status,
+            headers: head.headers,
+            body,
+            connection,
+        })
+    }
+
+    async fn connect(&self, url: &Url) -> Result<Box<dyn Stream>, FetchError> {
+        let of = |error: std::io::Error| failed(url, error);
+        let host = url.host().ok_or_else(|| failed(url, "it has no host"))?;
+        let port = url.port_or_known_default().ok_or_else(|| failed(url, "it has no port"))?;
+        let (addresses, name): (Vec<SocketAddr>, _) = match host {
+            Host::Ipv4(address) => {
+                (vec![(address, port).into()], ServerName::from(IpAddr::from(address)))
+            }
+            Host::Ipv6(address) => {
+                (vec![(address, port).into()], ServerName::from(IpAddr::from(address)))
+            }
+            Host::Domain(name) => {
+                let found = lookup_host((name, port)).await.map_err(of)?;
+                let server = ServerName::try_from(name.to_string());
+                (found.collect(), server.map_err(|error| failed(url, error))?)
+            }
+        };
+        let is_plain = url.scheme() != "https";
+        let mut last = failed(url, "its host has no address");
+        for address in addresses {
+            // The name of this machine has to lead to it.
+            if is_plain && !self.insecure && !address.ip().is_loopback() {
+                last = FetchError::Plain(shown(url).into());
+                continue;
+            }
+            match TcpStream::connect(address).await {
+                Ok(stream) if is_plain => return Ok(Box::new(stream)),
+                Ok(stream) => {
+                    let stream = self.tls().connect(name, stream).await.map_err(of)?;
+                    return Ok(Box::new(stream));
+                }
+                Err(error) => last = of(error),
+            }
+        }
+        Err(last)
+    }
+
+    /// The public authorities are trusted, and no others.
+    fn tls(&self) -> &TlsConnector {
+        self.tls.get_or_init(|| {
+            let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
+            let mut config =
+                ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            TlsConnector::from(Arc::new(config))
+        })
+    }
+
+    /// Reads a response that has what was asked for.
+    pub(crate) async fn read(&self, answer: Answer, most: u64) -> Result<Vec<u8>, FetchError> {
+        match answer.status {
+            StatusCode::OK => answer.read(most, Some(self.common)).await,
+            status => Err(FetchError::Status { url: shown(&answer.url).into(), status }),
+        }
+    }
+}
+
+impl Answer {
+    /// Reads the body, of so many bytes at most. With arguments to go by, it shows on a terminal how
+    /// far it has come.
+    pub(crate) async fn read(
+        mut self,
+        most: u64,
+        common: Option<&Common>,
+    ) -> Result<Vec<u8>, FetchError> {
+        let url = self.url.clone();
+        let too_large = || FetchError::TooLarge { what: shown(&url).into(), most };
+        let total = self.body.size_hint().exact();
+        if total.is_some_and(|total| total > most) {
+            return Err(too_large());
+        }
+        let name = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
+        let mut shown = common.and_then(|common| Download::new(common, name, total));
+        let mut bytes = Vec::new();
+        while let Some(frame) = match timeout(BETWEEN_BYTES, self.body.frame()).await {
+            Ok(frame) => frame,
+            Err(_) => return Err(failed(&url, "it stopped in the middle")),
+        } {
+            let frame = frame.map_err(|error| failed(&url, tenon_host::chain(&error)))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if (bytes.len() + data.len()) as u64 > most {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&data);
+            if let Some(shown) = &mut shown {
+                shown.at(bytes.len() as u64);
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// What requests go through.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Whether a URL is of this machine by its own words.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}

@@ -1,0 +1,583 @@
+//! Installing plugins: where they come from, that they are what they should be, and stay it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Output;
+use std::sync::{Arc, Mutex};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tenon_host::files::Digest;
+use tenon_host::{Platform, PluginState, Surroundings};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+
+use crate::guests;
+use crate::support::{Project, parsed, stderr, stdout};
+
+/// What is at a path.
+#[derive(Clone, Default)]
+struct Page {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+/// A server that ends with this: it has pages, and keeps what it is asked.
+struct Web {
+    address: SocketAddr,
+    pages: Arc<Mutex<HashMap<String, Page>>>,
+    heard: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Web {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let pages: Arc<Mutex<HashMap<String, Page>>> = Arc::default();
+        let heard: Arc<Mutex<Vec<(String, Option<String>)>>> = Arc::default();
+        let (there, hears) = (pages.clone(), heard.clone());
+        let task = tokio::spawn(async move {
+            // They end with the server.
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (pages, heard) = (there.clone(), hears.clone());
+                let service =
+                    service_fn(move |request| answer(request, pages.clone(), heard.clone()));
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service);
+                connections.spawn(async move { connection.await.ok() });
+            }
+        });
+        Self { address, pages, heard, task }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn oci(&self, rest: &str) -> String {
+        format!("oci://{}/{rest}", self.address)
+    }
+
+    fn put(
+        &self,
+        path: &str,
+        status: u16,
+        headers: &[(&'static str, &str)],
+        body: impl Into<Vec<u8>>,
+    ) {
+        let headers = headers.iter().map(|(name, value)| (*name, value.to_string())).collect();
+        let page = Page { status, headers, body: body.into() };
+        self.pages.lock().unwrap().insert(path.into(), page);
+    }
+
+    /// The methods and paths since the last time.
+    fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut *self.heard.lock().unwrap()).into_iter().map(|(line, _)| line).collect()
+    }
+
+    /// Puts a component there as a registry has it, and gives the digests of manifest and layer.
+    fn push(
+        &self,
+        repository: &str,
+        tag: &str,
+        component: &[u8],
+        annotations: &Value,
+    ) -> (Digest, Digest) {
+        let layer = Digest::of(component);
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": { "mediaType": "application/vnd.wasm.config.v0+json", "digest": Digest::of("{}").named(), "size": 2 },
+            "layers": [{ "mediaType": "application/wasm", "digest": layer.named(), "size": component.len() }],
+            "annotations": annotations,
+        });
+        let manifest = manifest.to_string();
+        let digest = Digest::of(&manifest);
+        self.put(&format!("/v2/{repository}/blobs/{}", layer.named()), 200, &[], component);
+        for name in [tag, &digest.named()] {
+            self.put(&format!("/v2/{repository}/manifests/{name}"), 200, &[], manifest.clone());
+        }
+        (digest, layer)
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    pages: Arc<Mutex<HashMap<String, Page>>>,
+    heard: Arc<Mutex<Vec<(String, Option<String>)>>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().to_string();
+    let authorization = request.headers().get("authorization");
+    let authorization = authorization.map(|value| value.to_str().unwrap().to_string());
+    heard.lock().unwrap().push((format!("{} {path}", request.method()), authorization.clone()));
+    let _ = request.into_body().collect().await;
+    // A page may be for those who say who they are.
+    let known = authorization.map(|authorization| format!("{path} {authorization}"));
+    let pages = pages.lock().unwrap();
+    let page = known.and_then(|known| pages.get(&known)).or_else(|| pages.get(&path));
+    let page = page.cloned().unwrap_or(Page { status: 404, ..Page::default() });
+    let mut response = Response::builder().status(page.status);
+    for (name, value) in page.headers {
+        response = response.header(name, value);
+    }
+    Ok(response.body(Full::from(page.body)).unwrap())
+}
+
+/// A project with a cache of its own.
+struct Home(Arc<Project>);
+
+impl Home {
+    fn new() -> Self {
+        Self::with("")
+    }
+
+    fn with(configuration: &str) -> Self {
+        Self(Arc::new(Project::new(configuration)))
+    }
+
+    /// Runs the command while servers of this test go on.
+    async fn tenon(&self, arguments: &[&str]) -> Output {
+        let project = self.0.clone();
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let run = spawn_blocking(move || {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let mut command = project.command(&arguments);
+            command.env("XDG_CACHE_HOME", project.path("cache")).env_remove("DOCKER_CONFIG");
+            command.output().expect("tenon starts")
+        });
+        run.await.unwrap()
+    }
+
+    async fn run(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.tenon(arguments).await;
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        said
+    }
+
+    /// Installs a component and says what came of it.
+    async fn install(&self, source: &str, more: &[&str]) -> Value {
+        let arguments = [&["--json", "install", source], more].concat();
+        let output = self.tenon(&arguments).await;
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        parsed(&output)[0].take()
+    }
+
+    async fn refused(&self, arguments: &[&str], because: &str) {
+        let said = self.run(arguments, 3).await;
+        assert!(said.contains(because), "{said}");
+    }
+
+    async fn slug(&self, plugin: &str, code: i32) -> String {
+        self.run(&["call", &format!("{plugin}__slug"), r#"{"text": "A b"}"#], code).await
+    }
+
+    /// Changes one byte of a file, and nothing that it means.
+    fn tamper(&self, name: &str) {
+        let mut bytes = self.read(name);
+        bytes.extend([0, 2, 1, b'x']);
+        self.0.write(name, bytes);
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.path(name)).unwrap()
+    }
+
+    fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+}
+
+fn component() -> Vec<u8> {
+    fs::read(guests::TEXT_TOOLS).unwrap()
+}
+
+#[tokio::test]
+async fn a_component_is_installed_from_its_path_and_runs() {
+    let home = Home::new();
+    let digest = Digest::of(component()).named();
+    let row = home.install(guests::TEXT_TOOLS, &[]).await;
+    assert_eq!((&row["plugin"], &row["state"]), (&json!("text_tools"), &json!("installed")));
+    assert_eq!((&row["digest"], &row["approval"]), (&json!(digest), &Value::Null));
+    assert_eq!(home.slug("text_tools", 0).await, "a-b\n");
+    assert_eq!(home.read(".tenon/plugins/text_tools/text_tools.wasm"), component());
+    let manifest = home.text(".tenon/plugins/text_tools/plugin.toml");
+    assert!(
+        manifest.contains("id = \"text_tools\"") && !manifest.contains("[capabilities]"),
+        "{manifest}"
+    );
+    let lock = home.text("tenon.lock");
+    assert!(lock.contains("[plugins.text_tools]") && lock.contains(&digest), "{lock}");
+    // The same once more is the same.
+    home.install(guests::TEXT_TOOLS, &["--digest", &digest]).await;
+    assert_eq!(home.text("tenon.lock"), lock);
+    // Another file under its id is not.
+    let wrong = Digest::of("other").named();
+    let refused = ["install", guests::REDACT, "--as", "text_tools", "--digest", &wrong];
+    home.refused(&refused, "is not what it should be: expected sha256:").await;
+    assert_eq!(home.text("tenon.lock"), lock);
+}
+
+#[tokio::test]
+async fn what_is_changed_after_it_was_installed_is_not_loaded() {
+    let home = Home::new();
+    home.install(guests::TEXT_TOOLS, &["--as", "t"]).await;
+    assert_eq!(home.slug("t", 0).await, "a-b\n");
+    home.tamper(".tenon/plugins/t/t.wasm");
+    let said = home.slug("t", 3).await;
+    let found = Digest::of(home.read(".tenon/plugins/t/t.wasm")).named();
+    let said = said.replace(&Digest::of(component()).named(), "EXPECTED").replace(&found, "FOUND");
+    insta::assert_snapshot!(said, @r#"
+     WARN plugin "t" is not there: its code is not what ./tenon.lock binds it to: expected EXPECTED, found FOUND
+    error: plugin "t" is not there: its code is not what ./tenon.lock binds it to: expected EXPECTED, found FOUND
+      hint: `tenon install` puts back what was installed; who means the change installs it with `tenon install SOURCE`
+    "#);
+    let listed = home.run(&["plugins"], 0).await;
+    assert!(listed.contains("refused") && listed.contains("its code is not what"), "{listed}");
+    // An embedder gets it, too.
+    let surroundings = Surroundings::default();
+    let builder = Platform::builder().surroundings(surroundings).project(home.0.path("")).unwrap();
+    let platform = builder.build().await.unwrap();
+    let reports = platform.plugins();
+    assert_eq!((&*reports[0].plugin, reports[0].state), ("t", PluginState::Refused));
+    platform.shutdown().await;
+
+    let said = home.run(&["install"], 0).await;
+    assert!(said.contains("plugin \"t\" is installed"), "{said}");
+    assert_eq!(home.slug("t", 0).await, "a-b\n");
+    let said = home.run(&["install"], 0).await;
+    assert!(said.contains("plugin \"t\" is there"), "{said}");
+
+    // Its manifest is as bound as its code.
+    let manifest = home.text(".tenon/plugins/t/plugin.toml");
+    home.0.write(
+        ".tenon/plugins/t/plugin.toml",
+        format!("{manifest}\n[capabilities]\nenvironment = [\"LANG\"]"),
+    );
+    let said = home.slug("t", 3).await;
+    assert!(said.contains("its manifest is not what"), "{said}");
+    home.refused(&["approve", "t", "--yes"], "cannot be approved: its manifest is not what").await;
+    home.run(&["install"], 0).await;
+    assert_eq!(home.slug("t", 0).await, "a-b\n");
+
+    // Without the file that says what it has to be, nothing of its place is loaded.
+    home.0.write("tenon.lock", "version = 1\n[plugins");
+    let said = home.slug("t", 3).await;
+    assert!(said.contains("what it has to be is not known: ./tenon.lock:2"), "{said}");
+}
+
+#[tokio::test]
+async fn with_locked_only_what_is_locked_is_let_in() {
+    let home = Home::with(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
+    home.install(guests::TEXT_TOOLS, &["--as", "t"]).await;
+    home.slug("text_tools", 0).await;
+    let locked = |name: &str| {
+        vec![
+            "--locked".to_string(),
+            "call".into(),
+            format!("{name}__slug"),
+            r#"{"text": "A"}"#.into(),
+        ]
+    };
+    let arguments = locked("text_tools");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    home.refused(&arguments, "no lock file has it, and the policy lets in nothing else").await;
+    let arguments = locked("t");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    home.run(&arguments, 0).await;
+    home.0.write(
+        "tenon.toml",
+        format!("plugins.wasm = [{:?}]\npolicy = {{ locked = true }}", guests::TEXT_TOOLS),
+    );
+    home.slug("text_tools", 3).await;
+    home.0.write(
+        "tenon.toml",
+        format!(
+            "plugins.wasm = [{:?}]\npolicy = {{ locked = true, allow = [\"text_tools\"] }}",
+            guests::TEXT_TOOLS
+        ),
+    );
+    home.slug("text_tools", 0).await;
+
+    // Installing changes nothing with it.
+    let lock = home.text("tenon.lock");
+    home.install(guests::TEXT_TOOLS, &["--as", "t", "--locked"]).await;
+    home.refused(
+        &["--locked", "install", guests::REDACT],
+        "plugin \"redact\" is not in ./tenon.lock",
+    )
+    .await;
+    home.refused(
+        &["--locked", "install", guests::REDACT, "--as", "t"],
+        "is not what ./tenon.lock has",
+    )
+    .await;
+    assert_eq!(home.text("tenon.lock"), lock);
+}
+
+#[tokio::test]
+async fn a_folder_brings_its_requests_and_they_are_asked_about() {
+    let home = Home::new();
+    home.0.write("src/build/e.wasm", fs::read(guests::ESCAPE).unwrap());
+    home.0.write("src/other.txt", "not for anybody");
+    home.0.write("notes/a.txt", "granted");
+    let manifest = "plugin = { id = \"e\", version = \"1.2.3\" }\nruntime = { kind = \"wasm\", path = \"build/e.wasm\" }\n[capabilities]\nfilesystem = [\"read:~/notes/*\"]";
+    home.0.write("src/plugin.toml", manifest);
+    let said = home.run(&["install", "src"], 0).await;
+    assert!(said.contains("plugin \"e\" 1.2.3 is installed in ./.tenon/plugins/e"), "{said}");
+    assert!(said.contains("it is not approved yet: `tenon approve e`"), "{said}");
+    assert_eq!(home.text(".tenon/plugins/e/plugin.toml"), manifest);
+    assert!(!home.0.path(".tenon/plugins/e/other.txt").exists());
+    let path = home.0.path("notes").canonicalize().unwrap().join("a.txt");
+    let arguments = json!({ "edition": "std", "deed": "read", "path": path }).to_string();
+    home.run(&["call", "e__attempt", &arguments], 3).await;
+    let row = home.install("./src", &["--yes"]).await;
+    assert_eq!(row["approval"]["approved"], true);
+    assert_eq!(home.run(&["call", "e__attempt", &arguments], 0).await, "ok granted\n");
+    // Where it is locked to something else, nobody is asked to approve that.
+    home.tamper(".tenon/plugins/e/build/e.wasm");
+    let said = home.run(&["call", "e__attempt", &arguments], 3).await;
+    assert!(said.contains("its code is not what") && !said.contains("approve"), "{said}");
+
+    // What is there by another's hand stays.
+    home.0.write(".tenon/plugins/e/mine.txt", "mine");
+    let output = home.tenon(&["uninstall", "e"]).await;
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("`tenon uninstall e --yes`"), "{}", stderr(&output));
+    let said = home.run(&["uninstall", "e", "--yes"], 0).await;
+    assert!(said.contains("mine.txt was not installed, and stays"), "{said}");
+    assert!(home.0.path(".tenon/plugins/e/mine.txt").exists());
+    assert!(!home.0.path(".tenon/plugins/e/build").exists());
+    assert!(!home.text("tenon.lock").contains("plugins.e"));
+    assert!(!home.text("state/tenon/approvals.json").contains("\"e\""));
+    home.run(&["uninstall", "e", "--yes"], 2).await;
+}
+
+#[tokio::test]
+async fn what_somebody_else_put_there_is_not_replaced() {
+    let home = Home::new();
+    home.0.write(
+        ".tenon/plugins/t/plugin.toml",
+        "plugin.id = \"t\"\nruntime = { kind = \"rhai\", path = \"t.rhai\" }",
+    );
+    home.refused(
+        &["install", guests::TEXT_TOOLS, "--as", "t"],
+        "`tenon install` has not put it there",
+    )
+    .await;
+    home.run(&["install", guests::TEXT_TOOLS, "--as", "t", "--force"], 0).await;
+    home.slug("t", 0).await;
+    home.run(&["install", guests::TEXT_TOOLS, "--as", "No Id"], 2).await;
+    home.run(&["install", "nowhere.wasm"], 2).await;
+    home.run(&["install", "ftp://example.com/x.wasm"], 2).await;
+    home.0.write("no.wasm", "not at all");
+    home.run(&["install", "no.wasm"], 2).await;
+    home.0.write(
+        "s/plugin.toml",
+        "plugin.id = \"s\"\nruntime = { kind = \"rhai\", path = \"../no.wasm\" }",
+    );
+    let said = home.run(&["install", "s"], 2).await;
+    assert!(said.contains("leads out of its folder"), "{said}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_in_a_checkout_leads_nothing_elsewhere() {
+    let home = Home::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.0.path(".tenon")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), home.0.path(".tenon/plugins")).unwrap();
+    home.refused(&["install", guests::TEXT_TOOLS], "leads elsewhere by a link").await;
+    assert!(!elsewhere.path().join("text_tools/plugin.toml").exists());
+}
+
+#[tokio::test]
+async fn a_script_is_installed_for_the_user() {
+    let home = Home::new();
+    home.0.write(
+        "greet.rhai",
+        r#"tool(#{ name: "hi", description: "d", schema: #{ type: "object" } }, |a| "hello");"#,
+    );
+    home.run(&["install", "greet.rhai", "--user"], 0).await;
+    assert_eq!(home.run(&["call", "greet__hi"], 0).await, "hello\n");
+    assert!(home.0.path("tenon/tenon.lock").exists() && !home.0.path("tenon.lock").exists());
+    home.0.write("tenon/plugins/greet/greet.rhai", "");
+    let said = home.run(&["call", "greet__hi"], 3).await;
+    assert!(said.contains("tenon install --user` puts back"), "{said}");
+    home.run(&["uninstall", "greet", "--user", "--yes"], 0).await;
+    assert!(!home.0.path("tenon/plugins/greet").exists());
+}
+
+#[tokio::test]
+async fn a_component_is_downloaded_once() {
+    let (home, web) = (Home::new(), Web::start().await);
+    web.put("/t.wasm", 200, &[], component());
+    web.put("/old", 302, &[("location", "/t.wasm")], "");
+    let digest = Digest::of(component()).named();
+    home.install(&web.url("/old"), &["--as", "t"]).await;
+    assert_eq!(web.heard(), ["GET /old", "GET /t.wasm"]);
+    home.slug("t", 0).await;
+    home.install(&web.url("/old"), &["--as", "u", "--digest", &digest]).await;
+    fs::remove_dir_all(home.0.path(".tenon/plugins/t")).unwrap();
+    home.run(&["install"], 0).await;
+    assert!(web.heard().is_empty());
+    home.slug("t", 0).await;
+    // What is in the cache and is not what it was is not taken.
+    fs::remove_dir_all(home.0.path(".tenon/plugins/t")).unwrap();
+    let cached = format!("cache/tenon/downloads/sha256/{}", &digest[7..]);
+    home.tamper(&cached);
+    home.run(&["install"], 0).await;
+    assert_eq!(web.heard(), ["GET /old", "GET /t.wasm"]);
+    assert_eq!(home.read(&cached), component());
+    // And one that has changed there is none.
+    home.tamper(".tenon/plugins/t/t.wasm");
+    fs::remove_file(home.0.path(&cached)).unwrap();
+    let mut other = component();
+    other.extend([0, 2, 1, b'y']);
+    web.put("/t.wasm", 200, &[], other);
+    home.refused(&["install"], "is not what it should be").await;
+    home.slug("t", 3).await;
+}
+
+#[tokio::test]
+async fn downloads_are_bounded_and_not_in_plain_text() {
+    let (home, web) = (Home::new(), Web::start().await);
+    let check = async |source: &str, code: i32, because: &str| {
+        let said = home.run(&["install", source], code).await;
+        assert!(said.contains(because), "{source}: {said}");
+    };
+    check("http://example.com/x.wasm", 3, "spoken with in plain text").await;
+    check("http://user:word@localhost/x.wasm", 5, "has a user in it").await;
+    check("oci://localhost:1/a", 5, "localhost:1/v2/a/manifests/latest").await;
+    check(&web.url("/none"), 5, "is answered with 404").await;
+    web.put("/away", 302, &[("location", "http://example.com/x.wasm")], "");
+    check(&web.url("/away"), 3, "http://example.com/x.wasm would be spoken with in plain text")
+        .await;
+    web.put("/loop", 302, &[("location", "/loop")], "");
+    check(&web.url("/loop"), 5, "leads on more than 5 times").await;
+    web.put("/page", 200, &[], "<html>");
+    check(&web.url("/page"), 2, "neither a component nor a script").await;
+    assert!(!home.0.path("tenon.lock").exists());
+}
+
+#[tokio::test]
+async fn a_registry_is_asked_for_a_blob_once() {
+    let (home, web) = (Home::new(), Web::start().await);
+    let (digest, layer) = web.push("acme/text-tools", "1.0", &component(), &json!({}));
+    let manifest = |tag: &str| format!("GET /v2/acme/text-tools/manifests/{tag}");
+    let blob = format!("GET /v2/acme/text-tools/blobs/{}", layer.named());
+    let row = home.install(&web.oci("acme/text-tools:1.0"), &[]).await;
+    assert_eq!(web.heard(), [manifest("1.0"), blob]);
+    let bound = web.oci(&format!("acme/text-tools:1.0@{}", digest.named()));
+    assert_eq!((&row["plugin"], &row["resolved"]), (&json!("text-tools"), &json!(bound)));
+    home.run(&["call", "text-tools__slug", r#"{"text": "A b"}"#], 0).await;
+    // What a tag means is asked, and the blob is known.
+    home.install(&web.oci("acme/text-tools:1.0"), &[]).await;
+    assert_eq!(web.heard(), [manifest("1.0")]);
+    // What is bound needs nobody.
+    home.install(&web.oci(&format!("acme/text-tools@{}", digest.named())), &["--as", "again"])
+        .await;
+    fs::remove_dir_all(home.0.path(".tenon/plugins/text-tools")).unwrap();
+    home.run(&["install"], 0).await;
+    assert!(web.heard().is_empty());
+}
+
+#[tokio::test]
+async fn a_registry_is_believed_nothing() {
+    let (home, web) = (Home::new(), Web::start().await);
+    let (digest, layer) = web.push("a", "latest", &component(), &json!({}));
+    let blob = format!("/v2/a/blobs/{}", layer.named());
+    let manifest = format!("/v2/a/manifests/{}", digest.named());
+    let bound = web.oci(&format!("a@{}", digest.named()));
+    let mut other = component();
+    *other.last_mut().unwrap() ^= 1;
+    web.put(&blob, 200, &[], other.clone());
+    home.refused(&["install", &web.oci("a")], "the layer of oci://").await;
+    other.push(0);
+    web.put(&blob, 200, &[], other);
+    home.refused(&["install", &web.oci("a")], "has more than").await;
+    web.put(&blob, 200, &[], &component()[..1000]);
+    home.refused(&["install", &web.oci("a")], "the layer of oci://").await;
+    // From here on what is asked for is not in the cache.
+    let fresh = Home::new();
+    web.put(&manifest, 200, &[], "{}");
+    fresh.refused(&["install", &bound], "the manifest of oci://").await;
+    web.put("/v2/a/manifests/latest", 200, &[("docker-content-digest", &digest.named())], "{}");
+    fresh.refused(&["install", &web.oci("a")], "the manifest of oci://").await;
+    let check = async |manifest: Value, code: i32, because: &str| {
+        web.put("/v2/a/manifests/latest", 200, &[], manifest.to_string());
+        let said = fresh.run(&["install", &web.oci("a")], code).await;
+        assert!(said.contains(because), "{said}");
+    };
+    let of = |media_type: &str, size: u64| json!({ "mediaType": media_type, "digest": layer.named(), "size": size });
+    let wasm = of("application/wasm", 1);
+    check(json!({ "schemaVersion": 2, "manifests": [] }), 5, "it has no layer").await;
+    check(json!({ "schemaVersion": 2, "layers": [wasm, wasm] }), 5, "it has 2 layers").await;
+    let tar = of("application/vnd.oci.image.layer.v1.tar", 1);
+    check(json!({ "schemaVersion": 2, "layers": [tar] }), 5, "and no component").await;
+    let huge = of("application/wasm", 1 << 40);
+    check(json!({ "schemaVersion": 2, "layers": [huge] }), 3, "has more than 256 MiB").await;
+    assert!(!fresh.0.path("tenon.lock").exists());
+}
+
+#[tokio::test]
+async fn credentials_are_for_their_registry_alone() {
+    let (home, web, other) = (Home::new(), Web::start().await, Web::start().await);
+    let (_, layer) = web.push("private", "latest", &component(), &json!({}));
+    let manifest = web.pages.lock().unwrap().remove("/v2/private/manifests/latest").unwrap();
+    let challenge = format!("Bearer realm=\"{}\",service=\"here\"", web.url("/token"));
+    web.put("/v2/private/manifests/latest", 401, &[("www-authenticate", &challenge)], "");
+    home.run(&["install", &web.oci("private")], 5).await;
+    assert!(
+        web.heard()
+            .iter()
+            .any(|line| line
+                .starts_with("GET /token?service=here&scope=repository%3Aprivate%3Apull"))
+    );
+    // Anybody may have a token.
+    let token = "/token?service=here&scope=repository%3Aprivate%3Apull";
+    web.put(token, 200, &[], r#"{"token":"anybody"}"#);
+    web.pages
+        .lock()
+        .unwrap()
+        .insert("/v2/private/manifests/latest Bearer anybody".into(), manifest.clone());
+    home.install(&web.oci("private"), &[]).await;
+    // And what is elsewhere is told none, nor who asks.
+    let fresh = Home::new();
+    web.pages.lock().unwrap().insert("/v2/private/manifests/latest Bearer known".into(), manifest);
+    let auth = "YWRhOnNlY3JldA==";
+    web.put(token, 403, &[], "");
+    web.put(&format!("{token} Basic {auth}"), 200, &[], r#"{"access_token":"known"}"#);
+    let blob = format!("/v2/private/blobs/{}", layer.named());
+    web.put(&blob, 307, &[("location", &other.url("/blob"))], "");
+    other.put("/blob", 200, &[], component());
+    let config = json!({ "auths": { (web.address.to_string()): { "auth": auth } } });
+    fresh.0.write(".docker/config.json", config.to_string());
+    let output = fresh.tenon(&["--json", "install", &web.oci("private")]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(*other.heard.lock().unwrap(), [("GET /blob".to_string(), None)]);
+    let blobs = web.heard.lock().unwrap();
+    assert!(
+        blobs
+            .iter()
+            .any(|(line, who)| line.contains("/blobs/") && who.as_deref() == Some("Bearer known"))
+    );
+    for said in [stdout(&output), stderr(&output), fresh.text("tenon.lock")] {
+        assert!(!said.contains(auth) && !said.contains("known\""), "{said}");
+    }
+}
