@@ -278,6 +278,7 @@ type Answer<T> = wasmtime::Result<Result<T, Error>>;
 type Streamed = (StreamReader<Delta>, FutureReader<Result<CompletionSummary, Error>>);
 
 /// The exports of one instance, whatever version of the contract they are of.
+#[allow(clippy::large_enum_variant, reason = "the newest is what almost every instance has")]
 pub(crate) enum Exports {
     Newest(newest::Newest),
     #[cfg(test)]
