@@ -29,11 +29,16 @@ struct Page {
     body: Vec<u8>,
 }
 
+type Pages = Arc<Mutex<HashMap<String, Page>>>;
+
+/// Methods and paths, and who says to be who.
+type Heard = Arc<Mutex<Vec<(String, Option<String>)>>>;
+
 /// A server that ends with this: it has pages, and keeps what it is asked.
 struct Web {
     address: SocketAddr,
-    pages: Arc<Mutex<HashMap<String, Page>>>,
-    heard: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    pages: Pages,
+    heard: Heard,
     task: JoinHandle<()>,
 }
 
@@ -47,8 +52,8 @@ impl Web {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let pages: Arc<Mutex<HashMap<String, Page>>> = Arc::default();
-        let heard: Arc<Mutex<Vec<(String, Option<String>)>>> = Arc::default();
+        let pages: Pages = Arc::default();
+        let heard: Heard = Arc::default();
         let (there, hears) = (pages.clone(), heard.clone());
         let task = tokio::spawn(async move {
             // They end with the server.
@@ -118,8 +123,8 @@ impl Web {
 
 async fn answer(
     request: Request<Incoming>,
-    pages: Arc<Mutex<HashMap<String, Page>>>,
-    heard: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    pages: Pages,
+    heard: Heard,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().to_string();
     let authorization = request.headers().get("authorization");
