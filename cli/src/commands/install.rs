@@ -31,7 +31,7 @@ where it came from and of which bytes it is: it is loaded as these or not at all
 not granted before it is approved. Without a source everything in the lock file is installed, and
 with `--locked` nothing that is not in it.")]
 pub(crate) struct Args {
-    /// A path, an https:// URL, or oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]
+    /// A path, an https:// URL, or oci://REGISTRY/REPOSITORY:TAG or @DIGEST
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
     /// The plugin's id

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// The component, or a folder with a plugin.toml
     #[arg(value_name = "FILE.wasm|FOLDER")]
     component: PathBuf,
-    /// Where to: oci://REGISTRY/REPOSITORY[:TAG]
+    /// Where to: oci://REGISTRY/REPOSITORY:TAG
     #[arg(value_name = "REFERENCE")]
     reference: String,
     /// Speak in plain text with a registry elsewhere, too
