@@ -182,42 +182,45 @@ impl Interface {
 #[error("the component does not export {}", .0.name())]
 pub(super) struct NotExported(pub(super) Interface);
 
-/// The interfaces of the contract that a component exports, without `tenon:plugin/` and version, and
-/// the version.
-fn exported(
-    engine: &wasmtime::Engine,
-    component: &Component,
-) -> impl Iterator<Item = (String, String)> {
-    let exports = component.component_type();
-    let exports = exports.exports(engine).filter_map(|(name, export)| {
-        let ComponentItem::ComponentInstance(_) = export.ty else { return None };
-        let (interface, version) = name.strip_prefix("tenon:plugin/")?.split_once('@')?;
-        Some((interface.to_string(), version.to_string()))
-    });
-    exports.collect::<Vec<_>>().into_iter()
+/// What a component exports of the contract, read once.
+struct Exported {
+    /// Interfaces, without `tenon:plugin/` and version, and the version of each.
+    interfaces: Vec<(String, String)>,
+}
+
+impl Exported {
+    fn read(engine: &wasmtime::Engine, component: &Component) -> Self {
+        let exports = component.component_type();
+        let interfaces = exports.exports(engine).filter_map(|(name, export)| {
+            let ComponentItem::ComponentInstance(_) = export.ty else { return None };
+            let (interface, version) = name.strip_prefix("tenon:plugin/")?.split_once('@')?;
+            Some((interface.to_string(), version.to_string()))
+        });
+        Self { interfaces: interfaces.collect() }
+    }
+
+    fn has(&self, wanted: &str) -> bool {
+        self.interfaces.iter().any(|(interface, _)| interface == wanted)
+    }
+
+    /// The one version that all of them are of, as far as this host tells versions apart.
+    fn track(&self) -> Result<Track, ExportError> {
+        let plugin = self.interfaces.iter().find(|(interface, _)| interface == "plugin");
+        let (_, version) =
+            plugin.or_else(|| self.interfaces.first()).ok_or(ExportError::NoPlugin)?;
+        let refused = || ExportError::Version(version.clone());
+        let track = Track::of(version).ok_or_else(refused)?;
+        let mut versions = self.interfaces.iter().map(|(_, version)| version);
+        if let Some(other) = versions.find(|version| Track::of(version) != Some(track)) {
+            return Err(ExportError::Version(other.clone()));
+        }
+        plugin.map(|_| track).ok_or(ExportError::NoPlugin)
+    }
 }
 
 /// Checks that a component exports the contract, in one version that this host speaks.
 pub(crate) fn check(engine: &wasmtime::Engine, component: &Component) -> Result<(), ExportError> {
-    track(engine, component).map(drop)
-}
-
-fn track(engine: &wasmtime::Engine, component: &Component) -> Result<Track, ExportError> {
-    let version = exported(engine, component).find(|(interface, _)| interface == "plugin");
-    let (_, version) = match version.or_else(|| exported(engine, component).next()) {
-        Some(found) => found,
-        None => return Err(ExportError::NoPlugin),
-    };
-    let track = Track::of(&version).ok_or(ExportError::Version(version))?;
-    if let Some((_, other)) = exported(engine, component)
-        .find(|(_, version)| Track::of(version).is_none_or(|other| other != track))
-    {
-        return Err(ExportError::Version(other));
-    }
-    match exported(engine, component).any(|(interface, _)| interface == "plugin") {
-        true => Ok(track),
-        false => Err(ExportError::NoPlugin),
-    }
+    Exported::read(engine, component).track().map(drop)
 }
 
 /// Where a component's exports are, found once.
@@ -230,11 +233,12 @@ pub(crate) enum Indices {
 
 impl Indices {
     pub(crate) fn new(pre: &InstancePre<HostState>) -> Result<Self, ExportError> {
-        let (engine, component) = (pre.engine(), pre.component());
-        let has =
-            |wanted: &str| exported(engine, component).any(|(interface, _)| interface == wanted);
-        Ok(match track(engine, component)? {
-            Track::Newest => Self::Newest(Arc::new(newest::Indices::new(pre, has)?)),
+        let exported = Exported::read(pre.engine(), pre.component());
+        Ok(match exported.track()? {
+            Track::Newest => {
+                let has = |interface: &str| exported.has(interface);
+                Self::Newest(Arc::new(newest::Indices::new(pre, has)?))
+            }
             #[cfg(test)]
             Track::V0_0 => Self::V0_0(Arc::new(v0_0::Indices::new(pre)?)),
         })
