@@ -329,6 +329,8 @@ async fn what_is_wrong_with_a_server_elsewhere_is_named() {
     let url = Peer::start(|_| Answer::Json).await.url("/mcp");
     let platform = platform(&url, "").await;
     assert!(state(&platform).1.contains("refused"), "{}", state(&platform).1);
+    let remedy = platform.plugins()[0].remedy.clone().unwrap_or_default();
+    assert!(remedy.starts_with("check its `url` and `headers` in "), "{remedy}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -176,12 +176,7 @@ impl State {
     }
 
     fn lost(&mut self, how: &str) {
-        let tail = transport::last_words();
-        let reason = match tail.is_empty() {
-            true => how.to_string(),
-            false => format!("{how}; its last words:\n{}", tail.join("\n")),
-        };
-        self.client.lost(&reason);
+        self.client.lost(&with_last_words(how));
     }
 
     /// Makes a place to wait for an operation, and does what its beginning asks for.
@@ -285,16 +280,31 @@ async fn connect() -> Result<ServerCapabilities, Error> {
         Ok(Outcome::Items(_) | Outcome::Result(_)) => {
             Err(Error::Failed("the answer is not one to a handshake".into()))
         }
-        Err(error) => Err(match (error, transport::last_words()) {
-            (mcp_client::Error::Timeout, tail) => Error::Unavailable(Unavailability {
-                message: format!(
-                    "the server did not answer the handshake within {startup} ms; its last words: {}",
-                    if tail.is_empty() { "none".into() } else { format!("\n{}", tail.join("\n")) }
-                ),
-                retry_after: None,
-            }),
-            (error, _) => convert::error(error),
+        Err(error) => Err(match error {
+            mcp_client::Error::Timeout => {
+                let how = format!("the server did not answer the handshake within {startup} ms");
+                Error::Unavailable(Unavailability {
+                    message: with_last_words(&how),
+                    retry_after: None,
+                })
+            }
+            // It has them already.
+            mcp_client::Error::Lost(_) => convert::error(error),
+            _ => {
+                // What it wrote may still be on its way, until it has ended.
+                transport::stop().await;
+                convert::reworded(convert::error(error), with_last_words)
+            }
         }),
+    }
+}
+
+/// What has become of a server, with what it wrote to its standard error last.
+fn with_last_words(how: &str) -> String {
+    let tail = transport::last_words();
+    match tail.is_empty() {
+        true => how.to_string(),
+        false => format!("{how}; its last words:\n{}", tail.join("\n")),
     }
 }
 

@@ -115,6 +115,21 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
     }
 }
 
+/// An error of the contract of the same kind, in other words.
+pub(crate) fn reworded(error: Error, word: impl FnOnce(&str) -> String) -> Error {
+    match error {
+        Error::InvalidInput(message) => Error::InvalidInput(word(&message)),
+        Error::NotFound(message) => Error::NotFound(word(&message)),
+        Error::Denied(message) => Error::Denied(word(&message)),
+        Error::Timeout(message) => Error::Timeout(word(&message)),
+        Error::Cancelled(message) => Error::Cancelled(word(&message)),
+        Error::Failed(message) => Error::Failed(word(&message)),
+        Error::Unavailable(Unavailability { message, retry_after }) => {
+            Error::Unavailable(Unavailability { message: word(&message), retry_after })
+        }
+    }
+}
+
 /// What an error of the contract says.
 pub(crate) fn message(error: &Error) -> String {
     match error {

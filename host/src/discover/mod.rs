@@ -330,6 +330,19 @@ impl Candidate {
         &self.named_in
     }
 
+    /// What to look at where an MCP server does not do its part.
+    pub(crate) fn what_to_check(&self) -> Option<String> {
+        let Source::Mcp(server) = &self.source else { return None };
+        let (keys, how) = match server.place {
+            Place::Child(_) => {
+                ("`command`, `args` and `env`", "speaks over its standard input and output")
+            }
+            Place::Remote(_) => ("`url` and `headers`", "answers at that address"),
+        };
+        let named_in = self.named_in.display();
+        Some(format!("check its {keys} in {named_in}; it must be an MCP server that {how}"))
+    }
+
     /// The content of its manifest, where it has one.
     pub(crate) fn manifest(&self) -> Option<Digest> {
         self.manifest

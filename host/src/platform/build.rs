@@ -383,13 +383,9 @@ impl Workshop {
         match register(loaded).await {
             Ok(registered) => Slot::with(made_of, registered),
             Err(failure) => {
-                let named_in = made_of.named_in().display();
-                let remedy = (kind == PluginKind::Mcp).then(|| {
-                    format!("check its `command`, `args` and `env` in {named_in}; it must be an MCP server that speaks over its standard input and output")
-                });
                 let report = PluginReport {
                     failure: Some(failure.clone()),
-                    ..gone(PluginState::Failed, failure.to_string(), remedy)
+                    ..gone(PluginState::Failed, failure.to_string(), made_of.what_to_check())
                 };
                 Slot::without(made_of, fingerprint, report).await
             }

@@ -13,7 +13,7 @@ async fn a_handshake_that_fails_says_why() {
         ("dies", "exited with code 7; its last words:\ncannot find my configuration"),
         ("dies-listing", "exited with code 8; its last words:\nwhat tools?"),
         ("closes-first", "the server closed its output"),
-        ("refuses", "no licence (code -32603)"),
+        ("refuses", "no licence (code -32603); its last words:\nthe licence has run out"),
         ("foreign", "speaks the revision 2099-12-31"),
         ("no-list", "the server's list is invalid: it has no \"tools\""),
     ];

@@ -37,6 +37,7 @@ pub(crate) const HABITS: &[Habit] = &[
     }),
     ("refuses", || {
         serve(|message| {
+            eprintln!("the licence has run out");
             refuse(message, json!({ "code": -32603, "message": "no licence" }));
             true
         });
