@@ -1,4 +1,4 @@
-//! Building the package whose tests run.
+//! Building the package of a plugin.
 
 use serde_json::Value;
 use std::env;
@@ -14,9 +14,9 @@ pub enum BuildFailed {
     /// This is no test that `cargo` runs.
     #[error("`CARGO_MANIFEST_DIR` is not set: run the test with cargo, or name the component")]
     NoPackage,
-    /// There is no cargo.
-    #[error("cargo does not start")]
-    NoCargo(#[from] io::Error),
+    /// There is no such folder, or no cargo.
+    #[error("the package cannot be built")]
+    NotRun(#[from] io::Error),
     /// The package has errors, or the target is missing.
     #[error(
         "the package does not build for {TARGET}; where the target is missing, `rustup target add \
@@ -30,9 +30,15 @@ pub enum BuildFailed {
     NoComponent,
 }
 
-/// Builds the package, and gives its component.
-pub(crate) fn component() -> Result<PathBuf, BuildFailed> {
-    let package = env::var_os("CARGO_MANIFEST_DIR").ok_or(BuildFailed::NoPackage)?;
+/// The package whose tests run.
+pub(crate) fn tested() -> Result<PathBuf, BuildFailed> {
+    env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).ok_or(BuildFailed::NoPackage)
+}
+
+/// Builds the package of a folder, and gives its component.
+pub(crate) fn component(package: &Path) -> Result<PathBuf, BuildFailed> {
+    // As cargo names it in what it says.
+    let package = package.canonicalize()?;
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--release", "--target", TARGET])
         .args(["--message-format", "json-render-diagnostics"])
@@ -44,7 +50,7 @@ pub(crate) fn component() -> Result<PathBuf, BuildFailed> {
     if !output.status.success() {
         return Err(BuildFailed::Errors(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
-    let manifest = Path::new(&package).join("Cargo.toml");
+    let manifest = package.join("Cargo.toml");
     let messages = String::from_utf8_lossy(&output.stdout);
     made(&messages, &manifest).ok_or(BuildFailed::NoComponent)
 }

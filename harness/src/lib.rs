@@ -104,7 +104,16 @@ impl Harness {
     ///
     /// Where it does not build, with what the compiler said, or makes no component.
     pub fn build() -> Result<Self, BuildFailed> {
-        build::component().map(Self::component)
+        Self::package(build::tested()?)
+    }
+
+    /// The same for the package in a folder, for tests that have a crate of their own.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn package(folder: impl AsRef<Path>) -> Result<Self, BuildFailed> {
+        build::component(folder.as_ref()).map(Self::component)
     }
 
     /// A component.

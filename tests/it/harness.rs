@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::json;
 use std::time::Duration;
-use tenon_harness::{Harness, StartError};
+use tenon_harness::{BuildFailed, Harness, StartError};
 use tenon_host::hook::HookPoint;
 use tenon_host::invoke::HookOutcome;
 use tenon_host::model::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
@@ -57,6 +57,17 @@ async fn arguments_are_held_against_the_schema() {
     assert!(matches!(refused, Err(CallError::InvalidInput { .. })), "{refused:?}");
     let unknown = plugin.call("wave", json!({})).await;
     assert!(matches!(unknown, Err(CallError::NotFound { .. })), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_package_is_built_and_run() {
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../guests/hello");
+    let plugin = Harness::package(package).unwrap().start().await.unwrap();
+    let greeted = plugin.call("greet", json!({ "name": "Ada" })).await.unwrap();
+    assert_eq!(greeted.plain_text(), "Hello, Ada!");
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/../guests/mcp-client");
+    assert!(matches!(Harness::package(client), Err(BuildFailed::NoComponent)));
+    assert!(matches!(Harness::package("nowhere"), Err(BuildFailed::NotRun(_))));
 }
 
 #[tokio::test]
