@@ -16,9 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // other features and would be built again.
     let folder = build("wasm32-wasip2", &plugins()?)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
+    let packages = packages()?;
     for name in HOSTILE {
         let file = format!("{}.wasm", name.replace('-', "_"));
-        fs::copy(folder.join(&file), out.join(&file))?;
+        write_described(&fs::read(folder.join(&file))?, packages.get(name), &out.join(&file))?;
     }
     let written = Path::new("hoard_table.wat");
     watch(written)?;

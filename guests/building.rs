@@ -1,11 +1,14 @@
-// How guests are built. The build scripts of `host`, `tests` and `conformance` include this file: all
-// of them build into one folder, with the same flags, so that nothing is built twice.
+// How guests are built, and what they say of themselves. The build scripts of `host`, `tests` and
+// `conformance` include this file: all of them build into one folder, with the same flags, so that
+// nothing is built twice.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tenon_contract::{About, describe};
 
 /// The root of the repository.
 fn root() -> Result<PathBuf, Box<dyn Error>> {
@@ -37,6 +40,24 @@ fn build(target: &str, packages: &[String]) -> Result<PathBuf, Box<dyn Error>> {
         .into());
     }
     Ok(folder.join(target).join("release"))
+}
+
+/// What the packages of the guests say of themselves, by their names.
+fn packages() -> Result<BTreeMap<String, About>, Box<dyn Error>> {
+    let output = Command::new(env::var("CARGO")?)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root()?.join("guests"))
+        .output()?;
+    let metadata = String::from_utf8(output.stdout)?;
+    Ok(About::of_packages(&metadata)?)
+}
+
+/// Writes the component of a guest to a file, with what its package says of it and documentation: as
+/// `tenon build` would.
+fn write_described(component: &[u8], about: Option<&About>, path: &Path) -> Result<(), Box<dyn Error>> {
+    let described = describe(component, about.unwrap_or(&About::default()))
+        .map_err(|error| format!("{} cannot be described: {error}", path.display()))?;
+    Ok(fs::write(path, described)?)
 }
 
 /// The guests that are plugins by themselves, which the bridge and its client are not.

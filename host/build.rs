@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         watch(&root()?.join(input))?;
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
+    let packages = packages()?;
     let names = [("TENON_MCP_BRIDGE", "mcp-bridge"), ("TENON_REMOTE_BRIDGE", "remote-bridge")];
     for (variable, package) in names {
         let file = format!("{}.wasm", package.replace('-', "_"));
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 format!("{} cannot be made a component: {error:#}", module.display())
             })?;
         let path = out.join(file);
-        fs::write(&path, component)?;
+        write_described(&component, packages.get(package), &path)?;
         println!("cargo::rustc-env={variable}={}", path.display());
     }
     Ok(())

@@ -5,8 +5,6 @@ mod approval;
 mod authored;
 mod commands;
 mod component;
-mod contract;
-mod describe;
 mod error;
 mod fetch;
 mod installed;

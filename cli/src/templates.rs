@@ -4,7 +4,7 @@
 use clap::ValueEnum;
 use std::fmt;
 
-use crate::contract;
+use tenon_contract as contract;
 
 /// A language that a plugin can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

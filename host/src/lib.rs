@@ -69,6 +69,7 @@ mod shown;
 mod store;
 mod surroundings;
 mod text;
+pub mod tls;
 pub mod wire;
 
 pub use bindings::{model, types};

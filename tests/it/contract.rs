@@ -2,31 +2,43 @@
 
 use crate::guests;
 
-fn interfaces(path: &str) -> (Vec<String>, Vec<String>) {
-    let bytes = std::fs::read(path).expect("the guest was built");
-    let Ok(wit_component::DecodedWasm::Component(resolve, world)) = wit_component::decode(&bytes)
+/// What decoders of WIT see of a component: its imports and exports, and what is said of its world.
+struct Shown {
+    imports: Vec<String>,
+    exports: Vec<String>,
+    documentation: String,
+}
+
+fn shown(bytes: &[u8]) -> Shown {
+    let Ok(wit_component::DecodedWasm::Component(resolve, world)) = wit_component::decode(bytes)
     else {
-        panic!("{path} is no component");
+        panic!("it is no component");
     };
     let world = &resolve.worlds[world];
-    let ours = |names: Vec<String>| {
-        let ours = names.iter().filter_map(|name| name.strip_prefix("tenon:plugin/"));
-        let mut ours: Vec<String> = ours.map(|name| name.replace("@0.1.0", "")).collect();
-        ours.sort();
-        ours
-    };
     let names = |keys: Vec<&wit_parser::WorldKey>| {
-        keys.into_iter().map(|key| resolve.name_world_key(key)).collect::<Vec<_>>()
+        let mut names: Vec<_> = keys.into_iter().map(|key| resolve.name_world_key(key)).collect();
+        names.sort();
+        names
     };
-    (ours(names(world.imports.keys().collect())), ours(names(world.exports.keys().collect())))
+    Shown {
+        imports: names(world.imports.keys().collect()),
+        exports: names(world.exports.keys().collect()),
+        documentation: world.docs.contents.clone().unwrap_or_default(),
+    }
+}
+
+/// The interfaces of our package among some, without package and version.
+fn ours(names: &[String]) -> Vec<String> {
+    let ours = names.iter().filter_map(|name| name.strip_prefix("tenon:plugin/"));
+    ours.map(|name| name.replace("@0.1.0", "")).collect()
 }
 
 #[test]
 fn a_guest_shows_only_the_interfaces_it_uses() {
     let check = |path, imports: &[&str], exports: &[&str]| {
-        let (found_imports, found_exports) = interfaces(path);
-        assert_eq!(found_imports, imports, "{path}");
-        assert_eq!(found_exports, exports, "{path}");
+        let shown = shown(&std::fs::read(path).expect("the guest was built"));
+        assert_eq!(ours(&shown.imports), imports, "{path}");
+        assert_eq!(ours(&shown.exports), exports, "{path}");
     };
     check(guests::HELLO, &["types"], &["plugin", "tool-handler"]);
     check(guests::TEXT_TOOLS, &["types"], &["plugin", "tool-handler"]);
@@ -37,6 +49,38 @@ fn a_guest_shows_only_the_interfaces_it_uses() {
         &["model", "types"],
         &["plugin", "provider-handler", "provider-stream"],
     );
+}
+
+/// What is shipped says what it is, and of each interface what it is for: a component has the types of
+/// what it uses, and none of its comments.
+#[test]
+fn what_is_shipped_is_documented() {
+    let guests = guests::ALL
+        .iter()
+        .map(|(name, path)| (*name, std::fs::read(path).expect("the guest was built")));
+    let bridges = [
+        ("mcp-bridge", tenon_host::load::BRIDGE.to_vec()),
+        ("remote-bridge", tenon_host::load::REMOTE_BRIDGE.to_vec()),
+    ];
+    let sentences = tenon_contract::sentences();
+    for (name, bytes) in guests.chain(bridges) {
+        let Shown { imports, exports, documentation } = shown(&bytes);
+        let title = format!("{name} {}: ", env!("CARGO_PKG_VERSION"));
+        assert!(documentation.starts_with(&title), "{name}: {documentation}");
+        for interface in imports.iter().chain(&exports) {
+            let (bare, version) = interface.split_once('@').expect("it has a version");
+            let line = match sentences.get(bare) {
+                Some(sentence) => format!("- `{interface}`: {sentence}"),
+                // What lends it may be old or new, and says itself what it is.
+                None => {
+                    let (package, _) = bare.split_once('/').expect("it is of a package");
+                    assert!(package.starts_with("wasi:"), "{name}: {interface}");
+                    format!("- `{package}@{version}`, ")
+                }
+            };
+            assert!(documentation.contains(&line), "{name}: {interface} in\n{documentation}");
+        }
+    }
 }
 
 /// How long the smallest useful plugin may be: lines of Rust, and bytes of its component.

@@ -15,8 +15,12 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tenon_host::files::Digest;
 use tenon_host::{Platform, PluginState, Surroundings};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::guests;
 use crate::support::{Project, parsed, stderr, stdout};
@@ -50,6 +54,11 @@ impl Drop for Web {
 
 impl Web {
     async fn start() -> Self {
+        Self::start_over(None).await
+    }
+
+    /// Over TLS where it has something to prove itself with.
+    async fn start_over(tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let pages: Pages = Arc::default();
@@ -59,12 +68,17 @@ impl Web {
             // They end with the server.
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (pages, heard) = (there.clone(), hears.clone());
-                let service =
-                    service_fn(move |request| answer(request, pages.clone(), heard.clone()));
-                let connection = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service);
-                connections.spawn(async move { connection.await.ok() });
+                let (pages, heard, tls) = (there.clone(), hears.clone(), tls.clone());
+                connections.spawn(async move {
+                    match tls {
+                        None => serve(stream, pages, heard).await,
+                        // Who does not believe it goes away.
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => serve(stream, pages, heard).await,
+                            Err(_) => {}
+                        },
+                    }
+                });
             }
         });
         Self { address, pages, heard, task }
@@ -121,6 +135,12 @@ impl Web {
     }
 }
 
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, pages: Pages, heard: Heard) {
+    let service = service_fn(move |request| answer(request, pages.clone(), heard.clone()));
+    let connection = hyper::server::conn::http1::Builder::new();
+    let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+}
+
 async fn answer(
     request: Request<Incoming>,
     pages: Pages,
@@ -143,6 +163,9 @@ async fn answer(
     Ok(response.body(Full::from(page.body)).unwrap())
 }
 
+/// The file of a project with the authorities that are trusted in it.
+const AUTHORITIES: &str = "authorities.pem";
+
 /// A project with a cache of its own.
 struct Home(Arc<Project>);
 
@@ -163,6 +186,10 @@ impl Home {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             let mut command = project.command(&arguments);
             command.env("XDG_CACHE_HOME", project.path("cache")).env_remove("DOCKER_CONFIG");
+            command.env_remove("SSL_CERT_FILE");
+            if project.path(AUTHORITIES).exists() {
+                command.env("SSL_CERT_FILE", project.path(AUTHORITIES));
+            }
             command.output().expect("tenon starts")
         });
         run.await.unwrap()
@@ -478,6 +505,41 @@ async fn downloads_are_bounded_and_not_in_plain_text() {
     web.put("/page", 200, &[], "<html>");
     check(&web.url("/page"), 2, "neither a component nor a script").await;
     assert!(!home.0.path("tenon.lock").exists());
+}
+
+#[tokio::test]
+async fn a_server_is_believed_if_an_authority_is_that_is_trusted() {
+    let (home, (tls, proof)) = (Home::new(), proof_for("localhost"));
+    let web = Web::start_over(Some(tls)).await;
+    web.put("/t.wasm", 200, &[], component());
+    let url = format!("https://localhost:{}/t.wasm", web.address.port());
+    let check = async |code: i32, because: &str| {
+        let said = home.run(&["install", &url], code).await;
+        assert!(said.contains(because), "{said}");
+    };
+    check(5, "invalid peer certificate: UnknownIssuer").await;
+    home.0.write(AUTHORITIES, "no certificate");
+    check(5, "there is no certificate in it").await;
+    assert!(web.heard().is_empty());
+    home.0.write(AUTHORITIES, proof_for("localhost").1);
+    check(5, "invalid peer certificate: ").await;
+    home.0.write(AUTHORITIES, proof);
+    check(0, "t  ").await;
+    assert_eq!(web.heard(), ["GET /t.wasm"]);
+    home.slug("t", 0).await;
+    // It has to be who it is asked as.
+    let elsewhere = format!("https://127.0.0.1:{}/t.wasm", web.address.port());
+    let said = home.run(&["install", &elsewhere, "--as", "u"], 5).await;
+    assert!(said.contains("invalid peer certificate"), "{said}");
+}
+
+/// What a server proves itself with, and the certificate of who vouches for it, in PEM.
+fn proof_for(name: &str) -> (TlsAcceptor, String) {
+    let proof = rcgen::generate_simple_self_signed([name.to_string()]).unwrap();
+    let key = PrivateKeyDer::try_from(proof.signing_key.serialize_der()).unwrap();
+    let server = ServerConfig::builder().with_no_client_auth();
+    let server = server.with_single_cert(vec![proof.cert.der().clone()], key).unwrap();
+    (TlsAcceptor::from(Arc::new(server)), proof.cert.pem())
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tenon_contract::{About, describe};
 use tenon_host::PluginKind;
 use tenon_host::files::{self, COMPONENT};
 use tenon_host::runtime::check_script;
@@ -12,7 +13,7 @@ use tokio::process::Command;
 
 use crate::authored::Authored;
 use crate::component::sha256;
-use crate::describe::{About, describe};
+
 use crate::error::Error;
 use crate::templates::Language;
 use crate::{Common, output};

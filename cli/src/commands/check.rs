@@ -16,7 +16,7 @@ use crate::commands::build::{self, size};
 use crate::component::{Component, Import, WORLDS};
 use crate::error::Error;
 use crate::templates::Language;
-use crate::{Common, contract, output};
+use crate::{Common, output};
 
 /// Check the plugin of a folder, before anybody gets it
 #[derive(clap::Args)]
@@ -189,7 +189,7 @@ fn check_exports(findings: &mut Findings, component: &Component) {
         .filter_map(|export| export.strip_prefix("tenon:plugin/")?.split_once('@'))
         .collect();
     let has = |name: &str| exports.iter().any(|(export, _)| *export == name);
-    let ours = contract::version();
+    let ours = tenon_contract::version();
     // A draft's versions are as different as they look.
     for (export, version) in exports.iter().filter(|(_, version)| *version != ours) {
         let problem = format!("it exports tenon:plugin/{export}@{version}, and this is {ours}");

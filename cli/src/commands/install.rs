@@ -29,7 +29,8 @@ A source is a component, a script, a folder with a plugin.toml, a component on t
 registry. Nothing of it is run. It is put into .tenon/plugins of the project, and `tenon.lock` says
 where it came from and of which bytes it is: it is loaded as these or not at all. What it requests is
 not granted before it is approved. Without a source everything in the lock file is installed, and
-with `--locked` nothing that is not in it.")]
+with `--locked` nothing that is not in it. Servers of other authorities than the public ones are
+believed where SSL_CERT_FILE names a file with their certificates.")]
 pub(crate) struct Args {
     /// A path, an https:// URL, or oci://REGISTRY/REPOSITORY:TAG or @DIGEST
     #[arg(value_name = "SOURCE")]

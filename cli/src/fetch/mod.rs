@@ -68,6 +68,8 @@ pub(crate) enum FetchError {
         /// Whether there were credentials, which were not enough.
         known: bool,
     },
+    #[error("{variable} names {}: {problem}", .path.display())]
+    Authorities { variable: &'static str, path: PathBuf, problem: String },
     #[error("{url}: {problem}")]
     Failed { url: String, problem: String },
 }
@@ -90,7 +92,10 @@ impl FetchError {
             Self::Unauthorized { known: true, .. } => {
                 Some("the credentials in ~/.docker/config.json are not enough")
             }
-            Self::TooLarge { .. } | Self::Status { .. } | Self::Failed { .. } => None,
+            Self::TooLarge { .. }
+            | Self::Status { .. }
+            | Self::Authorities { .. }
+            | Self::Failed { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A small HTTP client: what installs plugins asks for little, and what it gets it checks.
 //!
-//! It speaks HTTP/1.1, over TLS with the public authorities, or in plain text with this machine. All
-//! that it reads is bounded, and so are redirects and waiting.
+//! It speaks HTTP/1.1, over TLS, or in plain text with this machine. All that it reads is bounded,
+//! and so are redirects and waiting.
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
@@ -11,15 +11,16 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tenon_host::tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use url::{Host, Position, Url};
 
 use super::FetchError;
@@ -37,6 +38,9 @@ const HEAD: usize = 64 << 10;
 const CONNECT: Duration = Duration::from_secs(15);
 const FIRST_BYTE: Duration = Duration::from_secs(60);
 const BETWEEN_BYTES: Duration = Duration::from_secs(30);
+
+/// The variable that names a file of authorities, in PEM, whose servers are believed as well.
+const AUTHORITIES: &str = "SSL_CERT_FILE";
 
 /// The client.
 pub(crate) struct Web<'a> {
@@ -199,7 +203,7 @@ impl<'a> Web<'a> {
             match TcpStream::connect(address).await {
                 Ok(stream) if is_plain => return Ok(Box::new(stream)),
                 Ok(stream) => {
-                    let stream = self.tls().connect(name, stream).await.map_err(of)?;
+                    let stream = self.tls()?.connect(name, stream).await.map_err(of)?;
                     return Ok(Box::new(stream));
                 }
                 Err(error) => last = of(error),
@@ -208,15 +212,24 @@ impl<'a> Web<'a> {
         Err(last)
     }
 
-    /// The public authorities are trusted, and no others.
-    fn tls(&self) -> &TlsConnector {
-        self.tls.get_or_init(|| {
-            let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
-            let mut config =
-                ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
-            TlsConnector::from(Arc::new(config))
-        })
+    /// Beside the public authorities those are trusted that the operator names, in the way that other
+    /// programs know.
+    fn tls(&self) -> Result<&TlsConnector, FetchError> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(tls);
+        }
+        let named = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
+        let named = named.map(PathBuf::from);
+        let of = |problem: String| {
+            let path = named.clone().unwrap_or_default();
+            FetchError::Authorities { variable: AUTHORITIES, path, problem }
+        };
+        let others = match &named {
+            Some(path) => read_certificates(path).map_err(of)?,
+            None => Vec::new(),
+        };
+        let tls = tls::connector(others).map_err(|error| of(tenon_host::chain(&error)))?;
+        Ok(self.tls.get_or_init(|| tls))
     }
 
     /// Reads a response that has what was asked for.
@@ -260,6 +273,16 @@ impl Answer {
             }
         }
         Ok(bytes)
+    }
+}
+
+/// The certificates of a file in PEM; one without any is not what was meant.
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let certificates: Vec<_> = certificates.map_err(|error| tenon_host::chain(&error))?;
+    match certificates.is_empty() {
+        true => Err("there is no certificate in it".into()),
+        false => Ok(certificates),
     }
 }
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::path::Path;
 
 use super::{Tool, componentize, text};
-use crate::describe::About;
 use crate::error::Error;
+use tenon_contract::About;
 
 const TOOL: Tool<'_> = Tool { name: "componentize-qjs", install: "npm install" };
 

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::Command;
 
-use crate::describe::About;
 use crate::error::Error;
 use crate::templates::Language;
+use tenon_contract::About;
 
 impl Language {
     /// The language of a component's source, by the files of its folder.

@@ -7,8 +7,8 @@ use tenon_host::files::{self, COMPONENT};
 use tokio::process::Command;
 
 use super::{Tool, run, text};
-use crate::describe::About;
 use crate::error::Error;
+use tenon_contract::About;
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -57,7 +57,8 @@ pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, About), Error> {
         Error::Input(format!("{} makes no component: it needs {wanted}", manifest.display()))
     })?;
     let bytes = files::read(&component, COMPONENT);
-    Ok((bytes.map_err(|error| Error::Read(component, error))?, about(package)))
+    let bytes = bytes.map_err(|error| Error::Read(component, error))?;
+    Ok((bytes, About::of_package(package)))
 }
 
 /// Cargo in a folder: the one that runs us, or else that of `PATH`.
@@ -109,20 +110,5 @@ async fn has_target(folder: &Path) -> bool {
     match command.output().await {
         Ok(output) => Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir(),
         Err(_) => true,
-    }
-}
-
-fn about(package: &Value) -> About {
-    let authors = package["authors"].as_array().into_iter().flatten();
-    About {
-        name: text(package, "name"),
-        version: text(package, "version"),
-        description: text(package, "description"),
-        authors: authors.filter_map(Value::as_str).map(str::to_string).collect(),
-        // What it was before there were expressions.
-        licenses: text(package, "license").map(|licenses| licenses.replace('/', " OR ")),
-        source: text(package, "repository"),
-        homepage: text(package, "homepage"),
-        revision: None,
     }
 }

@@ -20,7 +20,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::{Host, Position, Url};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiBody};
@@ -33,6 +32,7 @@ use super::{HEADERS, NAME};
 use crate::capability::lent::not_granted;
 use crate::limits::Limits;
 use crate::services::{Connector, Resolver, Stream, SystemNetwork};
+use crate::tls;
 
 /// The longest URL, in bytes.
 const URL: usize = 8 << 10;
@@ -80,13 +80,7 @@ impl Default for Ways {
 impl Ways {
     /// The public authorities are trusted, and no others.
     fn tls(&self) -> &TlsConnector {
-        self.tls.get_or_init(|| {
-            let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
-            let mut config =
-                ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
-            TlsConnector::from(Arc::new(config))
-        })
+        self.tls.get_or_init(tls::public_connector)
     }
 }
 

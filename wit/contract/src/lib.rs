@@ -1,11 +1,15 @@
-//! The contract as files: its WIT in both editions, for projects that are not in Rust, and what it
-//! says of its interfaces.
+//! The contract as text: its WIT in both editions, for projects that are not in Rust, and what it says
+//! of its interfaces. [`describe`] puts that into a component, with what its author says of it.
+
+mod describe;
+
+pub use describe::{About, DescribeError, describe};
 
 use std::collections::BTreeMap;
 use wit_parser::{Resolve, SourceMap};
 
 /// The name of a file, and its text.
-pub(crate) type File = (&'static str, &'static str);
+pub type File = (&'static str, &'static str);
 
 macro_rules! files {
     ($folder:literal, [$($name:literal),* $(,)?]) => {
@@ -14,8 +18,8 @@ macro_rules! files {
 }
 
 /// The package itself.
-pub(crate) const CANONICAL: &[File] = files!(
-    "../../wit/",
+pub const CANONICAL: &[File] = files!(
+    "../../",
     [
         "completions.wit",
         "config.wit",
@@ -43,8 +47,8 @@ pub(crate) const CANONICAL: &[File] = files!(
 );
 
 /// Its sync edition, for languages whose tools do not know `async`.
-pub(crate) const SYNC: &[File] = files!(
-    "../../wit/sync/",
+pub const SYNC: &[File] = files!(
+    "../../sync/",
     [
         "completions.wit",
         "config.wit",
@@ -69,12 +73,12 @@ pub(crate) const SYNC: &[File] = files!(
 const FOOTER: &str = "\n// The sync edition";
 
 /// A file as it is put into a project.
-pub(crate) fn text_of(text: &'static str) -> &'static str {
+pub fn text_of(text: &'static str) -> &'static str {
     text.split_once(FOOTER).map_or(text, |(text, _)| text)
 }
 
 /// What the package says of its interfaces, by their names without a version: the first sentence.
-pub(crate) fn sentences() -> BTreeMap<String, String> {
+pub fn sentences() -> BTreeMap<String, String> {
     let (resolve, package) = resolve();
     let package = &resolve.packages[package];
     let sentences = package.interfaces.iter().filter_map(|(name, id)| {
@@ -86,7 +90,7 @@ pub(crate) fn sentences() -> BTreeMap<String, String> {
 }
 
 /// The version of the package.
-pub(crate) fn version() -> String {
+pub fn version() -> String {
     let (resolve, package) = resolve();
     let version = resolve.packages[package].name.version.as_ref();
     version.map(ToString::to_string).unwrap_or_default()
@@ -127,8 +131,8 @@ mod tests {
             there.sort();
             assert_eq!(files.iter().map(|(name, _)| *name).collect::<Vec<_>>(), there);
         };
-        check(CANONICAL, "../wit");
-        check(SYNC, "../wit/sync");
+        check(CANONICAL, "..");
+        check(SYNC, "../sync");
     }
 
     #[test]

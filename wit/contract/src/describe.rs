@@ -4,7 +4,8 @@
 //! of the component's world, which decoders of WIT show: a component has the types of interfaces,
 //! and none of their comments.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use wasm_metadata::{
     AddMetadata, AddMetadataField, Authors, Description, Homepage, Licenses, Revision, Source,
@@ -12,27 +13,64 @@ use wasm_metadata::{
 };
 use wit_component::DecodedWasm;
 
-use crate::contract;
-
 /// What is said of a plugin where it is made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct About {
-    pub(crate) name: Option<String>,
-    pub(crate) version: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) authors: Vec<String>,
-    /// An SPDX expression.
-    pub(crate) licenses: Option<String>,
+pub struct About {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// What it is for, in a sentence.
+    pub description: Option<String>,
+    /// Who wrote it, each as `Name <address>` or by name alone.
+    pub authors: Vec<String>,
+    /// Its licence, as an SPDX expression.
+    pub licenses: Option<String>,
     /// Where its source is: a URL.
-    pub(crate) source: Option<String>,
-    pub(crate) homepage: Option<String>,
+    pub source: Option<String>,
+    /// Where it is presented: a URL.
+    pub homepage: Option<String>,
     /// The commit that it was built from.
-    pub(crate) revision: Option<String>,
+    pub revision: Option<String>,
 }
 
 impl About {
+    /// What `cargo metadata` says of a package: an object of its `packages`.
+    #[must_use]
+    pub fn of_package(package: &Value) -> Self {
+        let text = |key: &str| {
+            let text = package[key].as_str()?.trim();
+            (!text.is_empty()).then(|| text.to_string())
+        };
+        let authors = package["authors"].as_array().into_iter().flatten();
+        Self {
+            name: text("name"),
+            version: text("version"),
+            description: text("description"),
+            authors: authors.filter_map(Value::as_str).map(str::to_string).collect(),
+            // What it was before there were expressions.
+            licenses: text("license").map(|licenses| licenses.replace('/', " OR ")),
+            source: text("repository"),
+            homepage: text("homepage"),
+            revision: None,
+        }
+    }
+
+    /// What `cargo metadata` says of all packages of a workspace, by their names.
+    ///
+    /// # Errors
+    ///
+    /// Where the text is no JSON.
+    pub fn of_packages(metadata: &str) -> Result<BTreeMap<String, Self>, serde_json::Error> {
+        let metadata: Value = serde_json::from_str(metadata)?;
+        let packages = metadata["packages"].as_array().into_iter().flatten().map(Self::of_package);
+        let named = packages.filter_map(|about| Some((about.name.clone()?, about)));
+        Ok(named.collect())
+    }
+
     /// The same, with what another says where this says nothing.
-    pub(crate) fn or(self, other: Self) -> Self {
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
         Self {
             name: self.name.or(other.name),
             version: self.version.or(other.version),
@@ -63,11 +101,15 @@ impl About {
 
 /// Why a component is not described.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DescribeError {
+#[non_exhaustive]
+pub enum DescribeError {
+    /// What is said to be its licence is none that can be told.
     #[error("the licence \"{0}\" is no SPDX expression")]
     Licence(String),
+    /// What is said to be an address is none.
     #[error("\"{0}\" is no URL")]
     Address(String),
+    /// The bytes are no component, or one that cannot be read.
     #[error("what was built is no component: {0}")]
     Component(String),
 }
@@ -80,7 +122,7 @@ const DOCUMENTATION: &str = "package-docs";
 /// # Errors
 ///
 /// Where something that is said cannot be, or the bytes are no component.
-pub(crate) fn describe(component: &[u8], about: &About) -> Result<Vec<u8>, DescribeError> {
+pub fn describe(component: &[u8], about: &About) -> Result<Vec<u8>, DescribeError> {
     let documentation = documentation(component, about)?;
     // A section that is there already would be there twice.
     let cleared = without(component, &about.sections())
@@ -150,7 +192,7 @@ fn documentation(component: &[u8], about: &About) -> Result<String, DescribeErro
 
 /// Lists interfaces: those of the contract with what it says of them, those of WASI by package.
 fn list(text: &mut String, heading: &str, interfaces: &[String]) {
-    let sentences = contract::sentences();
+    let sentences = crate::sentences();
     let mut lines: Vec<String> = Vec::new();
     for interface in interfaces {
         let (name, version) = interface.split_once('@').unwrap_or((interface, ""));
@@ -232,6 +274,17 @@ mod tests {
 
     /// A component with nothing in it.
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[test]
+    fn packages_say_what_they_are() {
+        let metadata = r#"{"packages":[{"name":"hello","version":"1.2.3","description":"Greets",
+            "authors":["Ada","Charles"],"license":"MIT/Apache-2.0",
+            "repository":"https://example.com/hello","homepage":""},{"version":"0.1.0"}]}"#;
+        let packages = About::of_packages(metadata).unwrap();
+        let expected = About { revision: None, ..about() };
+        assert_eq!(packages, BTreeMap::from([("hello".to_string(), expected)]));
+        assert!(About::of_packages("no").is_err());
+    }
 
     fn about() -> About {
         About {
