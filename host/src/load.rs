@@ -284,7 +284,7 @@ impl LoadError {
     /// What to do about it.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::Read(..) => Some("check the path".into()),
+            Self::Read(..) => Some("check the path; `tenon build` makes what was not built yet".into()),
             Self::Changed(_) => Some("approve it again".into()),
             Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
             Self::NoSecret(name) => Some(format!(
@@ -402,7 +402,9 @@ impl Loader {
         if let Source::Mcp(server) = &candidate.source {
             startup = startup_of(server);
             settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
-            settings.insert("request_timeout_ms".into(), json!(limits.wall.as_millis()));
+            // Calls have their own times. This is for what the bridge asks for itself.
+            let patience = limits.wall.max(startup);
+            settings.insert("request_timeout_ms".into(), json!(patience.as_millis()));
             settings.insert("passthrough".into(), json!(candidate.context.passthrough));
             tell_wishes(&mut settings, &server.wishes);
             let offers = self.reach.services.features.offers();

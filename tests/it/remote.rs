@@ -256,18 +256,21 @@ async fn marks_mean_nothing_to_servers_of_the_older_era() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_has_ended_is_begun_again() {
-    let peer = Peer::start(|request| match request.rpc.as_str() {
-        "tools/call" if request.header("mcp-session-id") == Some("session-1") => {
-            Answer::Status(404, "no such session")
-        }
-        _ => Answer::Json,
-    })
-    .await;
-    let platform = platform(&peer.url("/mcp"), "").await;
-    let lost = failure(&platform, "s__echo", json!({ "text": "x" })).await.to_string();
-    assert!(lost.contains("the session has ended"), "{lost}");
-    assert_eq!(text(&platform, "s__echo", json!({ "text": "y" })).await, "y");
-    platform.clone().shutdown().await;
+    // The status of the specification, and that of servers who have read another one.
+    for (status, said) in [(404, "gone"), (400, "Bad Request: No valid session ID provided")] {
+        let peer = Peer::start(move |request| match request.rpc.as_str() {
+            "tools/call" if request.header("mcp-session-id") == Some("session-1") => {
+                Answer::Status(status, said)
+            }
+            _ => Answer::Json,
+        })
+        .await;
+        let platform = platform(&peer.url("/mcp"), "").await;
+        let lost = failure(&platform, "s__echo", json!({ "text": "x" })).await.to_string();
+        assert!(lost.contains("the session has ended"), "{lost}");
+        assert_eq!(text(&platform, "s__echo", json!({ "text": "y" })).await, "y");
+        platform.clone().shutdown().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -316,7 +319,13 @@ async fn what_is_wrong_with_a_server_elsewhere_is_named() {
     for (answer, expected) in [
         (Answer::Status(401, ""), "wants to know who asks (HTTP 401)"),
         (Answer::Status(500, "out of order"), "HTTP 500: out of order"),
-        (Answer::Status(200, "<html>"), "accepted the request and answered nothing"),
+        (Answer::Status(200, ""), "accepted the request and answered nothing"),
+        (Answer::Status(200, "<html>"), "content of no type, which no answer has: <html>"),
+        (Answer::Redirect("/there".into()), "HTTP 307: it is at /there, which is for `url` to say"),
+        (
+            Answer::Message(json!({ "jsonrpc": "2.0", "id": 999, "result": {} })),
+            "the server answered something else: {\"id\":999",
+        ),
         (Answer::Error(-32603), "no key, no service"),
     ] {
         let peer = Peer::start(move |_| answer.clone()).await;

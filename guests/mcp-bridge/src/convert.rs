@@ -205,7 +205,10 @@ pub(crate) fn tool_result(payload: Payload) -> Result<ToolResult, Error> {
 
 fn content_block(json: &str) -> ContentBlock {
     read_block(json).unwrap_or_else(|_| {
-        let body = match json.starts_with('{') {
+        // One that cannot be read, being too deep, would cost the whole answer.
+        let is_block =
+            json.starts_with('{') && serde_json::from_str::<serde_json::Value>(json).is_ok();
+        let body = match is_block {
             true => Content::Other(json.to_string()),
             // No block at all, such as a bare string: what it says is better than nothing.
             false => {

@@ -121,7 +121,8 @@ struct Message<'a> {
 }
 
 /// Reads a line: one message, several in a batch, or nothing that is one.
-pub(crate) fn read(line: Vec<u8>) -> Result<Vec<Incoming>, NotMessages> {
+pub(crate) fn read(mut line: Vec<u8>) -> Result<Vec<Incoming>, NotMessages> {
+    mend_halves(&mut line);
     let line = match String::from_utf8(line) {
         Ok(line) => line,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -136,6 +137,30 @@ pub(crate) fn read(line: Vec<u8>) -> Result<Vec<Incoming>, NotMessages> {
         return Ok(read.filter_map(Result::ok).collect());
     }
     one(line).map(|message| vec![message])
+}
+
+/// Replaces escapes of half a character, which are written where a text was cut in the middle of one,
+/// and which no reader of JSON takes. The line stays as long as it is.
+fn mend_halves(line: &mut [u8]) {
+    let mut at = 0;
+    while let Some(found) = line.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        at += found;
+        at += match (unit(line, at), unit(line, at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                line[at + 2..at + 6].copy_from_slice(b"fffd");
+                6
+            }
+            // What follows a backslash begins no escape.
+            _ => 2,
+        };
+    }
+}
+
+/// The UTF-16 unit that an escape stands for.
+fn unit(line: &[u8], at: usize) -> Option<u16> {
+    let digits = line.get(at..)?.strip_prefix(b"\\u")?.get(..4)?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// A line that holds no message.
@@ -185,24 +210,33 @@ fn read_id(text: &str) -> Option<u64> {
     (id.fract() == 0.0 && (0.0..9e15).contains(&id)).then_some(id as u64)
 }
 
-/// The id in the beginning of a message that is too long to read whole: the one of the message, not
-/// one in what it holds.
-pub(crate) fn id_in(prefix: &[u8]) -> Option<u64> {
+/// What the beginning shows of a message that is too long to read whole.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Beginning {
+    /// It may be an answer, to the request of this id where that was seen.
+    Answer(Option<u64>),
+    /// It asks or tells something: it is nobody's answer, whatever its id.
+    Other,
+}
+
+/// Reads the beginning of a message: its own members, not those in what it holds.
+pub(crate) fn beginning(prefix: &[u8]) -> Beginning {
+    let mut id = None;
     let mut depth = 0_usize;
     let mut at = 0;
-    while at < prefix.len() {
-        match prefix[at] {
+    while let Some(byte) = prefix.get(at) {
+        match byte {
             b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.checked_sub(1)?,
+            b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let end = end_of_string(prefix, at)?;
-                if depth == 1 && &prefix[at..end] == b"\"id\"" {
-                    let after = prefix[end..].trim_ascii_start();
-                    // Otherwise it is a value, not a name.
-                    if let Some(value) = after.strip_prefix(b":") {
-                        let value = value.trim_ascii_start();
-                        let end = value.iter().position(|byte| !byte.is_ascii_digit())?;
-                        return std::str::from_utf8(&value[..end]).ok()?.parse().ok();
+                let Some(end) = end_of_string(prefix, at) else { break };
+                let after = prefix[end..].trim_ascii_start();
+                // Otherwise it is a value, not a name.
+                if let Some(value) = after.strip_prefix(b":").filter(|_| depth == 1) {
+                    match &prefix[at..end] {
+                        b"\"method\"" | b"\"params\"" => return Beginning::Other,
+                        b"\"id\"" => id = whole_number(value),
+                        _ => {}
                     }
                 }
                 at = end;
@@ -212,7 +246,14 @@ pub(crate) fn id_in(prefix: &[u8]) -> Option<u64> {
         }
         at += 1;
     }
-    None
+    Beginning::Answer(id)
+}
+
+/// The number that a value is, where all of it is there.
+fn whole_number(value: &[u8]) -> Option<u64> {
+    let value = value.trim_ascii_start();
+    let end = value.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&value[..end]).ok()?.parse().ok()
 }
 
 /// Where the string ends that begins here, behind its closing quote.
@@ -300,7 +341,27 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_message_is_found_in_its_beginning() {
+    fn half_a_character_is_replaced_and_read_on() {
+        for (written, expected) in [
+            (r"cut \ud83d", r"cut \ufffd"),
+            (r"\uD83D\ud83e\udd80\udd80", r"\ufffd\ud83e\udd80\ufffd"),
+            // Text, not an escape.
+            (r"\\ud83d", r"\\ud83d"),
+            (r"\u00e4\n", r"\u00e4\n"),
+        ] {
+            let line = format!(r#"{{"id":1,"result":"{written}"}}"#);
+            let read = read(line.into_bytes()).unwrap();
+            assert_eq!(read, [response(1, &format!("\"{expected}\""))]);
+        }
+        for cut in [r"\", r"\u", r"\ud83", r#"{"a":"\ud83d"#] {
+            let mut line = cut.as_bytes().to_vec();
+            mend_halves(&mut line);
+            assert_eq!(line.len(), cut.len());
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_message_says_whose_answer_it_is() {
         for (prefix, expected) in [
             (r#"{"jsonrpc":"2.0","id":7,"result":"xx"#, Some(7)),
             (r#"{"id" : 12 , "#, Some(12)),
@@ -310,7 +371,14 @@ mod tests {
             (r#"{"result":"id","#, None),
             (r#"{"id":"7","#, None),
         ] {
-            assert_eq!(id_in(prefix.as_bytes()), expected, "{prefix}");
+            assert_eq!(beginning(prefix.as_bytes()), Beginning::Answer(expected), "{prefix}");
+        }
+        for prefix in [
+            r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"a":"xx"#,
+            r#"{"method":"notifications/message","params":"xx"#,
+            r#"{"id":7,"params":["xx"#,
+        ] {
+            assert_eq!(beginning(prefix.as_bytes()), Beginning::Other, "{prefix}");
         }
     }
 

@@ -109,12 +109,20 @@ async fn a_line_that_is_too_long_costs_its_call() {
 async fn json_is_followed_no_deeper_than_it_is_safe() {
     check(&[
         ("deep-structure", Fails("/structuredContent: not JSON: recursion limit exceeded")),
-        ("deep-block", Fails("/content/0: not JSON: recursion limit exceeded")),
         ("deep-extra", Fails("contract: : not JSON: recursion limit exceeded")),
         ("deep-error", Fails("rude")),
         ("deep-news", Said("rude")),
     ])
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_block_that_nobody_can_read_is_text() {
+    let platform = among(&["deep-block"]).await;
+    let result = call(&platform, "deep-block__rude", json!({})).await.unwrap();
+    let text = result.plain_text();
+    assert!(text.starts_with(r#"{"type":"new","x":[[["#), "{}", &text[..100]);
+    platform.clone().shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

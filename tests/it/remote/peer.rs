@@ -141,6 +141,8 @@ pub(super) enum Answer {
     Json,
     /// With this result.
     Result(Value),
+    /// With this message, whatever was asked.
+    Message(Value),
     /// With an error of the protocol of this code, and the status 400.
     Error(i64),
     /// With a status and a text that is no message.
@@ -284,7 +286,8 @@ async fn respond(
     }
     Ok(match (state.answer)(&heard) {
         Answer::Status(code, text) => status(code, text),
-        Answer::Result(_) if message.get("id").is_none() => status(202, ""),
+        Answer::Result(_) | Answer::Message(_) if message.get("id").is_none() => status(202, ""),
+        Answer::Message(message) => one(&message),
         Answer::Result(result) => {
             one(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
         }

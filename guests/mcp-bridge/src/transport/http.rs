@@ -96,6 +96,10 @@ const RESUMPTIONS: u32 = 5;
 /// milliseconds; each further time in a row twice as long.
 const RETRY: u64 = 1_000;
 
+/// The least of these waits, in milliseconds, whatever the server says: one that ends each stream at
+/// once is asked for the next for as long as the connection lives.
+const LEAST_RETRY: u64 = 500;
+
 /// The longest of these waits, in milliseconds.
 const LONGEST_RETRY: u64 = 30_000;
 
@@ -388,14 +392,21 @@ async fn post(message: Message, connection: u64) {
                 Some("application/json") => read_message(response, id, connection).await,
                 // On the old transport the answer comes by the stream.
                 _ if transport == Some(Transport::Sse) => {}
-                _ => failed(mcp_client::Error::Protocol(
-                    "the server accepted the request and answered nothing".into(),
-                )),
+                media_type => {
+                    let what =
+                        media_type.map_or_else(|| "no type".into(), |kind| format!("\"{kind}\""));
+                    let body = response.body.read(SHOWN).await.unwrap_or_default().0;
+                    failed(mcp_client::Error::Protocol(match body.is_empty() {
+                        true => "the server accepted the request and answered nothing".into(),
+                        false => format!(
+                            "the server answered with content of {what}, which no answer has{}",
+                            excerpt(&body)
+                        ),
+                    }));
+                }
             }
         }
-        404 if with(|state| state.session.is_some()) => {
-            lose(connection, "the session has ended; the next call begins another");
-        }
+        404 if has_session() => lose(connection, SESSION_OVER),
         400 | 404 | 405 | 415 if is_first(head.as_ref()) && transport == Some(Transport::Http) => {
             let status = response.status;
             let body = response.body.read(SHOWN * 10).await.unwrap_or_default().0;
@@ -415,20 +426,52 @@ async fn post(message: Message, connection: u64) {
         status => {
             let retry_after = response.headers.get("retry-after").and_then(|s| s.parse().ok());
             let challenge = response.headers.get("www-authenticate").map(str::to_string);
+            let location = response.headers.get("location").map(str::to_string);
             let body = response.body.read(SHOWN * 10).await.unwrap_or_default().0;
+            // Not every server has the status for it that the specification does.
+            if status == 400 && has_session() && says_session(&body) {
+                return lose(connection, SESSION_OVER);
+            }
             if id.is_some() && is_error(&body) {
                 return push_of(connection, Event::Line(body));
             }
-            failed(match status {
-                401 | 403 => mcp_client::Error::Needs(format!(
-                    "the server wants to know who asks (HTTP {status}{}): set `headers` with \
-                     `Authorization`",
-                    challenge.map(|words| format!(", {words}")).unwrap_or_default()
+            failed(match (status, location) {
+                (401 | 403, _) => unauthorized(status, challenge),
+                (300..=399, Some(location)) => mcp_client::Error::Protocol(format!(
+                    "the server answered with HTTP {status}: it is at {location}, which is for \
+                     `url` to say"
                 )),
                 _ => of_status(status, retry_after, &body),
             });
         }
     }
+}
+
+/// Why there is no connection any more, where the server has forgotten who we are.
+const SESSION_OVER: &str = "the session has ended; the next call begins another";
+
+fn has_session() -> bool {
+    with(|state| state.session.is_some())
+}
+
+/// Whether a refusal is about the session.
+fn says_session(body: &[u8]) -> bool {
+    String::from_utf8_lossy(body).to_ascii_lowercase().contains("session")
+}
+
+fn unauthorized(status: u16, challenge: Option<String>) -> mcp_client::Error {
+    let challenge = challenge.map(|words| format!(", {words}")).unwrap_or_default();
+    let is_said = |name: &String| name.eq_ignore_ascii_case("authorization");
+    let is_said = with(|state| state.remote.headers.keys().any(is_said));
+    mcp_client::Error::Needs(match is_said {
+        true => format!(
+            "the server does not take the `Authorization` of `headers` (HTTP {status}{challenge})"
+        ),
+        false => format!(
+            "the server wants to know who asks (HTTP {status}{challenge}): set `headers` with \
+             `Authorization`"
+        ),
+    })
 }
 
 fn is_first(head: Option<&Head>) -> bool {
@@ -447,10 +490,7 @@ fn is_error(body: &[u8]) -> bool {
 }
 
 fn of_status(status: u16, retry_after: Option<u64>, body: &[u8]) -> mcp_client::Error {
-    let body = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
-    let body = body.trim();
-    let said = if body.is_empty() { String::new() } else { format!(": {body}") };
-    let message = format!("the server answered with HTTP {status}{said}");
+    let message = format!("the server answered with HTTP {status}{}", excerpt(body));
     match status {
         408 | 425 | 429 | 500.. => mcp_client::Error::Unavailable {
             message,
@@ -460,11 +500,28 @@ fn of_status(status: u16, retry_after: Option<u64>, body: &[u8]) -> mcp_client::
     }
 }
 
-/// An answer that is one message.
+/// The beginning of what is no message, for those who read why there is no answer.
+fn excerpt(body: &[u8]) -> String {
+    let body = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+    match body.trim() {
+        "" => String::new(),
+        body => format!(": {body}"),
+    }
+}
+
+/// An answer that is one message. One that answers something else leaves nothing to wait for.
 async fn read_message(response: Response, id: Option<u64>, connection: u64) {
     let most = with(|state| state.remote.max_message);
     match response.body.read(most).await {
-        Ok((body, false)) => push_of(connection, Event::Line(body)),
+        Ok((body, false)) => {
+            let other = format!("the server answered something else{}", excerpt(&body));
+            push_of(connection, Event::Line(body));
+            // What was answered knows of no failure any more.
+            if let Some(request) = id {
+                let error = mcp_client::Error::Protocol(other);
+                push_of(connection, Event::Failed { request, error });
+            }
+        }
         Ok((prefix, true)) => too_long(id, prefix, connection),
         Err(error) => {
             if let Some(request) = id {
@@ -628,14 +685,14 @@ async fn listen(connection: u64) {
                     patience = RETRY;
                 }
             }
-            Ok(response) if response.status == 404 && with(|state| state.session.is_some()) => {
-                return lose(connection, "the session has ended; the next call begins another");
+            Ok(response) if response.status == 404 && has_session() => {
+                return lose(connection, SESSION_OVER);
             }
             // It says nothing by itself.
             Ok(response) if (400..500).contains(&response.status) => return,
             Ok(_) | Err(_) => {}
         }
-        wait(progress.retry.unwrap_or(patience).min(LONGEST_RETRY)).await;
+        wait(progress.retry.unwrap_or(patience).clamp(LEAST_RETRY, LONGEST_RETRY)).await;
         patience = (patience * 2).min(LONGEST_RETRY);
     }
 }

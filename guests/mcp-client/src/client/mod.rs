@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::message::{Answer, Incoming, Payload, RpcError, id_in, read};
+use crate::message::{Answer, Beginning, Incoming, Payload, RpcError, beginning, read};
 use crate::settings::{Era, Settings};
 use crate::{Server, ServerCapabilities};
 use asked::{Again, Asked, Round};
@@ -338,10 +338,14 @@ impl Client {
 
     /// Takes in what is left of a line that was too long. It costs the request that it answers.
     pub fn oversized(&mut self, prefix: &[u8], length: u64) {
-        let problem = format!("the server's answer of {length} bytes is longer than the limit");
-        let id = id_in(prefix)
-            .filter(|id| self.in_flight.contains_key(id))
-            .or_else(|| self.only_request());
+        let problem =
+            format!("a message of {length} bytes from the server is longer than the limit");
+        let id = match beginning(prefix) {
+            Beginning::Answer(id) => {
+                id.filter(|id| self.in_flight.contains_key(id)).or_else(|| self.only_request())
+            }
+            Beginning::Other => None,
+        };
         match id {
             Some(id) => self.failed(id, Error::Protocol(problem)),
             None => self.log(LogLevel::Warn, problem),
