@@ -41,15 +41,18 @@ impl<P: Plugin> Supervised<P> {
         let ask = || async {
             let answer = self.bridge.register().await?;
             let answer = crate::register::as_registered(&self.redactor, answer);
-            match self.supervisor.agrees(&answer) {
-                true => Ok(()),
-                false => Err(Failure::Answered(Error::Unavailable(Unavailability {
-                    message: "what the server has is not what it had when it was last asked, so \
-                              that the call was not made; it is registered again"
-                        .into(),
-                    retry_after: Some(AGAIN),
-                }))),
+            if self.supervisor.agrees(&answer) {
+                return Ok(());
             }
+            // A host that ends before it has registered it again finds it here the next time.
+            let supervisor = self.supervisor.clone();
+            let _ = tokio::task::spawn_blocking(move || supervisor.keep(&answer)).await;
+            Err(Failure::Answered(Error::Unavailable(Unavailability {
+                message: "what the server has is not what it had when it was last asked, so that \
+                          the call was not made; it is registered again"
+                    .into(),
+                retry_after: Some(AGAIN),
+            })))
         };
         self.asked.get_or_try_init(ask).await.copied()
     }
