@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::Parser;
-use syn::{Result, meta};
+use syn::{Ident, Result, meta};
 
 use crate::function::{self, Argument, arguments, required_documentation, returned};
 
@@ -81,4 +81,26 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
             }
         }
     })
+}
+
+/// What is left of a function that cannot be a strategy.
+pub(crate) fn mistaken(function: TokenStream, error: &syn::Error) -> TokenStream {
+    let items = |ident: &Ident| {
+        quote! {
+            const NAME: &'static str = ::core::stringify!(#ident);
+
+            fn definition() -> ::tenon_sdk::__private::EvalDefinition {
+                ::core::unreachable!()
+            }
+
+            async fn evaluate(
+                _: &str,
+                _: &str,
+                _: ::tenon_sdk::Context,
+            ) -> Result<::tenon_sdk::eval::Evaluation, ::tenon_sdk::Failure> {
+                ::core::unreachable!()
+            }
+        }
+    };
+    function::mistaken(function, error, &quote!(::tenon_sdk::eval::Eval), items)
 }

@@ -31,8 +31,14 @@ pub(crate) fn function(tokens: TokenStream, attribute: &str) -> Result<ItemFn> {
     }
 }
 
-/// What is left of a function after a mistake: itself, so that the mistake is all that is reported.
-pub(crate) fn mistaken(tokens: TokenStream, error: &syn::Error) -> TokenStream {
+/// What is left of a function after a mistake: itself, and the type that `plugin!` lists, with these
+/// items of a trait that are never reached. So the mistake is all that is reported.
+pub(crate) fn mistaken(
+    tokens: TokenStream,
+    error: &syn::Error,
+    part: &TokenStream,
+    items: impl FnOnce(&Ident) -> TokenStream,
+) -> TokenStream {
     let error = error.to_compile_error();
     let Ok(mut function) = syn::parse2::<ItemFn>(tokens) else { return error };
     for input in &mut function.sig.inputs {
@@ -40,7 +46,19 @@ pub(crate) fn mistaken(tokens: TokenStream, error: &syn::Error) -> TokenStream {
             typed.attrs.clear();
         }
     }
-    quote!(#error #[allow(dead_code)] #function)
+    let (visibility, ident) = (&function.vis, &function.sig.ident);
+    let items = items(ident);
+    quote! {
+        #error
+        #[allow(dead_code)]
+        #function
+
+        #[doc(hidden)]
+        #[allow(dead_code, non_camel_case_types)]
+        #visibility struct #ident {}
+
+        impl #part for #ident { #items }
+    }
 }
 
 /// Reads a name that the attribute sets.

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{LitStr, Result, meta};
+use syn::{Ident, LitStr, Result, meta};
 
 use crate::function::{self, Argument, arguments, returned};
 
@@ -132,4 +132,24 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
             }
         }
     })
+}
+
+/// What is left of a function that cannot be a handler.
+pub(crate) fn mistaken(function: TokenStream, error: &syn::Error) -> TokenStream {
+    let items = |_: &Ident| {
+        quote! {
+            fn points() -> Vec<::tenon_sdk::hook::HookPoint> {
+                ::core::unreachable!()
+            }
+
+            async fn handle(
+                _: &::tenon_sdk::hook::HookPoint,
+                _: &str,
+                _: ::tenon_sdk::Context,
+            ) -> Result<::tenon_sdk::__private::Outcome, ::tenon_sdk::Failure> {
+                ::core::unreachable!()
+            }
+        }
+    };
+    function::mistaken(function, error, &quote!(::tenon_sdk::hook::Hook), items)
 }

@@ -25,7 +25,7 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = tool::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| function::mistaken(function.into(), &error)).into()
+    expanded.unwrap_or_else(|error| tool::mistaken(function.into(), &error)).into()
 }
 
 /// Makes a hook handler of an async function, for the points in parentheses: `#[hook(before_plan,
@@ -37,7 +37,7 @@ pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = hook::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| function::mistaken(function.into(), &error)).into()
+    expanded.unwrap_or_else(|error| hook::mistaken(function.into(), &error)).into()
 }
 
 /// Makes an evaluation strategy of an async function.
@@ -50,7 +50,7 @@ pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn eval(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = eval::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| function::mistaken(function.into(), &error)).into()
+    expanded.unwrap_or_else(|error| eval::mistaken(function.into(), &error)).into()
 }
 
 /// Makes the crate a plugin: `plugin!(tools: [a, b], hooks: [c], evals: [d], provider: E)`.

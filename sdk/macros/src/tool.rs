@@ -149,6 +149,27 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     })
 }
 
+/// What is left of a function that cannot be a tool.
+pub(crate) fn mistaken(function: TokenStream, error: &syn::Error) -> TokenStream {
+    let items = |ident: &Ident| {
+        quote! {
+            const NAME: &'static str = ::core::stringify!(#ident);
+
+            fn definition() -> ::tenon_sdk::__private::types::ToolDefinition {
+                ::core::unreachable!()
+            }
+
+            async fn call(
+                _: String,
+                _: ::tenon_sdk::Context,
+            ) -> Result<::tenon_sdk::ToolResult, ::tenon_sdk::Failure> {
+                ::core::unreachable!()
+            }
+        }
+    };
+    function::mistaken(function, error, &quote!(::tenon_sdk::tool::Tool), items)
+}
+
 /// The schema of the arguments as an expression: put together from constants where all parameters
 /// allow it, which an attribute may not, and else generated.
 fn input_schema(arguments: &[Argument], holder: &Ident) -> TokenStream {
