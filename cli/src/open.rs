@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use tenon_host::admit::{Approvals, Contents, Rules, admit};
 use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover};
 use tenon_host::name::nearest;
@@ -12,7 +13,7 @@ use tenon_host::{
 };
 
 use crate::Common;
-use crate::approval::Asking;
+use crate::approval::{Asking, is_terminal};
 use crate::error::Error;
 
 /// The configuration files that there are: the one that was named, or else the project's and the
@@ -185,6 +186,18 @@ impl Found {
         Ok(platform)
     }
 
+    /// Whether any of some plugins will be there, as far as can be told before they are asked about.
+    async fn lets_in_any(&self, candidates: Vec<Candidate>) -> bool {
+        if candidates.is_empty() || is_terminal() {
+            return !candidates.is_empty();
+        }
+        let Some(approvals) = self.approvals() else { return false };
+        let rules = Rules::new(&self.sources.configs).contents(Contents::read(&candidates));
+        let said = Approvals::ask(&candidates, &rules, &approvals).await;
+        let rules = rules.approve(said);
+        candidates.into_iter().any(|candidate| admit(candidate, &rules).is_ok())
+    }
+
     /// A platform with the plugins that may have a tool of this name, and with those that may have
     /// hooks for its call.
     pub(crate) async fn platform_for_tool(self, name: &str) -> Result<Platform, Error> {
@@ -200,8 +213,9 @@ impl Found {
             owners.is_empty() || is_owner(candidate.id()) || candidate.kind() != PluginKind::Mcp
         };
         // One that has a part in the call may call tools of servers.
-        let mut parts = self.discovery.candidates.iter().filter(|candidate| is_wanted(candidate));
-        let all = parts.any(turns_to_others);
+        let parts = self.discovery.candidates.iter().filter(|candidate| is_wanted(candidate));
+        let turning = parts.filter(|candidate| turns_to_others(candidate));
+        let all = self.lets_in_any(turning.cloned().collect()).await;
         let wanted = |candidate: &Candidate| all || is_wanted(candidate);
         // What the tool is, its server is asked now.
         let found = if owners.is_empty() || all { self } else { self.starting_servers() };

@@ -369,3 +369,44 @@ fn shells_can_complete_every_verb() {
     let checked = Command::new("bash").arg("-n").arg(&script).output();
     assert!(checked.is_ok_and(|checked| checked.status.success()));
 }
+
+#[cfg(unix)]
+#[test]
+fn what_a_compiler_says_is_shown() {
+    let project = empty();
+    run(&project, &project.path(""), &["new", "hello", "--lang", "javascript"], 0);
+    let tool = "#!/bin/sh\necho 'plugin.js:3: there is a parenthesis too many' >&2\nexit 1\n";
+    project.write("hello/node_modules/.bin/componentize-qjs", tool);
+    let folder = project.path("hello");
+    let made_executable = Command::new("chmod")
+        .args(["+x", "node_modules/.bin/componentize-qjs"])
+        .current_dir(&folder)
+        .status();
+    assert!(made_executable.unwrap().success());
+    for verb in ["build", "check"] {
+        let said = stderr(&run(&project, &folder, &[verb], 1));
+        assert!(said.contains("plugin.js:3: there is a parenthesis too many\n"), "{verb}: {said}");
+    }
+}
+
+#[test]
+fn what_every_host_refuses_is_found_before_anybody_has_it() {
+    let project = empty();
+    let script = r#"tool(#{ name: "t", description: "d", schema: #{ type: "object" } }, |a| 1);"#;
+    project.write("hello/s.rhai", script);
+    let check = |plugin: &str, more: &str, code: i32, expected: &str| {
+        let manifest = format!(
+            "[plugin]\nid = \"hello\"\nversion = \"1.0.0\"\ndescription = \"Greets\"\n{plugin}\n\
+             [runtime]\nkind = \"rhai\"\npath = \"s.rhai\"\n{more}\n"
+        );
+        project.write("hello/plugin.toml", manifest);
+        let said = stdout(&run(&project, &project.path("hello"), &["check"], code));
+        assert!(said.contains(expected), "{said}");
+    };
+    check("", "", 0, "nothing is wrong with it");
+    let unknown = "[capabilities]\nnetwrok = [\"https://a.example/*\"]";
+    check("", unknown, 1, "error: it requests the capability `netwrok`, which does not exist");
+    let version = "plugin_api_version = \"2\"";
+    check(version, "", 1, "error: it is made for tenon:plugin@^2, and this host speaks");
+    check("", "[requires]\nenv = [\"TENON_TEST_NOWHERE\"]", 0, "warning: it requires");
+}

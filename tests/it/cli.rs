@@ -585,6 +585,21 @@ fn what_was_called_is_in_the_history() {
 }
 
 #[test]
+fn a_folder_beside_that_of_another_plugin_is_not_in_it() {
+    let project = Project::new("");
+    let script =
+        r#"tool(#{ name: "t", description: "d", schema: #{ type: "object" } }, |a| 1);"#;
+    for id in ["one", "two"] {
+        let manifest = format!("[plugin]\nid = {id:?}\n[runtime]\nkind = \"rhai\"\npath = \"s.rhai\"");
+        project.write(&format!("{id}/plugin.toml"), manifest);
+        project.write(&format!("{id}/s.rhai"), script);
+    }
+    project.write("one/tenon.toml", "plugins.folders = [\".\", \"../two\"]");
+    let called = project.tenon(&["--project", "one", "call", "two__t"]);
+    assert_eq!(stdout(&called), "1\n", "{}", stderr(&called));
+}
+
+#[test]
 fn what_was_cut_is_read_as_a_resource() {
     let project =
         Project::new(&format!("plugins.wasm = [{:?}]\nlimits.output_kib = 1", guests::MISBEHAVE));
@@ -595,6 +610,9 @@ fn what_was_cut_is_read_as_a_resource() {
     let start = said.find("tenon://results/").expect("it says where the whole is");
     let uri = &said[start..said[start..].find(']').map_or(said.len(), |end| start + end)];
     assert_eq!(stdout(&project.tenon(&["resources", "read", uri])), format!("{long}\n"));
+    let beginning = stdout(&project.tenon(&["resources", "read", uri, "--max-tokens", "5"]));
+    let expected = format!("word word word word \n[cut: the first 20 of {} bytes]\n", long.len());
+    assert_eq!(beginning, expected);
     let gone = project.tenon(&["resources", "read", "tenon://results/nothing"]);
     assert_eq!(gone.status.code(), Some(2), "{}", stderr(&gone));
     let nobody = project.tenon(&["resources", "list", "misbehave"]);

@@ -5,9 +5,10 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tenon_host::admit::{Approvals, Refusal, Rules, admit};
 use tenon_host::capability::{Capability, Lent, Need, Verdict};
 use tenon_host::files::{self, COMPONENT};
-use tenon_host::services::{Approval, ApprovalRequest, Approver};
+use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantAll};
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
 use crate::approval::Values;
@@ -99,6 +100,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         check_component(&mut findings, &authored, path)?;
     }
     check_manifest(&mut findings, &authored);
+    check_admission(&mut findings, &authored).await;
     let registered = match args.register && is_built {
         true => register(&mut findings, &authored).await?,
         false => None,
@@ -281,6 +283,23 @@ fn check_manifest(findings: &mut Findings, authored: &Authored) {
     if authored.plugin.version().is_none() {
         let line = "add to [plugin] in plugin.toml: version = \"0.1.0\"";
         findings.warning("plugin.toml has no version", Some(line.into()));
+    }
+}
+
+/// Takes over what every host has against it, whatever is granted.
+async fn check_admission(findings: &mut Findings, authored: &Authored) {
+    let candidate = &authored.plugin;
+    let rules = Rules::default();
+    let approvals = Approvals::ask(std::slice::from_ref(candidate), &rules, &GrantAll).await;
+    match admit(candidate.clone(), &rules.approve(approvals)) {
+        Ok(_) => {}
+        // Before it was built there is nothing that could be approved.
+        Err(Refusal::NotApproved { .. }) => {}
+        // It need not be on the machine of who writes it.
+        Err(refusal @ Refusal::Missing(_)) => {
+            findings.warning(refusal.to_string(), Some(refusal.remedy()));
+        }
+        Err(refusal) => findings.error(refusal.to_string(), Some(refusal.remedy())),
     }
 }
 

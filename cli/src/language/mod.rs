@@ -51,16 +51,17 @@ impl Language {
     }
 }
 
-/// Runs a tool to its end, and gives what it prints. Its errors go to standard error.
+/// Runs a tool to its end, and gives what it prints. Its errors go to standard error, as they come.
 async fn run(tool: &Tool<'_>, mut command: Command) -> Result<Vec<u8>, Error> {
-    let output = command
+    let child = command
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         // Who interrupts the command ends what it has begun.
         .kill_on_drop(true)
-        .output()
-        .await
+        .spawn()
         .map_err(|error| tool.failed_to_start(&error))?;
+    let output = child.wait_with_output().await.map_err(|error| tool.failed_to_start(&error))?;
     match output.status.success() {
         true => Ok(output.stdout),
         false => Err(Error::NotBuilt(format!("{} ended with {}", tool.name, output.status))),

@@ -12,7 +12,10 @@ use tenon_contract::About;
 
 const TARGET: &str = "wasm32-wasip2";
 
-const CARGO: Tool<'_> = Tool { name: "cargo", install: "see https://rustup.rs" };
+const CARGO: Tool<'_> = Tool {
+    name: "cargo",
+    install: "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
+};
 
 /// What makes components small, by the keys of a profile.
 const PROFILE: [(&str, &str, &str); 5] = [

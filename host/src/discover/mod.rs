@@ -658,16 +658,18 @@ impl Discovery {
 
 /// A plugin may bring others along, in a folder of samples for instance; they are not meant.
 fn nested(candidates: &[Candidate]) -> Vec<Option<Reason>> {
-    let folders: HashMap<&Path, &str> = candidates
-        .iter()
-        .filter_map(|candidate| Some((candidate.folder.as_deref()?, candidate.id.as_str())))
+    // As they really lie: `./../two` is not in `.`.
+    let real = |candidate: &Candidate| candidate.folder.as_ref()?.canonicalize().ok();
+    let places: Vec<Option<PathBuf>> = candidates.iter().map(real).collect();
+    let folders: HashMap<&Path, &str> = { places.iter().zip(candidates) }
+        .filter_map(|(place, candidate)| Some((place.as_deref()?, candidate.id.as_str())))
         .collect();
-    let outer = |candidate: &Candidate| {
-        let mut above = candidate.folder.as_deref()?.ancestors().skip(1);
+    let outer = |place: &Option<PathBuf>| {
+        let mut above = place.as_deref()?.ancestors().skip(1);
         let within = above.find_map(|folder| folders.get(folder))?;
         Some(Reason::Nested { within: within.to_string() })
     };
-    candidates.iter().map(outer).collect()
+    places.iter().map(outer).collect()
 }
 
 /// Of several with one id, the first counts; candidates are in the order of precedence.
