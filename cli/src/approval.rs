@@ -1,6 +1,7 @@
 //! Asking the user what plugins may do.
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use tenon_host::one_line;
@@ -220,6 +221,13 @@ pub(crate) fn left_out(request: &ApprovalRequest, granted: &Values) -> Values {
 pub(crate) fn command_lines(command: &CommandLine) -> String {
     let line = |(word, text): (&str, String)| format!("    {word:<11}  {}\n", one_line(&text));
     command.lines().into_iter().map(line).collect()
+}
+
+/// The same as JSON has it, where a path is text.
+pub(crate) fn command_form(command: &CommandLine) -> Value {
+    let mut command = command.clone();
+    command.folder = command.folder.map(|folder| folder.to_string_lossy().into_owned().into());
+    json!(command)
 }
 
 /// Values, a line each.

@@ -51,6 +51,11 @@ impl Component {
         if bytes.starts_with(b"\0asm\x01\0\0\0") {
             return Err("it is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`".into());
         }
+        if !tenon_contract::is_whole(bytes) {
+            return Err(
+                "it is not a component, or is cut off: a section claims more than there is".into(),
+            );
+        }
         // The decoder panics at some imports that are no interfaces.
         let decoded = std::panic::catch_unwind(|| wit_component::decode(bytes))
             .map_err(|_| "it is not a component whose types can be read".to_string())?

@@ -75,6 +75,13 @@ pub(crate) enum Error {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// One of several plugins is not installed; the others may be.
+    #[error("plugin \"{plugin}\" is not installed")]
+    NotInstalled {
+        plugin: String,
+        #[source]
+        error: Box<Error>,
+    },
     /// It is not done, for a reason of safety.
     #[error("{problem}")]
     Refused { problem: String, hint: String },
@@ -111,6 +118,12 @@ impl Error {
             // Where standard output is closed there is nobody to tell.
             let _ = output::json(&self.to_json());
         }
+        self.tell();
+        ExitCode::from(self.code())
+    }
+
+    /// Says on standard error what went wrong.
+    pub(crate) fn tell(&self) {
         // Plugins have a say in these words. What they break into lines must not look like ours.
         let told = |text: &str| visible(text).replace('\n', "\n    | ");
         let mut text = format!("error: {}", told(&chain(self)));
@@ -119,10 +132,9 @@ impl Error {
         }
         // Where standard error is closed there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{text}");
-        ExitCode::from(self.code())
     }
 
-    fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({ "word": self.word(), "message": chain(self), "hint": self.hint() });
         let failure = match self {
             Self::Call(CallError::Failed { failure, .. }) => Some(failure),
@@ -144,6 +156,7 @@ impl Error {
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
+            Self::NotInstalled { error, .. } => error.word(),
             Self::Fetch(error) if !error.is_refusal() => "source",
             Self::Unasked { .. } | Self::Unserved { .. } | Self::Unconfirmed { .. } => "refused",
             Self::Fetch(_) | Self::Refused { .. } => "refused",
@@ -158,8 +171,9 @@ impl Error {
         }
     }
 
-    fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         match self {
+            Self::NotInstalled { error, .. } => error.code(),
             Self::Input(_)
             | Self::Read(..)
             | Self::Write(..)
@@ -194,6 +208,7 @@ impl Error {
                     .into(),
             ),
             Self::NotThere { remedy, .. } => remedy.clone(),
+            Self::NotInstalled { error, .. } => error.hint(),
             Self::Missing { install, .. } => Some(format!("`{install}` installs it")),
             Self::Unserved { plugins, .. } => {
                 let plugins = plugins.join(" ");

@@ -2,23 +2,29 @@
 //! the user's own folder, each with an entry in the lock file beside it.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 use tenon_host::discover::{Sources, USER, WORKSPACE, discover};
-use tenon_host::files::{Digest, read, write_whole};
+use tenon_host::files::{COMPONENT, Digest, read};
 use tenon_host::lock::{FILE_NAME, LockFile, Locked};
 use tenon_host::{Config, PluginKind, Surroundings};
 
 use crate::Common;
+use crate::authored::same;
 use crate::error::Error;
 use crate::fetch::stays_below;
 
 /// The name of a manifest.
-const MANIFEST: &str = "plugin.toml";
+pub(crate) const MANIFEST: &str = "plugin.toml";
+
+/// The longest name of a file, in bytes.
+const NAME: usize = 255;
 
 /// What a manifest says that matters for where it goes.
 pub(crate) struct About {
     pub(crate) id: String,
+    pub(crate) kind: PluginKind,
     pub(crate) version: Option<String>,
     /// Its component or script, below its folder.
     pub(crate) file: PathBuf,
@@ -44,15 +50,53 @@ impl About {
         if candidate.kind() == PluginKind::Mcp {
             return Err("it is of an MCP server, of which there is nothing to install: an entry under `mcp` is all it takes".into());
         }
-        let file = candidate.file().and_then(|file| file.strip_prefix(stage.path()).ok());
-        let file = file.filter(|file| stays_below(file));
-        let file = file.ok_or("its `path` leads out of its folder")?;
+        let path = candidate.file().unwrap_or(stage.path());
+        let file = path.strip_prefix(stage.path()).map_err(|_| LEADS_OUT)?;
+        check_file(file)?;
+        // With `/` or `/.` behind it, it would be a folder.
+        let end = file.file_name().unwrap_or_default().as_encoded_bytes();
+        if !path.as_os_str().as_encoded_bytes().ends_with(end) {
+            return Err(NO_FILE.into());
+        }
         Ok(Self {
             id: candidate.id().to_string(),
+            kind: candidate.kind(),
             version: candidate.version().map(ToString::to_string),
             file: file.to_path_buf(),
         })
     }
+
+    /// Its file, as lock files have it: the same on every system.
+    pub(crate) fn file_name(&self) -> String {
+        let names: Vec<_> = self.file.iter().map(|name| name.to_string_lossy()).collect();
+        names.join("/")
+    }
+}
+
+const LEADS_OUT: &str = "its `path` leads out of its folder";
+const NO_FILE: &str = "its `path` names no file";
+
+/// Checks that a file can be put into the folder of a plugin, beside its manifest. What it is called
+/// is for who wrote the plugin to say.
+fn check_file(file: &Path) -> Result<(), &'static str> {
+    let has = |is: fn(&[u8]) -> bool| file.iter().any(|name| is(name.as_encoded_bytes()));
+    if !stays_below(file) {
+        return Err(LEADS_OUT);
+    }
+    if file.file_name().is_none() {
+        return Err(NO_FILE);
+    }
+    if has(|name| name.contains(&0)) {
+        return Err("its `path` has a NUL in it");
+    }
+    if has(|name| name.len() > NAME) {
+        return Err("its `path` is longer than a name may be");
+    }
+    // Some systems do not tell them apart by case.
+    if has(|name| name.eq_ignore_ascii_case(MANIFEST.as_bytes())) {
+        return Err("its `path` is that of a manifest");
+    }
+    Ok(())
 }
 
 /// The folder of a project or of the user's configuration.
@@ -100,6 +144,7 @@ impl Place {
 
     /// Keeps others from changing it as long as what is given is there.
     pub(crate) fn claim(&self) -> Result<File, Error> {
+        self.check_links(&self.plugins, &self.plugins)?;
         let claimed = || {
             fs::create_dir_all(&self.plugins)?;
             let folder = lockable(&self.plugins)?;
@@ -109,23 +154,33 @@ impl Place {
         claimed().map_err(|error| self.unwritable(&self.plugins, error))
     }
 
-    /// The digests of the code and the manifest that a plugin has, where it is there.
-    pub(crate) fn digests(&self, id: &str) -> Option<(Digest, Digest)> {
+    /// Whether a plugin is there, and is what the lock file has.
+    pub(crate) fn has(&self, id: &str, locked: &Locked) -> bool {
         let folder = self.of_plugin(id);
-        let manifest = read(&folder.join(MANIFEST), tenon_host::files::COMPONENT).ok()?;
-        let about = About::read(str::from_utf8(&manifest).ok()?).ok()?;
-        let code = read(&folder.join(about.file), tenon_host::files::COMPONENT).ok()?;
-        Some((Digest::of(code), Digest::of(manifest)))
+        let is = |path: &Path, expected: Digest| {
+            read(&folder.join(path), COMPONENT).is_ok_and(|bytes| Digest::of(bytes) == expected)
+        };
+        is(Path::new(MANIFEST), locked.manifest)
+            && self.file_of(id, locked).is_some_and(|file| is(&file, locked.code))
     }
 
-    /// The manifest that a plugin has, where it is there.
-    pub(crate) fn manifest(&self, id: &str) -> Option<String> {
-        let path = self.of_plugin(id).join(MANIFEST);
-        String::from_utf8(read(&path, tenon_host::files::COMPONENT).ok()?).ok()
+    /// The manifest that a plugin has, where it is the one that was installed.
+    pub(crate) fn manifest(&self, id: &str, locked: &Locked) -> Option<String> {
+        let bytes = read(&self.of_plugin(id).join(MANIFEST), COMPONENT).ok()?;
+        let bytes = (Digest::of(&bytes) == locked.manifest).then_some(bytes)?;
+        String::from_utf8(bytes).ok()
     }
 
-    /// Puts a plugin there. The lock file is first: what lies there meanwhile is not what it says, and
-    /// so is not loaded.
+    /// The component or script that was installed of a plugin, below its folder. A manifest that is
+    /// not the one that was installed is not asked: it may name any other file.
+    fn file_of(&self, id: &str, locked: &Locked) -> Option<PathBuf> {
+        let about = self.manifest(id, locked).and_then(|manifest| About::read(&manifest).ok());
+        let file = about.map(|about| about.file);
+        let file = file.or_else(|| locked.file.as_ref().map(PathBuf::from))?;
+        check_file(&file).is_ok().then_some(file)
+    }
+
+    /// Puts a plugin there. Where that fails, what was there before is there still.
     pub(crate) fn put(
         &self,
         lock: &mut LockFile,
@@ -134,47 +189,112 @@ impl Place {
         manifest: &str,
         code: &[u8],
     ) -> Result<(), Error> {
-        let id = &about.id;
-        let folder = self.of_plugin(id);
+        let folder = self.of_plugin(&about.id);
         let file = folder.join(&about.file);
-        let former = self.manifest(id).and_then(|manifest| About::read(&manifest).ok());
         let parent = file.parent().unwrap_or(&folder);
-        fs::create_dir_all(parent).map_err(|error| self.unwritable(parent, error))?;
-        self.check_inside(&folder, parent)?;
-        lock.plugins.insert(id.clone(), locked);
-        lock.write(&self.lock())?;
-        write_whole(&file, code).map_err(|error| self.unwritable(&file, error))?;
-        let path = folder.join(MANIFEST);
-        write_whole(&path, manifest.as_bytes()).map_err(|error| self.unwritable(&path, error))?;
-        if let Some(former) = former.filter(|former| former.file != about.file) {
+        let former = { lock.plugins.get(&about.id) }
+            .and_then(|locked| self.file_of(&about.id, locked))
+            .map(|former| folder.join(former));
+        self.check_links(&folder, parent)?;
+        let staged = || {
+            fs::create_dir_all(parent).map_err(|error| self.unwritable(parent, error))?;
+            let files = [(file.clone(), code), (folder.join(MANIFEST), manifest.as_bytes())];
+            let staged = files.into_iter().map(|(path, content)| match staged(&path, content) {
+                Ok(staged) => Ok((staged, path)),
+                Err(error) => Err(self.unwritable(&path, error)),
+            });
+            staged.collect::<Result<Vec<_>, _>>()
+        };
+        let put = staged().and_then(|staged| self.bind(lock, &about.id, locked, staged));
+        if put.is_err() {
+            remove_empty(&folder, parent);
+        }
+        put?;
+        if let Some(former) = former.filter(|former| !same(former, &file)) {
             // It was installed before, under another name.
-            let _ = fs::remove_file(folder.join(former.file));
+            let parent = former.parent().unwrap_or(&folder);
+            if self.check_links(&folder, parent).is_ok() && fs::remove_file(&former).is_ok() {
+                remove_empty(&folder, parent);
+            }
         }
         Ok(())
     }
 
-    /// Removes what was installed of a plugin. Gives what else is in its folder.
-    pub(crate) fn remove(&self, lock: &mut LockFile, id: &str) -> Result<Vec<PathBuf>, Error> {
+    /// Puts files in their places, and what they are into the lock file. That is first: what lies
+    /// there meanwhile is not what it says, and so is not loaded.
+    fn bind(
+        &self,
+        lock: &mut LockFile,
+        id: &str,
+        locked: Locked,
+        staged: Vec<(NamedTempFile, PathBuf)>,
+    ) -> Result<(), Error> {
+        let (path, former) = (self.lock(), lock.clone());
+        lock.plugins.insert(id.to_string(), locked);
+        let is_new = *lock != former;
+        let was_there = path.exists();
+        let bind = || -> Result<(), Error> {
+            if is_new {
+                lock.write(&path)?;
+            }
+            for (file, path) in staged {
+                file.persist(&path).map_err(|error| self.unwritable(&path, error.error))?;
+            }
+            Ok(())
+        };
+        let bound = bind();
+        if bound.is_err() {
+            // Should this fail as well, the plugin is not loaded, and what failed first is told.
+            let _ = match was_there {
+                true if is_new => former.write(&path).map_err(|_| ()),
+                true => Ok(()),
+                false => fs::remove_file(&path).map_err(|_| ()),
+            };
+            *lock = former;
+        }
+        bound
+    }
+
+    /// The files that were installed of a plugin.
+    pub(crate) fn files(&self, lock: &LockFile, id: &str) -> Result<Vec<PathBuf>, Error> {
         let folder = self.of_plugin(id);
-        if let Some(about) = self.manifest(id).and_then(|manifest| About::read(&manifest).ok()) {
-            let file = folder.join(&about.file);
-            if let Some(parent) = file.parent().filter(|parent| parent.exists()) {
-                self.check_inside(&folder, parent)?;
-            }
-            for path in [folder.join(MANIFEST), file.clone()] {
-                match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(self.unwritable(&path, error));
-                    }
-                    _ => {}
+        if !folder.exists() {
+            return Ok(Vec::new());
+        }
+        let file = lock.plugins.get(id).and_then(|locked| self.file_of(id, locked));
+        let file = file.ok_or_else(|| Error::Refused {
+            problem: format!(
+                "which files of {} were installed is not known: its manifest is not what {} has",
+                folder.display(),
+                self.lock().display()
+            ),
+            hint: "`tenon install` puts back what was installed; who wants nothing of the folder \
+                   removes it first"
+                .into(),
+        })?;
+        let file = folder.join(file);
+        self.check_links(&folder, file.parent().unwrap_or(&folder))?;
+        Ok(vec![folder.join(MANIFEST), file])
+    }
+
+    /// Removes these files of a plugin, and what binds it. Gives what else is in its folder.
+    pub(crate) fn remove(
+        &self,
+        lock: &mut LockFile,
+        id: &str,
+        files: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, Error> {
+        let folder = self.of_plugin(id);
+        for path in files {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.unwritable(path, error));
                 }
+                _ => {}
             }
-            // The folders that were made for it, if nothing else is in them.
-            for above in file.ancestors().skip(1).take_while(|above| above.starts_with(&folder)) {
-                if fs::remove_dir(above).is_err() {
-                    break;
-                }
-            }
+        }
+        if let Some(parent) = files.last().and_then(|file| file.parent()) {
+            remove_empty(&folder, parent);
         }
         lock.plugins.remove(id);
         lock.write(&self.lock())?;
@@ -182,17 +302,16 @@ impl Place {
         Ok(left.map(|entry| entry.path()).collect())
     }
 
-    /// Checks that a folder is where it seems to be: a link in a checkout must not have anything
-    /// written or removed elsewhere.
-    fn check_inside(&self, folder: &Path, inner: &Path) -> Result<(), Error> {
+    /// Checks that nothing on the way to a folder is a link: one in a checkout must not have anything
+    /// made, written or removed elsewhere.
+    fn check_links(&self, folder: &Path, inner: &Path) -> Result<(), Error> {
         // The user's own configuration may be anywhere, and links in it are the user's.
         let outer = if self.is_user { folder } else { &self.folder };
-        let real = |path: &Path| path.canonicalize().map_err(|error| self.unwritable(path, error));
-        let below = inner.strip_prefix(outer).unwrap_or(inner);
-        match real(outer)?.join(below) == real(inner)? {
-            true => Ok(()),
-            false => Err(Error::Refused {
-                problem: format!("{} leads elsewhere by a link", inner.display()),
+        let mut way = inner.ancestors().take_while(|above| *above != outer);
+        match way.find(|above| above.is_symlink()) {
+            None => Ok(()),
+            Some(link) => Err(Error::Refused {
+                problem: format!("{} leads elsewhere by a link", link.display()),
                 hint: "remove the link, or install with `--user`".into(),
             }),
         }
@@ -200,6 +319,32 @@ impl Place {
 
     fn unwritable(&self, path: &Path, error: io::Error) -> Error {
         Error::Host(format!("{} cannot be written: {error}", path.display()))
+    }
+}
+
+/// A file that is whole, and has yet to take its place. What cannot be replaced is told before
+/// anything is.
+fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let mut file = tempfile::Builder::new();
+    // As any other file that this user makes.
+    #[cfg(unix)]
+    file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let mut file = file.tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Removes folders from the inner to the outer one, as far as nothing is in them.
+fn remove_empty(outer: &Path, inner: &Path) {
+    for folder in inner.ancestors().take_while(|above| above.starts_with(outer)) {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => break,
+            _ => {}
+        }
     }
 }
 
@@ -213,4 +358,34 @@ fn lockable(folder: &Path) -> io::Result<File> {
 #[cfg(not(unix))]
 fn lockable(folder: &Path) -> io::Result<File> {
     File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_one_that_can_lie_beside_its_manifest() {
+        let check = |path: &str, expected: Option<&str>| {
+            let path = toml::Value::from(path);
+            let text = format!("plugin.id = \"p\"\nruntime = {{ kind = \"wasm\", path = {path} }}");
+            let problem = About::read(&text).map(|about| about.file_name()).err();
+            assert_eq!(problem.as_deref(), expected, "{path}");
+        };
+        let manifest = "its `path` is that of a manifest";
+        check("p.wasm", None);
+        check("./build/p.wasm", None);
+        check(&"x".repeat(255), None);
+        check(&"x".repeat(256), Some("its `path` is longer than a name may be"));
+        check("a\0b", Some("its `path` has a NUL in it"));
+        check("", Some(NO_FILE));
+        check(".", Some(NO_FILE));
+        check("p.wasm/", Some(NO_FILE));
+        check("build/.", Some(NO_FILE));
+        check("../p.wasm", Some(LEADS_OUT));
+        check("/p.wasm", Some(LEADS_OUT));
+        check("./plugin.toml", Some(manifest));
+        check("Plugin.toml/p.wasm", Some(manifest));
+        check("sub/plugin.toml", Some(manifest));
+    }
 }

@@ -88,7 +88,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let Arguments { common, verb } = Arguments::parse();
+    let Arguments { common, verb } = arguments();
     log_to_stderr();
     // One thread: a command has one thing to do, and the host itself uses others for what takes
     // long.
@@ -141,6 +141,20 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => error.report(common.json),
     }
+}
+
+/// Reads the arguments, or ends with what is wrong with them.
+fn arguments() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| {
+        let mut options = std::env::args_os().take_while(|argument| argument != "--");
+        if error.use_stderr() && options.any(|argument| argument == "--json") {
+            let text = error.render().to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+            // Where standard output is closed there is nobody to tell.
+            let _ = output::json(&Error::Input(text.into()).to_json());
+        }
+        error.exit()
+    })
 }
 
 /// Waits until somebody wants an end: with Ctrl-C, or the system's word for it.

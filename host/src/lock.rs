@@ -41,6 +41,9 @@ pub struct Locked {
     /// The version that it gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The file of its component or script, below its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Its component or script.
     #[serde(with = "named")]
     pub code: Digest,
@@ -85,7 +88,10 @@ impl LockFile {
     pub fn read(path: &Path) -> Result<Self, LockError> {
         match files::read_text(path, CONFIGURATION) {
             Ok(text) => Self::parse(&text, path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            // A link that leads nowhere is no word that nothing is bound.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+                Ok(Self::default())
+            }
             Err(error) => Err(LockError::File(path.into(), error)),
         }
     }
@@ -178,6 +184,7 @@ mod tests {
             source: source.into(),
             resolved: None,
             version: version.map(Into::into),
+            file: version.map(|_| "build/p.wasm".into()),
             code: Digest::of("code"),
             manifest: Digest::of("manifest"),
         };
@@ -194,10 +201,20 @@ mod tests {
         assert_eq!(
             text,
             format!(
-                "{HEAD}version = 1\n\n[plugins.a]\nsource = \"./a.rhai\"\nversion = \"0.1.0\"\n{digests}\n\
+                "{HEAD}version = 1\n\n[plugins.a]\nsource = \"./a.rhai\"\nversion = \"0.1.0\"\nfile = \"build/p.wasm\"\n{digests}\n\
                  [plugins.b]\nsource = \"./b.wasm\"\n{digests}"
             )
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leads_nowhere_is_no_file_without_plugins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        std::os::unix::fs::symlink("nowhere", &path).unwrap();
+        assert!(LockFile::read(&path).is_err());
+        assert!(matches!(Bonds::read(&path).of("p"), Some(Bond::Unreadable(_))));
     }
 
     #[test]

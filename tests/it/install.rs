@@ -226,6 +226,13 @@ impl Home {
         self.0.write(name, bytes);
     }
 
+    /// Writes a folder with the plugin `p`, whose script is there.
+    fn source(&self, folder: &str, path: &str) {
+        let _ = fs::remove_dir_all(self.0.path(folder));
+        self.0.write(&format!("{folder}/{path}"), SCRIPT);
+        self.0.write(&format!("{folder}/plugin.toml"), manifest("rhai", path));
+    }
+
     fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.0.path(name)).unwrap()
     }
@@ -233,6 +240,15 @@ impl Home {
     fn text(&self, name: &str) -> String {
         String::from_utf8(self.read(name)).unwrap()
     }
+}
+
+/// A script that is a plugin with one tool.
+const SCRIPT: &str =
+    r#"tool(#{ name: "hi", description: "d", schema: #{ type: "object" } }, |a| "hello");"#;
+
+/// A manifest of the plugin `p`.
+fn manifest(kind: &str, path: &str) -> String {
+    format!("plugin.id = \"p\"\nruntime = {{ kind = \"{kind}\", path = \"{path}\" }}\n")
 }
 
 fn component() -> Vec<u8> {
@@ -290,7 +306,7 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
     platform.shutdown().await;
 
     let said = home.run(&["install"], 0).await;
-    assert!(said.contains("plugin \"t\" is installed"), "{said}");
+    assert!(said.contains("plugin \"t\" 0.1.0 is installed"), "{said}");
     assert_eq!(home.slug("t", 0).await, "a-b\n");
     let said = home.run(&["install"], 0).await;
     assert!(said.contains("plugin \"t\" is there"), "{said}");
@@ -348,7 +364,9 @@ async fn with_locked_only_what_is_locked_is_let_in() {
 
     // Installing changes nothing with it.
     let lock = home.text("tenon.lock");
-    home.install(guests::TEXT_TOOLS, &["--as", "t", "--locked"]).await;
+    home.0.write("elsewhere.wasm", component());
+    let row = home.install("elsewhere.wasm", &["--as", "t", "--locked"]).await;
+    assert_eq!(row["source"], guests::TEXT_TOOLS);
     home.refused(
         &["--locked", "install", guests::REDACT],
         "plugin \"redact\" is not in ./tenon.lock",
@@ -436,15 +454,243 @@ async fn a_link_in_a_checkout_leads_nothing_elsewhere() {
     std::os::unix::fs::symlink(elsewhere.path(), home.0.path(".tenon/plugins")).unwrap();
     home.refused(&["install", guests::TEXT_TOOLS], "leads elsewhere by a link").await;
     assert!(!elsewhere.path().join("text_tools/plugin.toml").exists());
+    let is_untouched = || elsewhere.path().read_dir().unwrap().count() == 0;
+    let link = |name: &str| {
+        let path = home.0.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), path).unwrap();
+    };
+    fs::remove_dir_all(home.0.path(".tenon")).unwrap();
+    link(".tenon");
+    home.refused(&["install", guests::TEXT_TOOLS], "./.tenon leads elsewhere by a link").await;
+    assert!(is_untouched());
+    fs::remove_file(home.0.path(".tenon")).unwrap();
+    link(".tenon/plugins/p/build");
+    home.source("src", "build/sub/p.rhai");
+    home.refused(&["install", "src", "--force"], "/build leads elsewhere by a link").await;
+    assert!(is_untouched() && !home.0.path("tenon.lock").exists());
+
+    // A manifest that was written over has nothing elsewhere removed when another one is installed.
+    fs::remove_dir_all(home.0.path(".tenon")).unwrap();
+    home.source("src", "p.rhai");
+    home.run(&["install", "src"], 0).await;
+    link(".tenon/plugins/p/link");
+    fs::write(elsewhere.path().join("theirs.rhai"), "").unwrap();
+    home.0.write(".tenon/plugins/p/plugin.toml", manifest("rhai", "link/theirs.rhai"));
+    home.source("src", "other.rhai");
+    home.run(&["install", "src"], 0).await;
+    assert!(elsewhere.path().join("theirs.rhai").exists());
+    assert!(!home.0.path(".tenon/plugins/p/p.rhai").exists());
+
+    // What binds everything is not nothing where a link leads nowhere.
+    fs::remove_file(home.0.path("tenon.lock")).unwrap();
+    std::os::unix::fs::symlink("nowhere", home.0.path("tenon.lock")).unwrap();
+    let said = home.run(&["call", "p__hi"], 3).await;
+    assert!(said.contains("what it has to be is not known: ./tenon.lock cannot be read"), "{said}");
+    home.run(&["install", "src"], 2).await;
+}
+
+#[tokio::test]
+async fn what_goes_before_an_installed_plugin_is_not_approved_in_its_stead() {
+    let check = async |name: &str, content: &str, more: &[&str]| {
+        let home = Home::new();
+        home.source("src", "p.rhai");
+        let text =
+            format!("{}[capabilities]\nenvironment = [\"LANG\"]", manifest("rhai", "p.rhai"));
+        home.0.write("src/plugin.toml", &text);
+        home.0.write(name, content);
+        let arguments = [&["--json", "install", "src", "--yes"], more].concat();
+        let output = home.tenon(&arguments).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(parsed(&output)[0]["approval"], Value::Null);
+        assert!(stderr(&output).contains("is left out: shadowed by"), "{}", stderr(&output));
+        assert!(!home.0.path("state/tenon/approvals.json").exists());
+        // Alone it is approved.
+        fs::remove_file(home.0.path(name)).unwrap();
+        let row = home.install("src", &[&["--yes"], more].concat()).await;
+        assert_eq!(row["approval"]["approved"], true);
+    };
+    check(".mcp.json", r#"{ "mcpServers": { "p": { "command": "/bin/true" } } }"#, &[]).await;
+    let of_project =
+        format!("{}[capabilities]\nenvironment = [\"HOME\"]", manifest("rhai", "x.rhai"));
+    check(".tenon/plugins/p/plugin.toml", &of_project, &["--user"]).await;
+}
+
+#[tokio::test]
+async fn what_was_installed_is_removed_whatever_its_manifest_says_now() {
+    let home = Home::new();
+    let (mine, theirs) = (".tenon/plugins/p/mine.txt", ".tenon/plugins/p/p.rhai");
+    let again = async || {
+        home.source("src", "p.rhai");
+        home.run(&["install", "src"], 0).await;
+        home.0.write(mine, "mine");
+    };
+    for edited in [manifest("rhai", "mine.txt"), "broken".into()] {
+        again().await;
+        home.0.write(".tenon/plugins/p/plugin.toml", &edited);
+        home.run(&["uninstall", "p", "--yes"], 0).await;
+        assert!(home.0.path(mine).exists() && !home.0.path(theirs).exists());
+        assert!(!home.0.path(".tenon/plugins/p/plugin.toml").exists());
+        assert!(!home.text("tenon.lock").contains("plugins.p"));
+        fs::remove_dir_all(home.0.path(".tenon/plugins/p")).unwrap();
+    }
+    // A lock file of before knows the file by the manifest that it binds, and by no other.
+    let forget = || {
+        let lock = home.text("tenon.lock").replace("file = \"p.rhai\"\n", "");
+        home.0.write("tenon.lock", &lock);
+        lock
+    };
+    again().await;
+    let lock = forget();
+    home.0.write(".tenon/plugins/p/plugin.toml", manifest("rhai", "mine.txt"));
+    home.refused(&["uninstall", "p", "--yes"], "which files of ./.tenon/plugins/p were installed")
+        .await;
+    assert_eq!(home.text("tenon.lock"), lock);
+    assert!(home.0.path(mine).exists() && home.0.path(theirs).exists());
+    home.run(&["install"], 0).await;
+    forget();
+    home.run(&["uninstall", "p", "--yes"], 0).await;
+    assert!(home.0.path(mine).exists() && !home.0.path(theirs).exists());
+    // Where nothing is there, nothing is left to know.
+    fs::remove_dir_all(home.0.path(".tenon/plugins/p")).unwrap();
+    home.0.write("tenon.lock", &lock);
+    home.run(&["uninstall", "p", "--yes"], 0).await;
+    assert!(!home.text("tenon.lock").contains("plugins.p"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_installed_leaves_all_as_it_was() {
+    let home = Home::new();
+    home.source("src", "p.rhai");
+    home.run(&["install", "src"], 0).await;
+    let lock = home.text("tenon.lock");
+    home.0.write(".tenon/plugins/p/other.rhai/mine.txt", "mine");
+    let check = async |path: &str, code: i32| {
+        home.source("src", path);
+        home.run(&["install", "src"], code).await;
+        assert_eq!(home.text("tenon.lock"), lock);
+        assert_eq!(home.run(&["call", "p__hi"], 0).await, "hello\n", "{path}");
+        assert!(home.0.path(".tenon/plugins/p/other.rhai/mine.txt").exists());
+        assert_eq!(home.0.path(".tenon/plugins/p").read_dir().unwrap().count(), 3);
+    };
+    check("other.rhai", 5).await;
+    check("p.rhai/other.rhai", 5).await;
+    // Nor does a first one bind what is not there.
+    let home = Home::new();
+    home.0.write(".tenon/plugins/p/plugin.toml/mine.txt", "mine");
+    home.source("src", "build/p.rhai");
+    home.run(&["install", "src", "--force"], 5).await;
+    assert!(!home.0.path("tenon.lock").exists() && !home.0.path(".tenon/plugins/p/build").exists());
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_not_installed() {
+    let home = Home::new();
+    let check = async |kind: &str, path: &str, because: &str| {
+        home.source("src", path);
+        home.0.write("src/plugin.toml", manifest(kind, path));
+        let said = home.run(&["install", "src"], 2).await;
+        assert!(said.contains(because), "{path}: {said}");
+        assert!(!home.0.path("tenon.lock").exists() && !home.0.path(".tenon").exists());
+    };
+    check("rhai", "./plugin.toml", "its `path` is that of a manifest").await;
+    check("wasm", "p.rhai", "it is of kind rhai, and its manifest says wasm").await;
+    home.0.write("src/p.wasm", component());
+    home.0.write("src/plugin.toml", manifest("rhai", "p.wasm"));
+    let said = home.run(&["install", "src"], 2).await;
+    assert!(said.contains("it is of kind wasm, and its manifest says rhai"), "{said}");
+    // A section of it says to have four gigabytes.
+    home.0.write("huge.wasm", b"\0asm\x0d\0\x01\0\x0a\xff\xff\xff\xff\x0f");
+    for arguments in [
+        &["inspect", "huge.wasm"][..],
+        &["install", "huge.wasm"],
+        &["publish", "huge.wasm", "oci://localhost:1/a:1"],
+    ] {
+        let said = home.run(arguments, 2).await;
+        assert!(said.contains("a section claims more than there is"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn one_source_that_is_gone_keeps_no_other_plugin_away() {
+    let home = Home::new();
+    for name in ["a.rhai", "b.rhai", "c.rhai"] {
+        home.0.write(name, SCRIPT);
+        home.run(&["install", name], 0).await;
+    }
+    let lock = home.text("tenon.lock");
+    let again = || {
+        fs::remove_dir_all(home.0.path(".tenon")).unwrap();
+        for name in ["a.rhai", "c.rhai"] {
+            let _ = fs::remove_file(home.0.path(name));
+        }
+    };
+    again();
+    let said = home.run(&["install"], 2).await;
+    for expected in [
+        "plugin \"a\" is not installed: ././a.rhai cannot be read",
+        "plugin \"b\" is installed",
+        "plugin \"c\" is not installed: ",
+    ] {
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(home.run(&["call", "b__hi"], 0).await, "hello\n");
+    assert_eq!(home.text("tenon.lock"), lock);
+    again();
+    let output = home.tenon(&["--json", "install"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    let rows = parsed(&output);
+    let states: Vec<_> =
+        rows.as_array().unwrap().iter().map(|row| (&row["plugin"], &row["state"])).collect();
+    let expected = [("b", "installed"), ("a", "failed"), ("c", "failed")]
+        .map(|(id, state)| (json!(id), json!(state)));
+    assert_eq!(states, expected.iter().map(|(id, state)| (id, state)).collect::<Vec<_>>());
+    assert_eq!(rows[1]["error"]["word"], "invalid-input");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_no_text_is_shown_as_far_as_it_is() {
+    use std::os::unix::ffi::OsStrExt;
+    let home = Home::new();
+    home.0.write("p.rhai", SCRIPT);
+    let folder = home.0.path("").join(std::ffi::OsStr::from_bytes(b"no\xfftext"));
+    let run = |arguments: &[&str]| {
+        let output = home.0.command(arguments).arg("--json").arg("--project").arg(&folder).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        parsed(&output)
+    };
+    let made = run(&["new", "hello", "--lang", "python"]);
+    assert!(made["folder"].as_str().unwrap().ends_with("no\u{fffd}text/hello"), "{made}");
+    let installed = run(&["install", "p.rhai"]);
+    assert!(installed[0]["folder"].as_str().unwrap().contains("no\u{fffd}text"), "{installed}");
+    fs::write(folder.join(".tenon/plugins/p").join(std::ffi::OsStr::from_bytes(b"\xff")), "")
+        .unwrap();
+    let removed = run(&["uninstall", "p", "--yes"]);
+    assert!(removed["left"][0].as_str().unwrap().ends_with("p/\u{fffd}"), "{removed}");
+}
+
+#[test]
+fn wrong_usage_is_an_object_for_programs() {
+    let home = Home::new();
+    let output = home.0.tenon(&["--json", "install", "--nothing"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = &parsed(&output)["error"];
+    assert_eq!(error["word"], "invalid-input");
+    assert!(
+        error["message"].as_str().unwrap().starts_with("unexpected argument '--nothing'"),
+        "{error}"
+    );
+    assert!(stderr(&output).starts_with("error: unexpected argument"));
+    assert_eq!(stdout(&home.0.tenon(&["install", "--nothing"])), "");
+    assert!(stdout(&home.0.tenon(&["--json", "--help"])).starts_with("Run plugins"));
 }
 
 #[tokio::test]
 async fn a_script_is_installed_for_the_user() {
     let home = Home::new();
-    home.0.write(
-        "greet.rhai",
-        r#"tool(#{ name: "hi", description: "d", schema: #{ type: "object" } }, |a| "hello");"#,
-    );
+    home.0.write("greet.rhai", SCRIPT);
     home.run(&["install", "greet.rhai", "--user"], 0).await;
     assert_eq!(home.run(&["call", "greet__hi"], 0).await, "hello\n");
     assert!(home.0.path("tenon/tenon.lock").exists() && !home.0.path("tenon.lock").exists());
@@ -647,4 +893,53 @@ async fn credentials_are_for_their_registry_alone() {
     for said in [stdout(&output), stderr(&output), fresh.text("tenon.lock")] {
         assert!(!said.contains(auth) && !said.contains("known\""), "{said}");
     }
+}
+
+#[tokio::test]
+async fn credentials_are_told_to_nobody_that_the_registry_does_not_name() {
+    let auth = "YWRhOnNlY3JldA==";
+    let (web, other) = (Web::start().await, Web::start().await);
+    let (_, layer) = web.push("a", "latest", &component(), &json!({}));
+    let (manifest, blob) = ("/v2/a/manifests/latest", format!("/v2/a/blobs/{}", layer.named()));
+    let is_known = |web: &Web| web.heard.lock().unwrap().iter().any(|(_, who)| who.is_some());
+    let check = async |arguments: &[&str], code: i32, because: &str| {
+        let home = Home::new();
+        let config = json!({ "auths": { (web.address.to_string()): { "auth": auth } } });
+        home.0.write(".docker/config.json", config.to_string());
+        let source = web.oci("a");
+        let said = home.run(&[&["install", &source], arguments].concat(), code).await;
+        assert!(said.contains(because), "{said}");
+    };
+    // Where a registry leads to, nobody may ask for them.
+    other.put("/token", 200, &[], r#"{"token":"x"}"#);
+    for challenge in
+        [format!("Bearer realm=\"{}\"", other.url("/token")), "Basic realm=\"x\"".into()]
+    {
+        web.put(&blob, 307, &[("location", &other.url("/blob"))], "");
+        other.put("/blob", 401, &[("www-authenticate", &challenge)], "");
+        check(&[], 5, "/blob is answered with 401").await;
+        assert_eq!(other.heard(), ["GET /blob"]);
+        assert!(!is_known(&web));
+    }
+    // Nor may a registry have them told in plain text elsewhere.
+    let page = web.pages.lock().unwrap()[manifest].clone();
+    let ask = |realm: &str| {
+        web.put(manifest, 401, &[("www-authenticate", &format!("Bearer realm=\"{realm}\""))], "");
+    };
+    ask("http://example.com/token");
+    for arguments in [&[][..], &["--insecure"]] {
+        check(arguments, 3, "http://example.com/token would be told in plain text who asks").await;
+    }
+    // Who gives tokens need not be the registry, if that says so itself.
+    ask(&other.url("/token"));
+    let token = "/token?scope=repository%3Aa%3Apull";
+    other.put(&format!("{token} Basic {auth}"), 200, &[], r#"{"token":"known"}"#);
+    web.pages.lock().unwrap().insert(format!("{manifest} Bearer known"), page);
+    web.put(&blob, 200, &[], component());
+    check(&[], 0, "plugin \"a\"").await;
+    // It leads nobody elsewhere who says so.
+    let third = Web::start().await;
+    other.put(&format!("{token} Basic {auth}"), 307, &[("location", &third.url("/token"))], "");
+    check(&[], 5, "is not for everybody").await;
+    assert_eq!(*third.heard.lock().unwrap(), [("GET /token".to_string(), None)]);
 }

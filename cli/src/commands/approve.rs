@@ -8,7 +8,8 @@ use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
 use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Former};
 
-use crate::approval::{Values, approved, ask, is_terminal, left_out, shown};
+use crate::approval::{Values, approved, ask, command_form, is_terminal, left_out, shown};
+use crate::authored::same;
 use crate::error::Error;
 use crate::open::Found;
 use crate::{Common, open, output, pins};
@@ -134,15 +135,19 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-/// Approves a plugin that was installed, if it needs that and the user says so, and gives what came
-/// of it. Where nobody is there to be asked it says how to approve it.
+/// Approves the plugin with a manifest that was installed, if it needs that and the user says so,
+/// and gives what came of it. Where nobody is there to be asked it says how to approve it.
 pub(crate) async fn installed(
     common: &Common,
     found: &Found,
     id: &str,
+    manifest: &Path,
     yes: bool,
 ) -> Result<Option<Value>, Error> {
-    let candidate = found.discovery.candidates.iter().find(|candidate| candidate.id() == id);
+    // Another of its id may go before it, and is not what the user means.
+    let is_it =
+        |candidate: &&Candidate| candidate.id() == id && same(candidate.named_in(), manifest);
+    let candidate = found.discovery.candidates.iter().find(is_it);
     let Some(request) = candidate.and_then(Candidate::approval_request) else { return Ok(None) };
     let file = found.kept_approvals()?;
     let approval = file.verdict(&request)?;
@@ -255,7 +260,7 @@ async fn approve(
     Ok(json!({
         "plugin": request.plugin,
         "approved": granted.is_some(),
-        "command": request.command,
+        "command": request.command.as_ref().map(command_form),
         "requested": request.capabilities,
         "notGranted": granted.as_ref().map(|granted| left_out(&request, granted)),
         "granted": granted,

@@ -10,7 +10,7 @@ use tenon_host::files::{self, COMPONENT};
 use tenon_host::services::Approval;
 use tenon_host::{Limits, one_line};
 
-use crate::approval::{Values, command_lines};
+use crate::approval::{Values, command_form, command_lines};
 use crate::authored::same;
 use crate::component::{Component, Import};
 use crate::error::Error;
@@ -199,7 +199,7 @@ fn show_plugin(common: &Common, plugin: &Candidate, granted: &Values) -> Result<
         output::json(&json!({
             "plugin": id,
             "kind": kind,
-            "command": command,
+            "command": command.as_ref().map(command_form),
             "requested": requested,
             "granted": granted,
             "limits": limits,

@@ -7,13 +7,14 @@ use tenon_host::capability::Need;
 use tenon_host::discover::id_of;
 use tenon_host::files::Digest;
 use tenon_host::lock::{LockFile, Locked};
-use tenon_host::{Surroundings, one_line};
+use tenon_host::{PluginKind, Surroundings, one_line};
 
+use crate::authored::same;
 use crate::commands::approve;
 use crate::component::Component;
 use crate::error::Error;
 use crate::fetch::{FetchError, Fetched, Fetcher, Source};
-use crate::installed::{About, Place};
+use crate::installed::{About, MANIFEST, Place};
 use crate::{Common, open, output};
 
 /// Install a plugin, or all that the lock file has
@@ -71,14 +72,16 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let fetcher = Fetcher::new(common, &surroundings, args.insecure);
     // Before anything is changed: what cannot be read is told now.
     open::configs(common, &surroundings)?;
-    let rows = match &args.source {
+    let (rows, failed) = match &args.source {
         Some(text) => {
-            let plan = plan(&fetcher, text, &args, &place).await?;
+            let mut plan = plan(&fetcher, text, &args, &place).await?;
             let _claim = place.claim()?;
             let mut lock = LockFile::read(&place.lock())?;
-            check_lock(common, &place, &lock, &plan)?;
+            if common.locked {
+                plan.locked = as_locked(&place, &lock, &plan)?;
+            }
             check_place(&place, &lock, &plan.about.id, args.force)?;
-            vec![install(common, &place, &mut lock, plan)?]
+            (vec![install(common, &place, &mut lock, plan)?], Vec::new())
         }
         None => {
             let _claim = place.claim()?;
@@ -86,7 +89,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             install_all(common, &fetcher, &place, &mut lock).await?
         }
     };
-    let rows = approve_all(common, rows, args.yes).await?;
+    let mut rows = approve_all(common, &place, rows, args.yes).await?;
+    rows.extend(failed.iter().map(
+        |(id, error)| json!({ "plugin": id, "state": "failed", "error": error.to_json()["error"] }),
+    ));
     match common.json {
         true => output::json(&rows)?,
         false if rows.is_empty() => {
@@ -94,7 +100,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         }
         false => {}
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(failed.first().map_or(ExitCode::SUCCESS, |(_, error)| error.code().into()))
 }
 
 /// Fetches what a source has and finds out what it would be here.
@@ -161,6 +167,10 @@ impl Plan {
             }
         };
         let about = About::read(&manifest).map_err(no)?;
+        let kind = if component.is_some() { PluginKind::Wasm } else { PluginKind::Rhai };
+        if about.kind != kind {
+            return Err(no(format!("it is of kind {kind}, and its manifest says {}", about.kind)));
+        }
         let requested = requested(&manifest);
         let unrequested = component.iter().flat_map(|component| {
             Need::all(&component.import_names(), &requested, &Default::default())
@@ -171,6 +181,7 @@ impl Plan {
                 source,
                 resolved,
                 version: about.version.clone().or(version),
+                file: Some(about.file_name()),
                 code: Digest::of(&code),
                 manifest: Digest::of(&manifest),
             },
@@ -225,11 +236,8 @@ fn requested(manifest: &str) -> crate::approval::Values {
     requests.map(|requests| requests.capabilities).unwrap_or_default()
 }
 
-/// With `--locked`, nothing is installed that is not in the lock file as it is.
-fn check_lock(common: &Common, place: &Place, lock: &LockFile, plan: &Plan) -> Result<(), Error> {
-    if !common.locked {
-        return Ok(());
-    }
+/// What the lock file has of a plugin that is to be installed with `--locked`: nothing else is.
+fn as_locked(place: &Place, lock: &LockFile, plan: &Plan) -> Result<Locked, Error> {
     let (id, file) = (&plan.about.id, place.lock());
     let file = file.display();
     let problem = match lock.plugins.get(id) {
@@ -244,7 +252,7 @@ fn check_lock(common: &Common, place: &Place, lock: &LockFile, plan: &Plan) -> R
             locked.manifest.named(),
             plan.locked.manifest.named()
         ),
-        Some(_) => return Ok(()),
+        Some(locked) => return Ok(locked.clone()),
     };
     Err(Error::Refused {
         problem,
@@ -307,64 +315,90 @@ fn row(id: &str, locked: &Locked, folder: &Path, state: &str, unrequested: &[&st
         "resolved": locked.resolved,
         "digest": locked.code.named(),
         "manifest": locked.manifest.named(),
-        "folder": folder,
+        "folder": folder.to_string_lossy(),
         "unrequested": unrequested,
     })
 }
 
-/// Installs what the lock file has, as it has it.
+/// Installs what the lock file has, as it has it. Gives what is there then, and what is not, and why:
+/// the others are no less wanted for it.
 async fn install_all(
     common: &Common,
     fetcher: &Fetcher<'_>,
     place: &Place,
     lock: &mut LockFile,
-) -> Result<Vec<Value>, Error> {
-    let mut rows = Vec::new();
+) -> Result<(Vec<Value>, Vec<(String, Error)>), Error> {
+    let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for (id, locked) in lock.plugins.clone() {
-        if place.digests(&id) == Some((locked.code, locked.manifest)) {
-            if !common.json {
-                output::line(format!("plugin \"{id}\" is there"))?;
+        match restore(common, fetcher, place, lock, &id, locked).await {
+            Ok(row) => rows.push(row),
+            Err(Error::Unread) => return Err(Error::Unread),
+            Err(error) => {
+                let error = Error::NotInstalled { plugin: id.clone(), error: Box::new(error) };
+                error.tell();
+                failed.push((id, error));
             }
-            rows.push(row(&id, &locked, &place.of_plugin(&id), "there", &[]));
-            continue;
         }
-        let source = locked.resolved.as_ref().unwrap_or(&locked.source);
-        let source = Source::parse(source, &place.folder)?;
-        let mut fetched = fetcher.fetch(&source, Some(locked.code)).await?;
-        // What was written for it may still be there.
-        let is_locked = |manifest: &String| Digest::of(manifest) == locked.manifest;
-        if fetched.manifest.is_none() {
-            fetched.manifest = place.manifest(&id).filter(is_locked);
-        }
-        let mut plan = Plan::new(fetched, locked.source.clone(), Some(&id))?;
-        if plan.locked.manifest != locked.manifest {
-            return Err(FetchError::Digest {
-                what: format!("the manifest of plugin \"{id}\""),
-                expected: locked.manifest,
-                found: plan.locked.manifest,
-            }
-            .into());
-        }
-        plan.locked = locked;
-        rows.push(install(common, place, lock, plan)?);
     }
-    Ok(rows)
+    Ok((rows, failed))
+}
+
+/// Installs one plugin as the lock file has it, and gives a row about it.
+async fn restore(
+    common: &Common,
+    fetcher: &Fetcher<'_>,
+    place: &Place,
+    lock: &mut LockFile,
+    id: &str,
+    locked: Locked,
+) -> Result<Value, Error> {
+    if place.has(id, &locked) {
+        if !common.json {
+            output::line(format!("plugin \"{id}\" is there"))?;
+        }
+        return Ok(row(id, &locked, &place.of_plugin(id), "there", &[]));
+    }
+    let source = locked.resolved.as_ref().unwrap_or(&locked.source);
+    let source = Source::parse(source, &place.folder)?;
+    let mut fetched = fetcher.fetch(&source, Some(locked.code)).await?;
+    // What was written for it may still be there.
+    if fetched.manifest.is_none() {
+        fetched.manifest = place.manifest(id, &locked);
+    }
+    let mut plan = Plan::new(fetched, locked.source.clone(), Some(id))?;
+    if plan.locked.manifest != locked.manifest {
+        return Err(FetchError::Digest {
+            what: format!("the manifest of plugin \"{id}\""),
+            expected: locked.manifest,
+            found: plan.locked.manifest,
+        }
+        .into());
+    }
+    plan.locked = locked;
+    install(common, place, lock, plan)
 }
 
 /// Asks for what was installed to be approved, as far as it has to be.
-async fn approve_all(common: &Common, rows: Vec<Value>, yes: bool) -> Result<Vec<Value>, Error> {
+async fn approve_all(
+    common: &Common,
+    place: &Place,
+    rows: Vec<Value>,
+    yes: bool,
+) -> Result<Vec<Value>, Error> {
     let found = open::found(common)?;
     let mut told = Vec::new();
     for mut row in rows {
         let id = row["plugin"].as_str().unwrap_or_default().to_string();
-        if let Some(left_out) = found.discovery.left_out.iter().find(|left_out| left_out.id == id) {
+        let manifest = place.of_plugin(&id).join(MANIFEST);
+        let mut left_out = found.discovery.left_out.iter();
+        if let Some(left_out) = left_out.find(|left_out| same(&left_out.named_in, &manifest)) {
             tracing::warn!(
                 "plugin \"{id}\" of {} is left out: {}",
                 left_out.named_in.display(),
                 left_out.reason
             );
         }
-        row["approval"] = approve::installed(common, &found, &id, yes).await?.into();
+        row["approval"] = approve::installed(common, &found, &id, &manifest, yes).await?.into();
         told.push(row);
     }
     Ok(told)

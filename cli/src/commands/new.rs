@@ -74,7 +74,7 @@ fn show(
     let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
     if common.json {
         output::json(&json!({
-            "folder": folder,
+            "folder": folder.to_string_lossy(),
             "files": paths,
             "commands": order.commands(),
         }))?;

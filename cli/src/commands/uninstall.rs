@@ -9,7 +9,7 @@ use tenon_host::name::nearest;
 
 use crate::approval::is_terminal;
 use crate::error::Error;
-use crate::installed::Place;
+use crate::installed::{MANIFEST, Place};
 use crate::{Common, open, output};
 
 /// Remove a plugin that was installed, and take back what was approved of it
@@ -52,14 +52,17 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     let _claim = place.claim()?;
     let mut lock = LockFile::read(&path)?;
-    let manifest = place.of_plugin(&id).join("plugin.toml");
+    // What cannot be removed keeps what was approved of it.
+    let files = place.files(&lock, &id)?;
+    let manifest = place.of_plugin(&id).join(MANIFEST);
     // While it is there: approvals are kept by where it really is.
     let revoked = match open::found(common)?.approvals() {
         Some(file) => file.revoke(&id, Some(&manifest))?,
         None => 0,
     };
-    let left = place.remove(&mut lock, &id)?;
+    let left = place.remove(&mut lock, &id, &files)?;
     if common.json {
+        let left: Vec<_> = left.iter().map(|path| path.to_string_lossy()).collect();
         output::json(&json!({ "plugin": id, "revoked": revoked, "left": left }))?;
         return Ok(ExitCode::SUCCESS);
     }

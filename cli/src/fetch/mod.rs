@@ -60,6 +60,8 @@ pub(crate) enum FetchError {
     TooLarge { what: String, most: u64 },
     #[error("{0} would be spoken with in plain text, which anybody on the way could change")]
     Plain(String),
+    #[error("{0} would be told in plain text who asks, which anybody on the way could read")]
+    Exposed(String),
     #[error("{url} is answered with {status}")]
     Status { url: String, status: StatusCode },
     #[error("{what} is not for everybody")]
@@ -77,7 +79,10 @@ pub(crate) enum FetchError {
 impl FetchError {
     /// Whether something was refused, and not just not there.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, Self::Digest { .. } | Self::TooLarge { .. } | Self::Plain(_))
+        matches!(
+            self,
+            Self::Digest { .. } | Self::TooLarge { .. } | Self::Plain(_) | Self::Exposed(_)
+        )
     }
 
     pub(crate) fn hint(&self) -> Option<&'static str> {
@@ -93,6 +98,7 @@ impl FetchError {
                 Some("the credentials in ~/.docker/config.json are not enough")
             }
             Self::TooLarge { .. }
+            | Self::Exposed(_)
             | Self::Status { .. }
             | Self::Authorities { .. }
             | Self::Failed { .. } => None,

@@ -21,7 +21,7 @@ use url::Url;
 use super::FetchError;
 use super::blobs::Blobs;
 use super::reference::Reference;
-use super::web::{Answer, Web};
+use super::web::{Answer, Web, is_here, shown};
 
 /// The annotation in which a manifest has the `plugin.toml` of its component.
 pub(super) const PLUGIN: &str = "tenon.plugin.toml";
@@ -219,7 +219,9 @@ impl<'a> Repository<'a> {
         body: Bytes,
     ) -> Result<Answer, FetchError> {
         let answer = self.ask_as_known(&method, &url, &headers, &body).await?;
-        if answer.status != StatusCode::UNAUTHORIZED {
+        // Who was led elsewhere is asked there by somebody else than the registry.
+        let is_asked = answer.status == StatusCode::UNAUTHORIZED;
+        if !is_asked || answer.url.origin() != url.origin() {
             return Ok(answer);
         }
         let challenge = answer.headers.get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
@@ -258,10 +260,7 @@ impl<'a> Repository<'a> {
         let realm = parameters.get("realm").filter(|_| scheme.eq_ignore_ascii_case("bearer"));
         let realm = realm.and_then(|realm| Url::parse(realm).ok());
         let mut realm = realm.ok_or_else(|| self.unauthorized())?;
-        // Who is spoken with in private is not answered in plain text.
-        if realm.scheme() != "https" && self.web.scheme(&self.reference.registry) == "https" {
-            return Err(FetchError::Plain(super::web::shown(&realm).into()));
-        }
+        self.check_realm(&realm)?;
         let scope = format!("repository:{}:{}", self.reference.repository, self.scope);
         {
             let mut query = realm.query_pairs_mut();
@@ -288,6 +287,17 @@ impl<'a> Repository<'a> {
         let mut token = token.ok_or_else(|| self.unauthorized())?;
         token.set_sensitive(true);
         Ok(token)
+    }
+
+    /// Checks that what gives tokens may be told who asks. It need not be the registry, and is spoken
+    /// with in private; in plain text only if the registry is, on this machine or as the registry.
+    fn check_realm(&self, realm: &Url) -> Result<(), FetchError> {
+        let registry = self.url("")?;
+        let is_near = is_here(realm) || realm.origin() == registry.origin();
+        match realm.scheme() == "https" || registry.scheme() == "http" && is_near {
+            true => Ok(()),
+            false => Err(FetchError::Exposed(shown(realm).into())),
+        }
     }
 
     fn url(&self, path: &str) -> Result<Url, FetchError> {
@@ -319,7 +329,7 @@ pub(super) fn expect(what: &str, expected: Digest, bytes: &[u8]) -> Result<(), F
 }
 
 fn status(answer: &Answer) -> FetchError {
-    FetchError::Status { url: super::web::shown(&answer.url).into(), status: answer.status }
+    FetchError::Status { url: shown(&answer.url).into(), status: answer.status }
 }
 
 fn done(answer: Answer, expected: &[StatusCode]) -> Result<(), FetchError> {

@@ -123,10 +123,10 @@ const DOCUMENTATION: &str = "package-docs";
 ///
 /// Where something that is said cannot be, or the bytes are no component.
 pub fn describe(component: &[u8], about: &About) -> Result<Vec<u8>, DescribeError> {
-    let documentation = documentation(component, about)?;
     // A section that is there already would be there twice.
     let cleared = without(component, &about.sections())
         .ok_or_else(|| DescribeError::Component("a section of it is cut off".into()))?;
+    let documentation = documentation(component, about)?;
     let mut described = metadata(about)?
         .to_wasm(&cleared)
         .map_err(|error| DescribeError::Component(format!("{error:#}")))?;
@@ -215,18 +215,45 @@ fn list(text: &mut String, heading: &str, interfaces: &[String]) {
 /// The length of what a component begins with: what it is, and the version of the format.
 const PREAMBLE: usize = 8;
 
+/// Whether all of a component is there that its sections say they have. Decoders make room for as
+/// much as a section claims before they look for it, and so are not given one that claims more. What
+/// is inside of a section they hold to its length.
+#[must_use]
+pub fn is_whole(component: &[u8]) -> bool {
+    component.len() >= PREAMBLE && sections(component).all(|section| section.is_some())
+}
+
+/// A section of a component.
+struct Section<'a> {
+    /// Its name, where it is a custom one.
+    name: Option<&'a [u8]>,
+    /// All of it, with its head.
+    bytes: &'a [u8],
+}
+
+/// The sections of a component. Where one is cut off, nothing stands for it and the rest.
+fn sections(component: &[u8]) -> impl Iterator<Item = Option<Section<'_>>> {
+    let mut rest = component.get(PREAMBLE..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (&id, after_id) = rest.split_first()?;
+        let section = std::mem::take(&mut rest);
+        let read = read_number(after_id);
+        let read = read.and_then(|(length, content)| content.split_at_checked(length));
+        let Some((content, next)) = read else { return Some(None) };
+        rest = next;
+        let name = if id == 0 { name_of(content) } else { None };
+        Some(Some(Section { name, bytes: &section[..section.len() - next.len()] }))
+    })
+}
+
 /// A component without the custom sections of these names; nothing where it is cut off.
 fn without(component: &[u8], names: &[&str]) -> Option<Vec<u8>> {
-    let (preamble, mut rest) = component.split_at_checked(PREAMBLE)?;
-    let mut written = preamble.to_vec();
-    while let Some((&id, after_id)) = rest.split_first() {
-        let (length, content) = read_number(after_id)?;
-        let (content, next) = content.split_at_checked(length)?;
-        let name = if id == 0 { name_of(content) } else { None };
+    let mut written = component.get(..PREAMBLE)?.to_vec();
+    for section in sections(component) {
+        let Section { name, bytes } = section?;
         if !names.iter().any(|unwanted| name == Some(unwanted.as_bytes())) {
-            written.extend(&rest[..rest.len() - next.len()]);
+            written.extend(bytes);
         }
-        rest = next;
     }
     Some(written)
 }
@@ -330,6 +357,28 @@ mod tests {
         let licenses = Some("my own".into());
         check(About { licenses, ..about() }, "the licence \"my own\" is no SPDX expression");
         check(About { homepage: Some("example".into()), ..about() }, "\"example\" is no URL");
+    }
+
+    #[test]
+    fn a_component_is_whole_if_its_sections_are() {
+        let check = |section: &[u8], expected: bool| {
+            let component = [EMPTY, section].concat();
+            assert_eq!(is_whole(&component), expected, "{section:?}");
+            assert_eq!(describe(&component, &about()).is_ok(), expected, "{section:?}");
+        };
+        check(b"", true);
+        check(b"\0\x03\x01bx", true);
+        check(b"\0\x03\x01b", false);
+        check(b"\0", false);
+        // It claims four gigabytes.
+        check(b"\x0a\xff\xff\xff\xff\x0f", false);
+        check(b"\0\x03\x01bx\x04\xff\xff\xff\xff\x0f\0asm", false);
+        check(b"\x0a\xff\xff\xff\xff\xff\xff", false);
+        assert!(!is_whole(b"\0asm"));
+        // Decoders hold what is inside of a section to its length.
+        let inside = [&b"\x04\x0e"[..], EMPTY, b"\x0a\xff\xff\xff\xff\x0f"].concat();
+        let component = [EMPTY, &inside].concat();
+        assert!(is_whole(&component) && describe(&component, &about()).is_err());
     }
 
     #[test]
