@@ -4,11 +4,16 @@
 //! tool was when somebody first let it in is pinned; a tool that says something else later is held
 //! until somebody has seen what, and accepts it. Which tools are held is decided when plugins are
 //! put together; here is what is compared, and the file that remembers it.
+//!
+//! A definition is the one that was pinned if it has its SHA-256. What the file has of it besides is
+//! there to show a difference, and is as long as that needs it to be: however much a server says,
+//! and however often, the file stays small.
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +21,24 @@ use std::sync::Arc;
 
 use crate::bindings::types::ToolDefinition;
 use crate::diagnostic::chain;
+use crate::files::Digest;
 use crate::services::Pins;
 use crate::store::{JsonStore, StoreError};
+use crate::text::cut;
 use crate::wire;
 
 /// The largest file of pins, in bytes.
 const PINS: u64 = 64 << 20;
+
+/// How much is kept of a definition, in bytes of JSON.
+const KEPT: usize = 16 << 10;
+
+/// How much is kept of all definitions of a plugin. Of those for which there is no room, only the
+/// SHA-256 is.
+const KEPT_OF_ALL: usize = 2 << 20;
+
+/// How many tools of a plugin are remembered that it has no more.
+const GONE: usize = 2_000;
 
 /// The tools of a plugin as it has just registered them.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +55,10 @@ pub struct Seen {
 /// What a tool says of itself: its name, title, description, schemas and annotations in the form of
 /// MCP, with the members of objects in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Definition(Value);
+pub struct Definition {
+    sha256: String,
+    json: Value,
+}
 
 /// A tool that is not what it was when it was first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,18 +108,45 @@ impl Definition {
         let pinned = PINNED.iter().filter_map(|name| Some((name.to_string(), form.get(*name)?)));
         let pinned: Map<String, Value> =
             pinned.map(|(name, value)| (name, value.clone())).collect();
-        Self(in_order(&pinned.into()))
+        Self::whole(in_order(&pinned.into()))
     }
 
-    /// It, as JSON.
+    fn whole(json: Value) -> Self {
+        Self { sha256: Digest::of(json.to_string()).to_string(), json }
+    }
+
+    /// It, as JSON. In one that comes from a [`PinFile`], words stand for what is long, which say
+    /// how long it is and which digest it has.
     pub fn json(&self) -> &Value {
-        &self.0
+        &self.json
     }
 
-    /// The SHA-256 of its JSON without white space, in hexadecimal.
-    pub fn sha256(&self) -> String {
-        let digest = Sha256::digest(self.0.to_string());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    /// The SHA-256 of its whole JSON without white space, in hexadecimal.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+}
+
+/// A value in `most` bytes of JSON, or in a few words if it has more. Of an object, the members are
+/// shortened, each by itself: a difference is still found at its place, as what is left out has its
+/// digest in its place.
+fn short(value: &Value, most: usize) -> Value {
+    let whole = value.to_string();
+    if whole.len() <= most {
+        return value.clone();
+    }
+    let (length, digest) = (whole.len(), Digest::of(&whole));
+    let words = |start: &str| format!("{start}… ({length} bytes, SHA-256 {digest})").into();
+    match value {
+        Value::String(text) => words(cut(text, most / 2)),
+        Value::Object(members) => {
+            let members =
+                members.iter().map(|(name, value)| (name.clone(), short(value, most / 8)));
+            let members = Value::Object(members.collect());
+            let fits = members.to_string().len() <= most;
+            if fits { members } else { words("") }
+        }
+        _ => words(""),
     }
 }
 
@@ -133,13 +179,13 @@ impl HeldTool {
     /// In what it differs.
     pub fn changes(&self) -> Vec<DefinitionChange> {
         let mut changes = Vec::new();
-        compare("", Some(&self.pinned.0), Some(&self.seen.0), &mut changes);
+        compare("", Some(&self.pinned.json), Some(&self.seen.json), &mut changes);
         changes
     }
 
     /// That it does, in words.
     fn why(&self) -> String {
-        let (pinned, seen) = (&self.pinned.0, &self.seen.0);
+        let (pinned, seen) = (&self.pinned.json, &self.seen.json);
         let members = pinned.as_object().into_iter().chain(seen.as_object());
         let mut changed: Vec<&str> = members
             .flat_map(Map::keys)
@@ -148,7 +194,11 @@ impl HeldTool {
             .collect();
         changed.sort_unstable();
         changed.dedup();
-        format!("it is not what it was when it was first seen (`{}`)", changed.join("`, `"))
+        let changed = match changed.is_empty() {
+            true => String::new(),
+            false => format!(" (`{}`)", changed.join("`, `")),
+        };
+        format!("it is not what it was when it was first seen{changed}")
     }
 }
 
@@ -226,14 +276,17 @@ pub struct PinFile {
 }
 
 /// The file, as it is written.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
     pins: Vec<Pinned>,
+    /// Whether all that is kept of definitions is short. Once it was not.
+    #[serde(default)]
+    bounded: bool,
 }
 
 /// The pins of one plugin.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pinned {
     plugin: String,
@@ -242,21 +295,53 @@ struct Pinned {
     tools: BTreeMap<String, Pin>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pin {
     sha256: String,
-    /// What that is the digest of, so that a difference can be shown.
-    definition: Definition,
+    /// What is kept of what that is the digest of, so that a difference can be shown.
+    #[serde(serialize_with = "in_one_line")]
+    definition: Value,
     /// What was last seen in its place, and nobody has accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    held: Option<Definition>,
+    held: Option<Held>,
+    /// Of a tool that is there no more: it went after all with smaller numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gone: Option<u64>,
 }
 
-impl Pin {
-    fn new(definition: Definition) -> Self {
-        Self { sha256: definition.sha256(), definition, held: None }
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "HeldForm")]
+struct Held {
+    sha256: String,
+    #[serde(serialize_with = "in_one_line")]
+    definition: Value,
+}
+
+/// What is held as it is written, and as it was: without a digest.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum HeldForm {
+    Bounded { sha256: String, definition: Value },
+    Whole(Value),
+}
+
+impl From<HeldForm> for Held {
+    fn from(form: HeldForm) -> Self {
+        match form {
+            HeldForm::Bounded { sha256, definition } => Self { sha256, definition },
+            HeldForm::Whole(definition) => {
+                let Definition { sha256, json } = Definition::whole(definition);
+                Self { sha256, definition: json }
+            }
+        }
     }
+}
+
+/// Indented, what is deeply nested would be many times as long.
+fn in_one_line<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    let line = RawValue::from_string(value.to_string()).map_err(serde::ser::Error::custom)?;
+    line.serialize(serializer)
 }
 
 impl PinFile {
@@ -290,17 +375,16 @@ impl PinFile {
                 let Some(pin) = pinned.and_then(|pinned| pinned.tools.get_mut(tool)) else {
                     continue;
                 };
-                let later = pin.held.take().filter(|held| held != seen);
-                *pin = Pin { held: later, ..Pin::new(seen.clone()) };
+                pin.held.take_if(|held| held.sha256 == seen.sha256);
+                pin.sha256.clone_from(&seen.sha256);
+                pin.definition = short(&seen.json, KEPT);
             }
         })
     }
 
     fn check_now(&self, seen: &[Seen]) -> Result<Vec<HeldTool>, PinError> {
-        let before = self.read()?;
-        let mut content = before.clone();
-        let held = content.see(seen);
-        if content != before {
+        let (held, changed) = self.read()?.see(seen);
+        if changed {
             // Others may have written to it meanwhile.
             let changed = self.change(|content| drop(content.see(seen)));
             if let Err(error) = changed {
@@ -314,8 +398,18 @@ impl PinFile {
         self.store.read().map_err(|error| self.error(error))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), PinError> {
-        self.store.change(change).map_err(|error| self.error(error))
+    fn change(&self, change: impl Fn(&mut Content)) -> Result<(), PinError> {
+        let changed = match self.store.change(&change) {
+            Err(StoreError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+                self.store.change(|content: &mut Content| {
+                    // What names these names nothing any more.
+                    content.pins.retain(|pinned| pinned.named_in.exists());
+                    change(content);
+                })
+            }
+            changed => changed,
+        };
+        changed.map_err(|error| self.error(error))
     }
 
     fn error(&self, error: StoreError) -> PinError {
@@ -345,8 +439,13 @@ impl Content {
         pinned.find(|pinned| pinned.plugin == plugin && pinned.named_in == named_in)
     }
 
-    /// Pins what is new, and gives what is not what it was.
-    fn see(&mut self, seen: &[Seen]) -> Vec<HeldTool> {
+    /// Pins what is new. Gives what is not what it was, and whether there is anything to be written.
+    fn see(&mut self, seen: &[Seen]) -> (Vec<HeldTool>, bool) {
+        let mut changed = !self.bounded && !self.pins.is_empty();
+        if changed {
+            self.pins.iter_mut().for_each(Pinned::shorten);
+        }
+        self.bounded = true;
         let mut held = Vec::new();
         for Seen { plugin, named_in, definitions } in seen {
             if definitions.is_empty() {
@@ -357,22 +456,114 @@ impl Content {
                 self.pins.push(Pinned { plugin, named_in, tools: BTreeMap::new() });
             }
             let pinned = self.of(plugin, named_in).expect("it is there by now");
-            for (tool, definition) in definitions {
-                let pin = pinned.tools.entry(tool.clone());
-                let pin = pin.or_insert_with(|| Pin::new(definition.clone()));
-                let is_other = pin.sha256 != definition.sha256();
-                pin.held = is_other.then(|| definition.clone());
-                held.extend(pin.held_tool(plugin, tool));
+            changed |= pinned.see(definitions);
+            let there = pinned.tools.iter().filter(|(_, pin)| pin.gone.is_none());
+            held.extend(there.filter_map(|(tool, pin)| pin.held_tool(plugin, tool)));
+        }
+        (held, changed)
+    }
+}
+
+impl Pinned {
+    /// Pins what is new, and gives whether anything is.
+    fn see(&mut self, definitions: &BTreeMap<String, Definition>) -> bool {
+        let knows = |(tool, seen): (&String, &Definition)| {
+            self.tools.get(tool).is_some_and(|pin| pin.has_seen(seen))
+        };
+        let there = self.tools.values().filter(|pin| pin.gone.is_none()).count();
+        if there == definitions.len() && definitions.iter().all(knows) {
+            return false;
+        }
+        let lengths = self.tools.values().map(Pin::length);
+        let mut room = Room(KEPT_OF_ALL.saturating_sub(lengths.sum()));
+        for (tool, seen) in definitions {
+            match self.tools.entry(tool.clone()) {
+                Entry::Vacant(pin) => {
+                    pin.insert(Pin::new(seen, &mut room));
+                }
+                Entry::Occupied(mut pin) => pin.get_mut().see(seen, &mut room),
             }
         }
-        held
+        let last = self.tools.values().filter_map(|pin| pin.gone).max().unwrap_or_default();
+        let missing = self.tools.iter_mut().filter(|(tool, _)| !definitions.contains_key(*tool));
+        missing.for_each(|(_, pin)| pin.gone = pin.gone.or(Some(last + 1)));
+        self.forget();
+        true
+    }
+
+    /// Forgets the tools that went first, where too many have gone.
+    fn forget(&mut self) {
+        let gone = self.tools.iter().filter_map(|(tool, pin)| Some((pin.gone?, tool.clone())));
+        let mut gone: Vec<(u64, String)> = gone.collect();
+        gone.sort_unstable();
+        for (_, tool) in &gone[..gone.len().saturating_sub(GONE)] {
+            self.tools.remove(tool);
+        }
+    }
+
+    /// Keeps no more of definitions than there is room for.
+    fn shorten(&mut self) {
+        let mut room = Room(KEPT_OF_ALL);
+        for pin in self.tools.values_mut() {
+            pin.definition = room.keep(&pin.definition);
+            if let Some(held) = &mut pin.held {
+                held.definition = room.keep(&held.definition);
+            }
+        }
+    }
+}
+
+/// How much more is kept of the definitions of a plugin, in bytes.
+struct Room(usize);
+
+impl Room {
+    fn keep(&mut self, definition: &Value) -> Value {
+        let kept = short(definition, KEPT.min(self.0));
+        self.0 = self.0.saturating_sub(kept.to_string().len());
+        kept
     }
 }
 
 impl Pin {
+    fn new(seen: &Definition, room: &mut Room) -> Self {
+        let definition = room.keep(&seen.json);
+        Self { sha256: seen.sha256.clone(), definition, held: None, gone: None }
+    }
+
+    /// Whether it is as it would be, were this seen.
+    fn has_seen(&self, seen: &Definition) -> bool {
+        let last = self.held.as_ref().map_or(&self.sha256, |held| &held.sha256);
+        self.gone.is_none() && *last == seen.sha256
+    }
+
+    fn see(&mut self, seen: &Definition, room: &mut Room) {
+        if self.has_seen(seen) {
+            return;
+        }
+        self.gone = None;
+        self.held = (self.sha256 != seen.sha256)
+            .then(|| Held { sha256: seen.sha256.clone(), definition: room.keep(&seen.json) });
+    }
+
+    /// What is kept of definitions here, in bytes.
+    fn length(&self) -> usize {
+        let held = self.held.as_ref().map(|held| &held.definition);
+        let kept = [&self.definition].into_iter().chain(held);
+        kept.map(|definition| definition.to_string().len()).sum()
+    }
+
     fn held_tool(&self, plugin: &str, tool: &str) -> Option<HeldTool> {
-        let (pinned, seen) = (self.definition.clone(), self.held.clone()?);
-        Some(HeldTool { plugin: plugin.into(), tool: tool.into(), pinned, seen })
+        let held = self.held.as_ref()?;
+        let definition = |sha256: &String, json: &Value| Definition {
+            sha256: sha256.clone(),
+            json: json.clone(),
+        };
+        Some(HeldTool {
+            plugin: plugin.into(),
+            tool: tool.into(),
+            pinned: definition(&self.sha256, &self.definition),
+            seen: definition(&held.sha256, &held.definition),
+        })
     }
 }
 
@@ -391,7 +582,15 @@ mod tests {
             .iter()
             .map(|(name, about)| ToolDefinition::new(*name, *about, &json!({ "type": "object" })))
             .collect();
-        [Seen::new("p", Path::new("/no/such/tenon.toml"), tools.iter())]
+        [Seen::new("p", Path::new(NAMED_IN), tools.iter())]
+    }
+
+    const NAMED_IN: &str = "/no/such/tenon.toml";
+
+    /// The names of those that are held when these are seen.
+    fn held(file: &PinFile, tools: &[(&str, &str)]) -> Vec<String> {
+        let held = file.check_now(&seen(tools)).unwrap();
+        held.into_iter().map(|held| held.tool).collect()
     }
 
     #[test]
@@ -399,9 +598,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = PinFile::new(folder.path().join("deep/pins.json"));
         let check = |tools: &[(&str, &str)], expected: &[&str]| {
-            let held = file.check_now(&seen(tools)).unwrap();
-            let names: Vec<&str> = held.iter().map(|held| held.tool.as_str()).collect();
-            assert_eq!(names, expected, "{tools:?}");
+            assert_eq!(held(&file, tools), expected, "{tools:?}");
         };
         check(&[("a", "1"), ("b", "1")], &[]);
         check(&[("a", "2"), ("b", "1"), ("c", "1")], &["a"]);
@@ -410,7 +607,7 @@ mod tests {
         check(&[("a", "1"), ("c", "2")], &["c"]);
         check(&[("a", "2"), ("c", "2")], &["a", "c"]);
 
-        let named_in = Path::new("/no/such/tenon.toml");
+        let named_in = Path::new(NAMED_IN);
         let held = file.held("p", named_in).unwrap();
         let changes = held[0].changes();
         assert_eq!(changes.len(), 1);
@@ -442,9 +639,138 @@ mod tests {
         let places: Vec<String> = held.changes().into_iter().map(|change| change.place).collect();
         assert_eq!(places, ["/inputSchema/properties/a~1b", "/inputSchema/properties/c"]);
         assert_eq!(held.why(), "it is not what it was when it was first seen (`inputSchema`)");
-        let pinned = held.pinned.sha256();
+        let pinned = held.pinned.sha256().to_string();
         let same = json!({ "properties": { "a/b": { "type": "string" } }, "type": "object" });
         assert_eq!(definition(same).sha256(), pinned);
+    }
+
+    #[test]
+    fn what_is_long_is_cut_and_every_difference_is_still_there() {
+        let long = "x".repeat(2 * KEPT);
+        let check = |before: Value, after: Value, place: &str| {
+            let (before, after) = (Definition::whole(before), Definition::whole(after));
+            let cut = |of: Definition| {
+                let json = short(&of.json, KEPT);
+                assert!(json.to_string().len() <= KEPT, "{json}");
+                Definition { json, ..of }
+            };
+            let (plugin, tool) = ("p".to_string(), "t".to_string());
+            let held = HeldTool { plugin, tool, pinned: cut(before), seen: cut(after) };
+            let places: Vec<String> = { held.changes() }.into_iter().map(|c| c.place).collect();
+            assert_eq!(places, [place]);
+        };
+        let text = |last: &str| json!({ "name": "n", "description": format!("{long}{last}") });
+        check(text("1"), text("2"), "/description");
+        let list = |last: &str| json!({ "inputSchema": { "enum": [long, last] } });
+        check(list("1"), list("2"), "/inputSchema/enum");
+        let wide = |last: &str| {
+            let members = (0..KEPT).map(|number| (number.to_string(), Value::from(last)));
+            json!({ "inputSchema": members.collect::<Map<_, _>>() })
+        };
+        check(wide("1"), wide("2"), "/inputSchema");
+        check(json!(vec![&long]), json!(vec![&long, "2"]), "");
+    }
+
+    /// Tools of these numbers, each with a long description.
+    fn many(numbers: std::ops::Range<usize>, about: &str) -> Vec<(String, String)> {
+        numbers.map(|number| (format!("t{number:05}"), about.to_string())).collect()
+    }
+
+    fn borrowed(tools: &[(String, String)]) -> Vec<(&str, &str)> {
+        tools.iter().map(|(name, about)| (name.as_str(), about.as_str())).collect()
+    }
+
+    #[test]
+    fn what_is_kept_of_a_plugin_has_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pins.json");
+        let file = PinFile::new(&path);
+        let check = |numbers: std::ops::Range<usize>, about: &str, expected: usize| {
+            let tools = many(numbers, about);
+            assert_eq!(held(&file, &borrowed(&tools)).len(), expected, "{}", &about[..1]);
+        };
+        let (first, second) = ("1".repeat(KEPT_OF_ALL / 999), "2".repeat(KEPT_OF_ALL / 999));
+        for start in 0..4 {
+            check(start * 1_000..(start + 1) * 1_000, &first, 0);
+        }
+        assert!(std::fs::metadata(&path).unwrap().len() < 2 * KEPT_OF_ALL as u64);
+        let content: Content = file.read().unwrap();
+        assert_eq!(content.pins[0].tools.len(), 1_000 + GONE);
+        // Those that are there, and the last that have gone, are known.
+        check(3_000..4_000, &second, 1_000);
+        check(2_000..3_000, &second, 1_000);
+        // Those that went first are not.
+        check(0..1_000, &second, 0);
+        file.accept(Path::new(NAMED_IN), &file.held("p", Path::new(NAMED_IN)).unwrap()).unwrap();
+        check(3_000..4_000, &second, 0);
+    }
+
+    #[test]
+    fn what_changes_nothing_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PinFile::new(folder.path().join("pins.json"));
+        let lock = folder.path().join("pins.lock");
+        let check = |tools: &[(&str, &str)], writes: bool| {
+            let _ = std::fs::remove_file(&lock);
+            held(&file, tools);
+            assert_eq!(lock.exists(), writes, "{tools:?}");
+        };
+        check(&[("a", "1"), ("b", "1")], true);
+        check(&[("a", "1"), ("b", "1")], false);
+        check(&[("a", "2"), ("b", "1")], true);
+        check(&[("a", "2"), ("b", "1")], false);
+        check(&[("a", "2")], true);
+        check(&[("a", "2")], false);
+        check(&[], false);
+        check(&[("a", "1")], true);
+        check(&[("a", "1")], false);
+    }
+
+    #[test]
+    fn a_file_from_before_there_were_bounds_is_taken_and_made_smaller() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pins.json");
+        let file = PinFile { store: JsonStore::new(path.clone(), 1 << 20) };
+        let long = "1".repeat(1 << 20);
+        let other = format!("{long}2");
+        let pin = |about: &str| {
+            let Definition { sha256, json } = seen(&[("a", about)])[0].definitions["a"].clone();
+            json!({ "sha256": sha256, "definition": json })
+        };
+        let mut held_one = pin(&long);
+        held_one["held"] = pin(&other)["definition"].clone();
+        let tools = json!({ "a": held_one, "b": pin(&other) });
+        let pinned = json!({ "plugin": "p", "named_in": NAMED_IN, "tools": tools });
+        std::fs::write(&path, json!({ "pins": [pinned] }).to_string()).unwrap();
+        assert_eq!(held(&file, &[("a", &other)]), ["a"]);
+        assert!(std::fs::metadata(&path).unwrap().len() < 64 << 10);
+        assert_eq!(held(&file, &[("a", &long), ("b", "2")]), ["b"]);
+    }
+
+    #[test]
+    fn a_file_that_is_full_keeps_what_it_has_and_makes_room_for_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let file = PinFile { store: JsonStore::new(path("pins.json"), 4 << 10) };
+        let check = |named_in: &str, about: &str, expected: usize| {
+            let definition = ToolDefinition::new("a", about, &json!({ "type": "object" }));
+            let seen = Seen::new("p", &path(named_in), [&definition].into_iter());
+            assert_eq!(file.check_now(&[seen]).unwrap().len(), expected, "{named_in}");
+        };
+        let first = "1".repeat(2 << 10);
+        std::fs::write(path("one"), "").unwrap();
+        std::fs::write(path("two"), "").unwrap();
+        check("one", &first, 0);
+        // There is no room for it; the other is held all the same.
+        check("two", &first, 0);
+        check("one", "2", 1);
+        assert!(std::fs::metadata(path("pins.json")).unwrap().len() <= 4 << 10);
+        std::fs::remove_file(path("one")).unwrap();
+        check("two", &first, 0);
+        check("two", "2", 1);
+        let held = file.held("p", &path("two")).unwrap();
+        file.accept(&path("two"), &held).unwrap();
+        check("two", "2", 0);
     }
 
     #[test]

@@ -168,8 +168,11 @@ pub(crate) async fn register_again(former: &Registered) -> Result<Registered, Fa
     Ok(check(former.loaded.clone(), registration))
 }
 
-/// What a plugin answered, as it is registered: without secrets, and safe to be shown.
-pub(crate) fn as_registered(redactor: &Redactor, registration: Registration) -> Registration {
+/// What a plugin answered, as it is registered: what counts of it, without secrets, and safe to be
+/// shown.
+pub(crate) fn as_registered(redactor: &Redactor, mut registration: Registration) -> Registration {
+    // One more says that there are more.
+    registration.tools.truncate(MOST + 1);
     shown::registration(redact::registration(redactor, registration))
 }
 
@@ -181,8 +184,8 @@ async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
             let registration = as_registered(&redactor, registration);
             if let Some(server) = loaded.supervised().cloned() {
                 let kept = registration.clone();
-                // Nobody waits for it.
-                tokio::task::spawn_blocking(move || server.keep(&kept));
+                // It is short. Who did not wait for it could be over before it is.
+                let _ = tokio::task::spawn_blocking(move || server.keep(&kept)).await;
             }
             Ok(registration)
         }
@@ -215,8 +218,8 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
 
     let mut checked: Vec<Offered> = Vec::new();
     let mut names = HashSet::new();
-    for definition in tools {
-        if checked.len() == MOST {
+    for (number, definition) in tools.into_iter().enumerate() {
+        if number == MOST {
             drop("tool", &definition.name, format!("a plugin has at most {MOST}"));
             break;
         }

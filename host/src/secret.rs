@@ -6,6 +6,7 @@
 
 use aho_corasick::AhoCorasick;
 use async_trait::async_trait;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -53,6 +54,11 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     WHOLE.contains(&name.as_str())
         || SUFFIXES.iter().any(|suffix| ends(suffix))
         || PARTS.iter().any(|part| name.contains(part))
+}
+
+/// The same of a variable, which may be named `KEY` and nothing more.
+pub(crate) fn is_secret_variable(name: &str) -> bool {
+    is_secret_name(name) || SUFFIXES.contains(&upper_snake(name).as_str())
 }
 
 /// `clientSecret` and `client-secret` as `CLIENT_SECRET`.
@@ -144,7 +150,7 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     /// Adds the value of a variable, if its name says that it is a secret.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
-        if is_secret_name(name) || SUFFIXES.contains(&upper_snake(name).as_str()) {
+        if is_secret_variable(name) {
             self.add_value(value);
         }
     }
@@ -201,7 +207,7 @@ impl Secrets {
 /// Masks secrets in texts.
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
-    /// Each secret, as it is and as it stands in JSON. Absent where there are none.
+    /// Each secret, as it is and as programs write it in JSON. Absent where there are none.
     values: Option<AhoCorasick>,
 }
 
@@ -213,12 +219,8 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     pub(crate) fn new(secrets: &Secrets) -> Self {
-        let in_json = |value: &String| {
-            let quoted = Value::from(value.as_str()).to_string();
-            quoted[1..quoted.len() - 1].to_string()
-        };
         let patterns: BTreeSet<String> =
-            secrets.0.iter().flat_map(|value| [value.clone(), in_json(value)]).collect();
+            secrets.0.iter().flat_map(|value| spellings(value)).collect();
         if patterns.is_empty() {
             return Self::default();
         }
@@ -238,7 +240,7 @@ impl Redactor {
     /// A text without secrets.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.values {
-            Some(values) if values.is_match(text) => {
+            Some(values) if self.holds(text) => {
                 let mut masked = String::with_capacity(text.len());
                 values.replace_all_with(text, &mut masked, |_, _, masked| {
                     masked.push_str(MASK);
@@ -257,23 +259,47 @@ impl Redactor {
         }
     }
 
-    /// Masks known secrets in the texts of a JSON text, which stays JSON.
-    pub(crate) fn json_text(&self, json: &mut String) {
-        if !self.values.as_ref().is_some_and(|values| values.is_match(&*json)) {
-            return;
-        }
-        let Ok(mut value) = serde_json::from_str(json) else { return self.redact(json) };
-        self.texts(&mut value);
-        *json = value.to_string();
+    /// Whether there is a secret in a text.
+    fn holds(&self, text: &str) -> bool {
+        self.values.as_ref().is_some_and(|values| values.is_match(text))
     }
 
-    /// Masks known secrets in the texts of a value.
+    /// Masks known secrets in the texts of a JSON text, which stays JSON.
+    pub(crate) fn json_text(&self, json: &mut String) {
+        // Escapes can spell a secret in other ways than those that are looked for.
+        if self.is_idle() || !(json.contains('\\') || self.holds(json)) {
+            return;
+        }
+        let mut reader = serde_json::Deserializer::from_str(json);
+        match InTexts(self).deserialize(&mut reader).and_then(|held| reader.end().map(|()| held)) {
+            Ok(false) => {}
+            Ok(true) => {
+                let mut value: Value = serde_json::from_str(json).unwrap_or_default();
+                self.texts(&mut value);
+                *json = value.to_string();
+            }
+            Err(_) => self.redact(json),
+        }
+    }
+
+    /// Masks known secrets in the texts of a value, and in the names of its members.
     fn texts(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.redact(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.texts(item)),
-            Value::Object(members) => members.values_mut().for_each(|value| self.texts(value)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|value| self.texts(value));
+                self.names(members);
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Masks known secrets in the names of members.
+    fn names(&self, members: &mut Map<String, Value>) {
+        if members.keys().any(|name| self.holds(name)) {
+            let named = std::mem::take(members).into_iter();
+            *members = named.map(|(name, value)| (self.text(&name).into_owned(), value)).collect();
         }
     }
 
@@ -283,16 +309,92 @@ impl Redactor {
             Value::String(text) => self.redact(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.json(item)),
             Value::Object(members) => {
-                for (name, value) in members {
+                for (name, value) in &mut *members {
                     match value {
                         Value::Null | Value::Bool(_) => {}
                         _ if is_secret_name(name) => *value = MASK.into(),
                         _ => self.json(value),
                     }
                 }
+                self.names(members);
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+/// A text as it is, and as programs write it in JSON: with or without escapes for what is not ASCII,
+/// and for `/`.
+fn spellings(text: &str) -> [String; 5] {
+    let quoted = Value::from(text).to_string();
+    let json = &quoted[1..quoted.len() - 1];
+    let ascii = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    };
+    let ascii: String = json.chars().map(ascii).collect();
+    let (of_json, of_ascii) = (json.replace('/', "\\/"), ascii.replace('/', "\\/"));
+    [text.to_string(), json.to_string(), ascii, of_json, of_ascii]
+}
+
+/// Reads JSON without keeping it, to tell whether there is a secret in one of its texts or names.
+/// No member is left out for another of its name.
+#[derive(Clone, Copy)]
+struct InTexts<'a>(&'a Redactor);
+
+impl<'de> DeserializeSeed<'de> for InTexts<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InTexts<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<bool, E> {
+        Ok(self.0.holds(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        let mut any = false;
+        while let Some(held) = items.next_element_seed(self)? {
+            any |= held;
+        }
+        Ok(any)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
+        let mut any = false;
+        while let Some((name, value)) = members.next_entry_seed(self, self)? {
+            any |= name | value;
+        }
+        Ok(any)
     }
 }
 
@@ -333,11 +435,13 @@ mod tests {
         secrets.add("NAME", "harmless");
         secrets.add("PEM_KEY", "-----BEGIN-----\nMIIABCDEF");
         secrets.add("KEY", "a key alone");
-        assert_eq!(format!("{secrets:?}"), "7 secrets");
+        secrets.add("E_TOKEN", "a/\u{e4}\u{1f511}");
+        assert_eq!(format!("{secrets:?}"), "8 secrets");
         let redactor = Redactor::new(&secrets);
         let check = |text: &str, expected: &str| assert_eq!(redactor.text(text), expected);
         check("a hunter22 b hunter22-longer", "a [redacted] b [redacted]");
         check(r#"{"x":"with\"quote"} with"quote"#, r#"{"x":"[redacted]"} [redacted]"#);
+        check(r#"a/\u00e4\ud83d\udd11 a\/\u00e4\ud83d\udd11 a\/ä🔑 a/ä🔑"#, &[MASK; 4].join(" "));
         check("short and harmless", "short and harmless");
         check("> MIIABCDEF <", "> [redacted] <");
         check("a key alone", "[redacted]");
@@ -379,9 +483,24 @@ mod tests {
     fn json_text_stays_json() {
         let mut secrets = Secrets::default();
         secrets.add("PIN_KEY", "123456");
-        let mut json = r#"{"id":1234567,"text":"it is 123456"}"#.to_string();
-        Redactor::new(&secrets).json_text(&mut json);
-        assert_eq!(json, r#"{"id":1234567,"text":"it is [redacted]"}"#);
+        secrets.add("A_TOKEN", "a/\u{e4}\"secret");
+        let check = |json: &str, expected: &str| {
+            let mut text = json.to_string();
+            Redactor::new(&secrets).json_text(&mut text);
+            assert_eq!(text, expected, "{json}");
+        };
+        check(
+            r#"{"id":1234567,"text":"it is 123456"}"#,
+            r#"{"id":1234567,"text":"it is [redacted]"}"#,
+        );
+        // However it is spelled, and wherever it stands.
+        check(r#"["a\/ä\"secret"]"#, r#"["[redacted]"]"#);
+        check(r#"["\u0061/\u00e4\u0022\u0073ecret"]"#, r#"["[redacted]"]"#);
+        check(r#"{"a\/ä\"secret":{"x":["123456"]}}"#, r#"{"[redacted]":{"x":["[redacted]"]}}"#);
+        check(r#"{"x":"\u0031\u00323456","x":"1"}"#, r#"{"x":"1"}"#);
+        // What has none stays as it was written.
+        check(r#"{ "n": 123456.10, "t": "\/" }"#, r#"{ "n": 123456.10, "t": "\/" }"#);
+        check("{ 123456", "{ [redacted]");
     }
 
     #[test]
@@ -390,10 +509,9 @@ mod tests {
         let settings =
             json!({ "apiKey": "0123456789", "deep": { "list": [{ "auth_token": "abcdefgh" }] } });
         secrets.add_settings(settings.as_object().unwrap());
-        let mut value = json!({ "password": 12345, "text": "is 0123456789", "more": ["abcdefgh"], "token": null });
+        let mut value = json!({ "password": 12345, "text": "is 0123456789", "more": ["abcdefgh"], "token": null, "abcdefgh": 1 });
         Redactor::new(&secrets).json(&mut value);
-        let masked =
-            json!({ "password": MASK, "text": "is [redacted]", "more": [MASK], "token": null });
+        let masked = json!({ "password": MASK, "text": "is [redacted]", "more": [MASK], "token": null, MASK: 1 });
         assert_eq!(value, masked);
     }
 }

@@ -13,7 +13,7 @@ use crate::files;
 #[derive(Debug, Clone)]
 pub(crate) struct JsonStore {
     path: PathBuf,
-    /// How long it may be, in bytes.
+    /// How long it may be when it is written, in bytes.
     most: u64,
 }
 
@@ -51,14 +51,16 @@ impl JsonStore {
                 Err(error) => return Err(error.into()),
             }
         }
-        match files::read_text(&self.path, self.most) {
+        // One that was written before it was bounded is longer, and gets shorter with its next change.
+        match files::read_text(&self.path, self.most.saturating_mul(4)) {
             Ok(text) => serde_json::from_str(&text).map_err(StoreError::Damaged),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Changes it, alone of all who do.
+    /// Changes it, alone of all who do. One that would be too long stays as it was, and the error is
+    /// of the kind [`io::ErrorKind::FileTooLarge`].
     pub(crate) fn change<T: Serialize + DeserializeOwned + Default>(
         &self,
         change: impl FnOnce(&mut T),
@@ -70,9 +72,14 @@ impl JsonStore {
         lock.lock()?;
         let mut content = self.read()?;
         change(&mut content);
+        let mut text = serde_json::to_vec_pretty(&content).map_err(io::Error::from)?;
+        text.push(b'\n');
+        if text.len() as u64 > self.most {
+            let problem = format!("it would have more than {} MiB", self.most >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem).into());
+        }
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, &content).map_err(io::Error::from)?;
-        file.write_all(b"\n")?;
+        file.write_all(&text)?;
         file.as_file().sync_all()?;
         file.persist(&self.path).map_err(io::Error::from)?;
         Ok(())

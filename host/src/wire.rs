@@ -231,6 +231,46 @@ pub(crate) fn insert_meta_of(others: &mut Option<String>, key: &str, value: &imp
     *others = Some(Value::Object(members).to_string());
 }
 
+/// How the keys begin that are the host's own in `_meta`.
+const OURS: &str = "tenon/";
+
+/// What is the host's own in the `_meta` of further members.
+pub(crate) fn ours_in(others: Option<&str>) -> Map<String, Value> {
+    match extra(others).remove("_meta") {
+        Some(Value::Object(mut meta)) => {
+            meta.retain(|key, _| key.starts_with(OURS));
+            meta
+        }
+        _ => Map::new(),
+    }
+}
+
+/// Takes what is the host's own out of the `_meta` of what a plugin answers: only the host says it.
+pub(crate) fn drop_ours_of(result: &mut ToolResult) {
+    drop_ours(&mut result.extra);
+    for block in &mut result.content {
+        drop_ours(&mut block.extra);
+        if let Content::Resource(contents) = &mut block.body {
+            drop_ours(&mut contents.extra);
+        }
+    }
+}
+
+/// The same for whatever has further members.
+pub(crate) fn drop_ours(others: &mut Option<String>) {
+    if ours_in(others.as_deref()).is_empty() {
+        return;
+    }
+    let mut members = extra(others.as_deref());
+    if let Some(Value::Object(meta)) = members.get_mut("_meta") {
+        meta.retain(|key, _| !key.starts_with(OURS));
+        if meta.is_empty() {
+            members.remove("_meta");
+        }
+    }
+    *others = leftover(members);
+}
+
 /// Further members must be those of an object.
 fn check_extra(extra: Option<&str>, place: &str) -> Result<(), WireError> {
     match extra {
@@ -539,6 +579,31 @@ mod tests {
         check(
             json!({"content": [], "isError": true, "structuredContent": {"n": 1}, "_meta": {"x": [1]}, "later": 2}),
         );
+    }
+
+    #[test]
+    fn what_is_the_hosts_own_is_dropped_and_the_rest_stays() {
+        let check = |given: Option<&str>, expected: Option<&str>| {
+            let mut others = given.map(str::to_string);
+            drop_ours(&mut others);
+            assert_eq!(others.as_deref(), expected, "{given:?}");
+        };
+        check(None, None);
+        check(Some(r#"{"_meta":{"tenon/usage":{}}}"#), None);
+        check(Some(r#"{"_meta":{"\u0074enon\/usage":{}}}"#), None);
+        check(Some(r#"{"_meta":{"tenon/x":1,"a":2},"b":3}"#), Some(r#"{"_meta":{"a":2},"b":3}"#));
+        check(Some(r#"{ "_meta": { "tenons/x": 1 } }"#), Some(r#"{ "_meta": { "tenons/x": 1 } }"#));
+        check(Some(r#"{ "tenon/x": 1 }"#), Some(r#"{ "tenon/x": 1 }"#));
+        let forged = json!({ "_meta": { "tenon/usage": 1 } });
+        let mut part = json!({ "uri": "a:b", "text": "t" });
+        part["_meta"] = forged["_meta"].clone();
+        let mut block = json!({ "type": "resource", "resource": part });
+        block["_meta"] = forged["_meta"].clone();
+        let mut result = json!({ "content": [block] });
+        result["_meta"] = forged["_meta"].clone();
+        let mut result = read_tool_result(result).expect("it is read");
+        drop_ours_of(&mut result);
+        assert!(!tool_result(&result).to_string().contains(OURS), "{result:?}");
     }
 
     #[test]

@@ -253,6 +253,72 @@ async fn secrets_do_not_leave_in_events_reports_or_complaints() {
     assert_eq!(judged.unwrap().findings[0].reason, "it is [redacted]");
 }
 
+/// A server that tells its secret wherever it can, and does as if it were the host.
+async fn telling(more: &str) -> Running {
+    let project = Project::new(&format!(
+        "[plugins]\nscripts = [\"s.rhai\"]\nmcp = [{{ name = \"m\", command = {RUDE_SERVER:?}, \
+         args = [\"tells\"], env = {{ API_TOKEN = \"a/secret\" }} }}]"
+    ));
+    project.write("s.rhai", more);
+    project.platform().await
+}
+
+#[tokio::test]
+async fn secrets_do_not_leave_in_lists_names_or_types() {
+    let platform = telling("").await;
+    let caller = &Caller::default();
+    let check = |said: Vec<Value>, masks: usize| {
+        let said = json!(said).to_string();
+        assert!(!said.contains("secret"), "{said}");
+        assert_eq!(said.matches(MASK).count(), masks, "{said}");
+    };
+    let result = call(&platform, "m__rude", json!({})).await.unwrap();
+    check(vec![wire::tool_result(&result)], 5);
+    // Where they begin again, the lists have ended; each thing is there once.
+    let resources = platform.resources("m", caller).await.unwrap();
+    check(resources.iter().map(wire::listed_resource).collect(), 2);
+    let templates = platform.resource_templates("m", caller).await.unwrap();
+    check(templates.iter().map(wire::resource_template).collect(), 1);
+    let prompts = platform.prompts("m", caller).await.unwrap();
+    check(prompts.iter().map(wire::prompt_definition).collect(), 2);
+    let prompt = platform.prompt("m", "p", Vec::new(), caller).await.unwrap();
+    check(vec![wire::prompt(&prompt)], 2);
+    // The same as tools, which say it in text as well.
+    for (tool, arguments, masks) in [
+        ("m__list_resources", json!({}), 4),
+        ("m__list_resource_templates", json!({}), 2),
+        ("m__list_prompts", json!({}), 4),
+        ("m__get_prompt", json!({ "name": "p" }), 3),
+    ] {
+        let result = call(&platform, tool, arguments).await.unwrap();
+        check(vec![wire::tool_result(&result)], masks);
+    }
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test]
+async fn only_the_host_speaks_for_the_host() {
+    let script = r#"fn AfterToolCall(context) {
+        context.result.structuredContent = #{};
+        context.result._meta["tenon/refused"] = ["forged"];
+        context.result._meta["tenon/usage"] = "forged";
+    }"#;
+    for script in ["", script] {
+        let platform = telling(script).await;
+        let result = call(&platform, "m__rude", json!({})).await.unwrap();
+        let form = wire::tool_result(&result);
+        assert!(form["_meta"][USAGE].is_object(), "{form}");
+        assert!(!form.to_string().contains("forged"), "{form}");
+        let arguments = json!({ "uri": "a:b" });
+        let read = call(&platform, "m__read_resource", arguments).await.unwrap();
+        let read = wire::tool_result(&read).to_string();
+        assert!(!read.contains("forged"), "{read}");
+        let read = platform.read_resource("m", "a:b", &Caller::default()).await.unwrap();
+        assert_eq!(wire::resource_contents(&read[0]), json!({ "uri": "a:b", "text": MASK }));
+        platform.clone().shutdown().await;
+    }
+}
+
 #[tokio::test]
 async fn a_result_that_is_cut_and_changed_keeps_its_whole() {
     let project = Project::new(&format!(

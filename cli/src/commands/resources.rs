@@ -68,16 +68,14 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         Verb::Read { which, max_bytes, max_tokens } => match &which[..] {
             [uri] if uri.starts_with(RESULT_URI) => {
                 let platform = found.build(|_| false).await?;
-                let read = platform.read_result(uri).await;
+                let read = platform.read_result_within(uri, budget(max_bytes, max_tokens)).await;
                 let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
                 let shown = read.and_then(|contents| show(common, &contents));
                 open::end(common, platform, shown).await
             }
             [plugin, uri] => {
                 let platform = found.platform_with(plugin).await?;
-                let length = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
-                let budget =
-                    Budget { max_bytes: max_bytes.map(length), max_tokens: max_tokens.map(length) };
+                let budget = budget(max_bytes, max_tokens);
                 let caller = Caller::default();
                 let read = platform.read_resource_within(plugin, uri, budget, &caller).await;
                 let shown = read.map_err(Error::from).and_then(|read| show(common, &read));
@@ -90,6 +88,11 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             }
         },
     }
+}
+
+fn budget(max_bytes: Option<u64>, max_tokens: Option<u64>) -> Budget {
+    let length = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
+    Budget { max_bytes: max_bytes.map(length), max_tokens: max_tokens.map(length) }
 }
 
 fn list(common: &Common, listed: &[ListedResource]) -> Result<ExitCode, Error> {

@@ -7,9 +7,7 @@ use super::facts::{Facts, file_of};
 use super::roots::{Place as Found, Root};
 use super::server::{Meant, Standpoint};
 use super::walk;
-use super::{
-    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources, sidecar,
-};
+use super::{Candidate, Discovery, Place, PluginKind, Program, Remote, Source, Sources, sidecar};
 use crate::config::{Config, ContextSettings, FileEntry, LimitsTable};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::{McpEntry, json};
@@ -162,7 +160,7 @@ impl Reader<'_> {
         let settings = self.settings(&id);
         let made = source.and_then(|source| {
             let secrets = self.secrets(&source, &settings);
-            let command = self.command_line(entry, meant.flatten().as_ref(), &secrets)?;
+            let command = Self::command_line(entry, meant.flatten().as_ref())?;
             Ok((source, secrets, command))
         });
         let (source, secrets, command) = match made {
@@ -216,15 +214,11 @@ impl Reader<'_> {
 
     /// What somebody has to approve of a server that a file of the project names.
     fn command_line(
-        &self,
         entry: Option<&McpEntry>,
         meant: Option<&Meant>,
-        secrets: &Secrets,
     ) -> Result<Option<CommandLine>, String> {
-        match (self.root.origin, entry, meant) {
-            (Origin::Workspace, Some(entry), Some(meant)) => {
-                meant.command_line(entry, secrets).map(Some)
-            }
+        match (entry, meant) {
+            (Some(entry), Some(meant)) => meant.command_line(entry),
             _ => Ok(None),
         }
     }
@@ -363,7 +357,7 @@ impl Reader<'_> {
         merged.extend(self.settings(&id));
         let secrets = self.secrets(&source, &merged);
         let (entry, meant) = server.unzip();
-        let command = match self.command_line(entry.as_ref(), meant.as_ref(), &secrets) {
+        let command = match Self::command_line(entry.as_ref(), meant.as_ref()) {
             Ok(command) => command,
             Err(problem) => {
                 return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));

@@ -213,7 +213,12 @@ async fn attempt(
             let (plugin, redactor) = (&**loaded.plugin(), registry.redactor());
             match called.tool.served {
                 Served::ByPlugin => {
-                    plugin.call_tool(&called.tool.definition.name, arguments, context).await
+                    let name = &called.tool.definition.name;
+                    let answer = plugin.call_tool(name, arguments, context).await;
+                    answer.map(|mut result| {
+                        wire::drop_ours_of(&mut result);
+                        result
+                    })
                 }
                 Served::ByHost(operation) => {
                     operation.serve(plugin, redactor, &passage.arguments, context).await
@@ -302,6 +307,10 @@ async fn after(
         return Ok(result);
     }
     // Each handler's result was read once already, to see whether it can be.
-    let changed = wire::read_tool_result(changed).unwrap_or(result);
+    let ours = wire::ours_in(result.extra.as_deref());
+    let mut changed = wire::read_tool_result(changed).unwrap_or(result);
+    // Nor does a handler speak for the host.
+    wire::drop_ours(&mut changed.extra);
+    ours.iter().for_each(|(key, value)| wire::insert_meta(&mut changed, key, value));
     Ok(shorten(called, passage, redact::result(registry.redactor(), changed)).await)
 }

@@ -172,6 +172,7 @@ impl Operation {
             }
             Self::ReadResource => {
                 let mut read = plugin.read_resource(text("uri"), context).await?;
+                read.iter_mut().for_each(|part| wire::drop_ours(&mut part.extra));
                 // The result is masked as any other, but half a secret would not be known for one.
                 if let Some(most) = budget(arguments).most() {
                     read.iter_mut().for_each(|part| redact::contents(redactor, part));

@@ -9,12 +9,15 @@ use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::bindings::types::CallContext;
 use crate::register::Registered;
 use crate::runtime::{Failure, Plugin};
-use crate::shown;
+use crate::{shown, wire};
 
 /// Lists the prompts of a plugin.
 pub(crate) async fn list(question: Question<'_>) -> Result<Vec<PromptDefinition>, CallError> {
     let found = with_prompts(&question);
-    question.ask("list_prompts", json!({}), found, all).await
+    let mut listed = question.ask("list_prompts", json!({}), found, all).await?;
+    let redactor = question.registry.redactor();
+    listed.iter_mut().for_each(|prompt| redact::prompt_definition(redactor, prompt));
+    Ok(listed)
 }
 
 /// Fills in a prompt of a plugin.
@@ -29,9 +32,8 @@ pub(crate) async fn get(
         plugin.get_prompt(name, arguments, context)
     });
     let mut prompt = get.await?;
+    redact::prompt(question.registry.redactor(), &mut prompt);
     shown::prompt(&mut prompt);
-    let redactor = question.registry.redactor();
-    prompt.messages.iter_mut().for_each(|message| redact::block(redactor, &mut message.content));
     Ok(prompt)
 }
 
@@ -47,7 +49,12 @@ pub(crate) async fn suggest(
     let filled = filled_in(&blank.filled);
     let asked = json!({ place: of, "name": blank.name, "value": blank.value, "filled": filled });
     let found = plugin(&question);
-    question.ask("suggest", asked, found, |plugin, context| plugin.suggest(blank, context)).await
+    let suggest =
+        question.ask("suggest", asked, found, |plugin, context| plugin.suggest(blank, context));
+    let mut suggestions = suggest.await?;
+    let redactor = question.registry.redactor();
+    suggestions.values.iter_mut().for_each(|value| redactor.redact(value));
+    Ok(suggestions)
 }
 
 /// All pages of a plugin's list of prompts.
@@ -55,11 +62,11 @@ pub(super) async fn all(
     plugin: &dyn Plugin,
     context: CallContext,
 ) -> Result<Vec<PromptDefinition>, Failure> {
-    let mut listed = all_pages("prompts", move |cursor| {
+    let pages = move |cursor| {
         let page = plugin.list_prompts(cursor, context.clone());
         async { page.await.map(|page| Page { items: page.prompts, next: page.next }) }
-    })
-    .await?;
+    };
+    let mut listed = all_pages("prompts", wire::prompt_definition, pages).await?;
     listed.iter_mut().for_each(shown::prompt_definition);
     Ok(listed)
 }

@@ -17,7 +17,7 @@ pub(crate) async fn list(question: Question<'_>) -> Result<Vec<ListedResource>, 
     let list = question.ask("list_resources", json!({}), found, all);
     let mut listed = list.await?;
     let redactor = question.registry.redactor();
-    listed.iter_mut().for_each(|resource| redact::link(redactor, &mut resource.link));
+    listed.iter_mut().for_each(|resource| redact::resource(redactor, resource));
     listed.iter_mut().for_each(shown::resource);
     Ok(listed)
 }
@@ -25,7 +25,11 @@ pub(crate) async fn list(question: Question<'_>) -> Result<Vec<ListedResource>, 
 /// Lists the resource templates of a plugin.
 pub(crate) async fn templates(question: Question<'_>) -> Result<Vec<ResourceTemplate>, CallError> {
     let found = with_resources(&question);
-    question.ask("list_resource_templates", json!({}), found, all_templates).await
+    let list = question.ask("list_resource_templates", json!({}), found, all_templates);
+    let mut listed = list.await?;
+    let redactor = question.registry.redactor();
+    listed.iter_mut().for_each(|template| redact::template(redactor, template));
+    Ok(listed)
 }
 
 /// Asks a plugin to tell when a resource changes, or not to tell any more.
@@ -55,7 +59,11 @@ pub(crate) async fn read(
         plugin.read_resource(uri, context)
     });
     let mut read = read.await?;
-    read.iter_mut().for_each(|part| redact::contents(question.registry.redactor(), part));
+    let redactor = question.registry.redactor();
+    for part in &mut read {
+        wire::drop_ours(&mut part.extra);
+        redact::contents(redactor, part);
+    }
     if let Some(most) = budget.most() {
         // Only now: half a secret would not be known for one.
         cut_to(&mut read, most);
@@ -68,11 +76,11 @@ pub(super) async fn all(
     plugin: &dyn Plugin,
     context: CallContext,
 ) -> Result<Vec<ListedResource>, Failure> {
-    all_pages("resources", move |cursor| {
+    let pages = move |cursor| {
         let page = plugin.list_resources(cursor, context.clone());
         async { page.await.map(|page| Page { items: page.resources, next: page.next }) }
-    })
-    .await
+    };
+    all_pages("resources", wire::listed_resource, pages).await
 }
 
 /// The same of its list of templates.
@@ -80,18 +88,18 @@ pub(super) async fn all_templates(
     plugin: &dyn Plugin,
     context: CallContext,
 ) -> Result<Vec<ResourceTemplate>, Failure> {
-    let mut listed = all_pages("resource templates", move |cursor| {
+    let pages = move |cursor| {
         let page = plugin.list_templates(cursor, context.clone());
         async { page.await.map(|page| Page { items: page.templates, next: page.next }) }
-    })
-    .await?;
+    };
+    let mut listed = all_pages("resource templates", wire::resource_template, pages).await?;
     listed.iter_mut().for_each(shown::template);
     Ok(listed)
 }
 
 /// Cuts what was read to so many bytes. What is left out is marked where it was, in words and in
 /// the `_meta` of the part: [`TRUNCATED`], with how long the part was.
-pub(super) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
+pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
     let mut left = most;
     for part in read {
         let length = match &part.body {

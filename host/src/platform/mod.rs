@@ -402,9 +402,27 @@ impl Platform {
     ///
     /// Where there is no such result, or none any more: the oldest make room for new ones.
     pub async fn read_result(&self, uri: &str) -> io::Result<Vec<ResourceContents>> {
+        self.read_result_within(uri, Budget::default()).await
+    }
+
+    /// The same, of which no more than so many bytes or tokens are wanted; see
+    /// [`read_resource_within`](Self::read_resource_within).
+    ///
+    /// # Errors
+    ///
+    /// As for [`read_result`](Self::read_result).
+    pub async fn read_result_within(
+        &self,
+        uri: &str,
+        budget: Budget,
+    ) -> io::Result<Vec<ResourceContents>> {
         let (results, uri) = (self.inner.facilities.results.clone(), uri.to_string());
         let read = tokio::task::spawn_blocking(move || results.read(&uri));
-        read.await.map_err(io::Error::other)?
+        let mut read = read.await.map_err(io::Error::other)??;
+        if let Some(most) = budget.most() {
+            invoke::resources::cut_to(&mut read, most);
+        }
+        Ok(read)
     }
 
     /// Ends all plugins: no call begins any more, those in flight may finish, and each plugin may

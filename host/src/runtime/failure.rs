@@ -34,6 +34,9 @@ pub enum Failure {
     Host(String),
 }
 
+/// How many refusals are told with a failure.
+const EXPLAINED: usize = 3;
+
 impl Failure {
     /// Adds what the plugin was refused and got to know as a mere code.
     pub(crate) fn explain(&mut self, refusals: &[String]) {
@@ -50,11 +53,16 @@ impl Failure {
             Self::Trapped(message) => message,
             _ => return,
         };
-        for refusal in refusals {
+        // An interpreter that shows where it failed looks for its sources in many places.
+        let (told, more) = refusals.split_at(refusals.len().min(EXPLAINED));
+        for refusal in told {
             if !message.contains(refusal.as_str()) {
                 message.push_str("; ");
                 message.push_str(refusal);
             }
+        }
+        if !more.is_empty() {
+            message.push_str("; and more, which the log has");
         }
     }
 }
@@ -75,5 +83,26 @@ pub(crate) fn message(error: &Error) -> String {
         Error::Cancelled(message) => format!("cancelled: {message}"),
         Error::Unavailable(unavailability) => format!("unavailable: {}", unavailability.message),
         Error::Failed(message) => format!("failed: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_explained_by_a_few_refusals() {
+        let check = |refusals: &[&str], expected: &str| {
+            let mut failure = Failure::Trapped("no \"a\"".into());
+            let refusals: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+            failure.explain(&refusals);
+            let Failure::Trapped(message) = failure else { panic!("{failure}") };
+            assert_eq!(message, expected);
+        };
+        check(&[], "no \"a\"");
+        // What it says already is not said again.
+        check(&["no \"a\"", "no \"b\""], "no \"a\"; no \"b\"");
+        check(&["1", "2", "3"], "no \"a\"; 1; 2; 3");
+        check(&["1", "2", "3", "4"], "no \"a\"; 1; 2; 3; and more, which the log has");
     }
 }

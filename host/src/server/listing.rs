@@ -6,12 +6,13 @@
 
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{ToolAnnotations, ToolDefinition};
-use crate::files::{Digest, claim, read_private};
+use crate::files::{CONFIGURATION, Digest, claim, read_private};
 
 /// The form of the files. What is of another one is not read.
 const FORM: u32 = 1;
@@ -60,7 +61,8 @@ impl Listing {
         self.kept.as_ref().filter(|_| self.lazy)
     }
 
-    /// Keeps what the server answered. It blocks.
+    /// Keeps what the server answered; what is too long to be read again is not kept, nor what was
+    /// kept before it. It blocks.
     ///
     /// # Errors
     ///
@@ -72,24 +74,43 @@ impl Listing {
     ) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         claim(folder)?;
-        let form = Form::new(registration, revision);
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer(&mut file, &form)?;
+        let text = serde_json::to_vec(&Form::new(registration, revision))?;
+        if text.len() as u64 > CONFIGURATION {
+            return match fs::remove_file(&self.file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
+        file.write_all(&text)?;
         file.persist(&self.file)?;
         prune(folder)
     }
 }
 
+/// How the name of a file begins that is being written.
+const TEMPORARY: &str = ".tmp";
+
+/// How long a file is being written at most.
+const WRITTEN: Duration = Duration::from_secs(60);
+
 /// The most listings that are kept.
 const MOST: usize = 500;
 
-/// Removes the oldest of too many listings.
+/// Removes the oldest of too many listings, and what those left who ended while they wrote one.
 fn prune(folder: &Path) -> io::Result<()> {
-    let files: Vec<_> = fs::read_dir(folder)?.filter_map(Result::ok).collect();
+    let age = |file: &fs::DirEntry| Some((file.metadata().ok()?.modified().ok()?, file.path()));
+    let files = fs::read_dir(folder)?.filter_map(Result::ok);
+    let (left, files): (Vec<_>, Vec<_>) = files
+        .partition(|file| file.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()));
+    for (written, path) in left.iter().filter_map(age) {
+        if written.elapsed().is_ok_and(|age| age > WRITTEN) {
+            let _ = fs::remove_file(path);
+        }
+    }
     if files.len() <= MOST {
         return Ok(());
     }
-    let age = |file: &fs::DirEntry| Some((file.metadata().ok()?.modified().ok()?, file.path()));
     let mut files: Vec<_> = files.iter().filter_map(age).collect();
     files.sort();
     for (_, path) in &files[..files.len().saturating_sub(MOST / 2)] {
@@ -277,6 +298,36 @@ mod tests {
         Listing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MOST / 2);
         assert!(Listing::open(folder.path(), "a", true).stands_in());
+    }
+
+    #[test]
+    fn what_was_left_half_written_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, age: Duration| {
+            let file = fs::File::create(folder.path().join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - age).unwrap();
+        };
+        write(".tmpold", 2 * WRITTEN);
+        write(".tmpnew", Duration::ZERO);
+        Listing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
+        assert!(!folder.path().join(".tmpold").exists());
+        // Another process may be about to finish it.
+        assert!(folder.path().join(".tmpnew").exists());
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_read_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let keep = |registration: &Registration| {
+            Listing::open(folder.path(), "a", true).keep(registration, None).unwrap();
+            Listing::open(folder.path(), "a", true).stands_in()
+        };
+        let mut long = registration();
+        long.tools[0].description = "x".repeat(CONFIGURATION as usize);
+        assert!(!keep(&long));
+        assert!(keep(&registration()));
+        assert!(!keep(&long));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
