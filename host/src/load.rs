@@ -284,7 +284,9 @@ impl LoadError {
     /// What to do about it.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::Read(..) => Some("check the path; `tenon build` makes what was not built yet".into()),
+            Self::Read(..) => {
+                Some("check the path; `tenon build` makes what was not built yet".into())
+            }
             Self::Changed(_) => Some("approve it again".into()),
             Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
             Self::NoSecret(name) => Some(format!(

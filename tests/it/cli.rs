@@ -587,10 +587,10 @@ fn what_was_called_is_in_the_history() {
 #[test]
 fn a_folder_beside_that_of_another_plugin_is_not_in_it() {
     let project = Project::new("");
-    let script =
-        r#"tool(#{ name: "t", description: "d", schema: #{ type: "object" } }, |a| 1);"#;
+    let script = r#"tool(#{ name: "t", description: "d", schema: #{ type: "object" } }, |a| 1);"#;
     for id in ["one", "two"] {
-        let manifest = format!("[plugin]\nid = {id:?}\n[runtime]\nkind = \"rhai\"\npath = \"s.rhai\"");
+        let manifest =
+            format!("[plugin]\nid = {id:?}\n[runtime]\nkind = \"rhai\"\npath = \"s.rhai\"");
         project.write(&format!("{id}/plugin.toml"), manifest);
         project.write(&format!("{id}/s.rhai"), script);
     }
