@@ -27,8 +27,8 @@ async fn platform() -> Running {
         ]
         [limits]
         memory_mib = 64
-        cpu = "200ms"
-        wall = "1s"
+        cpu = "500ms"
+        wall = "2s"
         transfer_mib = 4
         host_calls = 10000
         "#,
@@ -101,7 +101,7 @@ async fn the_worst_of_one_plugin_is_no_trouble_to_another() {
         async move {
             let failure = failure(&platform, &format!("fresh__{way}"), json!({})).await;
             // With all processors taken, time may run out first.
-            let slow = matches!(failure, Failure::Deadline(_));
+            let slow = matches!(failure, Failure::Deadline(_) | Failure::Limit(Limit::Cpu(_)));
             assert!(expected(&failure) || slow, "{way}: {failure:?}");
         }
     });
