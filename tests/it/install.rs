@@ -72,11 +72,12 @@ impl Web {
                 connections.spawn(async move {
                     match tls {
                         None => serve(stream, pages, heard).await,
-                        // Who does not believe it goes away.
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => serve(stream, pages, heard).await,
-                            Err(_) => {}
-                        },
+                        Some(tls) => {
+                            // Who does not believe it goes away.
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, pages, heard).await;
+                            }
+                        }
                     }
                 });
             }
