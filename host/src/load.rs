@@ -404,9 +404,7 @@ impl Loader {
         if let Source::Mcp(server) = &candidate.source {
             startup = startup_of(server);
             settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
-            // Calls have their own times. This is for what the bridge asks for itself.
-            let patience = limits.wall.max(startup);
-            settings.insert("request_timeout_ms".into(), json!(patience.as_millis()));
+            settings.insert("request_timeout_ms".into(), json!(limits.wall.as_millis()));
             settings.insert("passthrough".into(), json!(candidate.context.passthrough));
             tell_wishes(&mut settings, &server.wishes);
             let offers = self.reach.services.features.offers();
