@@ -142,6 +142,16 @@ async fn each_step_can_be_the_one_that_stops_a_call() {
         .await;
 }
 
+/// Who has many calls in flight has as many of these futures, and moves each before it begins.
+#[tokio::test]
+async fn a_call_takes_little_room() {
+    let platform = guarded().await;
+    let call = platform.call(Call::new("misbehave__echo", json!({ "text": "x" })));
+    let size = size_of_val(&call);
+    assert!(size <= 2 << 10, "{size} bytes");
+    call.await.expect("an answer");
+}
+
 #[tokio::test]
 async fn all_events_of_a_call_name_it() {
     let platform = guarded().await;

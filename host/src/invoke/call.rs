@@ -63,20 +63,20 @@ async fn steps(
     called: &Called<'_>,
     passage: &mut Passage<'_>,
 ) -> Result<ToolResult, CallError> {
-    called
-        .within(passage.caller.timeout, async {
-            before(registry, called, passage).await?;
-            check(called.tool, passage)?;
-            permit(called, passage)?;
-            let result = attempt(registry, called, passage).await?;
-            let result = check_result(called, result)?;
-            let result = redact::result(registry.redactor(), result);
-            passage.bytes_out = length(&result) as u64;
-            let result = shorten(called, passage, result).await;
-            passage.bounded();
-            after(registry, called, passage, result).await
-        })
-        .await
+    let timeout = passage.caller.timeout;
+    let steps = Box::pin(async {
+        before(registry, called, passage).await?;
+        check(called.tool, passage)?;
+        permit(called, passage)?;
+        let result = attempt(registry, called, passage).await?;
+        let result = check_result(called, result)?;
+        let result = redact::result(registry.redactor(), result);
+        passage.bytes_out = length(&result) as u64;
+        let result = shorten(called, passage, result).await;
+        passage.bounded();
+        after(registry, called, passage, result).await
+    });
+    called.within(timeout, steps).await
 }
 
 /// How much later than the caller's time a call is given up that no step has given up itself.
@@ -123,7 +123,7 @@ async fn before(
     }
     let context = context(called, [("arguments", passage.arguments.clone())]);
     let HookReport { outcome, mut context, handlers } =
-        fire(registry, &HookPoint::BeforeToolCall, context, &passage.caller_now()).await;
+        Box::pin(fire(registry, &HookPoint::BeforeToolCall, context, &passage.caller_now())).await;
     let changed = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     passage.changed_by = changed.map(|handler| handler.plugin.as_str().into());
     passage.step(|| Step::HooksBefore { handlers });
@@ -221,7 +221,8 @@ async fn attempt(
                     })
                 }
                 Served::ByHost(operation) => {
-                    operation.serve(plugin, redactor, &passage.arguments, context).await
+                    let answer = operation.serve(plugin, redactor, &passage.arguments, context);
+                    Box::pin(answer).await
                 }
             }
         };
@@ -297,7 +298,7 @@ async fn after(
     let arguments = passage.arguments.clone();
     let context = context(called, [("arguments", arguments), ("result", form.clone())]);
     let HookReport { outcome, mut context, handlers } =
-        fire(registry, &HookPoint::AfterToolCall, context, &passage.caller_now()).await;
+        Box::pin(fire(registry, &HookPoint::AfterToolCall, context, &passage.caller_now())).await;
     passage.step(|| Step::HooksAfter { handlers });
     if let HookOutcome::Stopped { plugin, failure } = outcome {
         return Err(CallError::Failed { plugin, failure });

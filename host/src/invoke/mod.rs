@@ -22,6 +22,7 @@ pub(crate) mod resources;
 mod trace;
 pub(crate) mod weight;
 
+use futures::FutureExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -263,15 +264,15 @@ fn next_call() -> u64 {
 }
 
 /// Waits for an answer, and gives the call up when there is none in time: dropping its future is
-/// how a plugin of any kind learns.
-pub(crate) async fn within<T>(
+/// how a plugin of any kind learns. The time begins now.
+///
+/// It is no `async fn`, which would have room for the answer twice.
+pub(crate) fn within<T>(
     timeout: Duration,
     answer: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    match tokio::time::timeout(timeout, answer).await {
-        Ok(result) => result,
-        Err(_) => Err(Failure::Deadline(timeout)),
-    }
+) -> impl Future<Output = Result<T, Failure>> {
+    let timed = tokio::time::timeout(timeout, answer);
+    timed.map(move |answer| answer.unwrap_or(Err(Failure::Deadline(timeout))))
 }
 
 #[cfg(test)]

@@ -76,8 +76,11 @@ impl Serving {
     }
 
     /// Has a plugin serve the call.
-    pub(crate) async fn by<F: Future>(self: &Arc<Self>, plugin: F) -> F::Output {
-        SERVING.scope(self.clone(), plugin).await
+    pub(crate) fn by<F: Future>(
+        self: &Arc<Self>,
+        plugin: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
+        SERVING.scope(self.clone(), plugin)
     }
 
     /// The call that is being served.

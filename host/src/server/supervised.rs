@@ -54,7 +54,7 @@ impl<P: Plugin> Supervised<P> {
                 retry_after: Some(AGAIN),
             })))
         };
-        self.asked.get_or_try_init(ask).await.copied()
+        Box::pin(self.asked.get_or_try_init(ask)).await.copied()
     }
 
     /// Waits for the answer to a call, unless calls are not tried at the moment.

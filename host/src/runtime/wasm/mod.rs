@@ -124,7 +124,7 @@ impl WasmPlugin {
     {
         let job = attributed(call_id, job);
         let answer = match &self.shared {
-            None => self.instantiate().await?.run(job).await,
+            None => Box::pin(async { self.instantiate().await?.run(job).await }).await,
             Some(shared) => self.place(shared).await?.run(call_id, job).await,
         };
         Ok(answer??)
