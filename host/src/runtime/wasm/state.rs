@@ -264,8 +264,9 @@ pub(super) struct Meter {
     /// How many calls of the host are left; nothing where there is no end of them.
     host_calls: Option<HostCalls>,
     gauge: Arc<Gauge>,
-    /// The CPU time when the instance last came to rest.
-    rested: Duration,
+    /// The CPU time when the instance last came to rest; unknown until the epoch moves on, as a
+    /// clock is not worth being read each time.
+    rested: Option<Duration>,
     /// The limit that was reached, for the trap that follows from it.
     pub(super) reached: Option<Limit>,
 }
@@ -303,20 +304,21 @@ impl Meter {
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
             gauge: Arc::default(),
-            rested: Duration::ZERO,
+            rested: Some(Duration::ZERO),
             reached: None,
         }
     }
 
     /// Begins to count CPU time anew, for a shared instance that has done all it can do for now.
     pub(super) fn rest(&mut self) {
-        self.rested = self.gauge.spent();
+        self.rested = None;
         self.reached = None;
     }
 
     /// The epoch has moved on under a running guest: let others have a turn, or stop it.
     fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
-        if self.gauge.spent() - self.rested > self.cpu {
+        let spent = self.gauge.spent();
+        if spent - *self.rested.get_or_insert(spent) > self.cpu {
             let limit = Limit::Cpu(self.cpu);
             self.reached = Some(limit);
             return Err(limit.into());
