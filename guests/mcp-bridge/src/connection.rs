@@ -198,7 +198,12 @@ fn tell(what: impl FnOnce(&mut State)) {
         what(state);
         state.act();
     });
-    transport::flush();
+    flush();
+}
+
+/// Has written what is to be. Where others wait as well, they may have more in a moment.
+fn flush() {
+    transport::flush(with(|state| state.waiting.len() > 1));
 }
 
 /// Whether the server is told on whose behalf it is called.
@@ -383,7 +388,7 @@ pub(crate) fn cancel(call_id: &str) {
 }
 
 async fn finish(ended: oneshot::Receiver<Ended>) -> Ended {
-    transport::flush();
+    flush();
     match ended.await {
         Ok(result) => result,
         Err(_) => Err(mcp_client::Error::Lost("the connection was given up".into())),

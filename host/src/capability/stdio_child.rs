@@ -47,10 +47,14 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         accessor: &Accessor<T, Self>,
         line: Vec<u8>,
     ) -> wasmtime::Result<Result<(), Error>> {
-        let Some(child) = with(accessor, |slot| slot.child())? else {
-            return Ok(Err(crate::child::unavailable("the server is not running")));
-        };
-        Ok(child.write_line(line).await)
+        write(accessor, vec![line]).await
+    }
+
+    async fn write_lines(
+        accessor: &Accessor<T, Self>,
+        lines: Vec<Vec<u8>>,
+    ) -> wasmtime::Result<Result<(), Error>> {
+        write(accessor, lines).await
     }
 
     async fn next_events(accessor: &Accessor<T, Self>) -> wasmtime::Result<Vec<Event>> {
@@ -73,6 +77,17 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         }
         Ok(())
     }
+}
+
+/// Writes lines to the child, if there is one.
+async fn write<T>(
+    accessor: &Accessor<T, Host>,
+    lines: Vec<Vec<u8>>,
+) -> wasmtime::Result<Result<(), Error>> {
+    let Some(child) = with(accessor, |slot| slot.child())? else {
+        return Ok(Err(crate::child::unavailable("the server is not running")));
+    };
+    Ok(child.write_lines(lines).await)
 }
 
 /// The events of a child, or nothing for ever.

@@ -232,18 +232,20 @@ impl Child {
         })
     }
 
-    /// Writes one line, after those before it.
-    pub(crate) async fn write_line(&self, mut line: Vec<u8>) -> Result<(), Error> {
-        if line.contains(&b'\n') {
+    /// Writes lines, after those before them.
+    pub(crate) async fn write_lines(&self, lines: Vec<Vec<u8>>) -> Result<(), Error> {
+        if lines.iter().any(|line| memchr::memchr(b'\n', line).is_some()) {
             return Err(Error::InvalidInput("the line has a line end in it".into()));
         }
-        line.push(b'\n');
         let mut input = self.input.lock().await;
         let Input { pipe, rest } = &mut *input;
         let Some(pipe) = pipe else {
             return Err(unavailable("the server's standard input is closed"));
         };
-        rest.extend(line);
+        for line in lines {
+            rest.extend(line);
+            rest.push_back(b'\n');
+        }
         while !rest.is_empty() {
             match pipe.write(rest.as_slices().0).await {
                 Ok(written) => drop(rest.drain(..written)),
@@ -337,4 +339,46 @@ fn exit_status(status: io::Result<std::process::ExitStatus>) -> ExitStatus {
     #[cfg(not(unix))]
     let signal = None;
     ExitStatus { code: status.code(), signal }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::capability::notify::News;
+    use crate::secret::Redactor;
+    use crate::server::Supervision;
+
+    /// A child that gives back each line that it reads.
+    fn echo() -> Child {
+        let voice = Arc::new(Voice::new("echo".into(), Redactor::default(), 1));
+        let supervision = Supervision::default();
+        let supervisor = Supervisor::new("echo".into(), "stdio", supervision, News::default());
+        let spec = Spec {
+            voice: voice.clone(),
+            program: "/bin/cat".into(),
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+            folder: None,
+            supervisor: Arc::new(supervisor),
+        };
+        Child::spawn(&spec, Arc::new(Tail::new(voice))).expect("the child starts")
+    }
+
+    #[tokio::test]
+    async fn lines_are_written_whole_and_in_order_or_not_at_all() {
+        let child = echo();
+        let lines = |lines: &[&str]| lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+        let refused = child.write_lines(lines(&["one", "two\nthree"])).await;
+        assert!(matches!(refused, Err(Error::InvalidInput(_))), "{refused:?}");
+        child.write_lines(lines(&["four", "", "five"])).await.expect("they are written");
+        child.write_lines(lines(&["six"])).await.expect("it is written");
+        let mut read = Vec::new();
+        while read.len() < 4 {
+            read.extend(child.next_events().await.into_iter().map(|event| match event {
+                Event::Line(line) => String::from_utf8(line).expect("it is what was written"),
+                other => panic!("{other:?}"),
+            }));
+        }
+        assert_eq!(read, ["four", "", "five", "six"]);
+    }
 }

@@ -1,7 +1,6 @@
 //! A server that is a child of the host's.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 
 use super::{Event, Message};
 use crate::bindings::tenon::plugin::stdio_child::{self, ExitStatus};
@@ -13,7 +12,7 @@ pub(crate) use stdio_child::{now, set_timer};
 /// What is to be written.
 #[derive(Default)]
 struct Outbox {
-    lines: VecDeque<Vec<u8>>,
+    lines: Vec<Vec<u8>>,
     /// Somebody is writing it.
     writing: bool,
     /// How often the server was started: what is written to one is nothing to the next.
@@ -47,26 +46,35 @@ pub(crate) fn last_words() -> Vec<String> {
 
 /// Puts a message behind those that are still to be written.
 pub(crate) fn send(message: Message) {
-    with(|outbox| outbox.lines.push_back(message.line));
+    with(|outbox| outbox.lines.push(message.line));
 }
 
 /// Sees to it that what is to be written is. It never waits: a server that does not read must not
-/// keep us from reading, and a caller not from what others write.
-pub(crate) fn flush() {
+/// keep us from reading, and a caller not from what others write. Where `more` may come at once, it
+/// is written together.
+pub(crate) fn flush(more: bool) {
     if with(|outbox| !outbox.lines.is_empty() && !outbox.writing) {
-        wit_bindgen::spawn_local(write_out());
+        wit_bindgen::spawn_local(write_out(more));
     }
 }
 
-/// Writes in order. One task at a time does it for all.
-async fn write_out() {
+/// Writes in order, all that is there at a time. One task at a time does it for all.
+async fn write_out(more: bool) {
     if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
         return;
     }
-    while let Some((line, start)) =
-        with(|outbox| outbox.lines.pop_front().map(|line| (line, outbox.starts)))
-    {
-        let written = stdio_child::write_line(line).await;
+    if more {
+        // Calls that have begun by now get to say what they want. A future that wakes itself is asked
+        // once more before its task gives way to others, so that this takes two.
+        wit_bindgen::yield_async().await;
+        wit_bindgen::yield_async().await;
+    }
+    loop {
+        let (lines, start) = with(|outbox| (std::mem::take(&mut outbox.lines), outbox.starts));
+        if lines.is_empty() {
+            break;
+        }
+        let written = stdio_child::write_lines(lines).await;
         if let Err(error) = written
             && with(|outbox| outbox.starts) == start
         {

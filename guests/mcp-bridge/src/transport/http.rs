@@ -186,8 +186,8 @@ pub(crate) fn send(message: Message) {
     with(|state| state.outbox.push_back(message));
 }
 
-/// Sees to it that what is to be sent is.
-pub(crate) fn flush() {
+/// Sees to it that what is to be sent is. Each message goes by itself.
+pub(crate) fn flush(_more: bool) {
     if with(|state| !state.outbox.is_empty() && !state.sending) {
         wit_bindgen::spawn_local(send_out());
     }
@@ -418,7 +418,7 @@ async fn post(message: Message, connection: u64) {
                 Ok(()) => {
                     with(|state| state.transport = Some(Transport::Sse));
                     send(Message { line, request: head });
-                    flush();
+                    flush(false);
                 }
                 Err(_) => failed(of_status(status, None, &body)),
             }
