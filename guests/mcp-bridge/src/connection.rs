@@ -27,7 +27,7 @@ type Ended = Result<Outcome, mcp_client::Error>;
 
 struct State {
     client: Client,
-    /// How long the handshake may take, in milliseconds.
+    /// How long the handshake may take, and each page of the list of tools, in milliseconds.
     startup: u64,
     /// Whether the server is told on whose behalf it is called.
     passthrough: bool,
@@ -209,6 +209,11 @@ fn flush() {
 /// Whether the server is told on whose behalf it is called.
 pub(crate) fn passes_callers_on() -> bool {
     with(|state| state.passthrough)
+}
+
+/// How long what comes before the first call may take, in milliseconds.
+pub(crate) fn startup_timeout() -> u64 {
+    with(|state| state.startup)
 }
 
 /// The server is gone.

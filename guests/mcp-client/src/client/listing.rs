@@ -19,13 +19,15 @@ pub(super) struct Listing {
     method: &'static str,
     /// The member of each page that holds its items.
     member: &'static str,
+    /// How long a page may take, in milliseconds.
+    timeout: u64,
     items: Vec<String>,
     cursors: BTreeSet<String>,
 }
 
 impl Client {
-    /// Lists all tools.
-    pub fn list_tools(&mut self, now: u64) -> OperationId {
+    /// Lists all tools. Each page may take `timeout` milliseconds.
+    pub fn list_tools(&mut self, now: u64, timeout: u64) -> OperationId {
         self.now = now;
         let operation = self.operation();
         if !self.require(operation, |capabilities| capabilities.tools) {
@@ -34,6 +36,7 @@ impl Client {
         let listing = Listing {
             method: "tools/list",
             member: "tools",
+            timeout,
             items: Vec::new(),
             cursors: BTreeSet::new(),
         };
@@ -46,7 +49,7 @@ impl Client {
             Some(cursor) => format!("\"cursor\":{}", Value::String(cursor)),
             None => String::new(),
         };
-        let deadline = self.now.saturating_add(self.settings.timeout);
+        let deadline = self.now.saturating_add(listing.timeout);
         let method = listing.method;
         let purpose = Purpose::List(listing);
         self.send_request(operation, method, &params, "", false, deadline, purpose);
