@@ -135,29 +135,8 @@ fn OnLearning(context) {
 
 pub(crate) fn run_task() -> Result<()> {
     crate::setup::run()?;
-    run(&mut cargo(
-        "guests",
-        &[
-            "build",
-            "--release",
-            "--locked",
-            "--target",
-            "wasm32-wasip2",
-            "-p",
-            "checks",
-            "-p",
-            "echo-provider",
-            "-p",
-            "files",
-            "-p",
-            "misbehave",
-            "-p",
-            "redact",
-            "-p",
-            "text-tools",
-        ],
-    ))?;
-    // All at once: what is built for one package alone may be built with other features.
+    // All at once: what is built for one package alone may be built with other features. The build
+    // script of the tests builds the guests.
     run(&mut cargo(
         ".",
         &[
