@@ -9,6 +9,8 @@ use futures::future::join_all;
 use rmcp::ServiceExt;
 use rmcp::model::CallToolRequestParams;
 use rmcp::transport::TokioChildProcess;
+#[cfg(target_os = "linux")]
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::path::Path;
@@ -440,6 +442,9 @@ async fn files(rows: &mut Vec<Row>) {
 }
 
 async fn bridged(rows: &mut Vec<Row>) {
+    // What waking another core costs depends on which one a server happens to be on, and is more than
+    // what is measured.
+    let _one = OneCore::new();
     for (what, server) in SERVERS {
         let platform = bridge(server).await;
         let client = rmcp_client(server).await;
@@ -468,6 +473,39 @@ async fn bridged(rows: &mut Vec<Row>) {
     })
     .await;
     rows.push(Row { what: "a line through cat and back, for comparison", ours: pipe, bare: None });
+}
+
+/// Keeps this thread on one core, with all that it starts meanwhile, where the system lets it.
+struct OneCore {
+    #[cfg(target_os = "linux")]
+    before: Option<CpuSet>,
+}
+
+#[cfg(target_os = "linux")]
+impl OneCore {
+    fn new() -> Self {
+        let before = sched_getaffinity(None).ok();
+        let mut one = CpuSet::new();
+        one.set(sched_getcpu());
+        let _ = sched_setaffinity(None, &one);
+        Self { before }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for OneCore {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl OneCore {
+    fn new() -> Self {
+        Self {}
+    }
 }
 
 /// A platform whose one plugin is a server.
