@@ -27,7 +27,7 @@ type Ended = Result<Outcome, mcp_client::Error>;
 
 struct State {
     client: Client,
-    /// How long the handshake may take, and each page of the list of tools, in milliseconds.
+    /// How long the handshake may take, and each page of the first list of tools, in milliseconds.
     startup: u64,
     /// Whether the server is told on whose behalf it is called.
     passthrough: bool,

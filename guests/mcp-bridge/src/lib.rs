@@ -203,7 +203,8 @@ const HEADER_MISMATCH: i64 = -32020;
 
 /// Lists the tools, and notes how each is called.
 async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
-    let timeout = connection::startup_timeout();
+    // What is listed again must not hide for longer than a call that a server has fallen silent.
+    let timeout = (!connection::knows_tools()).then(connection::startup_timeout);
     let list = connection::run(|client, now| client.list_tools(now, timeout)).await;
     let Outcome::Items(items) = list.map_err(convert::error)? else {
         return Err(Error::Failed("the list of tools is no list".into()));

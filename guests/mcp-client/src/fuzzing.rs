@@ -125,7 +125,7 @@ impl Driver {
             "!call" => self.request(false),
             "!task" => self.request(true),
             "!list" => {
-                let operation = self.client.list_tools(self.now, 1_000);
+                let operation = self.client.list_tools(self.now, None);
                 self.began(operation);
             }
             "!subscribe" | "!unsubscribe" => {

@@ -26,8 +26,8 @@ pub(super) struct Listing {
 }
 
 impl Client {
-    /// Lists all tools. Each page may take `timeout` milliseconds.
-    pub fn list_tools(&mut self, now: u64, timeout: u64) -> OperationId {
+    /// Lists all tools. Each page may take `timeout` milliseconds, or as long as any request.
+    pub fn list_tools(&mut self, now: u64, timeout: Option<u64>) -> OperationId {
         self.now = now;
         let operation = self.operation();
         if !self.require(operation, |capabilities| capabilities.tools) {
@@ -36,7 +36,7 @@ impl Client {
         let listing = Listing {
             method: "tools/list",
             member: "tools",
-            timeout,
+            timeout: timeout.unwrap_or(self.settings.timeout),
             items: Vec::new(),
             cursors: BTreeSet::new(),
         };

@@ -157,7 +157,7 @@ fn a_lost_server_fails_all_that_is_in_flight_at_once() {
 #[test]
 fn pages_are_followed_to_the_end_and_an_empty_cursor_is_one() {
     let mut client = connected();
-    let operation = client.list_tools(0, 100);
+    let operation = client.list_tools(0, None);
     assert!(written(&mut client)[0].get("params").is_none());
     receive(&mut client, json!({"id": 2, "result": {"tools": [{"name": "a"}], "nextCursor": ""}}));
     assert_eq!(written(&mut client)[0]["params"]["cursor"], "");
@@ -170,7 +170,7 @@ fn pages_are_followed_to_the_end_and_an_empty_cursor_is_one() {
 #[test]
 fn each_page_has_the_time_that_the_listing_was_given() {
     let mut client = connected();
-    let operation = client.list_tools(0, 500);
+    let operation = client.list_tools(0, Some(500));
     client.tick(499);
     assert_eq!(finished(&mut client), []);
     let page = json!({"id": 2, "result": {"tools": [], "nextCursor": "x"}});
@@ -184,7 +184,7 @@ fn each_page_has_the_time_that_the_listing_was_given() {
 #[test]
 fn pages_that_go_round_in_a_circle_end() {
     let mut client = connected();
-    client.list_tools(0, 100);
+    client.list_tools(0, None);
     for id in 2..4 {
         receive(&mut client, json!({"id": id, "result": {"tools": [id], "nextCursor": "x"}}));
     }
@@ -194,7 +194,7 @@ fn pages_that_go_round_in_a_circle_end() {
 #[test]
 fn a_method_that_is_declared_but_missing_lists_nothing() {
     let mut client = connected();
-    client.list_tools(0, 100);
+    client.list_tools(0, None);
     receive(&mut client, json!({"id": 2, "error": {"code": -32601, "message": "no"}}));
     assert_eq!(finished(&mut client)[0].1, Ok(Outcome::Items(Vec::new())));
 }
