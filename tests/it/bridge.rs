@@ -29,6 +29,25 @@ async fn sixty_four_calls_whose_answers_overtake_each_other_get_their_own() {
     platform.clone().shutdown().await;
 }
 
+/// What calls say is written together, and yet in no larger pieces than the bridge may hand over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_with_long_arguments_do_not_add_up() {
+    let platform = platform(&format!(
+        "plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]\n[limits]\ntransfer_mib = 4"
+    ))
+    .await;
+    let calls = (0..12_u8).map(|i| {
+        let (platform, said) = (&platform, char::from(b'a' + i).to_string().repeat(1 << 20));
+        async move {
+            let answer = call(platform, "s__echo", json!({ "text": said })).await.unwrap();
+            let kept = answer.plain_text();
+            assert!(kept.starts_with(&said[..1_000]), "{:.100}", kept);
+        }
+    });
+    futures::future::join_all(calls).await;
+    platform.clone().shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_dies_in_mid_call_fails_its_calls_at_once_and_nobody_elses() {
     let platform = platform(&format!(

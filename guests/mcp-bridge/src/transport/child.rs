@@ -1,6 +1,8 @@
 //! A server that is a child of the host's.
 
+use futures::future::join;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use super::{Event, Message};
 use crate::bindings::tenon::plugin::stdio_child::{self, ExitStatus};
@@ -12,11 +14,27 @@ pub(crate) use stdio_child::{now, set_timer};
 /// What is to be written.
 #[derive(Default)]
 struct Outbox {
-    lines: Vec<Vec<u8>>,
+    lines: VecDeque<Vec<u8>>,
     /// Somebody is writing it.
     writing: bool,
     /// How often the server was started: what is written to one is nothing to the next.
     starts: u64,
+}
+
+/// How many bytes are written at a time, but for a line that is longer: as many as a pipe holds.
+const TOGETHER: usize = 64 << 10;
+
+impl Outbox {
+    /// The next lines to write; none when there are none.
+    fn next(&mut self) -> Vec<Vec<u8>> {
+        let mut length = 0;
+        let fit = self.lines.iter().take_while(|line| {
+            length += line.len();
+            length <= TOGETHER
+        });
+        let fit = fit.count().max(1).min(self.lines.len());
+        self.lines.drain(..fit).collect()
+    }
 }
 
 thread_local! {
@@ -35,8 +53,16 @@ pub(crate) async fn start() -> Result<(), Error> {
     stdio_child::start().await
 }
 
+/// Ends the server. What was still to be said is written before its input is closed, as far as it
+/// reads.
 pub(crate) async fn stop() {
-    stdio_child::stop().await;
+    let lines = with(|outbox| std::mem::take(&mut outbox.lines));
+    let write = async {
+        if !lines.is_empty() {
+            let _ = stdio_child::write_lines(lines.into()).await;
+        }
+    };
+    join(write, stdio_child::stop()).await;
 }
 
 /// What the server said last, to whoever reads its log.
@@ -46,7 +72,7 @@ pub(crate) fn last_words() -> Vec<String> {
 
 /// Puts a message behind those that are still to be written.
 pub(crate) fn send(message: Message) {
-    with(|outbox| outbox.lines.push(message.line));
+    with(|outbox| outbox.lines.push_back(message.line));
 }
 
 /// Sees to it that what is to be written is. It never waits: a server that does not read must not
@@ -58,7 +84,7 @@ pub(crate) fn flush(more: bool) {
     }
 }
 
-/// Writes in order, all that is there at a time. One task at a time does it for all.
+/// Writes in order, several lines at a time. One task at a time does it for all.
 async fn write_out(more: bool) {
     if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
         return;
@@ -70,7 +96,7 @@ async fn write_out(more: bool) {
         wit_bindgen::yield_async().await;
     }
     loop {
-        let (lines, start) = with(|outbox| (std::mem::take(&mut outbox.lines), outbox.starts));
+        let (lines, start) = with(|outbox| (outbox.next(), outbox.starts));
         if lines.is_empty() {
             break;
         }
