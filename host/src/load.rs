@@ -524,8 +524,8 @@ impl Loader {
                         (self.remote_bridge(grants, setting)?, supervisor)
                     }
                 };
-                let bridge =
-                    Supervised::new(bridge, supervisor.clone(), Redactor::new(&candidate.secrets));
+                let redactor = Redactor::new(&candidate.secrets);
+                let bridge = Supervised::new(bridge, supervisor.clone(), redactor, startup);
                 supervised = Some(supervisor);
                 (Arc::new(bridge), as_found.unwrap_or_else(|| candidate.fingerprint()))
             }

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use std::path::PathBuf;
-use tenon_host::{Builder, Platform, ServerState, Surroundings};
+use std::time::Duration;
+use tenon_host::{Builder, Call, Caller, Platform, ServerState, Surroundings};
 
-use crate::support::{DEMO_SERVER, Project, eventually, failure, parsed, text};
+use crate::support::{DEMO_SERVER, Project, eventually, parsed, text};
 
 fn project() -> Project {
     Project::new(&format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"))
@@ -59,15 +60,41 @@ async fn what_a_server_has_in_place_of_what_was_kept_is_found_out_by_the_first_c
     std::fs::write(&file, kept.replace("\"hang\"", "\"gone\"")).unwrap();
     let platform = built(&project).await;
     assert!(platform.registry().tool("s__gone").is_some());
-    // Nobody calls something other than they were shown.
-    let refused = failure(&platform, "s__echo", json!({ "text": "x" })).await.to_string();
+    // Nobody calls something other than they were shown; what is as it was is called.
+    let gone = platform.call(Call::new("s__gone", json!({})));
+    let echo = platform.call(Call::new("s__echo", json!({ "text": "x" })));
+    let (gone, echo) = tokio::join!(gone, echo);
+    let refused = gone.expect_err("it is not there").to_string();
     assert!(refused.contains("not what it had when it was last asked"), "{refused}");
+    assert_eq!(echo.expect("it is there").plain_text(), "x");
     eventually("its own tools are there", || {
         let registry = platform.registry();
         registry.tool("s__gone").is_none() && registry.tool("s__hang").is_some()
     })
     .await;
     assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    platform.shutdown().await;
+}
+
+/// However little time a call has: that of its server's start is another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_started_by_a_call_has_the_time_of_a_start() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", command = \"sh\", args = [\"-c\", \"sleep 1; exec $0\", \
+         {DEMO_SERVER:?}], timeout = \"500ms\" }}]"
+    ));
+    ask_once(&project).await;
+    let platform = built(&project).await;
+    assert_eq!(state(&platform), ServerState::Idle);
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    platform.shutdown().await;
+    // Who gives the call up does not give the start up.
+    let platform = built(&project).await;
+    let hasty = Caller { timeout: Some(Duration::from_millis(100)), ..Caller::default() };
+    let call = Call { caller: hasty, ..Call::new("s__echo", json!({ "text": "x" })) };
+    platform.call(call).await.expect_err("there is no time for it");
+    eventually("the server is there", || state(&platform) == ServerState::Ready).await;
+    assert_eq!(platform.server("s").expect("it has a server").starts, 1);
     platform.shutdown().await;
 }
 

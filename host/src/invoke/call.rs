@@ -206,10 +206,15 @@ async fn attempt(
         .timeout
         .map_or(loaded.limits().wall, |timeout| timeout.min(loaded.limits().wall));
     loop {
+        let started = match loaded.plugin().starting() {
+            Some(starting) => starting.await,
+            None => Ok(()),
+        };
         let Attempt { number: attempt, timeout, context, serving } = passage.next_attempt(wall);
         let arguments = passage.arguments.to_string();
         passage.bytes_in = arguments.len() as u64;
         let answer = async {
+            started?;
             let (plugin, redactor) = (&**loaded.plugin(), registry.redactor());
             match called.tool.served {
                 Served::ByPlugin => {

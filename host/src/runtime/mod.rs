@@ -12,6 +12,7 @@ mod serving;
 pub(crate) mod wasm;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 
 pub use builtin::Builtin;
 pub use failure::Failure;
@@ -40,6 +41,12 @@ use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
 pub trait Plugin: Send + Sync + 'static {
     /// Says who the plugin is and what it contributes.
     async fn register(&self) -> Result<Registration, Failure>;
+
+    /// What must be over before the plugin can be called, and has a time of its own that is not the
+    /// call's: a server that is started when it is called. It goes on when it is not waited for.
+    fn starting(&self) -> Option<BoxFuture<'_, Result<(), Failure>>> {
+        None
+    }
 
     /// Calls a tool; `arguments` is the text of a JSON object.
     async fn call_tool(

@@ -5,6 +5,7 @@
 //! another one. When the server is started it is asked again.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -55,6 +56,18 @@ impl Listing {
     pub(crate) fn agrees(&self, registration: &Registration) -> bool {
         self.standing_in()
             .is_none_or(|form| *form == Form::new(registration, form.revision.clone()))
+    }
+
+    /// The tools that stand for the server's, and are not among what it answers as they are.
+    pub(crate) fn differing(&self, registration: &Registration) -> BTreeSet<String> {
+        let Some(form) = self.standing_in() else { return BTreeSet::new() };
+        let now = Form::new(registration, None);
+        let is_there = |tool: &ToolForm| {
+            let now = now.tools.iter().find(|now| now.name == tool.name);
+            now == Some(tool)
+        };
+        let differing = form.tools.iter().filter(|tool| !is_there(tool));
+        differing.map(|tool| tool.name.clone()).collect()
     }
 
     fn standing_in(&self) -> Option<&Form> {

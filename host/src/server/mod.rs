@@ -9,7 +9,7 @@ mod listing;
 mod supervised;
 
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -198,6 +198,12 @@ impl Supervisor {
             self.news.note_change(&self.plugin);
         }
         agrees
+    }
+
+    /// The tools that were registered in place of its answer, and are not among what it answers as
+    /// they are.
+    pub(crate) fn differing(&self, registration: &Registration) -> BTreeSet<String> {
+        self.listing.as_ref().map(|listing| listing.differing(registration)).unwrap_or_default()
     }
 
     /// Keeps what it answered. It blocks.

@@ -1,9 +1,14 @@
 //! A bridge behind the breaker of its server.
 
+use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
-use std::sync::Arc;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::Supervisor;
@@ -12,6 +17,7 @@ use crate::bindings::lifecycle::Registration;
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
+use crate::invoke::within;
 use crate::runtime::{Failure, Plugin};
 use crate::secret::Redactor;
 
@@ -20,41 +26,117 @@ const AGAIN: u64 = 1_000;
 
 /// See the module.
 pub(crate) struct Supervised<P> {
+    inner: Arc<Inner<P>>,
+}
+
+/// What is there for as long as a server is being asked what it has, whoever waits for it.
+pub(crate) struct Inner<P> {
     bridge: P,
     supervisor: Arc<Supervisor>,
     redactor: Redactor,
+    /// How long a server may take to say what it has.
+    startup: Duration,
     /// The server was asked itself what it has.
-    asked: OnceCell<()>,
+    asked: AtomicBool,
+    /// It is being asked; callers wait for it together.
+    asking: Mutex<Option<Asking>>,
+    /// Tools that are not what they were registered as, until they are registered again.
+    differing: ArcSwapOption<BTreeSet<String>>,
+}
+
+type Asking = Shared<BoxFuture<'static, Result<(), Failure>>>;
+
+impl<P> Deref for Supervised<P> {
+    type Target = Inner<P>;
+
+    fn deref(&self) -> &Inner<P> {
+        &self.inner
+    }
+}
+
+impl<P: Plugin> Inner<P> {
+    /// Asks the server what it has.
+    async fn ask(&self) -> Result<(), Failure> {
+        let answer = self.bridge.register().await?;
+        let answer = crate::register::as_registered(&self.redactor, answer);
+        // What is refused has to be known before anybody registers it again.
+        let differing = self.supervisor.differing(&answer);
+        if !differing.is_empty() {
+            self.differing.store(Some(Arc::new(differing)));
+        }
+        if self.supervisor.agrees(&answer) {
+            return Ok(());
+        }
+        // A host that ends before it has registered it again finds it here the next time.
+        let supervisor = self.supervisor.clone();
+        let _ = tokio::task::spawn_blocking(move || supervisor.keep(&answer)).await;
+        Ok(())
+    }
+
+    fn asking(&self) -> MutexGuard<'_, Option<Asking>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<P: Plugin> Supervised<P> {
-    pub(crate) fn new(bridge: P, supervisor: Arc<Supervisor>, redactor: Redactor) -> Self {
-        Self { bridge, supervisor, redactor, asked: OnceCell::new() }
+    pub(crate) fn new(
+        bridge: P,
+        supervisor: Arc<Supervisor>,
+        redactor: Redactor,
+        startup: Duration,
+    ) -> Self {
+        let inner = Inner {
+            bridge,
+            supervisor,
+            redactor,
+            startup,
+            asked: AtomicBool::new(false),
+            asking: Mutex::default(),
+            differing: ArcSwapOption::empty(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
-    /// Has a server that was registered without being asked say what it has, before it is called:
-    /// nobody calls something other than they were shown.
-    async fn as_shown(&self) -> Result<(), Failure> {
-        if self.asked.initialized() || !self.supervisor.has_stand_in() {
-            return Ok(());
+    /// Has a server that was registered without being asked say what it has, before it is called.
+    /// It goes on when nobody waits for it any more: who calls next finds it done.
+    fn being_asked(&self) -> Option<Asking> {
+        if self.asked.load(Ordering::Acquire) || !self.supervisor.has_stand_in() {
+            return None;
         }
-        let ask = || async {
-            let answer = self.bridge.register().await?;
-            let answer = crate::register::as_registered(&self.redactor, answer);
-            if self.supervisor.agrees(&answer) {
-                return Ok(());
-            }
-            // A host that ends before it has registered it again finds it here the next time.
-            let supervisor = self.supervisor.clone();
-            let _ = tokio::task::spawn_blocking(move || supervisor.keep(&answer)).await;
-            Err(Failure::Answered(Error::Unavailable(Unavailability {
-                message: "what the server has is not what it had when it was last asked, so that \
-                          the call was not made; it is registered again"
-                    .into(),
-                retry_after: Some(AGAIN),
-            })))
+        let mut asking = self.inner.asking();
+        if self.asked.load(Ordering::Acquire) {
+            return None;
+        }
+        let begin = || {
+            let inner = self.inner.clone();
+            let asking = async move {
+                let answer = within(inner.startup, inner.ask()).await;
+                inner.asked.store(answer.is_ok(), Ordering::Release);
+                *inner.asking() = None;
+                answer
+            };
+            let asking = asking.boxed().shared();
+            tokio::spawn(asking.clone());
+            asking
         };
-        Box::pin(self.asked.get_or_try_init(ask)).await.copied()
+        Some(asking.get_or_insert_with(begin).clone())
+    }
+
+    /// Refuses a tool that is not what it was registered as: nobody calls something other than they
+    /// were shown.
+    fn as_shown(&self, tool: &str) -> Result<(), Failure> {
+        match &*self.differing.load() {
+            Some(differing) if differing.contains(tool) => {
+                Err(Failure::Answered(Error::Unavailable(Unavailability {
+                    message:
+                        "what the server has is not what it had when it was last asked, so that \
+                              the call was not made; it is registered again"
+                            .into(),
+                    retry_after: Some(AGAIN),
+                })))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the answer to a call, unless calls are not tried at the moment.
@@ -63,7 +145,9 @@ impl<P: Plugin> Supervised<P> {
         deadline: Option<u64>,
         answer: impl Future<Output = Result<R, Failure>>,
     ) -> Result<R, Failure> {
-        self.as_shown().await?;
+        if let Some(asking) = self.being_asked() {
+            asking.await?;
+        }
         let began = Instant::now();
         if let Err(wait) = self.supervisor.admit(began) {
             let why = self.supervisor.last_error();
@@ -126,8 +210,13 @@ impl Drop for Trying<'_> {
 impl<P: Plugin> Plugin for Supervised<P> {
     async fn register(&self) -> Result<Registration, Failure> {
         let registration = self.bridge.register().await?;
-        let _ = self.asked.set(());
+        self.asked.store(true, Ordering::Release);
+        self.differing.store(None);
         Ok(registration)
+    }
+
+    fn starting(&self) -> Option<BoxFuture<'_, Result<(), Failure>>> {
+        self.being_asked().map(FutureExt::boxed)
     }
 
     async fn call_tool(
@@ -136,7 +225,12 @@ impl<P: Plugin> Plugin for Supervised<P> {
         arguments: String,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        self.guarded(context.deadline, self.bridge.call_tool(name, arguments, context)).await
+        let deadline = context.deadline;
+        let answer = async {
+            self.as_shown(name)?;
+            self.bridge.call_tool(name, arguments, context).await
+        };
+        self.guarded(deadline, answer).await
     }
 
     async fn list_resources(
