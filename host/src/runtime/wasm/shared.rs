@@ -260,8 +260,20 @@ impl Live {
         self.fate.waiting.fetch_add(1, Ordering::SeqCst);
         self.fate.retired.store(true, Ordering::SeqCst);
         let _ = self.fate.ending.set(unloaded());
+        let course = Arc::<Course>::default();
+        let goodbye = self.send(course.clone(), last);
+        // One that computes and takes no work in says none.
+        let taken_in = async {
+            tokio::time::sleep(GRACE).await;
+            if course.begun.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+        };
         // Whether it says good-bye or traps, it ends here.
-        let _ = self.send(Arc::default(), last).await;
+        tokio::select! {
+            _ = goodbye => {}
+            () = taken_in => {}
+        }
         self.fate.kill.notify_one();
         self.fate.ended.wait().await;
     }
