@@ -11,6 +11,7 @@ use tenon_contexts::{
 };
 
 pub use crate::bindings::types::HookPoint;
+use crate::name::nearest;
 use crate::wire;
 
 /// The contexts of the well-known points, as types.
@@ -104,8 +105,18 @@ fn is_tool_result(context: &Map<String, Value>) -> Result<(), String> {
 
 /// A text that names no point.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no hook point \"{0}\"; a point of your own is \"custom:{0}\"")]
+#[error("there is no hook point \"{0}\"; {meant}", meant = meant(.0))]
 pub struct UnknownPoint(String);
+
+/// What may have been meant by a text that names no point. Plugins in Rust name points otherwise.
+fn meant(text: &str) -> String {
+    let text = text.to_lowercase().replace(['_', ' '], "-");
+    let known = POINTS.iter().flat_map(|info| [info.name, info.function]);
+    match nearest(&text, known) {
+        Some(known) => format!("did you mean \"{known}\"?"),
+        None => format!("a point of your own is \"custom:{text}\""),
+    }
+}
 
 impl HookPoint {
     /// The point's row, for a well-known one.

@@ -133,11 +133,12 @@ well_known!(
     AfterToolCall = "after_tool_call",
 );
 
-/// Whether a context may be that of a handler of these points.
+/// Whether a context may be that of a handler of these points: that of a well-known point is of no
+/// other one.
 #[doc(hidden)]
 pub const fn fits(point: Option<&str>, handled: &[&str]) -> bool {
     match point {
-        Some(point) => is_among(point, handled),
+        Some(point) => handled.len() == 1 && is_among(point, handled),
         None => true,
     }
 }

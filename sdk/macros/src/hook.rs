@@ -33,6 +33,9 @@ fn points(tokens: TokenStream) -> Result<(Vec<TokenStream>, Vec<&'static str>)> 
             let content;
             syn::parenthesized!(content in meta.input);
             let name: LitStr = content.parse()?;
+            if name.value().is_empty() {
+                return Err(syn::Error::new_spanned(name, "a point of your own has a name"));
+            }
             points.push(quote!(::tenon_sdk::hook::HookPoint::Custom(#name.to_string())));
         } else if let Some((name, variant)) =
             POINTS.iter().find(|(name, _)| meta.path.is_ident(name))
@@ -83,7 +86,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                                     ::tenon_sdk::__private::WellKnown::<#kind>::POINT,
                                     &[#(#names),*],
                                 ),
-                                "this is the context of a point that the handler does not name: \
+                                "this is the context of one point, and the handler names another: \
                                  take that of its own point, or a `Value`",
                             );
                         });
