@@ -198,6 +198,7 @@ impl Place {
         self.check_links(&folder, parent)?;
         let staged = || {
             fs::create_dir_all(parent).map_err(|error| self.unwritable(parent, error))?;
+            [&folder, parent].into_iter().for_each(sweep);
             let files = [(file.clone(), code), (folder.join(MANIFEST), manifest.as_bytes())];
             let staged = files.into_iter().map(|(path, content)| match staged(&path, content) {
                 Ok(staged) => Ok((staged, path)),
@@ -329,6 +330,7 @@ fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     let mut file = tempfile::Builder::new();
+    file.prefix(STAGED);
     // As any other file that this user makes.
     #[cfg(unix)]
     file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
@@ -336,6 +338,31 @@ fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     file.write_all(content)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Whether a folder has nothing in it but what an installation leaves that is ended by force.
+pub(crate) fn is_left_over(folder: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(folder) else { return false };
+    entries.all(|entry| entry.is_ok_and(|entry| is_staged(&entry.path())))
+}
+
+/// Whether a file is one that was [`staged`], by its name.
+fn is_staged(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(STAGED)) && path.is_file()
+}
+
+/// How the names of staged files begin.
+const STAGED: &str = ".tenon-staged-";
+
+/// Removes what an earlier installation has left in a folder, which had no end. Nobody installs
+/// anything there at the same time.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_staged(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Removes folders from the inner to the outer one, as far as nothing is in them.

@@ -165,6 +165,11 @@ fn wit(files: &'static [contract::File]) -> impl Iterator<Item = Made> {
 }
 
 impl Order<'_> {
+    /// Whether the project takes the SDK from crates.io.
+    pub(crate) fn is_of_registry(&self) -> bool {
+        self.language == Language::Rust && !self.sdk.starts_with('{')
+    }
+
     /// The commands that make and try the plugin, a line each.
     pub(crate) fn commands(&self) -> Vec<String> {
         let before: &[&str] = match self.language {

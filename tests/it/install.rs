@@ -446,6 +446,16 @@ async fn what_somebody_else_put_there_is_not_replaced() {
     assert!(said.contains("leads out of its folder"), "{said}");
 }
 
+/// An installation that was ended by force leaves what is in nobody's way, and is swept by the next.
+#[tokio::test]
+async fn what_an_installation_left_that_had_no_end_is_swept() {
+    let home = Home::new();
+    home.0.write(".tenon/plugins/t/.tenon-staged-abc", "half of it");
+    home.run(&["install", guests::TEXT_TOOLS, "--as", "t"], 0).await;
+    assert!(!home.0.path(".tenon/plugins/t/.tenon-staged-abc").exists());
+    home.slug("t", 0).await;
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_link_in_a_checkout_leads_nothing_elsewhere() {
@@ -698,6 +708,11 @@ async fn a_script_is_installed_for_the_user() {
     home.0.write("tenon/plugins/greet/greet.rhai", "");
     let said = home.run(&["call", "greet__hi"], 3).await;
     assert!(said.contains("tenon install --user` puts back"), "{said}");
+    // Where it came from is found again, though the folder was not there when it was written down.
+    fs::remove_dir_all(home.0.path("tenon/plugins")).unwrap();
+    home.run(&["install", "--user"], 0).await;
+    assert_eq!(home.run(&["call", "greet__hi"], 0).await, "hello\n");
+    assert!(home.text("tenon/tenon.lock").contains("\"../greet.rhai\""));
     home.run(&["uninstall", "greet", "--user", "--yes"], 0).await;
     assert!(!home.0.path("tenon/plugins/greet").exists());
 }

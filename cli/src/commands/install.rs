@@ -14,7 +14,7 @@ use crate::commands::approve;
 use crate::component::Component;
 use crate::error::Error;
 use crate::fetch::{FetchError, Fetched, Fetcher, Source};
-use crate::installed::{About, MANIFEST, Place};
+use crate::installed::{About, MANIFEST, Place, is_left_over};
 use crate::{Common, open, output};
 
 /// Install a plugin, or all that the lock file has
@@ -115,15 +115,22 @@ async fn plan(
     Plan::new(fetched, kept(&source, place), args.id.as_deref())
 }
 
-/// A source as the lock file has it: a path that begins in its folder, where it is below that.
+/// A source as the lock file has it: a path that begins in its folder, where it is below that or
+/// beside it.
 fn kept(source: &Source, place: &Place) -> String {
     let Source::Path(path) = source else { return source.to_string() };
-    let (Ok(path), Ok(folder)) = (path.canonicalize(), place.folder.canonicalize()) else {
+    // A folder of the user's own may not be there yet.
+    let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    let (Ok(path), Ok(folder)) = (whole(path), whole(&place.folder)) else {
         return source.to_string();
     };
-    match path.strip_prefix(&folder) {
-        Ok(below) => format!("./{}", below.display()),
-        Err(_) => path.display().to_string(),
+    if let Ok(below) = path.strip_prefix(&folder) {
+        return format!("./{}", below.display());
+    }
+    let around = folder.parent().filter(|around| around.parent().is_some());
+    match around.and_then(|around| path.strip_prefix(around).ok()) {
+        Some(beside) => format!("../{}", beside.display()),
+        None => path.display().to_string(),
     }
 }
 
@@ -263,7 +270,7 @@ fn as_locked(place: &Place, lock: &LockFile, plan: &Plan) -> Result<Locked, Erro
 /// What somebody put there otherwise is not replaced.
 fn check_place(place: &Place, lock: &LockFile, id: &str, force: bool) -> Result<(), Error> {
     let folder = place.of_plugin(id);
-    match force || lock.plugins.contains_key(id) || !folder.exists() {
+    match force || lock.plugins.contains_key(id) || !folder.exists() || is_left_over(&folder) {
         true => Ok(()),
         false => Err(Error::Refused {
             problem: format!(

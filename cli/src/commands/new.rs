@@ -89,6 +89,11 @@ fn show(
         output::line(format!("{} ({contract} files)", folder.join("wit/deps").display()))?;
     }
     output::line(format!("\nIn {}:", folder.display()))?;
+    if order.is_of_registry() {
+        output::line(
+            "  (tenon-sdk is taken from crates.io; `--sdk`, or TENON_SDK, names the folder of one)",
+        )?;
+    }
     for command in order.commands() {
         output::line(format!("  {command}"))?;
     }

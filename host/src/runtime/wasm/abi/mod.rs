@@ -63,7 +63,9 @@ impl ExportError {
     /// What to do about it.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
-            Self::NoPlugin => "export a world of the package tenon:plugin, in Rust with tenon-sdk",
+            Self::NoPlugin => {
+                "export a world of the package tenon:plugin, in Rust with `tenon_sdk::plugin!`"
+            }
             Self::Version(version) if is_later(version) => {
                 "a later Tenon loads it; or build it again with an SDK of this version"
             }
