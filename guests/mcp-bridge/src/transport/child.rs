@@ -56,10 +56,12 @@ pub(crate) async fn start() -> Result<(), Error> {
 /// Ends the server. What was still to be said is written before its input is closed, as far as it
 /// reads.
 pub(crate) async fn stop() {
-    let lines = with(|outbox| std::mem::take(&mut outbox.lines));
     let write = async {
-        if !lines.is_empty() {
-            let _ = stdio_child::write_lines(lines.into()).await;
+        loop {
+            let lines = with(Outbox::next);
+            if lines.is_empty() || stdio_child::write_lines(lines).await.is_err() {
+                break with(|outbox| outbox.lines.clear());
+            }
         }
     };
     join(write, stdio_child::stop()).await;
