@@ -8,6 +8,7 @@ mod component;
 mod error;
 mod fetch;
 mod installed;
+mod interrupt;
 mod language;
 mod open;
 mod output;
@@ -25,6 +26,7 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format;
 
 use error::Error;
+use interrupt::Interrupts;
 
 /// Run plugins of every kind: WebAssembly components, MCP servers and Rhai scripts.
 #[derive(Parser)]
@@ -87,6 +89,36 @@ enum Verb {
     Completions(commands::completions::Args),
 }
 
+impl Verb {
+    /// Whether it sees to interruptions itself: what holds a platform ends it then, see
+    /// [`open::with`].
+    fn ends_itself(&self) -> bool {
+        match self {
+            Self::Tools(_)
+            | Self::Call(_)
+            | Self::Hook(_)
+            | Self::Eval(_)
+            | Self::Complete(_)
+            | Self::Resources(_)
+            | Self::Prompts(_)
+            | Self::Doctor(_)
+            | Self::Watch(_) => true,
+            Self::Plugins(_)
+            | Self::Install(_)
+            | Self::Uninstall(_)
+            | Self::Publish(_)
+            | Self::Approve(_)
+            | Self::Revoke(_)
+            | Self::History(_)
+            | Self::Inspect(_)
+            | Self::New(_)
+            | Self::Build(_)
+            | Self::Check(_)
+            | Self::Completions(_) => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let Arguments { common, verb } = arguments();
     log_to_stderr();
@@ -99,8 +131,7 @@ fn main() -> ExitCode {
             return error.report(common.json);
         }
     };
-    // It ends its work itself.
-    let watches = matches!(verb, Verb::Watch(_));
+    let ends_itself = verb.ends_itself();
     let run = async {
         match verb {
             Verb::Plugins(args) => commands::plugins::run(&common, args).await,
@@ -127,11 +158,13 @@ fn main() -> ExitCode {
         }
     };
     let result = runtime.block_on(async {
+        if ends_itself {
+            return run.await;
+        }
+        let mut interrupts = Interrupts::listen();
         tokio::select! {
-            // First, so that it listens before anything is begun.
-            biased;
-            // What is dropped then is recorded as abandoned, and takes its children with it.
-            () = interrupted(), if !watches => Err(Error::Interrupted),
+            // What is dropped then takes its children and what it has half written with it.
+            () = interrupts.next() => Err(Error::Interrupted),
             result = run => result,
         }
     });
@@ -155,25 +188,6 @@ fn arguments() -> Arguments {
         }
         error.exit()
     })
-}
-
-/// Waits until somebody wants an end: with Ctrl-C, or the system's word for it.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut terminate), Ok(mut hangup)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Logs go to standard error: warnings, or what `TENON_LOG` asks for. Plugins have a say in the

@@ -15,6 +15,7 @@ use tenon_host::{
 use crate::Common;
 use crate::approval::{Asking, is_terminal};
 use crate::error::Error;
+use crate::interrupt::Interrupts;
 
 /// The configuration files that there are: the one that was named, or else the project's and the
 /// user's.
@@ -276,13 +277,38 @@ fn not_there(report: &PluginReport) -> Error {
     }
 }
 
-/// Ends a platform. What came of the command is said first: ending may take its time.
-pub(crate) async fn end(
+/// Does something with a platform, and ends the platform. What came of it is said before, as ending
+/// may take its time. Interrupted, the work is dropped, and what it waited for is cancelled; the
+/// platform is ended all the same, so that plugins can say good-bye. Who interrupts that does not want
+/// to wait.
+pub(crate) async fn with(
     common: &Common,
-    platform: Platform,
-    result: Result<ExitCode, Error>,
+    building: impl Future<Output = Result<Platform, Error>>,
+    work: impl AsyncFnOnce(&Platform) -> Result<ExitCode, Error>,
 ) -> Result<ExitCode, Error> {
+    with_until(common, building, Err(Error::Interrupted), work).await
+}
+
+/// The same, saying what comes of work that is interrupted.
+pub(crate) async fn with_until(
+    common: &Common,
+    building: impl Future<Output = Result<Platform, Error>>,
+    interrupted: Result<ExitCode, Error>,
+    work: impl AsyncFnOnce(&Platform) -> Result<ExitCode, Error>,
+) -> Result<ExitCode, Error> {
+    let mut interrupts = Interrupts::listen();
+    let platform = tokio::select! {
+        () = interrupts.next() => return Err(Error::Interrupted),
+        platform = building => platform?,
+    };
+    let result = tokio::select! {
+        () = interrupts.next() => interrupted,
+        result = work(&platform) => result,
+    };
     let code = result.unwrap_or_else(|error| error.report(common.json));
-    platform.shutdown().await;
+    tokio::select! {
+        () = interrupts.next() => {}
+        () = platform.shutdown() => {}
+    }
     Ok(code)
 }

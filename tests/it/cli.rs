@@ -684,12 +684,44 @@ fn an_interrupted_call_is_recorded() {
     // It is in the middle of the call.
     lines.next().expect("it says something").expect("it is text");
     let reader = std::thread::spawn(move || lines.map_while(Result::ok).last());
-    let process = rustix::process::Pid::from_raw(i32::try_from(tenon.id()).unwrap()).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it is there");
-    assert_eq!(tenon.wait().expect("tenon ends").code(), Some(130));
+    assert_eq!(interrupted(tenon), Some(130));
     assert_eq!(reader.join().unwrap().as_deref(), Some("error: interrupted"));
     let history = parsed(&project.tenon(&["--json", "history"]));
     assert_eq!(history[0]["outcome"], "abandoned", "{history}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupted_command_takes_its_leave_of_servers() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let project = Project::new("");
+    let diary = project.path("diary");
+    let entry = format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"diary\", {diary:?}] }}]"
+    );
+    project.write("tenon.toml", entry);
+    let noted = || std::fs::read_to_string(&diary).unwrap_or_default();
+
+    let call = project.command(&["call", "s__echo"]).spawn().expect("tenon starts");
+    eventually("the server has the call", || noted().contains("tools/call\n")).await;
+    assert_eq!(interrupted(call), Some(130));
+    assert!(noted().ends_with("notifications/cancelled\nend\n"), "{}", noted());
+
+    let mut watch = project.command(&["watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let first = BufReader::new(watch.stdout.take().unwrap()).lines().next();
+    assert_eq!(first.unwrap().unwrap(), "watching; 1 plugins are ready");
+    assert_eq!(interrupted(watch), Some(0));
+    assert!(noted().ends_with("end\n"), "{}", noted());
+}
+
+/// The exit code of a command that somebody presses Ctrl-C on.
+#[cfg(unix)]
+fn interrupted(mut command: std::process::Child) -> Option<i32> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let process = Pid::from_raw(i32::try_from(command.id()).unwrap()).unwrap();
+    kill_process(process, Signal::INT).expect("it is there");
+    command.wait().expect("it ends").code()
 }
 
 #[cfg(unix)]

@@ -34,12 +34,14 @@ pub(crate) struct Args {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { name, arguments, timeout, agent, session } = args;
     let arguments = output::read_json("arguments", &arguments)?;
-    let platform = open::found(common)?.platform_for_tool(&name).await?;
+    let found = open::found(common)?;
     let caller = Caller { agent_id: agent, session_id: session, ..open::caller(timeout) };
-    let call = platform.call(Call { name, arguments, caller });
-    let result = progress::shown(common, &platform, call).await;
-    let shown = result.map_err(Error::from).and_then(|result| show(common, &result));
-    open::end(common, platform, shown).await
+    let tool = name.clone();
+    open::with(common, found.platform_for_tool(&tool), async |platform| {
+        let call = platform.call(Call { name, arguments, caller });
+        show(common, &progress::shown(common, platform, call).await?)
+    })
+    .await
 }
 
 fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {

@@ -35,20 +35,23 @@ pub(crate) struct Args {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     // An MCP server has no models.
     let found = open::found(common)?;
-    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
-    let caller = open::caller(args.timeout);
-    let model = args.model.clone();
-    let result = match args.stream {
-        true => stream(common, &platform, request(args), &caller).await,
-        false => complete(common, &platform, request(args), &caller).await,
-    };
-    let result = result.map_err(|error| match error {
-        Error::Call(CallError::NotFound { what: "model", .. }) => {
-            open::unserved(&platform, &model).unwrap_or(error)
-        }
-        error => error,
-    });
-    open::end(common, platform, result.map(|()| ExitCode::SUCCESS)).await
+    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
+    open::with(common, platform, async |platform| {
+        let caller = open::caller(args.timeout);
+        let model = args.model.clone();
+        let result = match args.stream {
+            true => stream(common, platform, request(args), &caller).await,
+            false => complete(common, platform, request(args), &caller).await,
+        };
+        let result = result.map_err(|error| match error {
+            Error::Call(CallError::NotFound { what: "model", .. }) => {
+                open::unserved(platform, &model).unwrap_or(error)
+            }
+            error => error,
+        });
+        result.map(|()| ExitCode::SUCCESS)
+    })
+    .await
 }
 
 fn request(args: Args) -> CompletionRequest {

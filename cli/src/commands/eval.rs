@@ -31,10 +31,12 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let subject = output::read_json("subject", &args.subject)?;
     let options = output::read_json("options", &args.options)?;
     let plugin = args.strategy.split('/').next().unwrap_or_default();
-    let platform = open::found(common)?.platform_with(plugin).await?;
-    let evaluation = platform.evaluate(&args.strategy, subject, options, &open::caller(None)).await;
-    let shown = evaluation.map_err(Error::from).and_then(|evaluation| show(common, &evaluation));
-    open::end(common, platform, shown).await
+    let found = open::found(common)?;
+    open::with(common, found.platform_with(plugin), async |platform| {
+        let caller = open::caller(None);
+        show(common, &platform.evaluate(&args.strategy, subject, options, &caller).await?)
+    })
+    .await
 }
 
 fn show(common: &Common, evaluation: &Evaluation) -> Result<ExitCode, Error> {

@@ -50,16 +50,17 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let found = open::found(common)?;
     match args.verb {
         Verb::List { plugin } => {
-            let platform = found.platform_with(&plugin).await?;
-            let listed = platform.prompts(&plugin, &Caller::default()).await;
-            let shown = listed.map_err(Error::from).and_then(|listed| list(common, &listed));
-            open::end(common, platform, shown).await
+            open::with(common, found.platform_with(&plugin), async |platform| {
+                list(common, &platform.prompts(&plugin, &Caller::default()).await?)
+            })
+            .await
         }
         Verb::Get { plugin, name, arguments } => {
-            let platform = found.platform_with(&plugin).await?;
-            let prompt = platform.prompt(&plugin, &name, arguments, &Caller::default()).await;
-            let shown = prompt.map_err(Error::from).and_then(|prompt| show(common, &prompt));
-            open::end(common, platform, shown).await
+            open::with(common, found.platform_with(&plugin), async |platform| {
+                let caller = Caller::default();
+                show(common, &platform.prompt(&plugin, &name, arguments, &caller).await?)
+            })
+            .await
         }
     }
 }

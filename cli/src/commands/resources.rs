@@ -53,33 +53,36 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let found = open::found(common)?;
     match args.verb {
         Verb::List { plugin } => {
-            let platform = found.platform_with(&plugin).await?;
-            let listed = platform.resources(&plugin, &Caller::default()).await;
-            let shown = listed.map_err(Error::from).and_then(|listed| list(common, &listed));
-            open::end(common, platform, shown).await
+            open::with(common, found.platform_with(&plugin), async |platform| {
+                list(common, &platform.resources(&plugin, &Caller::default()).await?)
+            })
+            .await
         }
         Verb::Templates { plugin } => {
-            let platform = found.platform_with(&plugin).await?;
-            let listed = platform.resource_templates(&plugin, &Caller::default()).await;
-            let shown = listed.map_err(Error::from);
-            let shown = shown.and_then(|listed| list_templates(common, &listed));
-            open::end(common, platform, shown).await
+            open::with(common, found.platform_with(&plugin), async |platform| {
+                let listed = platform.resource_templates(&plugin, &Caller::default()).await?;
+                list_templates(common, &listed)
+            })
+            .await
         }
         Verb::Read { which, max_bytes, max_tokens } => match &which[..] {
             [uri] if uri.starts_with(RESULT_URI) => {
-                let platform = found.build(|_| false).await?;
-                let read = platform.read_result_within(uri, budget(max_bytes, max_tokens)).await;
-                let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
-                let shown = read.and_then(|contents| show(common, &contents));
-                open::end(common, platform, shown).await
+                open::with(common, found.build(|_| false), async |platform| {
+                    let budget = budget(max_bytes, max_tokens);
+                    let read = platform.read_result_within(uri, budget).await;
+                    let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
+                    show(common, &read?)
+                })
+                .await
             }
             [plugin, uri] => {
-                let platform = found.platform_with(plugin).await?;
-                let budget = budget(max_bytes, max_tokens);
-                let caller = Caller::default();
-                let read = platform.read_resource_within(plugin, uri, budget, &caller).await;
-                let shown = read.map_err(Error::from).and_then(|read| show(common, &read));
-                open::end(common, platform, shown).await
+                open::with(common, found.platform_with(plugin), async |platform| {
+                    let budget = budget(max_bytes, max_tokens);
+                    let caller = Caller::default();
+                    let read = platform.read_resource_within(plugin, uri, budget, &caller).await;
+                    show(common, &read?)
+                })
+                .await
             }
             _ => {
                 let problem =

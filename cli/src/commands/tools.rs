@@ -13,8 +13,12 @@ use crate::{Common, open, output};
 pub(crate) struct Args {}
 
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let platform = open::found(common)?.platform(|_| true).await?;
-    let shown = show(common, &platform);
+    let found = open::found(common)?;
+    open::with(common, found.platform(|_| true), async |platform| list(common, platform)).await
+}
+
+fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
+    let shown = show(common, platform);
     for report in platform.plugins().iter() {
         // What is not there at all was reported before.
         if let (Some(detail), PluginState::Ready) = (&report.detail, report.state) {
@@ -24,7 +28,7 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     for (plugin, name, why) in platform.registry().held() {
         tracing::warn!("{name} is held: {why}; `tenon approve {plugin}` shows it and accepts it");
     }
-    open::end(common, platform, shown).await
+    shown
 }
 
 fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {

@@ -21,17 +21,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let platform = open::found(common)?.platform(|_| true).await?;
-    let watched = tokio::select! {
-        biased;
-        () = crate::interrupted() => Ok(()),
-        result = watch(common, &platform, args) => result,
-    };
-    tokio::select! {
-        ended = open::end(common, platform, watched.map(|()| ExitCode::SUCCESS)) => ended,
-        // Who asks twice does not want to wait.
-        () = crate::interrupted() => Err(Error::Interrupted),
-    }
+    let found = open::found(common)?;
+    // To be interrupted is how it ends.
+    let interrupted = Ok(ExitCode::SUCCESS);
+    open::with_until(common, found.platform(|_| true), interrupted, async |platform| {
+        watch(common, platform, args).await.map(|()| ExitCode::SUCCESS)
+    })
+    .await
 }
 
 async fn watch(common: &Common, platform: &Platform, args: Args) -> Result<(), Error> {

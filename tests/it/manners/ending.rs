@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tenon_host::PluginState;
 
 use super::{Project, among, configuration, detail, echoes};
-use crate::support::{call_within, eventually, failure, processes_with};
+use crate::support::{RUDE_SERVER, call, call_within, eventually, failure, processes_with};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handshake_that_fails_says_why() {
@@ -36,6 +36,32 @@ async fn a_server_that_never_says_a_word_is_waited_for_no_longer_than_it_may_tak
     assert!(why.contains("did not answer the handshake within 1000 ms"), "{why}");
     echoes(&platform, "good").await;
     platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_given_up_last_is_cancelled_before_the_end() {
+    const CALLS: usize = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let diary = folder.path().join("diary");
+    let entry = format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"diary\", {diary:?}] }}]"
+    );
+    let platform = Project::new(&entry).platform().await;
+    let calls: Vec<_> = (0..CALLS)
+        .map(|_| {
+            let platform = (*platform).clone();
+            tokio::spawn(async move { call(&platform, "s__echo", json!({})).await })
+        })
+        .collect();
+    let noted = |what: &str| {
+        let diary = std::fs::read_to_string(&diary).unwrap_or_default();
+        diary.lines().filter(|line| *line == what).count()
+    };
+    eventually("the server has all calls", || noted("tools/call") == CALLS).await;
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+    platform.clone().shutdown().await;
+    assert_eq!(noted("notifications/cancelled"), CALLS);
+    assert_eq!(noted("end"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

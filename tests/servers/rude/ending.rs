@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio, exit};
 use std::thread;
@@ -49,6 +50,20 @@ pub(crate) const HABITS: &[Habit] = &[
                 return;
             }
         }
+    }),
+    // Keeps a diary of what it is told, in the file that its next argument names: a line for each
+    // message with its method, and `end` where its input ends. It answers no call.
+    ("diary", || {
+        let mut diary = fs::File::create(argument(2)).expect("a diary can be kept");
+        let mut note = |what: &str| writeln!(diary, "{what}").expect("it can be written to");
+        while let Some(message) = receive() {
+            let method = message["method"].as_str().unwrap_or("answer");
+            note(method);
+            if method != "tools/call" {
+                properly(&message);
+            }
+        }
+        note("end");
     }),
     // Shows that it is there by a file in the folder that its next argument names, and waits until
     // as many as the one after that says are there.
