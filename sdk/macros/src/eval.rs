@@ -14,9 +14,10 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         if !meta.path.is_ident("name") {
             return Err(meta.error("unknown option: `name` is known"));
         }
-        name = Some(function::name(&meta.value()?.parse()?)?);
+        name = Some(function::text(&meta, name.as_ref())?);
         Ok(())
     });
+    function::no_text(&tokens)?;
     parser.parse2(tokens)?;
     let mut function = function::function(function, "eval")?;
     let description = required_documentation(&function, "strategy")?;

@@ -2,9 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
+use syn::meta::ParseNestedMeta;
 use syn::{
-    Attribute, Expr, ExprLit, FnArg, Ident, Item, ItemFn, Lit, LitStr, Meta, Pat, PatType, Result,
-    Type,
+    Attribute, Expr, ExprLit, FnArg, GenericArgument, Ident, Item, ItemFn, Lit, LitStr, Meta, Pat,
+    PatType, PathArguments, Result, Token, Type,
 };
 
 /// A parameter that is not the context.
@@ -61,12 +62,33 @@ pub(crate) fn mistaken(
     }
 }
 
-/// Reads a name that the attribute sets.
-pub(crate) fn name(literal: &LitStr) -> Result<String> {
-    let name = literal.value();
-    match name.chars().count() {
-        1..=128 => Ok(name),
-        _ => Err(syn::Error::new_spanned(literal, "a name has 1 to 128 characters")),
+/// Refuses what stands in an attribute as a text alone, which a name is often taken to be.
+pub(crate) fn no_text(tokens: &TokenStream) -> Result<()> {
+    match syn::parse2::<LitStr>(tokens.clone()) {
+        Ok(text) => Err(syn::Error::new_spanned(
+            &text,
+            format!("write `name = {:?}` to give it another name", text.value()),
+        )),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Reads the text that an option is given, which is given once.
+pub(crate) fn text(meta: &ParseNestedMeta<'_>, before: Option<&String>) -> Result<String> {
+    let option = meta.path.require_ident()?;
+    if !meta.input.peek(Token![=]) {
+        return Err(meta.error(format!("write `{option} = \"…\"`")));
+    }
+    let literal: LitStr = meta.value()?.parse()?;
+    if before.is_some() {
+        return Err(meta.error(format!("`{option}` was given before")));
+    }
+    let text = literal.value();
+    match text.chars().count() {
+        0 | 129.. if option == "name" => {
+            Err(syn::Error::new_spanned(literal, "a name has 1 to 128 characters"))
+        }
+        _ => Ok(text),
     }
 }
 
@@ -113,14 +135,41 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
             "give the parameter a name: it is the argument's",
         ));
     };
-    if let Type::Reference(reference) = &**ty {
-        return Err(syn::Error::new_spanned(
-            reference,
-            "a parameter is made from JSON and must own its value: write `String` for `&str`",
-        ));
+    if let Some((part, problem)) = not_made_from_json(ty) {
+        return Err(syn::Error::new_spanned(part, problem));
     }
     let parameter = Parameter { attributes, name: name.ident.clone(), kind: (**ty).clone() };
     Ok(Argument::Parameter(Box::new(parameter)))
+}
+
+/// A part of a type that no value made from JSON can have, and why.
+fn not_made_from_json(kind: &Type) -> Option<(&Type, &'static str)> {
+    match kind {
+        Type::Reference(_) => Some((
+            kind,
+            "a parameter is made from JSON and must own its value: write `String` for `&str`",
+        )),
+        Type::ImplTrait(_) => Some((
+            kind,
+            "a parameter is made from JSON, as one type: write `String` for `impl Into<String>`",
+        )),
+        Type::Path(path) => {
+            let arguments =
+                path.path.segments.iter().filter_map(|segment| match &segment.arguments {
+                    PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+                    _ => None,
+                });
+            arguments.flatten().find_map(|argument| match argument {
+                GenericArgument::Type(kind) => not_made_from_json(kind),
+                _ => None,
+            })
+        }
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(not_made_from_json),
+        Type::Array(array) => not_made_from_json(&array.elem),
+        Type::Paren(inner) => not_made_from_json(&inner.elem),
+        Type::Group(inner) => not_made_from_json(&inner.elem),
+        _ => None,
+    }
 }
 
 fn is_context(kind: &Type) -> bool {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Ident, Path, Result, Token, bracketed};
+use syn::{Ident, Path, Result, Token, bracketed, token};
 
 #[derive(Default)]
 struct Parts {
@@ -39,9 +39,9 @@ impl Parse for Parts {
             }
             input.parse::<Token![:]>()?;
             match key.to_string().as_str() {
-                "tools" => parts.tools = list(input)?,
-                "hooks" => parts.hooks = list(input)?,
-                "evals" => parts.evals = list(input)?,
+                "tools" => parts.tools = list(&key, input)?,
+                "hooks" => parts.hooks = list(&key, input)?,
+                "evals" => parts.evals = list(&key, input)?,
                 "provider" => parts.provider = Some(input.parse()?),
                 "streaming_provider" => {
                     parts.provider = Some(input.parse()?);
@@ -63,10 +63,20 @@ impl Parse for Parts {
     }
 }
 
-fn list(input: ParseStream<'_>) -> Result<Vec<Path>> {
+fn list(key: &Ident, input: ParseStream<'_>) -> Result<Vec<Path>> {
+    if !input.peek(token::Bracket) {
+        return Err(input.error(format!("list them in brackets: `{key}: [greet, count]`")));
+    }
     let content;
-    bracketed!(content in input);
-    Ok(Punctuated::<Path, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+    let brackets = bracketed!(content in input);
+    let list = Punctuated::<Path, Token![,]>::parse_terminated(&content)?;
+    match list.is_empty() {
+        true => Err(syn::Error::new(
+            brackets.span.join(),
+            format!("name at least one, or leave out `{key}`"),
+        )),
+        false => Ok(list.into_iter().collect()),
+    }
 }
 
 pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {

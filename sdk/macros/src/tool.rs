@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{Ident, LitBool, LitStr, Result, Token, meta};
+use syn::{Ident, LitBool, LitStr, Result, Token, meta, token};
 
 use crate::function::{
     self, Argument, Parameter, arguments, documentation, is_documentation, required_documentation,
@@ -27,10 +27,13 @@ fn options(tokens: TokenStream) -> Result<Options> {
     let mut options = Options::default();
     let parser = meta::parser(|meta| {
         if meta.path.is_ident("name") {
-            options.name = Some(function::name(&meta.value()?.parse()?)?);
+            options.name = Some(function::text(&meta, options.name.as_ref())?);
         } else if meta.path.is_ident("title") {
-            options.title = Some(meta.value()?.parse::<LitStr>()?.value());
+            options.title = Some(function::text(&meta, options.title.as_ref())?);
         } else if meta.path.is_ident("capabilities") {
+            if !meta.input.peek(token::Paren) {
+                return Err(meta.error("write `capabilities(\"…\", \"…\")`"));
+            }
             let content;
             syn::parenthesized!(content in meta.input);
             let list = content.parse_terminated(<LitStr as syn::parse::Parse>::parse, Token![,])?;
@@ -40,7 +43,15 @@ fn options(tokens: TokenStream) -> Result<Options> {
                 true => meta.value()?.parse::<LitBool>()?.value,
                 false => true,
             };
+            if options.hints.iter().any(|(before, _)| *before == hint) {
+                return Err(meta.error(format!("`{hint}` was given before")));
+            }
             options.hints.push((hint, value));
+            if ["read_only", "destructive"].map(|hint| options.hints.contains(&(hint, true)))
+                == [true; 2]
+            {
+                return Err(meta.error("a tool that only reads destroys nothing: leave out one"));
+            }
         } else {
             return Err(meta.error(
                 "unknown option: `name`, `title`, `capabilities`, `read_only`, `destructive`, \
@@ -49,6 +60,7 @@ fn options(tokens: TokenStream) -> Result<Options> {
         }
         Ok(())
     });
+    function::no_text(&tokens)?;
     parser.parse2(tokens)?;
     Ok(options)
 }

@@ -1,0 +1,3 @@
+tenon_sdk::plugin!(tools: []);
+
+fn main() {}
