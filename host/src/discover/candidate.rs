@@ -186,6 +186,7 @@ impl Reader<'_> {
         let facts = Facts::of_files(&files, None);
         self.discovery.candidates.push(Candidate {
             id,
+            name: Some(name.into()),
             origin: self.root.origin,
             rank: self.rank,
             named_in: file.to_path_buf(),
@@ -370,6 +371,7 @@ impl Reader<'_> {
         let bond = bonds.and_then(|bonds| bonds.of(&id));
         self.discovery.candidates.push(Candidate {
             id,
+            name: None,
             origin: self.root.origin,
             rank: self.rank,
             named_in: path,

@@ -128,6 +128,10 @@ pub enum Reason {
         by: Origin,
         /// What names the other plugin.
         named_in: PathBuf,
+        /// The name that this one was given and that of the other, where the two differ and one id
+        /// is made of both.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        names: Option<[String; 2]>,
     },
     /// A configuration disables it, or its own entry does.
     Disabled {
@@ -157,8 +161,12 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nested { within } => write!(f, "nested in the folder of \"{within}\""),
-            Self::Shadowed { by, named_in } => {
-                write!(f, "shadowed by the one that {} names ({by})", named_in.display())
+            Self::Shadowed { by, named_in, names } => {
+                write!(f, "shadowed by the one that {} names ({by})", named_in.display())?;
+                match names {
+                    Some([own, other]) => write!(f, ": one id is made of {own:?} and {other:?}"),
+                    None => Ok(()),
+                }
             }
             Self::Disabled { by } => write!(f, "disabled in {}", by.display()),
             Self::NotAllowed { by } => {
@@ -172,6 +180,8 @@ impl fmt::Display for Reason {
 #[derive(Clone)]
 pub struct Candidate {
     pub(crate) id: String,
+    /// The name that its id is made of, where it has no manifest.
+    name: Option<String>,
     pub(crate) origin: Origin,
     /// The rank of its place among all places.
     rank: usize,
@@ -506,6 +516,7 @@ impl Candidate {
     fn definition(&self) -> String {
         let Self {
             id,
+            name: _,
             origin,
             // Its neighbours' doing.
             rank: _,
@@ -584,6 +595,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.leave_out(shadowed);
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
     discovery.candidates.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
+    discovery.report_names_of_one_id();
     discovery.report_settings_for_nobody(configs);
     discovery.warn_of_policies_for_nobody(configs);
     discovery
@@ -611,6 +623,23 @@ impl Discovery {
                     named_in: candidate.named_in,
                     reason,
                 }),
+            }
+        }
+    }
+
+    /// One place that shadows another is meant to; a file that names two by one id is not.
+    fn report_names_of_one_id(&mut self) {
+        for LeftOut { id, named_in, reason, .. } in &self.left_out {
+            if let Reason::Shadowed { named_in: other, names: Some([own, first]), .. } = reason
+                && named_in == other
+            {
+                let problem =
+                    format!("one id is made of {first:?} and {own:?}, and it is the first");
+                self.diagnostics.push(
+                    Diagnostic::of(id, problem)
+                        .file(named_in.display())
+                        .remedy("give one of them another name"),
+                );
             }
         }
     }
@@ -678,7 +707,13 @@ fn shadowed(candidates: &[Candidate]) -> Vec<Option<Reason>> {
     let mut first: HashMap<&str, &Candidate> = HashMap::new();
     for candidate in candidates {
         let known = *first.entry(&candidate.id).or_insert(candidate);
-        let reason = Reason::Shadowed { by: known.origin, named_in: known.named_in.clone() };
+        let names = candidate.name.clone().zip(known.name.clone());
+        let names = names.filter(|(own, other)| own != other);
+        let reason = Reason::Shadowed {
+            by: known.origin,
+            named_in: known.named_in.clone(),
+            names: names.map(<[String; 2]>::from),
+        };
         reasons.push((!std::ptr::eq(known, candidate)).then_some(reason));
     }
     reasons
@@ -822,6 +857,26 @@ mod tests {
                 "bundled e: shadowed by the one that /env/e/plugin.toml names (environment)",
             ]
         );
+    }
+
+    #[test]
+    fn two_names_that_make_one_id_are_both_told() {
+        let one = |name| format!("{{ name = {name:?}, command = \"true\" }}");
+        let found = find(&format!("plugins.mcp = [{}, {}]", one("My Server"), one("my_server")));
+        assert_eq!(found.candidates.len(), 2);
+        let found = find(&format!("plugins.mcp = [{}, {}]", one("My Server"), one("my-server")));
+        assert_eq!(
+            found.left_out[0].reason.to_string(),
+            "shadowed by the one that /project/tenon.toml names (config): one id is made of \
+             \"my-server\" and \"My Server\""
+        );
+        assert_eq!(
+            found.diagnostics[0].problem,
+            "one id is made of \"My Server\" and \"my-server\", and it is the first"
+        );
+        // The same name, twice, is how one place shadows another.
+        let found = find(&format!("plugins.mcp = [{}, {}]", one("s"), one("s")));
+        assert!(found.diagnostics.is_empty() && found.left_out.len() == 1);
     }
 
     #[test]
