@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use tenon_host::one_line;
@@ -219,8 +220,17 @@ pub(crate) fn left_out(request: &ApprovalRequest, granted: &Values) -> Values {
 
 /// How a server is started or reached, as a whole: what is not shown is not approved.
 pub(crate) fn command_lines(command: &CommandLine) -> String {
-    let line = |(word, text): (&str, String)| format!("    {word:<11}  {}\n", one_line(&text));
+    let line = |(word, text): (&str, String)| format!("    {word:<11}  {}\n", unmistakable(&text));
     command.lines().into_iter().map(line).collect()
+}
+
+/// A text as it stands, or else, where something of it would not be seen or it might be taken for one
+/// of these, in quotes and with escapes: no two texts look the same.
+fn unmistakable(text: &str) -> Cow<'_, str> {
+    match one_line(text) {
+        Cow::Borrowed(text) if !text.starts_with('"') => text.into(),
+        _ => one_line(&format!("{text:?}")).into_owned().into(),
+    }
 }
 
 /// The same as JSON has it, where a path is text.
@@ -257,5 +267,21 @@ fn short(value: &str) -> String {
     match shown.char_indices().nth(LENGTH) {
         None => shown.into_owned(),
         Some((cut, _)) => format!("{}… ({} bytes)", &shown[..cut], value.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_arguments_look_the_same() {
+        let check = |text: &str, expected: &str| assert_eq!(unmistakable(text), expected);
+        check("a b", "a b");
+        check(r"a\nb", r"a\nb");
+        check("a\nb", r#""a\nb""#);
+        check(r#""a""#, r#""\"a\"""#);
+        check(r"C:\new", r"C:\new");
+        check("\\\u{202e}", r#""\\\u{202e}""#);
     }
 }
