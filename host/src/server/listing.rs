@@ -162,6 +162,9 @@ struct ToolForm {
 impl Form {
     fn new(registration: &Registration, revision: Option<String>) -> Self {
         let Registration { identity, tools, resources, prompts, .. } = registration;
+        let mut tools: Vec<ToolForm> = tools.iter().cloned().map(ToolForm::from).collect();
+        // Some servers list them in another order each time, which means nothing.
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
             name: identity.name.clone(),
             version: identity.version.clone(),
@@ -169,7 +172,7 @@ impl Form {
             revision,
             resources: *resources,
             prompts: *prompts,
-            tools: tools.iter().cloned().map(ToolForm::from).collect(),
+            tools,
         }
     }
 }
@@ -300,6 +303,18 @@ mod tests {
         assert!(Listing::open(&servers, "b", true).stand_in().is_none());
         // Who wants to know how the server is asks the server.
         assert!(Listing::open(&servers, "a", false).stand_in().is_none());
+    }
+
+    #[test]
+    fn the_order_of_tools_means_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let servers = folder.path().join("servers");
+        let mut two = registration();
+        two.tools.push(ToolDefinition { name: "another".into(), ..two.tools[0].clone() });
+        Listing::open(&servers, "a", true).keep(&two, None).unwrap();
+        two.tools.reverse();
+        let listing = Listing::open(&servers, "a", true);
+        assert!(listing.agrees(&two) && listing.differing(&two).is_empty());
     }
 
     #[test]
