@@ -99,7 +99,9 @@ impl RhaiPlugin {
         threads: Arc<Threads>,
     ) -> Result<Self, ScriptError> {
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let text = Text { file, lines: text };
+        // Some editors begin a file with a byte order mark, which is no part of its text.
+        let lines = text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text);
+        let text = Text { file, lines };
         let compiled = threads.run_blocking(move || Script::compile(setting, text));
         let script = compiled.map_err(|failure| ScriptError(failure.to_string()))??;
         Ok(Self { script: Arc::new(script), threads })
@@ -449,6 +451,11 @@ mod tests {
             .expect("the script compiles")
             .call_tool("t", "{\"n\": 2}".into(), context())
             .await
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_script() {
+        assert!(compile("\u{feff}fn BeforePlan(context) {}").is_ok());
     }
 
     #[tokio::test]
