@@ -281,6 +281,19 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Whether it is for a reason of safety: it could be loaded, and is not.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Changed(_) | Self::NotAsLocked { .. } => true,
+            Self::Import { source, .. } => matches!(source, ImportError::NotGranted { .. }),
+            Self::Read(..)
+            | Self::NoSecret(_)
+            | Self::NotComponent { .. }
+            | Self::Export { .. }
+            | Self::Script(_) => false,
+        }
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> Option<String> {
         match self {

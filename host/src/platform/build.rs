@@ -375,8 +375,9 @@ impl Workshop {
                 };
                 return Slot::without(made_of, fingerprint, report).await;
             }
-            Err(NotLoaded::Failed(detail, remedy)) => {
-                let report = gone(PluginState::Failed, detail, remedy);
+            Err(NotLoaded::Failed { refused, detail, remedy }) => {
+                let state = if refused { PluginState::Refused } else { PluginState::Failed };
+                let report = gone(state, detail, remedy);
                 return Slot::without(made_of, fingerprint, report).await;
             }
         };
@@ -413,16 +414,17 @@ impl Workshop {
         // Compiling blocks.
         let loaded = tokio::task::spawn_blocking(move || workshop.loader.load(admitted)).await;
         drop(place);
+        let failed = |refused, detail, remedy| NotLoaded::Failed { refused, detail, remedy };
         loaded
-            .map_err(|error| NotLoaded::Failed(error.to_string(), None))?
-            .map_err(|error: LoadError| NotLoaded::Failed(chain(&error), error.remedy()))
+            .map_err(|error| failed(false, error.to_string(), None))?
+            .map_err(|error: LoadError| failed(error.is_refusal(), chain(&error), error.remedy()))
     }
 }
 
 /// Why a candidate was not loaded, and what to do about it.
 enum NotLoaded {
     Refused(Refusal),
-    Failed(String, Option<String>),
+    Failed { refused: bool, detail: String, remedy: Option<String> },
 }
 
 impl Slot {

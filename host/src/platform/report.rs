@@ -67,7 +67,7 @@ pub struct PluginReport {
 pub enum PluginState {
     /// It is registered.
     Ready,
-    /// It was not admitted.
+    /// It was not admitted, or for a reason of safety not loaded.
     Refused,
     /// The operator's policy denies it, as was meant.
     Denied,
