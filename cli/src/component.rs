@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tenon_host::capability::{Capability, Lent};
 use wasm_metadata::{Payload, Producers};
+use wasmparser::WasmFeatures;
 use wit_component::{DecodedWasm, WitPrinter};
 use wit_parser::{PackageId, Resolve, WorldId, WorldItem, WorldKey};
 
@@ -60,6 +61,10 @@ impl Component {
         let decoded = std::panic::catch_unwind(|| wit_component::decode(bytes))
             .map_err(|_| "it is not a component whose types can be read".to_string())?
             .map_err(|error| format!("it is not a component: {error:#}"))?;
+        // Its types say nothing of the code in it.
+        wasmparser::Validator::new_with_features(WasmFeatures::all())
+            .validate_all(bytes)
+            .map_err(|error| format!("it is not a valid component: {error}"))?;
         let DecodedWasm::Component(resolve, world) = decoded else {
             return Err("it is a WIT package, not a component".into());
         };

@@ -154,11 +154,13 @@ impl Place {
         claimed().map_err(|error| self.unwritable(&self.plugins, error))
     }
 
-    /// Whether a plugin is there, and is what the lock file has.
+    /// Whether a plugin is there, and is what the lock file has. What a link leads to is elsewhere.
     pub(crate) fn has(&self, id: &str, locked: &Locked) -> bool {
         let folder = self.of_plugin(id);
         let is = |path: &Path, expected: Digest| {
-            read(&folder.join(path), COMPONENT).is_ok_and(|bytes| Digest::of(bytes) == expected)
+            let path = folder.join(path);
+            self.check_links(&folder, &path).is_ok()
+                && read(&path, COMPONENT).is_ok_and(|bytes| Digest::of(bytes) == expected)
         };
         is(Path::new(MANIFEST), locked.manifest)
             && self.file_of(id, locked).is_some_and(|file| is(&file, locked.code))

@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use wasmparser::{Parser, Payload};
 
 use crate::guests;
 use crate::support::{Project, parsed, stderr, stdout};
@@ -163,6 +164,16 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
     let said = home.run(&["install"], 0).await;
     assert!(said.contains("plugin \"t\" 0.1.0 is installed"), "{said}");
     assert_eq!(home.slug("t", 0).await, "a-b\n");
+    #[cfg(unix)]
+    {
+        // The same bytes somewhere else are not where they were installed.
+        let file = home.0.path(".tenon/plugins/t/t.wasm");
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink(guests::TEXT_TOOLS, &file).unwrap();
+        let said = home.run(&["install"], 0).await;
+        assert!(said.contains("plugin \"t\" 0.1.0 is installed"), "{said}");
+        assert!(!file.is_symlink());
+    }
     let said = home.run(&["install"], 0).await;
     assert!(said.contains("plugin \"t\" is there"), "{said}");
 
@@ -182,6 +193,36 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
     home.0.write("tenon.lock", "version = 1\n[plugins");
     let said = home.slug("t", 3).await;
     assert!(said.contains("what it has to be is not known: ./tenon.lock:2"), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_replaced_by_something_else_is_told() {
+    let home = Home::new();
+    home.0.write("one.rhai", "");
+    home.0.write("two.rhai", "");
+    for (source, replaced) in
+        [("one.rhai", json!(null)), ("one.rhai", json!(null)), ("two.rhai", json!("./one.rhai"))]
+    {
+        assert_eq!(home.install(source, &["--as", "s"]).await["replaced"], replaced);
+    }
+    let said = home.run(&["install", "one.rhai", "--as", "s"], 0).await;
+    assert!(said.contains("  replaces  the one from ./two.rhai"), "{said}");
+}
+
+#[tokio::test]
+async fn a_component_that_is_not_valid_is_not_installed() {
+    let home = Home::new();
+    let mut bytes = component();
+    let body = Parser::new(0).parse_all(&bytes).find_map(|payload| match payload.unwrap() {
+        Payload::CodeSectionEntry(body) => Some(body.range()),
+        _ => None,
+    });
+    // It has no end any more.
+    bytes[body.unwrap().end - 1] = 0x01;
+    home.0.write("t.wasm", bytes);
+    let said = home.run(&["install", "t.wasm"], 2).await;
+    assert!(said.contains("t.wasm: it is not a valid component: "), "{said}");
+    assert!(!home.0.path("tenon.lock").exists());
 }
 
 #[tokio::test]
@@ -610,7 +651,12 @@ async fn downloads_are_bounded_and_not_in_plain_text() {
         assert!(said.contains(because), "{source}: {said}");
     };
     check("http://example.com/x.wasm", 3, "spoken with in plain text").await;
-    check("http://user:word@localhost/x.wasm", 5, "has a user in it").await;
+    check(
+        "http://user:word@localhost/x.wasm",
+        2,
+        "http://localhost/x.wasm: the URL has a user in it",
+    )
+    .await;
     check("oci://localhost:1/a", 5, "localhost:1/v2/a/manifests/latest").await;
     check(&web.url("/none"), 5, "is answered with 404").await;
     web.put("/away", 302, &[("location", "http://example.com/x.wasm")], "");

@@ -96,7 +96,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     match common.json {
         true => output::json(&rows)?,
         false if rows.is_empty() => {
-            output::line(format!("nothing is in {}", place.lock().display()))?;
+            let lock = place.lock();
+            let why = if lock.exists() { "nothing is in" } else { "there is no" };
+            output::line(format!("nothing to install: {why} {}", lock.display()))?;
         }
         false => {}
     }
@@ -290,9 +292,12 @@ fn install(
     plan: Plan,
 ) -> Result<Value, Error> {
     let Plan { about, locked, manifest, code, unrequested } = plan;
+    let other = lock.plugins.get(&about.id).filter(|former| former.source != locked.source);
+    let replaced = other.map(|former| former.source.clone());
     place.put(lock, &about, locked.clone(), &manifest, &code)?;
     let folder = place.of_plugin(&about.id);
-    let row = row(&about.id, &locked, &folder, "installed", &unrequested);
+    let mut row = row(&about.id, &locked, &folder, "installed", &unrequested);
+    row["replaced"] = json!(replaced);
     if !common.json {
         let version = locked.version.map(|version| format!(" {version}")).unwrap_or_default();
         output::line(format!(
@@ -305,6 +310,9 @@ fn install(
             one_line(locked.resolved.as_ref().unwrap_or(&locked.source))
         ))?;
         output::line(format!("  digest    {}", locked.code.named()))?;
+        if let Some(replaced) = replaced {
+            output::line(format!("  replaces  the one from {}", one_line(&replaced)))?;
+        }
         if !unrequested.is_empty() {
             let names = unrequested.join(", ");
             output::line(format!("  imports   what its manifest does not request: {names}"))?;

@@ -132,9 +132,14 @@ impl Source {
             return text.parse().map(Self::Registry).map_err(no);
         }
         match text.split_once("://") {
-            Some(("http" | "https", _)) => {
-                Url::parse(text).map(Self::Web).map_err(|error| no(error.to_string()))
-            }
+            Some(("http" | "https", _)) => match Url::parse(text) {
+                Ok(url) if web::has_user(&url) => Err(Error::Input(format!(
+                    "{}: the URL has a user in it, and would be written into a lock file",
+                    web::shown(&url)
+                ))),
+                Ok(url) => Ok(Self::Web(url)),
+                Err(error) => Err(no(error.to_string())),
+            },
             Some((scheme, _)) => {
                 Err(no(format!("`{scheme}` is none of https, http and oci, and no path")))
             }

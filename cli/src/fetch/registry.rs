@@ -296,7 +296,7 @@ impl<'a> Repository<'a> {
         let is_near = is_here(realm) || realm.origin() == registry.origin();
         match realm.scheme() == "https" || registry.scheme() == "http" && is_near {
             true => Ok(()),
-            false => Err(FetchError::Exposed(shown(realm).into())),
+            false => Err(FetchError::Exposed(shown(realm))),
         }
     }
 
@@ -329,7 +329,7 @@ pub(super) fn expect(what: &str, expected: Digest, bytes: &[u8]) -> Result<(), F
 }
 
 fn status(answer: &Answer) -> FetchError {
-    FetchError::Status { url: shown(&answer.url).into(), status: answer.status }
+    FetchError::Status { url: shown(&answer.url), status: answer.status }
 }
 
 fn done(answer: Answer, expected: &[StatusCode]) -> Result<(), FetchError> {

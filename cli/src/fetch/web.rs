@@ -66,13 +66,19 @@ impl Drop for Answer {
     }
 }
 
-/// A URL as people are told it: without its query, which may be secret.
-pub(super) fn shown(url: &Url) -> &str {
-    &url[..Position::AfterPath]
+/// A URL as people are told it: without its user and its query, which may be secret.
+pub(super) fn shown(url: &Url) -> String {
+    let end = &url[Position::BeforeHost..Position::AfterPath];
+    format!("{}{end}", &url[..Position::BeforeUsername])
+}
+
+/// Whether a URL has a user or a password in it.
+pub(super) fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 fn failed(url: &Url, problem: impl ToString) -> FetchError {
-    FetchError::Failed { url: shown(url).into(), problem: problem.to_string() }
+    FetchError::Failed { url: shown(url), problem: problem.to_string() }
 }
 
 impl<'a> Web<'a> {
@@ -92,12 +98,12 @@ impl<'a> Web<'a> {
     /// Whether a URL may be asked for.
     pub(crate) fn check(&self, url: &Url) -> Result<(), FetchError> {
         let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
-        if !is_web || !url.username().is_empty() || url.password().is_some() {
+        if !is_web || has_user(url) {
             return Err(failed(url, "it is no URL of the web, or has a user in it"));
         }
         match url.scheme() == "https" || self.insecure || is_here(url) {
             true => Ok(()),
-            false => Err(FetchError::Plain(shown(url).into())),
+            false => Err(FetchError::Plain(shown(url))),
         }
     }
 
@@ -197,7 +203,7 @@ impl<'a> Web<'a> {
         for address in addresses {
             // The name of this machine has to lead to it.
             if is_plain && !self.insecure && !address.ip().is_loopback() {
-                last = FetchError::Plain(shown(url).into());
+                last = FetchError::Plain(shown(url));
                 continue;
             }
             match TcpStream::connect(address).await {
@@ -236,7 +242,7 @@ impl<'a> Web<'a> {
     pub(crate) async fn read(&self, answer: Answer, most: u64) -> Result<Vec<u8>, FetchError> {
         match answer.status {
             StatusCode::OK => answer.read(most, Some(self.common)).await,
-            status => Err(FetchError::Status { url: shown(&answer.url).into(), status }),
+            status => Err(FetchError::Status { url: shown(&answer.url), status }),
         }
     }
 }
@@ -250,7 +256,7 @@ impl Answer {
         common: Option<&Common>,
     ) -> Result<Vec<u8>, FetchError> {
         let url = self.url.clone();
-        let too_large = || FetchError::TooLarge { what: shown(&url).into(), most };
+        let too_large = || FetchError::TooLarge { what: shown(&url), most };
         let total = self.body.size_hint().exact();
         if total.is_some_and(|total| total > most) {
             return Err(too_large());
