@@ -95,7 +95,9 @@ fn what_cannot_be_made_is_refused_and_nothing_is_written() {
     check(&["x", "--lang", "rhai", "--world", "provider"], "a script cannot provide");
     check(&["x", "--lang", "cobol"], "possible values: rust, python, javascript, rhai");
     check(&["x", "--lang", "rhai", "--sdk", "."], "--sdk is for Rust");
-    check(&["x", "--sdk", "."], "it has no Cargo.toml");
+    check(&["x", "--sdk", "."], "is no folder of the crate tenon-sdk");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    check(&["x", "--sdk", root], "/sdk?");
     assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 0);
     project.write("full/file", "mine");
     check(&["full"], "full is there already, and not empty");
@@ -296,6 +298,12 @@ fn a_check_runs_nothing_unless_it_is_told_to() {
     project.write("s.rhai", tool);
     let said = stdout(&run(&project, &folder, &["check", "--register"], 1));
     assert!(said.contains("its input schema"), "{said}");
+    project.write("s.rhai", tool.replace(", required: 3", "").replace("\"t\"", "\"a tool\""));
+    let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
+    assert!(said.contains("its tool \"a tool\" is offered as s__a_tool_"), "{said}");
+    project.write("s.rhai", "// Nothing yet.");
+    let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
+    assert!(said.contains("warning: it registers nothing"), "{said}");
     project.write("s.rhai", "fn BeforePlan(context) {\n  let x = ;\n}");
     let said = stdout(&run(&project, &folder, &["check"], 1));
     assert!(said.contains("s.rhai:2"), "{said}");

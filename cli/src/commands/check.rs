@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::admit::{Approvals, Refusal, Rules, admit};
 use tenon_host::capability::{Capability, Lent, Need, Verdict};
+use tenon_host::discover::Candidate;
 use tenon_host::files::{self, COMPONENT};
+use tenon_host::name::NameStyle;
 use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantAll};
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
@@ -100,8 +102,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         check_component(&mut findings, &authored, path)?;
     }
     check_manifest(&mut findings, &authored);
-    check_admission(&mut findings, &authored).await;
-    let registered = match args.register && is_built {
+    let is_admitted = check_admission(&mut findings, &authored).await;
+    let registered = match args.register && is_built && is_admitted {
         true => register(&mut findings, &authored).await?,
         false => None,
     };
@@ -286,21 +288,20 @@ fn check_manifest(findings: &mut Findings, authored: &Authored) {
     }
 }
 
-/// Takes over what every host has against it, whatever is granted.
-async fn check_admission(findings: &mut Findings, authored: &Authored) {
+/// Takes over what every host has against it, whatever is granted. Whether there is nothing.
+async fn check_admission(findings: &mut Findings, authored: &Authored) -> bool {
     let candidate = &authored.plugin;
     let rules = Rules::default();
     let approvals = Approvals::ask(std::slice::from_ref(candidate), &rules, &GrantAll).await;
-    match admit(candidate.clone(), &rules.approve(approvals)) {
-        Ok(_) => {}
+    let Err(refusal) = admit(candidate.clone(), &rules.approve(approvals)) else { return true };
+    match &refusal {
         // Before it was built there is nothing that could be approved.
-        Err(Refusal::NotApproved { .. }) => {}
+        Refusal::NotApproved { .. } => {}
         // It need not be on the machine of who writes it.
-        Err(refusal @ Refusal::Missing(_)) => {
-            findings.warning(refusal.to_string(), Some(refusal.remedy()));
-        }
-        Err(refusal) => findings.error(refusal.to_string(), Some(refusal.remedy())),
+        Refusal::Missing(_) => findings.warning(refusal.to_string(), Some(refusal.remedy())),
+        _ => findings.error(refusal.to_string(), Some(refusal.remedy())),
     }
+    false
 }
 
 /// Approves of everything, and grants nothing.
@@ -327,6 +328,19 @@ async fn register(
         Some(plugin) => {
             for diagnostic in plugin.diagnostics() {
                 findings.error(diagnostic.problem.clone(), diagnostic.remedy.clone());
+            }
+            for tool in plugin.tools() {
+                check_name(findings, &authored.plugin, &tool.definition.name);
+            }
+            let has_more = plugin.has_resources() || plugin.has_prompts();
+            let parts = [
+                plugin.tools().len(),
+                plugin.hooks().len(),
+                plugin.providers().len(),
+                plugin.evals().len(),
+            ];
+            if parts == [0; 4] && !has_more {
+                findings.warning("it registers nothing", None);
             }
             Some(Registered {
                 tools: plugin.tools().iter().map(|tool| tool.definition.name.clone()).collect(),
@@ -358,6 +372,18 @@ async fn register(
     drop(registry);
     platform.shutdown().await;
     Ok(registered)
+}
+
+/// Whether a tool is offered by the name that its plugin gives it.
+fn check_name(findings: &mut Findings, plugin: &Candidate, name: &str) {
+    let style = NameStyle::default();
+    let offered = style.render(plugin.id(), plugin.namespace(), name);
+    if offered.as_str() != format!("{}{name}", style.prefix(plugin.id(), plugin.namespace())) {
+        let problem = format!("its tool \"{name}\" is offered as {offered}");
+        let remedy = "with the plugin's id and `__` before it a name has at most 64 characters: \
+                      letters, digits, `_` and `-`";
+        findings.warning(problem, Some(remedy.into()));
+    }
 }
 
 /// Whether a component imports what its manifest requests, and cannot start without.

@@ -16,7 +16,7 @@ use crate::{Common, open, output};
 #[command(after_help = "Examples:
   tenon doctor
   tenon doctor files
-  tenon --json doctor | jq '.[] | select(.state == \"failed\")'")]
+  tenon --json doctor | jq '.[] | select(.state != \"ready\")'")]
 pub(crate) struct Args {
     /// Start and show these alone, with all that there is to say
     #[arg(value_name = "PLUGIN")]
@@ -40,21 +40,24 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     let is_asked = |id: &str| plugins.is_empty() || plugins.iter().any(|plugin| plugin == id);
     let warnings = discovery.warnings.clone();
-    let platform = found.build(|candidate: &Candidate| is_asked(candidate.id())).await?;
-    let (reports, diagnostics) = (platform.plugins(), platform.diagnostics());
-    let is_of = |note: &&Diagnostic| note.plugin.as_deref().map_or(plugins.is_empty(), is_asked);
-    let checked = Checked {
-        reports: reports.iter().filter(|report| is_asked(&report.plugin)).collect(),
-        notes: diagnostics.iter().chain(&warnings).filter(is_of).collect(),
-        well: !diagnostics.iter().any(|diagnostic| is_of(&diagnostic)),
-    };
-    let shown = match (common.json, verbose || !plugins.is_empty()) {
-        (true, _) => checked.rows(),
-        (false, true) => checked.whole(),
-        (false, false) => checked.brief(),
-    };
-    let shown = shown.map(|()| checked.code());
-    open::end(common, platform, shown).await
+    let platform = found.build(|candidate: &Candidate| is_asked(candidate.id()));
+    open::with(common, platform, async |platform| {
+        let (reports, diagnostics) = (platform.plugins(), platform.diagnostics());
+        let is_of =
+            |note: &&Diagnostic| note.plugin.as_deref().map_or(plugins.is_empty(), is_asked);
+        let checked = Checked {
+            reports: reports.iter().filter(|report| is_asked(&report.plugin)).collect(),
+            notes: diagnostics.iter().chain(&warnings).filter(is_of).collect(),
+            well: !diagnostics.iter().any(|diagnostic| is_of(&diagnostic)),
+        };
+        match (common.json, verbose || !plugins.is_empty()) {
+            (true, _) => checked.rows()?,
+            (false, true) => checked.whole()?,
+            (false, false) => checked.brief()?,
+        }
+        Ok(checked.code())
+    })
+    .await
 }
 
 /// What there is to say.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use std::process::ExitCode;
+use tenon_host::hook::{POINTS, PointInfo};
 use tenon_host::invoke::{HookOutcome, HookReport};
 use tenon_host::types::HookPoint;
 use tenon_host::{CallError, PluginKind};
@@ -11,25 +12,38 @@ use crate::{Common, open, output};
 
 /// Run the hooks of a point over a context
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
-  tenon hook before-plan --context '{\"goal\": \"tidy up\"}'
-  tenon --json hook custom:deploy --context @context.json")]
+#[command(after_help = help())]
 pub(crate) struct Args {
-    /// The point: before-plan (or BeforePlan), …, or custom:NAME
+    /// The point, one of those below or custom:NAME
     point: HookPoint,
     /// The context: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", default_value = "{}")]
     context: String,
 }
 
+fn help() -> String {
+    let points: String = { POINTS.iter() }
+        .map(|PointInfo { name, function, .. }| format!("  {name:<17} or {function}\n"))
+        .collect();
+    format!(
+        "Points:
+{points}  custom:NAME       of your own
+
+Examples:
+  tenon hook before-plan --context '{{\"goal\": \"tidy up\"}}'
+  tenon --json hook custom:deploy --context @context.json"
+    )
+}
+
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let context = output::read_json("context", &args.context)?;
     // An MCP server has no hooks.
     let found = open::found(common)?;
-    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp).await?;
-    let report = platform.fire(&args.point, context, &open::caller(None)).await;
-    let shown = report.map_err(Error::from).and_then(|report| show(common, report));
-    open::end(common, platform, shown).await
+    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
+    open::with(common, platform, async |platform| {
+        show(common, platform.fire(&args.point, context, &open::caller(None)).await?)
+    })
+    .await
 }
 
 fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {

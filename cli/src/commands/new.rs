@@ -174,7 +174,7 @@ fn check_name(name: &str, language: Language) -> Result<(), Error> {
     match language == Language::Rust && !is_crate {
         true => Err(Error::Input(format!(
             "`{name}` is no name of a crate: those begin with a letter, and are no words of Rust's \
-             own"
+             own, nor names of crates that come with it"
         ))),
         false => Ok(()),
     }
@@ -185,12 +185,25 @@ fn dependency(sdk: Option<PathBuf>) -> Result<String, Error> {
     let named = std::env::var_os("TENON_SDK").filter(|path| !path.is_empty()).map(PathBuf::from);
     let Some(folder) = sdk.or(named) else { return Ok("\"0.1\"".into()) };
     let folder = folder.canonicalize().map_err(|error| Error::Read(folder, error))?;
-    if !folder.join("Cargo.toml").is_file() {
-        let problem = format!("{} is no folder of the SDK: it has no Cargo.toml", folder.display());
+    if !is_sdk(&folder) {
+        let meant = folder.join("sdk");
+        let meant = match is_sdk(&meant) {
+            true => format!("; did you mean {}?", meant.display()),
+            false => String::new(),
+        };
+        let problem = format!("{} is no folder of the crate tenon-sdk{meant}", folder.display());
         return Err(Error::Input(problem));
     }
     let path = toml::Value::String(folder.display().to_string());
     Ok(format!("{{ path = {path} }}"))
+}
+
+/// Whether a folder is that of the SDK's crate.
+fn is_sdk(folder: &Path) -> bool {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok();
+    let manifest = manifest.and_then(|text| text.parse::<toml::Table>().ok());
+    let name = manifest.as_ref().and_then(|manifest| manifest.get("package")?.get("name"));
+    name.and_then(toml::Value::as_str) == Some("tenon-sdk")
 }
 
 fn is_occupied(folder: &Path) -> Result<bool, Error> {
