@@ -17,7 +17,7 @@ use tenon_sdk::{
     tool, tools,
 };
 
-plugin!(tools: [ask_everybody, patient], hooks: [sign], evals: [nonempty], streaming_provider: Words);
+plugin!(tools: [ask_everybody, patient, r#type], hooks: [sign], evals: [nonempty], streaming_provider: Words);
 
 /// Turns to the host for whatever its argument names.
 #[tool]
@@ -48,6 +48,12 @@ async fn ask_everybody(whom: String, context: &Context) -> Result<String> {
         ),
         other => return Err(Failure::message(format!("nobody is called {other}"))),
     })
+}
+
+/// Has a name that is a word of Rust's.
+#[tool]
+async fn r#type(r#in: String) -> String {
+    r#in
 }
 
 /// Counts its calls, and waits to be cancelled when it is told to.
@@ -304,4 +310,11 @@ fn code_outside_of_any_host_meets_one_that_grants_nothing() {
     host.run(async { log::info("inside") });
     log::info("outside");
     assert_eq!(host.logged().len(), 1);
+}
+
+#[test]
+fn a_name_that_is_a_word_of_rusts_is_a_name() {
+    assert_eq!(<r#type as tool::Tool>::NAME, "type");
+    let schema = <r#type as tool::Tool>::definition().input_schema;
+    assert!(schema.contains("\"in\""), "{schema}");
 }

@@ -64,11 +64,13 @@ pub(crate) fn mistaken(
 
 /// Refuses what stands in an attribute as a text alone, which a name is often taken to be.
 pub(crate) fn no_text(tokens: &TokenStream) -> Result<()> {
+    no_text_but(tokens, |text| format!("write `name = {text:?}` to give it another name"))
+}
+
+/// The same, saying what to write in place of the text.
+pub(crate) fn no_text_but(tokens: &TokenStream, meant: impl FnOnce(&str) -> String) -> Result<()> {
     match syn::parse2::<LitStr>(tokens.clone()) {
-        Ok(text) => Err(syn::Error::new_spanned(
-            &text,
-            format!("write `name = {:?}` to give it another name", text.value()),
-        )),
+        Ok(text) => Err(syn::Error::new_spanned(&text, meant(&text.value()))),
         Err(_) => Ok(()),
     }
 }
@@ -147,7 +149,8 @@ fn not_made_from_json(kind: &Type) -> Option<(&Type, &'static str)> {
     match kind {
         Type::Reference(_) => Some((
             kind,
-            "a parameter is made from JSON and must own its value: write `String` for `&str`",
+            "a parameter is made from JSON and must own its value: write its type without `&`, and \
+             `String` for `&str`",
         )),
         Type::ImplTrait(_) => Some((
             kind,

@@ -51,6 +51,13 @@ fn points(tokens: TokenStream) -> Result<(Vec<TokenStream>, Vec<&'static str>)> 
         }
         Ok(())
     });
+    function::no_text_but(&tokens, |text| {
+        let point = text.replace('-', "_");
+        match POINTS.iter().any(|(name, _)| *name == point) {
+            true => format!("write `#[hook({point})]`"),
+            false => format!("write `#[hook(custom({text:?}))]` for a point of your own"),
+        }
+    })?;
     parser.parse2(tokens)?;
     Ok((points, known_names))
 }

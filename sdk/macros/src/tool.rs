@@ -84,7 +84,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     });
     let output = returned(&function);
 
-    let holder = format_ident!("__{ident}_arguments");
+    let holder = format_ident!("__{}_arguments", ident.unraw());
     let fields = arguments.iter().filter_map(|argument| match argument {
         Argument::Context => None,
         Argument::Parameter(parameter) => {

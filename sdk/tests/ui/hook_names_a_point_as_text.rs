@@ -1,0 +1,9 @@
+use tenon_sdk::hook;
+
+#[hook("message-sending")]
+async fn redact() {}
+
+#[hook("deploy")]
+async fn deploy() {}
+
+fn main() {}
