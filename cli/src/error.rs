@@ -89,8 +89,8 @@ pub(crate) enum Error {
     #[error("there is no model \"{model}\", unless one that is not approved has it: {}", .plugins.join(", "))]
     Unserved { model: String, plugins: Vec<String> },
     /// Something that may be a guard is not there.
-    #[error("{0}")]
-    Unguarded(String),
+    #[error("{problem}")]
+    Unguarded { problem: String, remedy: Option<String> },
     /// A tool that makes components is not installed.
     #[error("{tool} is not installed")]
     Missing { tool: String, install: String },
@@ -160,7 +160,7 @@ impl Error {
             Self::Fetch(error) if !error.is_refusal() => "source",
             Self::Unasked { .. } | Self::Unserved { .. } | Self::Unconfirmed { .. } => "refused",
             Self::Fetch(_) | Self::Refused { .. } => "refused",
-            Self::Unguarded(_) => "unguarded",
+            Self::Unguarded { .. } => "unguarded",
             Self::Missing { .. } => "not-installed",
             Self::NotBuilt(_) => "not-built",
             Self::NotThere { refused: true, .. } => "refused",
@@ -179,7 +179,7 @@ impl Error {
             | Self::Write(..)
             | Self::Config(_)
             | Self::Missing { .. }
-            | Self::Unguarded(_) => 2,
+            | Self::Unguarded { .. } => 2,
             Self::NotBuilt(_) => 1,
             Self::Lock(_) => 2,
             Self::Fetch(error) if !error.is_refusal() => 5,
@@ -202,11 +202,11 @@ impl Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unguarded(_) => Some(
-                "it may be a guard, and `on_failure = \"stop\"` under [hooks] has that stop \
-                 everything; mend it, or take it out"
-                    .into(),
-            ),
+            Self::Unguarded { remedy, .. } => Some(format!(
+                "{}; it may be a guard, and `on_failure = \"stop\"` under [hooks] has that stop \
+                 everything",
+                remedy.as_deref().unwrap_or("mend it, or take it out")
+            )),
             Self::NotThere { remedy, .. } => remedy.clone(),
             Self::NotInstalled { error, .. } => error.hint(),
             Self::Missing { install, .. } => Some(format!("`{install}` installs it")),

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::admit::{Approvals, Contents, Rules, admit};
+use tenon_host::admit::{Approvals, Contents, Refusal, Rules, admit};
 use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover};
 use tenon_host::name::nearest;
-use tenon_host::services::{ApprovalFile, Approver};
+use tenon_host::services::{ApprovalFile, Approver, GrantAll};
 use tenon_host::{
     Caller, Config, Diagnostic, Platform, PluginKind, PluginReport, PluginState, Surroundings,
 };
@@ -146,7 +146,8 @@ impl Found {
         // What could not be read or understood may be a guard.
         let unknown = self.discovery.diagnostics.first().filter(|_| hooks == Some(OnFailure::Stop));
         if let Some(diagnostic) = unknown {
-            return Err(Error::Unguarded(diagnostic.to_string()));
+            let remedy = diagnostic.remedy.clone();
+            return Err(Error::Unguarded { problem: diagnostic.to_string(), remedy });
         }
         let Discovery { diagnostics, warnings, .. } = &self.discovery;
         for diagnostic in diagnostics.iter().chain(warnings) {
@@ -227,6 +228,13 @@ impl Found {
         }
         Ok(platform)
     }
+}
+
+/// What every host has against a plugin, whatever it is granted.
+pub(crate) async fn refusal(candidate: &Candidate) -> Option<Refusal> {
+    let rules = Rules::default();
+    let approvals = Approvals::ask(std::slice::from_ref(candidate), &rules, &GrantAll).await;
+    admit(candidate.clone(), &rules.approve(approvals)).err()
 }
 
 /// Whether a plugin may call others' tools, or ask their models.

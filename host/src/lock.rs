@@ -146,6 +146,19 @@ impl Bonds {
         Self { file: file.into(), lock: LockFile::read(file) }
     }
 
+    /// The lock file.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The ids of what was installed, or why they are not known.
+    pub(crate) fn ids(&self) -> Result<impl Iterator<Item = &str>, String> {
+        match &self.lock {
+            Ok(lock) => Ok(lock.plugins.keys().map(String::as_str)),
+            Err(error) => Err(crate::diagnostic::chain(error)),
+        }
+    }
+
     /// What binds the plugin of an id.
     pub(crate) fn of(&self, id: &str) -> Option<Bond> {
         match &self.lock {

@@ -5,21 +5,21 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::admit::{Approvals, Refusal, Rules, admit};
+use tenon_host::admit::Refusal;
 use tenon_host::capability::{Capability, Lent, Need, Verdict};
 use tenon_host::discover::Candidate;
 use tenon_host::files::{self, COMPONENT};
 use tenon_host::name::NameStyle;
-use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantAll};
+use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
 use crate::approval::Values;
 use crate::authored::Authored;
 use crate::commands::build::{self, size};
-use crate::component::{Component, Import, WORLDS};
+use crate::component::{Component, Import, UNREADABLE, WORLDS};
 use crate::error::Error;
 use crate::templates::Language;
-use crate::{Common, output};
+use crate::{Common, open, output};
 
 /// Check the plugin of a folder, before anybody gets it
 #[derive(clap::Args)]
@@ -261,6 +261,10 @@ fn check_metadata(findings: &mut Findings, authored: &Authored, component: &Comp
         Some(format!("add to {}: {line}", language.file()))
     };
     let has = |key: &str| component.metadata.contains_key(key);
+    if let Some(problem) = component.metadata.get(UNREADABLE).and_then(|problem| problem.as_str()) {
+        findings.warning(format!("its metadata cannot be read: {problem}"), None);
+        return;
+    }
     if !has("licenses") {
         findings.warning("it says nothing of its licence", line("license", "MIT"));
     }
@@ -290,10 +294,7 @@ fn check_manifest(findings: &mut Findings, authored: &Authored) {
 
 /// Takes over what every host has against it, whatever is granted. Whether there is nothing.
 async fn check_admission(findings: &mut Findings, authored: &Authored) -> bool {
-    let candidate = &authored.plugin;
-    let rules = Rules::default();
-    let approvals = Approvals::ask(std::slice::from_ref(candidate), &rules, &GrantAll).await;
-    let Err(refusal) = admit(candidate.clone(), &rules.approve(approvals)) else { return true };
+    let Some(refusal) = open::refusal(&authored.plugin).await else { return true };
     match &refusal {
         // Before it was built there is nothing that could be approved.
         Refusal::NotApproved { .. } => {}

@@ -1,5 +1,6 @@
 //! From a place where a plugin may be to the candidate that it is.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,9 @@ use super::facts::{Facts, file_of};
 use super::roots::{Place as Found, Root};
 use super::server::{Meant, Standpoint};
 use super::walk;
-use super::{Candidate, Discovery, Place, PluginKind, Program, Remote, Source, Sources, sidecar};
+use super::{
+    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources, sidecar,
+};
 use crate::config::{Config, ContextSettings, FileEntry, LimitsTable};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::{McpEntry, json};
@@ -38,20 +41,24 @@ impl Reader<'_> {
             Found::Servers(file) => self.add_servers(file),
             Found::File(entry, kind) => self.add_file(entry, *kind),
             Found::Named(folder) => match self.path(folder) {
-                Ok(folder) => self.add_folder(&folder),
+                Ok(folder) => self.add_folder(&folder, None),
                 Err(error) => {
                     self.report(Diagnostic::in_file(self.config().path.display(), error));
                 }
             },
             Found::Folder(folder) => {
+                let bonds = self.root.lock.as_deref().map(Bonds::read);
                 // These need not exist.
                 match folder.try_exists() {
-                    Ok(true) => self.add_folder(folder),
+                    Ok(true) => self.add_folder(folder, bonds.as_ref()),
                     Ok(false) => self.discovery.look_in(folder),
                     Err(error) => {
                         let problem = format!("the folder cannot be looked into: {error}");
                         self.report(Diagnostic::in_file(folder.display(), problem));
                     }
+                }
+                if let Some(bonds) = bonds {
+                    self.report_what_is_gone(&bonds);
                 }
             }
         }
@@ -273,7 +280,7 @@ impl Reader<'_> {
         secrets
     }
 
-    fn add_folder(&mut self, folder: &Path) {
+    fn add_folder(&mut self, folder: &Path, bonds: Option<&Bonds>) {
         let settings = &self.root.config.discovery;
         self.discovery.look_in(folder);
         let walk = walk::Walk::new(folder, settings);
@@ -282,9 +289,30 @@ impl Reader<'_> {
         if let Some(folder) = self.root.lock.as_ref().and_then(|lock| lock.parent()) {
             self.discovery.look_in(folder);
         }
-        let bonds = self.root.lock.as_deref().map(Bonds::read);
         for plugin in walk.manifests {
-            self.add_manifest(&plugin, folder, bonds.as_ref());
+            self.add_manifest(&plugin, folder, bonds);
+        }
+    }
+
+    /// What was installed and is not there any more may be a guard.
+    fn report_what_is_gone(&mut self, bonds: &Bonds) {
+        let Discovery { candidates, diagnostics, .. } = &*self.discovery;
+        let here = candidates.iter().filter(|candidate| candidate.rank == self.rank);
+        let here = here.map(|candidate| candidate.id.as_str());
+        let told = diagnostics.iter().filter_map(|diagnostic| diagnostic.plugin.as_deref());
+        let known: BTreeSet<String> = here.chain(told).map(str::to_string).collect();
+        let file = bonds.file().display();
+        let ids = match bonds.ids() {
+            Ok(ids) => ids,
+            Err(problem) => return self.report(Diagnostic::in_file(file, problem)),
+        };
+        for id in ids.filter(|id| !known.contains(*id)) {
+            let remedy = match self.root.origin {
+                Origin::User => "`tenon install --user` puts it back",
+                _ => "`tenon install` puts it back",
+            };
+            let gone = Diagnostic::of(id, "it was installed, and is not there any more");
+            self.report_of(id, gone.file(&file).remedy(remedy));
         }
     }
 
@@ -368,7 +396,9 @@ impl Reader<'_> {
         if let Some(timeout) = entry.timeout {
             limits.wall = timeout.min(self.config().most.wall);
         }
-        let bond = bonds.and_then(|bonds| bonds.of(&id));
+        // Under another id it is still the plugin that was installed in its folder.
+        let own = folder.file_name().and_then(|name| name.to_str());
+        let bond = bonds.and_then(|bonds| bonds.of(&id).or_else(|| bonds.of(own?)));
         self.discovery.candidates.push(Candidate {
             id,
             name: None,
