@@ -20,6 +20,9 @@ pub(crate) const WORLDS: [(&str, &str); 5] = [
     ("eval", "eval-handler"),
 ];
 
+/// The member of the metadata that says why there is no more of it.
+pub(crate) const UNREADABLE: &str = "unreadable";
+
 /// The package of the contract.
 const CONTRACT: &str = "tenon:plugin/";
 
@@ -52,10 +55,11 @@ impl Component {
         if bytes.starts_with(b"\0asm\x01\0\0\0") {
             return Err("it is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`".into());
         }
+        if !bytes.starts_with(b"\0asm") {
+            return Err("it is not a component".into());
+        }
         if !tenon_contract::is_whole(bytes) {
-            return Err(
-                "it is not a component, or is cut off: a section claims more than there is".into(),
-            );
+            return Err("it is no whole component: a section claims more than there is".into());
         }
         // The decoder panics at some imports that are no interfaces.
         let decoded = std::panic::catch_unwind(|| wit_component::decode(bytes))
@@ -86,7 +90,7 @@ impl Component {
         let contract = exported("plugin");
         let worlds = WORLDS.iter().filter(|(_, export)| exported(export).is_some());
         let worlds = worlds.map(|(world, _)| *world).filter(|_| contract.is_some()).collect();
-        let metadata = metadata(bytes)?;
+        let metadata = metadata(bytes);
         Ok(Self { resolve, world, worlds, contract, exports, imports, metadata })
     }
 
@@ -139,12 +143,19 @@ fn name(resolve: &Resolve, key: &WorldKey) -> String {
 }
 
 /// What the component's custom sections say about it.
-fn metadata(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    let payload = Payload::from_binary(bytes).map_err(|error| format!("{error:#}"))?;
-    let of = payload.metadata();
+fn metadata(bytes: &[u8]) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert("size".into(), json!(bytes.len()));
     metadata.insert("sha256".into(), json!(sha256(bytes)));
+    let payload = match Payload::from_binary(bytes) {
+        Ok(payload) => payload,
+        // It is no worse a plugin for what it says of itself.
+        Err(error) => {
+            metadata.insert(UNREADABLE.into(), format!("{error:#}").into());
+            return metadata;
+        }
+    };
+    let of = payload.metadata();
     let texts = [
         ("name", of.name.clone()),
         ("description", of.description.as_ref().map(ToString::to_string)),
@@ -165,7 +176,7 @@ fn metadata(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     if !made.is_empty() {
         metadata.insert("producers".into(), json!(made));
     }
-    Ok(metadata)
+    metadata
 }
 
 /// What made the component, and the modules in it.

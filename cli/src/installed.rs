@@ -5,15 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
-use tenon_host::discover::{Sources, USER, WORKSPACE, discover};
+use tenon_host::admit::Refusal;
+use tenon_host::discover::{Candidate, Sources, USER, WORKSPACE, discover};
 use tenon_host::files::{COMPONENT, Digest, read};
 use tenon_host::lock::{FILE_NAME, LockFile, Locked};
 use tenon_host::{Config, PluginKind, Surroundings};
 
-use crate::Common;
 use crate::authored::same;
 use crate::error::Error;
 use crate::fetch::stays_below;
+use crate::{Common, open};
 
 /// The name of a manifest.
 pub(crate) const MANIFEST: &str = "plugin.toml";
@@ -34,24 +35,33 @@ impl About {
     /// Reads a manifest as the host would.
     pub(crate) fn read(manifest: &str) -> Result<Self, String> {
         let stage = tempfile::tempdir().map_err(|error| error.to_string())?;
-        fs::write(stage.path().join(MANIFEST), manifest).map_err(|error| error.to_string())?;
-        let mut config = Config::default();
-        config.discovery.max_depth = 0;
-        let discovery = discover(&Sources {
-            configs: vec![config],
-            bundled: vec![stage.path().into()],
-            surroundings: Surroundings::of_process(),
-            ..Sources::default()
-        });
-        let Some(candidate) = discovery.candidates.first() else {
-            let problem = discovery.diagnostics.into_iter().next().map(|broken| broken.problem);
-            return Err(problem.unwrap_or_else(|| "it is no manifest".into()));
-        };
+        Self::of(&staged_candidate(manifest, stage.path())?, stage.path())
+    }
+
+    /// What every host has against a plugin of this manifest and code. What is only not on this
+    /// machine, its user may put there.
+    pub(crate) async fn refusal(&self, manifest: &str, code: &[u8]) -> Result<(), Error> {
+        let failed = |error: io::Error| Error::Host(format!("no folder can be made: {error}"));
+        let stage = tempfile::tempdir().map_err(failed)?;
+        let file = stage.path().join(&self.file);
+        fs::create_dir_all(file.parent().unwrap_or(stage.path())).map_err(failed)?;
+        fs::write(&file, code).map_err(failed)?;
+        let candidate = staged_candidate(manifest, stage.path()).map_err(Error::Input)?;
+        match open::refusal(&candidate).await {
+            None | Some(Refusal::Missing(_)) => Ok(()),
+            Some(refusal) => Err(Error::Refused {
+                problem: format!("plugin \"{}\" would not be loaded: {refusal}", self.id),
+                hint: refusal.remedy(),
+            }),
+        }
+    }
+
+    fn of(candidate: &Candidate, stage: &Path) -> Result<Self, String> {
         if candidate.kind() == PluginKind::Mcp {
             return Err("it is of an MCP server, of which there is nothing to install: an entry under `mcp` is all it takes".into());
         }
-        let path = candidate.file().unwrap_or(stage.path());
-        let file = path.strip_prefix(stage.path()).map_err(|_| LEADS_OUT)?;
+        let path = candidate.file().unwrap_or(stage);
+        let file = path.strip_prefix(stage).map_err(|_| LEADS_OUT)?;
         check_file(file)?;
         // With `/` or `/.` behind it, it would be a folder.
         let end = file.file_name().unwrap_or_default().as_encoded_bytes();
@@ -73,12 +83,29 @@ impl About {
     }
 }
 
+/// What a manifest says, in a folder of its own.
+fn staged_candidate(manifest: &str, stage: &Path) -> Result<Candidate, String> {
+    fs::write(stage.join(MANIFEST), manifest).map_err(|error| error.to_string())?;
+    let mut config = Config::default();
+    config.discovery.max_depth = 0;
+    let discovery = discover(&Sources {
+        configs: vec![config],
+        bundled: vec![stage.into()],
+        surroundings: Surroundings::of_process(),
+        ..Sources::default()
+    });
+    discovery.candidates.into_iter().next().ok_or_else(|| {
+        let problem = discovery.diagnostics.into_iter().next().map(|broken| broken.problem);
+        problem.unwrap_or_else(|| "it is no manifest".into())
+    })
+}
+
 const LEADS_OUT: &str = "its `path` leads out of its folder";
 const NO_FILE: &str = "its `path` names no file";
 
 /// Checks that a file can be put into the folder of a plugin, beside its manifest. What it is called
 /// is for who wrote the plugin to say.
-fn check_file(file: &Path) -> Result<(), &'static str> {
+pub(crate) fn check_file(file: &Path) -> Result<(), &'static str> {
     let has = |is: fn(&[u8]) -> bool| file.iter().any(|name| is(name.as_encoded_bytes()));
     if !stays_below(file) {
         return Err(LEADS_OUT);
@@ -288,6 +315,8 @@ impl Place {
         files: &[PathBuf],
     ) -> Result<Vec<PathBuf>, Error> {
         let folder = self.of_plugin(id);
+        // What cannot be written then is told before anything is removed.
+        lock.write(&self.lock())?;
         for path in files {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

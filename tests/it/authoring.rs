@@ -310,6 +310,28 @@ fn a_check_runs_nothing_unless_it_is_told_to() {
     assert!(stderr(&run(&project, &folder, &["build"], 1)).contains("s.rhai:2"));
 }
 
+#[test]
+fn a_build_replaces_nothing_that_somebody_wrote() {
+    let project = empty();
+    let folder = project.path("hello");
+    run(&project, &project.path(""), &["new", "hello"], 0);
+    let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    let source = fs::read_to_string(folder.join("src/lib.rs")).unwrap();
+    for (path, because) in [
+        ("src/lib.rs", "src/lib.rs, which is no component"),
+        ("plugin.toml", "is that of a manifest"),
+        ("../victim.txt", "leads out of its folder"),
+    ] {
+        let moved = manifest.replace("path = \"hello.wasm\"", &format!("path = {path:?}"));
+        assert_ne!(moved, manifest);
+        fs::write(folder.join("plugin.toml"), moved).unwrap();
+        let said = stderr(&run(&project, &folder, &["build"], 2));
+        assert!(said.contains(because), "{path}: {said}");
+    }
+    assert_eq!(fs::read_to_string(folder.join("src/lib.rs")).unwrap(), source);
+    assert!(!project.path("victim.txt").exists());
+}
+
 /// What only works with a grant cannot register without one, which is no fault of its own.
 #[test]
 fn who_cannot_register_without_a_grant_is_told_so() {

@@ -196,17 +196,95 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
 }
 
 #[tokio::test]
+async fn what_was_installed_and_is_gone_is_missed() {
+    let home = Home::with("hooks.on_failure = \"stop\"");
+    home.0.write("guard.rhai", "fn BeforePlan(context) { veto(\"no\") }");
+    home.install("guard.rhai", &[]).await;
+    let plan = ["hook", "before-plan"];
+    assert!(home.run(&plan, 0).await.contains("veto"));
+    let folder = home.0.path(".tenon/plugins/guard");
+    let missed = async || {
+        let said = home.run(&plan, 2).await;
+        let gone = "error: plugin \"guard\": ./tenon.lock: it was installed, and is not there";
+        assert!(said.contains(gone) && said.contains("hint: `tenon install` puts it"), "{said}");
+        let said = home.run(&["doctor"], 1).await;
+        assert!(said.contains("fix: `tenon install` puts it back"), "{said}");
+        home.run(&["install"], 0).await;
+        assert!(home.run(&plan, 0).await.contains("veto"));
+    };
+    fs::remove_file(folder.join("plugin.toml")).unwrap();
+    missed().await;
+    fs::remove_dir_all(&folder).unwrap();
+    missed().await;
+    fs::remove_dir_all(home.0.path(".tenon")).unwrap();
+    missed().await;
+    // What lies in its folder under another id is not another plugin.
+    let manifest = home.text(".tenon/plugins/guard/plugin.toml");
+    let renamed = manifest.replace("\"guard\"", "\"other\"");
+    home.0.write(".tenon/plugins/guard/plugin.toml", renamed);
+    let said = home.run(&["plugins"], 0).await;
+    assert!(said.contains("its manifest is not what"), "{said}");
+    // Who does not want it any more says so.
+    home.run(&["install"], 0).await;
+    home.run(&["uninstall", "guard", "--yes"], 0).await;
+    home.run(&plan, 0).await;
+}
+
+#[tokio::test]
 async fn what_is_replaced_by_something_else_is_told() {
     let home = Home::new();
     home.0.write("one.rhai", "");
     home.0.write("two.rhai", "");
+    let digest = Digest::of("").named();
+    let one = json!({ "source": "./one.rhai", "digest": digest });
     for (source, replaced) in
-        [("one.rhai", json!(null)), ("one.rhai", json!(null)), ("two.rhai", json!("./one.rhai"))]
+        [("one.rhai", json!(null)), ("one.rhai", json!(null)), ("two.rhai", one)]
     {
         assert_eq!(home.install(source, &["--as", "s"]).await["replaced"], replaced);
     }
-    let said = home.run(&["install", "one.rhai", "--as", "s"], 0).await;
-    assert!(said.contains("  replaces  the one from ./two.rhai"), "{said}");
+    home.0.write("two.rhai", "// It has changed.");
+    let said = home.run(&["install", "two.rhai", "--as", "s"], 0).await;
+    assert!(said.contains(&format!("  replaces  {digest} of ./two.rhai")), "{said}");
+}
+
+#[tokio::test]
+async fn what_no_host_would_load_is_not_installed() {
+    let home = Home::new();
+    let check = async |more: &str, script: &str, code: i32, because: &str| {
+        home.0.write("s/plugin.toml", format!("{}\n{more}", manifest("rhai", "s.rhai")));
+        home.0.write("s/s.rhai", script);
+        let said = home.run(&["install", "s", "--yes"], code).await;
+        assert!(said.contains(because), "{said}");
+        assert!(!home.0.path("tenon.lock").exists());
+    };
+    check("capabilities.teleport = [\"x\"]", "", 3, "would not be loaded: ").await;
+    check("plugin.plugin_api_version = \"9.9\"", "", 3, "would not be loaded: ").await;
+    check("", "fn BeforePlan(context) {\n  let x = ;\n}", 2, "s.rhai:2").await;
+    let mut later = component();
+    let version = tenon_contract::version();
+    let version = version.as_bytes();
+    for i in 0..later.len() - version.len() {
+        if later[i..].starts_with(version) && later[..i].ends_with(b"@") {
+            later[i..i + version.len()].copy_from_slice(b"1.0.0");
+        }
+    }
+    home.0.write("later.wasm", later);
+    let said = home.run(&["install", "later.wasm"], 2).await;
+    assert!(said.contains("it is made for tenon:plugin@1.0.0, and this is 0.1.0"), "{said}");
+}
+
+#[tokio::test]
+async fn what_a_component_says_of_itself_may_be_anything() {
+    let home = Home::new();
+    let mut bytes = component();
+    let (name, text) = ("licenses", "My Company Proprietary");
+    bytes.extend([0, u8::try_from(1 + name.len() + text.len()).unwrap()]);
+    bytes.push(u8::try_from(name.len()).unwrap());
+    bytes.extend(name.bytes().chain(text.bytes()));
+    home.0.write("t.wasm", bytes);
+    home.run(&["inspect", "t.wasm"], 0).await;
+    home.install("t.wasm", &[]).await;
+    home.slug("t", 0).await;
 }
 
 #[tokio::test]
@@ -540,7 +618,8 @@ async fn one_source_that_is_gone_keeps_no_other_plugin_away() {
     ] {
         assert!(said.contains(expected), "{said}");
     }
-    assert_eq!(home.run(&["call", "b__hi"], 0).await, "hello\n");
+    let said = home.run(&["call", "b__hi"], 0).await;
+    assert!(said.starts_with("hello\n") && said.contains("plugin \"a\": ./tenon.lock"), "{said}");
     assert_eq!(home.text("tenon.lock"), lock);
     again();
     let output = home.tenon(&["--json", "install"]).await;

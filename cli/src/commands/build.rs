@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_contract::{About, describe};
@@ -13,8 +13,8 @@ use tokio::process::Command;
 
 use crate::authored::Authored;
 use crate::component::sha256;
-
 use crate::error::Error;
+use crate::installed::check_file;
 use crate::templates::Language;
 use crate::{Common, output};
 
@@ -73,6 +73,7 @@ pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
             format!("plugin \"{id}\" is {}: there is nothing to build", article(plugin.kind()));
         return Err(Error::Input(problem));
     };
+    check_target(folder, path)?;
     let language = Language::of_component(folder)?;
     progress(&format!("building {id}, which is in {language}"));
     // Before anything is built: that may write files which are not of the commit.
@@ -92,6 +93,23 @@ pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
     partial.keep(path, &component)?;
     let (size, sha256) = (component.len(), sha256(&component));
     Ok(Built { plugin: id, path: path.into(), size, sha256, revision })
+}
+
+/// Checks that nothing is lost where the component goes: what an author wrote is not written over.
+fn check_target(folder: &Path, path: &Path) -> Result<(), Error> {
+    let no = |problem: &str| Error::Input(format!("plugin.toml: {problem}"));
+    let below = path.strip_prefix(folder).map_err(|_| "its `path` leads out of its folder");
+    below.and_then(check_file).map_err(no)?;
+    let mut head = [0; 4];
+    let is_other = match fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
+        Ok(()) => head != *b"\0asm",
+        // There is nothing, or it cannot be replaced either.
+        Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+    };
+    match is_other {
+        true => Err(no(&format!("its `path` is {}, which is no component", path.display()))),
+        false => Ok(()),
+    }
 }
 
 fn article(kind: PluginKind) -> &'static str {

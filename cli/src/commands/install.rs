@@ -7,7 +7,8 @@ use tenon_host::capability::Need;
 use tenon_host::discover::id_of;
 use tenon_host::files::Digest;
 use tenon_host::lock::{LockFile, Locked};
-use tenon_host::{PluginKind, Surroundings, one_line};
+use tenon_host::runtime::{check_script, speaks};
+use tenon_host::{Limits, PluginKind, Surroundings, one_line};
 
 use crate::authored::same;
 use crate::commands::approve;
@@ -114,7 +115,9 @@ async fn plan(
 ) -> Result<Plan, Error> {
     let source = Source::parse(text, Path::new(""))?;
     let fetched = fetcher.fetch(&source, args.digest).await?;
-    Plan::new(fetched, kept(&source, place), args.id.as_deref())
+    let plan = Plan::new(fetched, kept(&source, place), args.id.as_deref())?;
+    plan.about.refusal(&plan.manifest, &plan.code).await?;
+    Ok(plan)
 }
 
 /// A source as the lock file has it: a path that begins in its folder, where it is below that or
@@ -149,6 +152,16 @@ impl Plan {
             return Err(no(
                 "it exports no world of the package tenon:plugin, and so is no plugin".into()
             ));
+        }
+        if let Some(contract) = component.as_ref().and_then(|component| component.contract.as_ref())
+            && !speaks(contract)
+        {
+            let ours = tenon_contract::version();
+            return Err(no(format!("it is made for tenon:plugin@{contract}, and this is {ours}")));
+        }
+        if component.is_none() {
+            check_script(&file, code.clone(), &Limits::default())
+                .map_err(|error| no(error.to_string()))?;
         }
         let own = |key: &str| {
             let metadata = &component.as_ref()?.metadata;
@@ -292,8 +305,11 @@ fn install(
     plan: Plan,
 ) -> Result<Value, Error> {
     let Plan { about, locked, manifest, code, unrequested } = plan;
-    let other = lock.plugins.get(&about.id).filter(|former| former.source != locked.source);
-    let replaced = other.map(|former| former.source.clone());
+    let other = { lock.plugins.get(&about.id) }
+        .filter(|former| (&former.source, former.code) != (&locked.source, locked.code));
+    let replaced =
+        other.map(|former| json!({ "source": former.source, "digest": former.code.named() }));
+    let replaces = other.map(|former| format!("{} of {}", former.code.named(), former.source));
     place.put(lock, &about, locked.clone(), &manifest, &code)?;
     let folder = place.of_plugin(&about.id);
     let mut row = row(&about.id, &locked, &folder, "installed", &unrequested);
@@ -310,8 +326,8 @@ fn install(
             one_line(locked.resolved.as_ref().unwrap_or(&locked.source))
         ))?;
         output::line(format!("  digest    {}", locked.code.named()))?;
-        if let Some(replaced) = replaced {
-            output::line(format!("  replaces  the one from {}", one_line(&replaced)))?;
+        if let Some(replaces) = replaces {
+            output::line(format!("  replaces  {}", one_line(&replaces)))?;
         }
         if !unrequested.is_empty() {
             let names = unrequested.join(", ");

@@ -21,7 +21,7 @@ pub use rhai::{ScriptError, check_script};
 pub(crate) use serving::Serving;
 pub use serving::Usage;
 pub use wasm::stream::CompletionStream;
-pub use wasm::{Allocation, EngineError, ExportError, Mode};
+pub use wasm::{Allocation, EngineError, ExportError, Mode, speaks};
 
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;

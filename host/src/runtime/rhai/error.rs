@@ -22,6 +22,12 @@ pub(super) struct Text {
 }
 
 impl Text {
+    /// The text of a file. Some editors begin one with a byte order mark, which is no part of it.
+    pub(super) fn new(file: String, text: String) -> Self {
+        let lines = text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text);
+        Self { file, lines }
+    }
+
     /// A problem at a place: `file:line:column: problem`, and the line below it.
     pub(super) fn at(&self, position: Position, problem: &str) -> String {
         let file = &self.file;

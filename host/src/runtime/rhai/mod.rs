@@ -99,9 +99,7 @@ impl RhaiPlugin {
         threads: Arc<Threads>,
     ) -> Result<Self, ScriptError> {
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        // Some editors begin a file with a byte order mark, which is no part of its text.
-        let lines = text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text);
-        let text = Text { file, lines };
+        let text = Text::new(file, text);
         let compiled = threads.run_blocking(move || Script::compile(setting, text));
         let script = compiled.map_err(|failure| ScriptError(failure.to_string()))??;
         Ok(Self { script: Arc::new(script), threads })
@@ -144,7 +142,7 @@ pub fn check_script(path: &Path, script: Vec<u8>, limits: &Limits) -> Result<(),
     let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lines = String::from_utf8(script)
         .map_err(|error| ScriptError(format!("{file}: it is not UTF-8: {error}")))?;
-    let text = Text { file, lines };
+    let text = Text::new(file, lines);
     let ast = engine::parser(limits).compile(&text.lines);
     let ast = ast.map_err(|error| text.parse_error(&error))?;
     named_hooks(&ast).map(drop).map_err(|problem| text.refusal(&problem))

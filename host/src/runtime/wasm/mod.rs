@@ -18,8 +18,8 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use wasmtime::component::{Accessor, InstancePre};
 
-pub use abi::ExportError;
 use abi::Interface;
+pub use abi::{ExportError, speaks};
 pub(crate) use abi::{Exports, Indices, check as check_exports, link_older};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};

@@ -77,6 +77,11 @@ impl ExportError {
     }
 }
 
+/// Whether this host speaks a version of the contract, as far as versions tell.
+pub fn speaks(version: &str) -> bool {
+    Track::of(version).is_some()
+}
+
 fn is_later(version: &str) -> bool {
     match (Version::parse(version), Version::parse(PACKAGE_VERSION)) {
         (Ok(version), Ok(ours)) => version > ours,
