@@ -1,6 +1,8 @@
 //! From the command line to a platform, and back.
 
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::admit::{Approvals, Contents, Refusal, Rules, admit};
@@ -133,6 +135,9 @@ impl Found {
             None => builder,
         };
         let builder = if self.starts_servers { builder.start_servers() } else { builder };
+        // What is there by then is not dropped: it is to end as it should.
+        let mut interrupts = Interrupts::listen();
+        let builder = builder.until(async move { interrupts.next().await });
         Ok(builder.discovery(self.discovery).build().await?)
     }
 
@@ -184,8 +189,7 @@ impl Found {
         // What it has is asked of it now, not taken from the last time.
         let platform =
             self.starting_servers().platform(|candidate| !alone || is_it(candidate)).await?;
-        require(&platform, known.then_some(id).as_slice())?;
-        Ok(platform)
+        having(platform, known.then_some(id).as_slice()).await
     }
 
     /// Whether any of some plugins will be there, as far as can be told before they are asked about.
@@ -222,11 +226,22 @@ impl Found {
         // What the tool is, its server is asked now.
         let found = if owners.is_empty() || all { self } else { self.starting_servers() };
         let platform = found.platform(wanted).await?;
-        if platform.registry().tool(name).is_none() {
-            let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
-            require(&platform, &owners)?;
+        if platform.registry().tool(name).is_some() {
+            return Ok(platform);
         }
-        Ok(platform)
+        let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
+        having(platform, &owners).await
+    }
+}
+
+/// A platform that has the plugins that something is asked of, or why one is not there.
+async fn having(platform: Platform, ids: &[&str]) -> Result<Platform, Error> {
+    match require(&platform, ids) {
+        Ok(()) => Ok(platform),
+        Err(error) => {
+            platform.shutdown().await;
+            Err(error)
+        }
     }
 }
 
@@ -305,18 +320,43 @@ pub(crate) async fn with_until(
     work: impl AsyncFnOnce(&Platform) -> Result<ExitCode, Error>,
 ) -> Result<ExitCode, Error> {
     let mut interrupts = Interrupts::listen();
-    let platform = tokio::select! {
-        () = interrupts.next() => return Err(Error::Interrupted),
-        platform = building => platform?,
+    let mut building = pin!(building);
+    let (built, early) = tokio::select! {
+        built = &mut building => (built, false),
+        () = interrupts.next() => {
+            // It does not wait for plugins any more.
+            let built = tokio::select! {
+                built = building => built,
+                () = interrupts.next() => return Err(Error::Interrupted),
+            };
+            (built.map_err(|_| Error::Interrupted), true)
+        }
     };
-    let result = tokio::select! {
-        () = interrupts.next() => interrupted,
-        result = work(&platform) => result,
+    let platform = built?;
+    let result = match early {
+        true => interrupted,
+        false => tokio::select! {
+            () = interrupts.next() => interrupted,
+            result = work(&platform) => result,
+        },
     };
     let code = result.unwrap_or_else(|error| error.report(common.json));
+    let mut ending = pin!(platform.shutdown());
+    tokio::select! {
+        () = interrupts.next() => return Ok(code),
+        () = &mut ending => return Ok(code),
+        () = tokio::time::sleep(PATIENCE) => {}
+    }
+    if io::stderr().is_terminal() {
+        // Where standard error is closed there is nobody to tell.
+        let _ = writeln!(io::stderr(), "waiting for plugins to end; Ctrl-C does not wait");
+    }
     tokio::select! {
         () = interrupts.next() => {}
-        () = platform.shutdown() => {}
+        () = ending => {}
     }
     Ok(code)
 }
+
+/// How long plugins may take to end before somebody who watches is told what is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);

@@ -715,6 +715,55 @@ async fn an_interrupted_command_takes_its_leave_of_servers() {
     assert!(noted().ends_with("end\n"), "{}", noted());
 }
 
+/// One that is there while another is waited for is not dropped with it.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupted_start_takes_its_leave_of_servers() {
+    let project = Project::new("");
+    let diary = project.path("diary");
+    let entries = format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"diary\", {diary:?}] }}, \
+         {{ name = \"t\", command = {RUDE_SERVER:?}, args = [\"silent\"], startup_timeout = \"60s\" }}]"
+    );
+    project.write("tenon.toml", entries);
+    let noted = || std::fs::read_to_string(&diary).unwrap_or_default();
+    let mut doctor = project.command(&["doctor"]);
+    let doctor = doctor.env("XDG_CACHE_HOME", project.path("cache")).spawn().unwrap();
+    // What it has is kept once it is there.
+    let kept = project.path("cache/tenon/servers");
+    let kept = || std::fs::read_dir(&kept).is_ok_and(|kept| kept.count() > 0);
+    eventually("the first is there", kept).await;
+    assert_eq!(interrupted(doctor), Some(130));
+    assert!(noted().ends_with("end\n"), "{}", noted());
+}
+
+#[test]
+fn doctor_says_the_same_once_and_counts_what_could_not_be_read() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"spiral\"] }}, \
+         {{ name = \"t\", command = {RUDE_SERVER:?}, env = {{ X = \"${{NOPE}}\" }} }}]"
+    ));
+    let output = project.tenon(&["doctor"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stdout(&output);
+    assert!(said.lines().count() < 24, "{said}");
+    assert!(said.contains(" times)"), "{said}");
+    assert!(said.contains("1 of 2 plugins are ready"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_watch_that_nobody_reads_ends() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let project = Project::new("");
+    let mut watch = project.command(&["watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(watch.stdout.take().unwrap()).lines();
+    output.next().expect("it says that it watches").unwrap();
+    drop(output);
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+}
+
 /// The exit code of a command that somebody presses Ctrl-C on.
 #[cfg(unix)]
 fn interrupted(mut command: std::process::Child) -> Option<i32> {

@@ -1,7 +1,10 @@
 //! Putting a platform together.
 
 use arc_swap::ArcSwap;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, join_all};
 use futures::stream::{self, StreamExt};
+use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -52,7 +55,11 @@ pub struct Builder {
     lazy: bool,
     state: Option<PathBuf>,
     most: Option<Limits>,
+    until: Until,
 }
+
+/// When plugins are not waited for any more.
+type Until = Shared<BoxFuture<'static, ()>>;
 
 impl Builder {
     pub(super) fn new() -> Self {
@@ -66,7 +73,15 @@ impl Builder {
             lazy: true,
             state: None,
             most: None,
+            until: pending().boxed().shared(),
         }
+    }
+
+    /// Waits for plugins no longer than until this is done. Those that are there by then are there,
+    /// and the others are reported as failed: a platform that nobody wants any more can be shut down.
+    pub fn until(mut self, done: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.until = done.boxed().shared();
+        self
     }
 
     /// Keeps a record of calls in this folder ([`crate::history`]), and results that were too long
@@ -209,8 +224,17 @@ impl Builder {
     ///
     /// Only where the engine itself cannot be set up.
     pub async fn build(self) -> Result<Platform, BuildError> {
-        let Self { mut sources, discovery, allocation, builtins, services, state, most, lazy } =
-            self;
+        let Self {
+            mut sources,
+            discovery,
+            allocation,
+            builtins,
+            services,
+            state,
+            most,
+            lazy,
+            until,
+        } = self;
         Config::inherit(&mut sources.configs);
         let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
         let results = Arc::new(Results::new(state.map(|folder| folder.join("results"))));
@@ -251,10 +275,18 @@ impl Builder {
         let builtins = builtins.into_iter().map(async |(id, plugin)| {
             Slot::of_builtin(Loaded::builtin(&id, plugin, &limits)).await
         });
-        let mut slots = futures::future::join_all(builtins).await;
-        let rules = workshop.rules(&sources.configs, &discovery.candidates).await;
+        let mut slots = join_all(builtins).await;
+        let rules = tokio::select! {
+            rules = workshop.rules(&sources.configs, &discovery.candidates) => Some(rules),
+            () = until.clone() => None,
+        };
         let candidates = discovery.candidates.into_iter().map(|candidate| (candidate, None));
-        slots.extend(workshop.bring_all(candidates.collect(), &rules).await);
+        let candidates: Vec<_> = candidates.collect();
+        slots.extend(match rules {
+            Some(rules) => workshop.bring_until(candidates, &rules, until).await,
+            // Who was to approve did not.
+            None => join_all(candidates.into_iter().map(late)).await,
+        });
         let problems = discovery.diagnostics.iter().map(ToString::to_string).collect();
         let mut plugins = Plugins {
             sources,
@@ -341,9 +373,25 @@ impl Workshop {
         candidates: Vec<(Candidate, Option<Fingerprint>)>,
         rules: &Arc<Rules>,
     ) -> Vec<Slot> {
-        let slots = candidates
-            .into_iter()
-            .map(|(candidate, fingerprint)| self.bring(candidate, fingerprint, rules.clone()));
+        self.bring_until(candidates, rules, pending().boxed().shared()).await
+    }
+
+    /// The same for those that get there in time.
+    async fn bring_until(
+        self: &Arc<Self>,
+        candidates: Vec<(Candidate, Option<Fingerprint>)>,
+        rules: &Arc<Rules>,
+        until: Until,
+    ) -> Vec<Slot> {
+        let slots = candidates.into_iter().map(async |(candidate, fingerprint)| {
+            let made_of = (candidate.clone(), fingerprint.clone());
+            tokio::select! {
+                // What is there is there.
+                biased;
+                slot = self.bring(candidate, fingerprint, rules.clone()) => slot,
+                () = until.clone() => late(made_of).await,
+            }
+        });
         stream::iter(slots).buffered(ON_THEIR_WAY).collect().await
     }
 
@@ -419,6 +467,14 @@ impl Workshop {
             .map_err(|error| failed(false, error.to_string(), None))?
             .map_err(|error: LoadError| failed(error.is_refusal(), chain(&error), error.remedy()))
     }
+}
+
+/// The slot of a plugin that was not there in time.
+async fn late((candidate, fingerprint): (Candidate, Option<Fingerprint>)) -> Slot {
+    let why = "it was not waited for any longer".to_string();
+    let (id, kind) = (candidate.id(), candidate.kind());
+    let report = gone(id, kind, PluginState::Failed, why, None);
+    Slot::without(candidate, fingerprint, report).await
 }
 
 /// Why a candidate was not loaded, and what to do about it.
