@@ -20,6 +20,25 @@ pub(crate) fn write(text: impl AsRef<str>) -> Result<(), Error> {
     written(stdout.write_all(text.as_ref().as_bytes()).and_then(|()| stdout.flush()))
 }
 
+/// Waits until nobody reads standard output any more; for ever where that cannot be known.
+#[cfg(unix)]
+pub(crate) async fn unread() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let watched = tokio::task::spawn_blocking(|| {
+        let stdout = io::stdout();
+        // That the other end is closed is told of any.
+        poll(&mut [PollFd::new(&stdout, PollFlags::empty())], None)
+    });
+    if !watched.await.is_ok_and(|watched| watched.is_ok()) {
+        std::future::pending().await
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) async fn unread() {
+    std::future::pending().await
+}
+
 fn written(written: io::Result<()>) -> Result<(), Error> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::Unread),

@@ -340,7 +340,9 @@ async fn with_locked_only_what_is_locked_is_let_in() {
     let lock = home.text("tenon.lock");
     home.0.write("elsewhere.wasm", component());
     let row = home.install("elsewhere.wasm", &["--as", "t", "--locked"]).await;
-    assert_eq!(row["source"], guests::TEXT_TOOLS);
+    // It begins in the project, where the two are beside each other.
+    let source = row["source"].as_str().unwrap();
+    assert!(source.ends_with("/text_tools.wasm"), "{source}");
     home.refused(
         &["--locked", "install", guests::REDACT],
         "plugin \"redact\" is not in ./tenon.lock",

@@ -199,7 +199,7 @@ async fn without_an_approver_nothing_is_granted() {
     // A manifest that requests nothing gets nothing, whoever would grant it.
     let platform = self::platform("", GrantAll, Post::default()).await;
     let report = platform.plugins().iter().find(|r| r.plugin == "w").cloned().unwrap();
-    assert_eq!(report.state, PluginState::Failed);
+    assert_eq!(report.state, PluginState::Refused);
     assert!(report.detail.unwrap().contains("is not granted"));
     let said = refusal(&platform, "r__send", json!({ "text": "hi" })).await;
     assert!(said.contains("sending a message is not granted"), "{said}");

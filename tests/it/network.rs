@@ -338,7 +338,7 @@ async fn without_a_grant_there_is_no_web() {
     let platform = project.builder().approver(GrantAll).build().await.unwrap();
     let platform = Running::new(platform, project);
     let report = platform.plugins().iter().find(|r| r.plugin == "w").cloned().unwrap();
-    assert_eq!(report.state, PluginState::Failed);
+    assert_eq!(report.state, PluginState::Refused);
     assert!(report.detail.unwrap().contains("the capability `network` is not granted"));
     let said = text(&platform, "r__fetch", get("http://127.0.0.1/x?secret")).await;
     assert_eq!(

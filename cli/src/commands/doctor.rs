@@ -1,6 +1,8 @@
 //! `tenon doctor`
 
 use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use tenon_host::discover::Candidate;
 use tenon_host::{
@@ -118,12 +120,25 @@ impl Checked<'_> {
         }
         let concerns = self.reports.iter().filter(|report| is_concern(report));
         let concerns = concerns.map(|report| Concern::of_plugin(report));
-        let notes = self.notes.iter().map(|note| Concern::of_note(note));
+        let mut notes: Vec<Concern> = Vec::new();
+        for note in &self.notes {
+            let note = Concern::of_note(note);
+            match notes.iter_mut().find(|told| told.words == note.words) {
+                Some(told) => told.times += 1,
+                None => notes.push(note),
+            }
+        }
+        let left_out = notes.len().saturating_sub(NOTES);
+        notes.truncate(NOTES);
         let concerns: Vec<_> = concerns.chain(notes).collect();
         let last = (LAST / concerns.len().max(1)).clamp(2, 6);
         for (remedy, concerns) in by_remedy(&concerns) {
-            for Concern { words, remark, .. } in &concerns {
-                excerpt(words, HANGING, last).iter().try_for_each(output::line)?;
+            for Concern { words, remark, times, .. } in &concerns {
+                let words = match times {
+                    1 => words.into(),
+                    times => Cow::from(format!("{words} ({times} times)")),
+                };
+                excerpt(&words, HANGING, last).iter().try_for_each(output::line)?;
                 let remark = remark.as_deref().map(|remark| excerpt(remark, BELOW, last));
                 remark.iter().flatten().try_for_each(output::line)?;
             }
@@ -134,6 +149,9 @@ impl Checked<'_> {
                     details(Some(&format!("fix, for each of these {several}: {remedy}")), None)?;
                 }
             }
+        }
+        if left_out > 0 {
+            output::line(format!("and {left_out} more notes, which `--json` has all"))?;
         }
         match concerns.is_empty() {
             true => output::line(self.ready()),
@@ -149,12 +167,19 @@ impl Checked<'_> {
         };
         let (ready, failed) =
             (count(|of| of == PluginState::Ready), count(PluginState::is_failure));
-        format!("{ready} of {} plugins are ready", ready + failed)
+        // What could not be read or understood was to be one, too.
+        let reported = |id: &str| self.reports.iter().any(|report| report.plugin == id);
+        let broken = self.notes.iter().filter_map(|note| note.plugin.as_deref());
+        let broken: BTreeSet<&str> = broken.filter(|id| !reported(id)).collect();
+        format!("{ready} of {} plugins are ready", ready + failed + broken.len())
     }
 }
 
 /// How many lines of what they said are shown of all concerns together; each has two at least.
 const LAST: usize = 12;
+
+/// How many notes of different words are shown.
+const NOTES: usize = 8;
 
 /// Something that a reader should know.
 struct Concern<'a> {
@@ -163,6 +188,8 @@ struct Concern<'a> {
     /// What is not as usual with its server.
     remark: Option<String>,
     remedy: Option<&'a str>,
+    /// How often there is something of these words.
+    times: usize,
 }
 
 impl<'a> Concern<'a> {
@@ -173,11 +200,13 @@ impl<'a> Concern<'a> {
             words: format!("{tier}: {standing}{}", detail.unwrap_or_default()),
             remark: report.server.as_ref().and_then(remarkable),
             remedy: report.remedy.as_deref(),
+            times: 1,
         }
     }
 
     fn of_note(note: &'a Diagnostic) -> Self {
-        Self { words: format!("note: {note}"), remark: None, remedy: note.remedy.as_deref() }
+        let words = format!("note: {note}");
+        Self { words, remark: None, remedy: note.remedy.as_deref(), times: 1 }
     }
 }
 

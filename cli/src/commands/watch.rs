@@ -25,7 +25,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     // To be interrupted is how it ends.
     let interrupted = Ok(ExitCode::SUCCESS);
     open::with_until(common, found.platform(|_| true), interrupted, async |platform| {
-        watch(common, platform, args).await.map(|()| ExitCode::SUCCESS)
+        tokio::select! {
+            watched = watch(common, platform, args) => watched.map(|()| ExitCode::SUCCESS),
+            () = output::unread() => Err(Error::Unread),
+        }
     })
     .await
 }
