@@ -534,7 +534,8 @@ async fn read_message(response: Response, id: Option<u64>, connection: u64) {
 fn too_long(id: Option<u64>, prefix: Vec<u8>, connection: u64) {
     match id {
         Some(request) => {
-            let problem = "the server's answer is longer than the limit";
+            let problem = "the server's answer is longer than the limit; `max_message` under \
+                           [supervision] is what is allowed";
             let error = mcp_client::Error::Protocol(problem.into());
             push_of(connection, Event::Failed { request, error });
         }

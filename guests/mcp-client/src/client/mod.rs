@@ -338,8 +338,10 @@ impl Client {
 
     /// Takes in what is left of a line that was too long. It costs the request that it answers.
     pub fn oversized(&mut self, prefix: &[u8], length: u64) {
-        let problem =
-            format!("a message of {length} bytes from the server is longer than the limit");
+        let problem = format!(
+            "a message of {length} bytes from the server is longer than the limit; \
+                 `max_message` under [supervision] is what is allowed"
+        );
         let id = match beginning(prefix) {
             Beginning::Answer(id) => {
                 id.filter(|id| self.in_flight.contains_key(id)).or_else(|| self.only_request())
