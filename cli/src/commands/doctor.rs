@@ -319,6 +319,7 @@ fn remarkable(server: &ServerReport) -> Option<String> {
     if server.skipped_lines > 0 {
         remarks.push(format!("{} lines of its output are no messages", server.skipped_lines));
     }
+    remarks.extend(server.left_out.iter().cloned());
     (!remarks.is_empty()).then(|| format!("server: {}", remarks.join("; ")))
 }
 

@@ -132,6 +132,7 @@ impl State {
                     self.asking.insert(ask, asking);
                     wit_bindgen::spawn_local(put_to_host(ask, kind, params, call, withdrawn));
                 }
+                Action::LeftOut(problem) => left_out(&problem),
                 Action::Withdraw(ask) => drop(self.asking.remove(&ask)),
                 Action::Log { level, message } => {
                     let level = match level {
@@ -204,6 +205,12 @@ fn tell(what: impl FnOnce(&mut State)) {
 /// Has written what is to be. Where others wait as well, they may have more in a moment.
 fn flush() {
     transport::flush(with(|state| state.waiting.len() > 1));
+}
+
+/// Something that the server has is left out.
+pub(crate) fn left_out(problem: &str) {
+    log::write(Level::Warn, problem, &[]);
+    mcp_host::left_out(problem);
 }
 
 /// Whether the server is told on whose behalf it is called.

@@ -18,7 +18,6 @@ use bindings::exports::tenon::plugin::resources::{ResourcePage, TemplatePage};
 use bindings::exports::tenon::plugin::{
     completions, plugin, prompts, resources, subscriptions, tool_handler,
 };
-use bindings::tenon::plugin::log::{self, Level};
 use bindings::tenon::plugin::notify;
 use bindings::tenon::plugin::types::{
     CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
@@ -219,7 +218,7 @@ async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
                 tools.push(tool);
             }
             Err(problem) => {
-                log::write(Level::Warn, &format!("a tool is left out: {problem}"), &[]);
+                connection::left_out(&format!("a tool is left out: {problem}"));
             }
         }
     }

@@ -209,7 +209,10 @@ impl Driver {
                     let wanted = self.asks.insert(ask, false);
                     assert_eq!(wanted, Some(true), "what is withdrawn was asked");
                 }
-                Action::ToolsChanged | Action::ResourceUpdated(_) | Action::Log { .. } => {}
+                Action::ToolsChanged
+                | Action::ResourceUpdated(_)
+                | Action::LeftOut(_)
+                | Action::Log { .. } => {}
             }
         }
         // Who does not answer any more is ended.

@@ -18,6 +18,9 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 /// The longest name of a revision that is kept, in bytes.
 const REVISION: usize = 64;
 
+/// The longest word about something that is left out, in bytes.
+const PROBLEM: usize = 500;
+
 impl mcp_host::Host for HostState {
     fn connected(&mut self, revision: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
@@ -29,6 +32,13 @@ impl mcp_host::Host for HostState {
     fn skipped(&mut self, lines: u64) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
             server.skipped(lines);
+        }
+        Ok(())
+    }
+
+    fn left_out(&mut self, problem: String) -> wasmtime::Result<()> {
+        if let Some(server) = &self.setting.server {
+            server.left_out(cut(&problem, PROBLEM));
         }
         Ok(())
     }

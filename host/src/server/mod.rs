@@ -115,6 +115,8 @@ pub struct ServerReport {
     pub starts: u64,
     /// How many lines of its output were no messages, since it was started last.
     pub skipped_lines: u64,
+    /// What of that it listed last is left out, and why: the first of it.
+    pub left_out: Vec<String>,
     /// The name of its breaker.
     pub breaker: String,
     /// Whether calls are tried.
@@ -125,6 +127,9 @@ pub struct ServerReport {
     /// The last lines of its standard error.
     pub stderr: Vec<String>,
 }
+
+/// How much of what is left out is remembered.
+const LEFT_OUT: usize = 8;
 
 /// Keeps watch over one server, over all instances of its bridge.
 pub(crate) struct Supervisor {
@@ -146,6 +151,7 @@ struct Watched {
     all_starts: u64,
     revision: Option<String>,
     skipped: u64,
+    left_out: Vec<String>,
     last_error: Option<String>,
     stderr: Vec<String>,
     breaker: Breaker,
@@ -283,6 +289,19 @@ impl Supervisor {
         self.watched().skipped = lines;
     }
 
+    /// It is going to say what it has.
+    pub(crate) fn lists(&self) {
+        self.watched().left_out.clear();
+    }
+
+    /// Something of that is left out.
+    pub(crate) fn left_out(&self, problem: &str) {
+        let mut watched = self.watched();
+        if watched.left_out.len() < LEFT_OUT {
+            watched.left_out.push(problem.to_string());
+        }
+    }
+
     /// It has ended, or could not be started. Whether it is started again is for its callers.
     pub(crate) fn ended(&self, how: &str, stderr: Vec<String>) {
         let mut watched = self.watched();
@@ -328,6 +347,7 @@ impl Supervisor {
             revision: watched.revision.clone(),
             starts: watched.all_starts,
             skipped_lines: watched.skipped,
+            left_out: watched.left_out.clone(),
             breaker: self.breaker_name(),
             breaker_state: watched.breaker.state(Instant::now(), &self.policy),
             last_error: watched.last_error.clone(),

@@ -57,6 +57,7 @@ impl<P> Deref for Supervised<P> {
 impl<P: Plugin> Inner<P> {
     /// Asks the server what it has.
     async fn ask(&self) -> Result<(), Failure> {
+        self.supervisor.lists();
         let answer = self.bridge.register().await?;
         let answer = crate::register::as_registered(&self.redactor, answer);
         // What is refused has to be known before anybody registers it again.
@@ -209,6 +210,7 @@ impl Drop for Trying<'_> {
 #[async_trait]
 impl<P: Plugin> Plugin for Supervised<P> {
     async fn register(&self) -> Result<Registration, Failure> {
+        self.supervisor.lists();
         let registration = self.bridge.register().await?;
         self.asked.store(true, Ordering::Release);
         self.differing.store(None);

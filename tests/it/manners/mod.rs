@@ -185,6 +185,14 @@ async fn lists_are_read_as_far_as_they_make_sense() {
     assert_eq!(tools("circle"), "echo");
     assert_eq!(tools("spiral"), "echo");
     assert_eq!(tools("schemas"), "echo");
+    // Who looks for what is not there is told.
+    let left_out = |habit: &str| platform.server(habit).unwrap().left_out;
+    assert_eq!(left_out("pages").len(), 2, "{:?}", left_out("pages"));
+    assert!(left_out("pages")[0].contains("no-schema"), "{:?}", left_out("pages"));
+    for habit in ["circle", "spiral"] {
+        assert_eq!(left_out(habit), ["tools/list does not end; what it gave so far is kept"]);
+    }
+    assert!(left_out("shy").is_empty());
     assert_eq!(tools("deep-schema"), "echo");
     assert_eq!(tools("boasts"), "");
     assert_eq!(tools("shy"), "echo meta");

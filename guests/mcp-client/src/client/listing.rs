@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Client, Error, LogLevel, OperationId, Outcome, Purpose};
+use super::{Action, Client, Error, OperationId, Outcome, Purpose};
 use crate::message::Payload;
 
 /// The most pages of one listing.
@@ -80,7 +80,7 @@ impl Client {
             || listing.items.len() >= ITEMS;
         if endless {
             let message = format!("{} does not end; what it gave so far is kept", listing.method);
-            self.log(LogLevel::Warn, message);
+            self.actions.push_back(Action::LeftOut(message));
             listing.items.truncate(ITEMS);
             return self.finish(operation, Ok(Outcome::Items(listing.items)));
         }

@@ -58,6 +58,8 @@ pub enum Action {
     Ask { ask: AskId, kind: AskKind, params: String, operation: Option<OperationId> },
     /// The answer to something that was asked is not wanted any more.
     Withdraw(AskId),
+    /// Something that the server has is left out, and why.
+    LeftOut(String),
     /// Something for the log: the server's words, or what is wrong with it.
     Log { level: LogLevel, message: String },
 }
