@@ -38,9 +38,9 @@ impl About {
         Self::of(&staged_candidate(manifest, stage.path())?, stage.path())
     }
 
-    /// What every host has against a plugin of this manifest and code. What is only not on this
-    /// machine, its user may put there.
-    pub(crate) async fn refusal(&self, manifest: &str, code: &[u8]) -> Result<(), Error> {
+    /// Checks that a host would load a plugin of this manifest and code, if it is granted what it
+    /// requests. What is only not on this machine, its user may put there.
+    pub(crate) async fn check_loads(&self, manifest: &str, code: &[u8]) -> Result<(), Error> {
         let failed = |error: io::Error| Error::Host(format!("no folder can be made: {error}"));
         let stage = tempfile::tempdir().map_err(failed)?;
         let file = stage.path().join(&self.file);

@@ -116,7 +116,7 @@ async fn plan(
     let source = Source::parse(text, Path::new(""))?;
     let fetched = fetcher.fetch(&source, args.digest).await?;
     let plan = Plan::new(fetched, kept(&source, place), args.id.as_deref())?;
-    plan.about.refusal(&plan.manifest, &plan.code).await?;
+    plan.about.check_loads(&plan.manifest, &plan.code).await?;
     Ok(plan)
 }
 
@@ -348,6 +348,7 @@ fn row(id: &str, locked: &Locked, folder: &Path, state: &str, unrequested: &[&st
         "manifest": locked.manifest.named(),
         "folder": folder.to_string_lossy(),
         "unrequested": unrequested,
+        "replaced": null,
     })
 }
 
