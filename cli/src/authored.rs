@@ -24,14 +24,9 @@ impl Authored {
                 folder.display()
             )));
         }
-        // No other place is looked into: neither the user's plugins nor those of the project.
         let text = "plugins.folders = [\".\"]\ndiscovery.max_depth = 0";
         let configs = vec![Config::parse(text, folder.join("tenon.toml"))?];
-        let mut surroundings = Surroundings::of_process();
-        surroundings.configuration = None;
-        surroundings.servers = None;
-        surroundings.environment.remove(OsStr::new("TENON_PLUGINS"));
-        let sources = Sources { configs, surroundings, ..Sources::default() };
+        let sources = Sources { configs, surroundings: alone(), ..Sources::default() };
         let Discovery { candidates, left_out, diagnostics, .. } = discover(&sources);
         let is_it = |named_in: &Path| same(named_in, &manifest);
         if let Some(plugin) = candidates.into_iter().find(|plugin| is_it(plugin.named_in())) {
@@ -42,6 +37,16 @@ impl Authored {
         let problem = problems.next().or(left_out.map(|left_out| left_out.reason.to_string()));
         Err(Error::Input(problem.unwrap_or_else(|| format!("{} is no plugin", manifest.display()))))
     }
+}
+
+/// The surroundings of this process for a look at one plugin: no other place is looked into, neither
+/// the user's plugins nor those that the environment names.
+pub(crate) fn alone() -> Surroundings {
+    let mut surroundings = Surroundings::of_process();
+    surroundings.configuration = None;
+    surroundings.servers = None;
+    surroundings.environment.remove(OsStr::new("TENON_PLUGINS"));
+    surroundings
 }
 
 /// Whether two paths lead to the same file.

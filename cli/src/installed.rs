@@ -11,7 +11,7 @@ use tenon_host::files::{COMPONENT, Digest, read};
 use tenon_host::lock::{FILE_NAME, LockFile, Locked};
 use tenon_host::{Config, PluginKind, Surroundings};
 
-use crate::authored::same;
+use crate::authored::{alone, same};
 use crate::error::Error;
 use crate::fetch::stays_below;
 use crate::{Common, open};
@@ -91,7 +91,7 @@ fn staged_candidate(manifest: &str, stage: &Path) -> Result<Candidate, String> {
     let discovery = discover(&Sources {
         configs: vec![config],
         bundled: vec![stage.into()],
-        surroundings: Surroundings::of_process(),
+        surroundings: alone(),
         ..Sources::default()
     });
     discovery.candidates.into_iter().next().ok_or_else(|| {

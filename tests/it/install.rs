@@ -274,6 +274,20 @@ async fn what_no_host_would_load_is_not_installed() {
 }
 
 #[tokio::test]
+async fn nothing_else_is_looked_at_to_read_a_manifest() {
+    let home = Home::new();
+    home.0.write("other.rhai", "");
+    home.run(&["install", "other.rhai", "--user", "--yes"], 0).await;
+    home.0.write("s/plugin.toml", "[plugin]\nid = \"s\"\nwrong = 1");
+    let said = home.run(&["install", "s"], 2).await;
+    assert!(said.contains("unknown field `wrong`"), "{said}");
+    let mut command = home.0.command(&["install", "other.rhai", "--yes"]);
+    command.env("TENON_PLUGINS", home.0.path("tenon/plugins/other"));
+    let output = spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[tokio::test]
 async fn what_a_component_says_of_itself_may_be_anything() {
     let home = Home::new();
     let mut bytes = component();
