@@ -119,6 +119,14 @@ struct Registered {
     evals: Vec<String>,
 }
 
+impl Registered {
+    /// The names, by what they are of.
+    fn parts(&self) -> [(&'static str, &[String]); 4] {
+        let Self { tools, hooks, providers, evals } = self;
+        [("tools", tools), ("hooks", hooks), ("providers", providers), ("evals", evals)]
+    }
+}
+
 fn show(
     common: &Common,
     id: &str,
@@ -142,10 +150,8 @@ fn show(
             output::line(format!("  {}", remedy.replace('\n', "\n  ")))?;
         }
     }
-    if let Some(Registered { tools, hooks, providers, evals }) = registered {
-        let kinds =
-            [("tools", tools), ("hooks", hooks), ("providers", providers), ("evals", evals)];
-        for (kind, names) in kinds.iter().filter(|(_, names)| !names.is_empty()) {
+    for (kind, names) in registered.iter().flat_map(|registered| registered.parts()) {
+        if !names.is_empty() {
             output::line(format!("{kind}: {}", one_line(&names.join(", "))))?;
         }
     }
@@ -333,17 +339,7 @@ async fn register(
             for tool in plugin.tools() {
                 check_name(findings, &authored.plugin, &tool.definition.name);
             }
-            let has_more = plugin.has_resources() || plugin.has_prompts();
-            let parts = [
-                plugin.tools().len(),
-                plugin.hooks().len(),
-                plugin.providers().len(),
-                plugin.evals().len(),
-            ];
-            if parts == [0; 4] && !has_more {
-                findings.warning("it registers nothing", None);
-            }
-            Some(Registered {
+            let registered = Registered {
                 tools: plugin.tools().iter().map(|tool| tool.definition.name.clone()).collect(),
                 hooks: plugin.hooks().iter().map(ToString::to_string).collect(),
                 providers: plugin
@@ -352,7 +348,12 @@ async fn register(
                     .map(|provider| provider.name.clone())
                     .collect(),
                 evals: plugin.evals().iter().map(|eval| eval.definition.name.clone()).collect(),
-            })
+            };
+            let has_more = plugin.has_resources() || plugin.has_prompts();
+            if registered.parts().iter().all(|(_, names)| names.is_empty()) && !has_more {
+                findings.warning("it registers nothing", None);
+            }
+            Some(registered)
         }
         None => {
             let is_it = |state: PluginState| state != PluginState::Ready;
