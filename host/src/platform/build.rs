@@ -423,8 +423,7 @@ impl Workshop {
                 };
                 return Slot::without(made_of, fingerprint, report).await;
             }
-            Err(NotLoaded::Failed { refused, detail, remedy }) => {
-                let state = if refused { PluginState::Refused } else { PluginState::Failed };
+            Err(NotLoaded::Failed { state, detail, remedy }) => {
                 let report = gone(state, detail, remedy);
                 return Slot::without(made_of, fingerprint, report).await;
             }
@@ -462,10 +461,14 @@ impl Workshop {
         // Compiling blocks.
         let loaded = tokio::task::spawn_blocking(move || workshop.loader.load(admitted)).await;
         drop(place);
-        let failed = |refused, detail, remedy| NotLoaded::Failed { refused, detail, remedy };
-        loaded
-            .map_err(|error| failed(false, error.to_string(), None))?
-            .map_err(|error: LoadError| failed(error.is_refusal(), chain(&error), error.remedy()))
+        match loaded {
+            Ok(loaded) => loaded.map_err(NotLoaded::from),
+            Err(error) => Err(NotLoaded::Failed {
+                state: PluginState::Failed,
+                detail: error.to_string(),
+                remedy: None,
+            }),
+        }
     }
 }
 
@@ -480,7 +483,17 @@ async fn late((candidate, fingerprint): (Candidate, Option<Fingerprint>)) -> Slo
 /// Why a candidate was not loaded, and what to do about it.
 enum NotLoaded {
     Refused(Refusal),
-    Failed { refused: bool, detail: String, remedy: Option<String> },
+    Failed { state: PluginState, detail: String, remedy: Option<String> },
+}
+
+impl From<LoadError> for NotLoaded {
+    fn from(error: LoadError) -> Self {
+        let state = match error.is_refusal() {
+            true => PluginState::Refused,
+            false => PluginState::Failed,
+        };
+        Self::Failed { state, detail: chain(&error), remedy: error.remedy() }
+    }
 }
 
 impl Slot {
