@@ -695,14 +695,7 @@ fn an_interrupted_call_is_recorded() {
 async fn an_interrupted_command_takes_its_leave_of_servers() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
-    let project = Project::new("");
-    let diary = project.path("diary");
-    let entry = format!(
-        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"diary\", {diary:?}] }}]"
-    );
-    project.write("tenon.toml", entry);
-    let noted = || std::fs::read_to_string(&diary).unwrap_or_default();
-
+    let (project, noted) = with_diary("");
     let call = project.command(&["call", "s__echo"]).spawn().expect("tenon starts");
     eventually("the server has the call", || noted().contains("tools/call\n")).await;
     assert_eq!(interrupted(call), Some(130));
@@ -719,14 +712,9 @@ async fn an_interrupted_command_takes_its_leave_of_servers() {
 #[cfg(unix)]
 #[tokio::test]
 async fn an_interrupted_start_takes_its_leave_of_servers() {
-    let project = Project::new("");
-    let diary = project.path("diary");
-    let entries = format!(
-        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"diary\", {diary:?}] }}, \
-         {{ name = \"t\", command = {RUDE_SERVER:?}, args = [\"silent\"], startup_timeout = \"60s\" }}]"
-    );
-    project.write("tenon.toml", entries);
-    let noted = || std::fs::read_to_string(&diary).unwrap_or_default();
+    let (project, noted) = with_diary(&format!(
+        "{{ name = \"t\", command = {RUDE_SERVER:?}, args = [\"silent\"], startup_timeout = \"60s\" }}"
+    ));
     let mut doctor = project.command(&["doctor"]);
     let doctor = doctor.env("XDG_CACHE_HOME", project.path("cache")).spawn().unwrap();
     // What it has is kept once it is there.
@@ -762,6 +750,19 @@ fn a_watch_that_nobody_reads_ends() {
     output.next().expect("it says that it watches").unwrap();
     drop(output);
     assert_eq!(watch.wait().unwrap().code(), Some(0));
+}
+
+/// A project with a server that keeps a diary, and with another one, and what it has noted.
+#[cfg(unix)]
+fn with_diary(other: &str) -> (Project, impl Fn() -> String + use<>) {
+    let project = Project::new("");
+    let diary = project.path("diary");
+    let entries = format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"diary\", {diary:?}] }}, \
+         {other}]"
+    );
+    project.write("tenon.toml", entries);
+    (project, move || std::fs::read_to_string(&diary).unwrap_or_default())
 }
 
 /// The exit code of a command that somebody presses Ctrl-C on.
