@@ -61,6 +61,7 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         loop {
             let (child, timer, changed) = with(accessor, |slot| slot.watch())?;
             tokio::select! {
+                biased;
                 events = next_events(child.as_deref()) => return Ok(events),
                 () = until(timer) => {
                     with(accessor, ChildSlot::clear_timer)?;

@@ -12,7 +12,7 @@ use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -266,7 +266,7 @@ impl Live {
         let taken_in = async {
             tokio::time::sleep(GRACE).await;
             if course.begun.load(Ordering::SeqCst) {
-                std::future::pending::<()>().await;
+                pending::<()>().await;
             }
         };
         // Whether it says good-bye or traps, it ends here.
@@ -408,6 +408,7 @@ async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, f
     let result = {
         let serving = store.run_concurrent(async |accessor| serve(accessor, exports, inbox).await);
         tokio::select! {
+            biased;
             result = gauge.count(serving) => Some(result.flatten()),
             () = fate.0.kill.notified() => None,
         }
@@ -443,11 +444,15 @@ async fn serve(
     exports: &Exports,
     mut inbox: mpsc::UnboundedReceiver<Work>,
 ) -> wasmtime::Result<()> {
-    let mut running = FuturesUnordered::new();
+    let mut running = FuturesUnordered::<BoxFuture<'_, _>>::new();
+    // A set whose futures were all asked wakes itself to be asked once more, and the whole instance
+    // with it. With one among them that is never woken, it does not.
+    running.push(pending().boxed());
     let mut turns = pin!(async {
         loop {
             tokio::select! {
-                Some(done) = running.next(), if !running.is_empty() => done?,
+                biased;
+                Some(done) = running.next() => done?,
                 work = inbox.recv() => match work {
                     Some(work) => running.push(work(accessor, exports)),
                     None => return Ok(()),
