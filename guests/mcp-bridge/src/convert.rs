@@ -6,10 +6,12 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mcp_client::Payload;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::bindings::exports::tenon::plugin::completions::Suggestions;
 use crate::bindings::exports::tenon::plugin::prompts::{
@@ -23,19 +25,58 @@ use crate::bindings::tenon::plugin::types::{
     ToolAnnotations, ToolDefinition, ToolResult, Unavailability,
 };
 
-/// The members of an object that were not taken yet.
-struct Members<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
+/// The members of an object that were not taken yet. Of one that is there twice, the last counts.
+#[derive(Default)]
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(4);
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// The name of a member, where it stands if it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
 impl<'a> Members<'a> {
     fn read(json: &'a str) -> Result<Self> {
-        serde_json::from_str(json).map(Self).map_err(|error| error.to_string())
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+
+    /// A member's text as it is, which may be null. It is not taken.
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.get())
     }
 
     /// A member's text, if it is there and not null.
     fn raw(&mut self, key: &str) -> Option<&'a str> {
-        self.0.remove(key).map(RawValue::get).filter(|text| *text != "null")
+        let text = self.get(key)?;
+        self.0.retain(|(name, _)| name != key);
+        (text != "null").then_some(text)
     }
 
     /// A member that may be missing. One of the wrong type is an error.
@@ -74,8 +115,11 @@ impl<'a> Members<'a> {
 
     /// What is left, as an object.
     fn rest(self) -> Option<String> {
-        (!self.0.is_empty())
-            .then(|| serde_json::to_string(&self.0).expect("names and JSON texts make an object"))
+        if self.0.is_empty() {
+            return None;
+        }
+        let rest: BTreeMap<_, _> = self.0.into_iter().collect();
+        Some(serde_json::to_string(&rest).expect("names and JSON texts make an object"))
     }
 }
 
@@ -161,14 +205,14 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
     if !schema.trim_start().starts_with('{') {
         return Err(problem("its input schema is no object".into()));
     }
-    let execution = members.0.get("execution").and_then(|json| Members::read(json.get()).ok());
+    let execution = members.get("execution").and_then(|json| Members::read(json).ok());
     let support: Option<String> = execution.and_then(|mut members| members.hint("taskSupport"));
     let execution = match support.as_deref() {
         Some("required") => Execution::Task,
         _ => Execution::Call,
     };
     let annotations = members.raw("annotations").and_then(|json| Members::read(json).ok());
-    let mut annotations = annotations.unwrap_or(Members(BTreeMap::new()));
+    let mut annotations = annotations.unwrap_or_default();
     let hints = ToolAnnotations {
         read_only: annotations.hint("readOnlyHint"),
         destructive: annotations.hint("destructiveHint"),
@@ -193,6 +237,9 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
 /// The answer of a tool. A block that is broken becomes an opaque one. Structured content, which may
 /// be long, stays in the memory that it came in.
 pub(crate) fn tool_result(payload: Payload) -> Result<ToolResult, Error> {
+    if let Some(result) = plain_result(payload.get()) {
+        return Ok(result);
+    }
     let mut members = Members::read(payload.get()).map_err(broken)?;
     let content = members.items("content").map_err(broken)?;
     let content = content.into_iter().map(content_block).collect();
@@ -201,6 +248,42 @@ pub(crate) fn tool_result(payload: Payload) -> Result<ToolResult, Error> {
     let extra = members.rest();
     let structured = structured.map(|place| payload.part(place).into_text());
     Ok(ToolResult { content, structured, is_error, extra })
+}
+
+/// How long an answer may be to be tried as a plain one. A longer one is read at most once as a whole.
+const PLAIN: usize = 4 << 10;
+
+/// The answer of most tools: nothing but texts. It is read in one go, where others are read member by
+/// member. Whatever is unusual about it, down to a member too many, makes it one of the others.
+fn plain_result(json: &str) -> Option<ToolResult> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Plain {
+        content: Vec<Block>,
+        #[serde(default)]
+        is_error: bool,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Block {
+        #[serde(rename = "type")]
+        _type: Type,
+        text: String,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Type {
+        Text,
+    }
+
+    let Plain { content, is_error } =
+        (json.len() <= PLAIN).then(|| serde_json::from_str(json).ok()).flatten()?;
+    let content = content
+        .into_iter()
+        .map(|Block { text, .. }| ContentBlock { body: Content::Text(text), extra: None });
+    Some(ToolResult { content: content.collect(), structured: None, is_error, extra: None })
 }
 
 fn content_block(json: &str) -> ContentBlock {
@@ -221,8 +304,8 @@ fn content_block(json: &str) -> ContentBlock {
 
 fn read_block(json: &str) -> Result<ContentBlock> {
     let mut members = Members::read(json)?;
-    let kind: String = members.required("type")?;
-    let body = match kind.as_str() {
+    let kind = members.text("type")?;
+    let body = match &*kind {
         "text" => Content::Text(members.text("text")?.into_owned()),
         "image" => Content::Image(media(&mut members)?),
         "audio" => Content::Audio(media(&mut members)?),
@@ -260,7 +343,7 @@ fn contents_part(json: &str) -> Result<ResourceContents> {
     let mut members = Members::read(json)?;
     let uri = members.required("uri")?;
     let mime_type = members.hint("mimeType");
-    let body = match members.0.contains_key("blob") {
+    let body = match members.get("blob").is_some() {
         true => ResourceBody::Blob(bytes(&mut members, "blob")?),
         false => ResourceBody::Text(members.text("text")?.into_owned()),
     };
@@ -335,7 +418,7 @@ fn argument(json: &str) -> Result<PromptArgument> {
 pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
     let mut members = Members::read(json).map_err(broken)?;
     let completion = members.raw("completion").map(Members::read).transpose().map_err(broken)?;
-    let mut completion = completion.unwrap_or(Members(BTreeMap::new()));
+    let mut completion = completion.unwrap_or_default();
     let mut values: Vec<String> = completion.hint("values").unwrap_or_default();
     let more = completion.hint("hasMore").unwrap_or(false) || values.len() > SUGGESTIONS;
     values.truncate(SUGGESTIONS);
