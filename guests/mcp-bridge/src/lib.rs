@@ -9,6 +9,8 @@ mod bindings;
 mod configuration;
 mod connection;
 mod convert;
+#[cfg(target_arch = "wasm32")]
+mod memory;
 mod transport;
 
 use bindings::exports::tenon::plugin::completions::{Blank, Place, Suggestions};
@@ -71,7 +73,7 @@ impl tool_handler::Guest for Bridge {
             list_tools(capabilities.tasks).await?;
         }
         let Called { task, mirrored } = connection::called(&name);
-        let params = format!("\"name\":{},\"arguments\":{arguments}", json!(name));
+        let params = ["\"name\":", &quoted(&name), ",\"arguments\":", &arguments].concat();
         let asked = Asked { method: "tools/call", params: &params, subject: Some(&name) };
         let mut result = ask(asked, &context, true, task).await;
         if let Err(mcp_client::Error::Rpc { code: HEADER_MISMATCH, .. }) = result
@@ -276,9 +278,14 @@ async fn if_known(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payl
     }
 }
 
+/// A text as JSON.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text can be JSON")
+}
+
 /// The parameters of a request for a page.
 fn page(cursor: Option<String>) -> String {
-    cursor.map_or_else(String::new, |cursor| format!("\"cursor\":{}", Value::String(cursor)))
+    cursor.map_or_else(String::new, |cursor| format!("\"cursor\":{}", quoted(&cursor)))
 }
 
 fn object(pairs: Vec<(String, String)>) -> Value {
@@ -291,10 +298,8 @@ fn meta(context: &CallContext) -> String {
     let who = connection::passes_callers_on()
         .then_some([("agent_id", &context.agent_id), ("session_id", &context.session_id)]);
     let members = who.into_iter().flatten().chain([("traceparent", &context.traceparent)]);
-    let members = members.filter_map(|(name, value)| {
-        let value = Value::String(value.clone()?);
-        Some(format!("\"{name}\":{value}"))
-    });
+    let members = members
+        .filter_map(|(name, value)| Some(format!("\"{name}\":{}", quoted(value.as_deref()?))));
     members.collect::<Vec<_>>().join(",")
 }
 

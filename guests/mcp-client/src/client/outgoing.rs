@@ -77,10 +77,10 @@ impl Client {
     /// Writes a message. Line ends in it can only be white space between JSON tokens.
     pub(super) fn write(&mut self, message: String, request: Option<u64>) {
         let mut line = message.into_bytes();
-        for byte in &mut line {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
+        let mut at = 0;
+        while let Some(found) = memchr::memchr2(b'\n', b'\r', &line[at..]) {
+            at += found;
+            line[at] = b' ';
         }
         self.actions.push_back(Action::Write { line, request });
     }
