@@ -20,7 +20,7 @@ use crate::bindings::tenon::plugin::types::{Error, Unavailability};
 use crate::bindings::tenon::plugin::{mcp_host, notify};
 use crate::configuration::Configuration;
 use crate::convert;
-use crate::transport::{self, Event, Head, Message};
+use crate::transport::{self, Event, Head};
 
 /// What an operation came to.
 type Ended = Result<Outcome, mcp_client::Error>;
@@ -89,19 +89,7 @@ impl State {
         while let Some(action) = self.client.action() {
             match action {
                 Action::Write { line, request } => {
-                    let request = request.and_then(|id| {
-                        let (method, subject) = self.client.head(id)?;
-                        let called = subject.filter(|_| method == "tools/call");
-                        let called = called.and_then(|tool| self.tools.as_ref()?.get(tool));
-                        let mirrored = called.map(|called| called.mirrored.clone());
-                        Some(Head {
-                            id,
-                            method,
-                            subject: subject.map(Into::into),
-                            mirrored: mirrored.unwrap_or_default(),
-                        })
-                    });
-                    transport::send(Message { line, request });
+                    transport::send(line, || self.head(request?));
                 }
                 Action::Abandon(request) => transport::abandon(request),
                 Action::Finish(operation, result) => {
@@ -113,10 +101,10 @@ impl State {
                         let _ = waiting.send(result);
                     }
                 }
-                Action::Restart => wit_bindgen::spawn_local(restart()),
+                Action::Restart => transport::spawn(restart()),
                 Action::Disconnect(reason) => {
                     self.lost(&reason);
-                    wit_bindgen::spawn_local(transport::stop());
+                    transport::spawn(transport::stop());
                 }
                 Action::ToolsChanged => notify::changed(),
                 Action::ResourceUpdated(uri) => notify::resource_updated(&uri),
@@ -130,7 +118,7 @@ impl State {
                     let call = call.map(str::to_string);
                     let (asking, withdrawn) = oneshot::channel();
                     self.asking.insert(ask, asking);
-                    wit_bindgen::spawn_local(put_to_host(ask, kind, params, call, withdrawn));
+                    transport::spawn(put_to_host(ask, kind, params, call, withdrawn));
                 }
                 Action::LeftOut(problem) => left_out(&problem),
                 Action::Withdraw(ask) => drop(self.asking.remove(&ask)),
@@ -155,6 +143,20 @@ impl State {
             self.timer = Some(deadline);
             transport::set_timer(deadline);
         }
+    }
+
+    /// What a request is about.
+    fn head(&self, id: u64) -> Option<Head> {
+        let (method, subject) = self.client.head(id)?;
+        let called = subject.filter(|_| method == "tools/call");
+        let called = called.and_then(|tool| self.tools.as_ref()?.get(tool));
+        let mirrored = called.map(|called| called.mirrored.clone());
+        Some(Head {
+            id,
+            method,
+            subject: subject.map(Into::into),
+            mirrored: mirrored.unwrap_or_default(),
+        })
     }
 
     /// The host's call that an operation serves.
@@ -257,7 +259,7 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<ServerCapabilitie
             return Err(server.capabilities);
         }
         if state.connecting.is_none() {
-            wit_bindgen::spawn_local(async {
+            transport::spawn(async {
                 let result = connect().await;
                 for waiting in with(|state| state.connecting.take()).into_iter().flatten() {
                     let _ = waiting.connected.send(result.clone());
@@ -285,7 +287,7 @@ const CANCELLED: &str = "the call was cancelled while the server was being start
 async fn connect() -> Result<ServerCapabilities, Error> {
     transport::start().await?;
     if !with(|state| std::mem::replace(&mut state.reading, true)) {
-        wit_bindgen::spawn_local(read());
+        transport::spawn(read());
     }
     let startup = with(|state| state.startup);
     let result = run(|client, now| client.connect(now, startup)).await;

@@ -11,6 +11,8 @@ mod connection;
 mod convert;
 #[cfg(target_arch = "wasm32")]
 mod memory;
+#[cfg(not(feature = "http"))]
+mod tasks;
 mod transport;
 
 use bindings::exports::tenon::plugin::completions::{Blank, Place, Suggestions};

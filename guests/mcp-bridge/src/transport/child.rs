@@ -4,11 +4,12 @@ use futures::future::join;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::{Event, Message};
+use super::{Event, Head};
 use crate::bindings::tenon::plugin::stdio_child::{self, ExitStatus};
 use crate::bindings::tenon::plugin::types::Error;
 use crate::{connection, convert};
 
+pub(crate) use crate::tasks::spawn;
 pub(crate) use stdio_child::{now, set_timer};
 
 /// What is to be written.
@@ -17,12 +18,17 @@ struct Outbox {
     lines: VecDeque<Vec<u8>>,
     /// Somebody is writing it.
     writing: bool,
+    /// Somebody is going to, and leaves others a moment to put more into it.
+    gathering: bool,
     /// How often the server was started: what is written to one is nothing to the next.
     starts: u64,
 }
 
 /// How many bytes are written at a time, but for a line that is longer: as many as a pipe holds.
 const TOGETHER: usize = 64 << 10;
+
+/// How many lines are gathered at most before they are written.
+const GATHERED: usize = 8;
 
 impl Outbox {
     /// The next lines to write; none when there are none.
@@ -72,30 +78,36 @@ pub(crate) fn last_words() -> Vec<String> {
     stdio_child::stderr_tail()
 }
 
-/// Puts a message behind those that are still to be written.
-pub(crate) fn send(message: Message) {
-    with(|outbox| outbox.lines.push_back(message.line));
+/// Puts a message behind those that are still to be written. Lines need no head.
+pub(crate) fn send(line: Vec<u8>, _: impl FnOnce() -> Option<Head>) {
+    with(|outbox| outbox.lines.push_back(line));
 }
 
 /// Sees to it that what is to be written is. It never waits: a server that does not read must not
 /// keep us from reading, and a caller not from what others write. Where `more` may come at once, it
-/// is written together.
+/// is written together, but not so much of it that the server waits for work.
 pub(crate) fn flush(more: bool) {
-    if with(|outbox| !outbox.lines.is_empty() && !outbox.writing) {
-        wit_bindgen::spawn_local(write_out(more));
+    let more = with(|outbox| {
+        let more = more && outbox.lines.len() < GATHERED;
+        let seen_to = outbox.writing || more && outbox.gathering;
+        let begin = !outbox.lines.is_empty() && !seen_to;
+        outbox.gathering |= begin && more;
+        begin.then_some(more)
+    });
+    if let Some(more) = more {
+        spawn(write_out(more));
     }
 }
 
 /// Writes in order, several lines at a time. One task at a time does it for all.
 async fn write_out(more: bool) {
+    if more {
+        // Calls that have begun by now get to say what they want.
+        wit_bindgen::yield_async().await;
+        with(|outbox| outbox.gathering = false);
+    }
     if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
         return;
-    }
-    if more {
-        // Calls that have begun by now get to say what they want. A future that wakes itself is asked
-        // once more before its task gives way to others, so that this takes two.
-        wit_bindgen::yield_async().await;
-        wit_bindgen::yield_async().await;
     }
     loop {
         let (lines, start) = with(|outbox| (outbox.next(), outbox.starts));

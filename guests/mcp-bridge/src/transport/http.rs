@@ -15,9 +15,17 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wasip3::clocks::monotonic_clock;
+pub(crate) use wit_bindgen::spawn_local as spawn;
 
-use super::{Event, Head, Message};
+use super::{Event, Head};
 use crate::bindings::tenon::plugin::types::{Error, Unavailability};
+
+/// A message on its way to the server.
+struct Message {
+    line: Vec<u8>,
+    /// What expects an answer.
+    request: Option<Head>,
+}
 
 /// Where the server is, as the host tells it.
 #[derive(Debug, Clone, Deserialize)]
@@ -116,7 +124,7 @@ async fn wait(milliseconds: u64) {
 
 pub(crate) fn set_timer(at: u64) {
     with(|state| state.timer = Some(at));
-    wit_bindgen::spawn_local(async move {
+    spawn(async move {
         wait(at.saturating_sub(now())).await;
         // Another one may have taken its place.
         if with(|state| state.timer.take_if(|timer| *timer == at)).is_some() {
@@ -182,14 +190,15 @@ pub(crate) fn mirrors() -> bool {
     with(|state| state.revision.as_deref() == Some(MODERN))
 }
 
-pub(crate) fn send(message: Message) {
+pub(crate) fn send(line: Vec<u8>, request: impl FnOnce() -> Option<Head>) {
+    let message = Message { line, request: request() };
     with(|state| state.outbox.push_back(message));
 }
 
 /// Sees to it that what is to be sent is. Each message goes by itself.
 pub(crate) fn flush(_more: bool) {
     if with(|state| !state.outbox.is_empty() && !state.sending) {
-        wit_bindgen::spawn_local(send_out());
+        spawn(send_out());
     }
 }
 
@@ -214,7 +223,7 @@ async fn send_out() {
                 if let Some(id) = request {
                     with(|state| state.requests.insert(id, abort));
                 }
-                wit_bindgen::spawn_local(async move {
+                spawn(async move {
                     let _ = Abortable::new(post(message, connection), registration).await;
                     if let Some(id) = request {
                         with(|state| state.requests.remove(&id));
@@ -417,7 +426,7 @@ async fn post(message: Message, connection: u64) {
             match old_stream(connection).await {
                 Ok(()) => {
                     with(|state| state.transport = Some(Transport::Sse));
-                    send(Message { line, request: head });
+                    send(line, || head);
                     flush(false);
                 }
                 Err(_) => failed(of_status(status, None, &body)),
@@ -669,7 +678,7 @@ async fn get(last: Option<&str>) -> Result<Response, tenon_sdk::Error> {
 fn spawn_stream(stream: impl Future<Output = ()> + 'static) {
     let (abort, registration) = AbortHandle::new_pair();
     with(|state| state.streams.push(abort));
-    wit_bindgen::spawn_local(async move {
+    spawn(async move {
         let _ = Abortable::new(stream, registration).await;
     });
 }

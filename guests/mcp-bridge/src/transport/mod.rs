@@ -13,14 +13,6 @@ pub(crate) use http::*;
 
 use mcp_client::Mirrored;
 
-/// A message on its way to the server.
-pub(crate) struct Message {
-    pub(crate) line: Vec<u8>,
-    /// What expects an answer.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "lines need no head"))]
-    pub(crate) request: Option<Head>,
-}
-
 /// What a request is about.
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "lines need no head"))]
 pub(crate) struct Head {
