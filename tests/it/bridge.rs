@@ -29,6 +29,29 @@ async fn sixty_four_calls_whose_answers_overtake_each_other_get_their_own() {
     platform.clone().shutdown().await;
 }
 
+/// One of the calls reads what the server says for all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_gives_up_leaves_the_others_their_answers() {
+    let platform =
+        platform(&format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]")).await;
+    for gone_first in [true, false] {
+        let gone = async {
+            let given_up = call_within(&platform, "s__hang", json!({}), Duration::from_millis(50));
+            assert!(given_up.await.is_err());
+        };
+        let stays = async {
+            let arguments = json!({ "millis": 200, "text": "later" });
+            assert_eq!(text(&platform, "s__delay", arguments).await, "later");
+        };
+        match gone_first {
+            true => drop(futures::join!(gone, stays)),
+            false => drop(futures::join!(stays, gone)),
+        }
+        assert_eq!(text(&platform, "s__echo", json!({ "text": "at once" })).await, "at once");
+    }
+    platform.clone().shutdown().await;
+}
+
 /// What calls say is written together, and yet in no larger pieces than the bridge may hand over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_with_long_arguments_do_not_add_up() {

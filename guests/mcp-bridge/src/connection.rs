@@ -287,7 +287,7 @@ const CANCELLED: &str = "the call was cancelled while the server was being start
 async fn connect() -> Result<ServerCapabilities, Error> {
     transport::start().await?;
     if !with(|state| std::mem::replace(&mut state.reading, true)) {
-        transport::spawn(read());
+        transport::keep(read());
     }
     let startup = with(|state| state.startup);
     let result = run(|client, now| client.connect(now, startup)).await;

@@ -3,7 +3,9 @@
 //! It stands in place of the executor that comes with `wit-bindgen`, which costs a bridged call as
 //! much as all the rest of the guest: a task makes a stream and a set of waitables each time it first
 //! waits, only so that other tasks can wake it, and gives way once more after every point of waiting.
-//! Here tasks lend these to each other, as [`Bell`]s, and wait at once.
+//! Here tasks lend these to each other, as [`Bell`]s, and wait at once. What reads from the child runs
+//! in the turns of a call that waits for an answer, so that a lone call is not woken twice for it;
+//! see [`keep`].
 //!
 //! Imported functions find their task by the C ABI of `wit-bindgen`'s `cabi.rs`: `wasip3_task_set`
 //! and the structure that it is given.
@@ -20,15 +22,30 @@ use wit_bindgen::rt::async_support::{StreamOps, UnitStreamOps};
 type Future = Pin<Box<dyn std::future::Future<Output = ()>>>;
 
 thread_local! {
-    /// What was spawned by the task that is being polled.
+    /// What was spawned by the task that has its turn.
     static SPAWNED: RefCell<Vec<Future>> = RefCell::default();
+    /// The tasks that have begun and not exited, the oldest first.
+    static TASKS: RefCell<Vec<Arc<Task>>> = RefCell::default();
+    static KEPT: RefCell<Option<Kept>> = RefCell::default();
     /// The bells that no task needs now.
     static BELLS: RefCell<Vec<Bell>> = RefCell::default();
 }
 
-/// Runs a future as part of the task that is being polled, also after its export has answered.
+/// Runs a future as part of the task that has its turn, also after its export has answered.
 pub(crate) fn spawn(future: impl std::future::Future<Output = ()> + 'static) {
     SPAWNED.with_borrow_mut(|spawned| spawned.push(Box::pin(future)));
+}
+
+/// Runs a future for as long as the instance lives. It belongs to no task: one that waits, and does
+/// not exit before another can, waits for it as well, and runs it in its turns. There is one such
+/// future.
+pub(crate) fn keep(future: impl std::future::Future<Output = ()> + 'static) {
+    let task = Arc::<Task>::default();
+    let waker = task.clone().into();
+    let kept = Kept { future: Some(Box::pin(future)), task, waker, holder: None };
+    let former = KEPT.replace(Some(kept));
+    assert!(former.is_none(), "one future is kept");
+    Kept::poll();
 }
 
 /// The runtime that the generated bindings are made for.
@@ -46,9 +63,9 @@ struct Bell {
     set: u32,
     reader: u32,
     writer: u32,
-    /// Somebody listens: there is a read, which may have been answered.
+    /// There is a read, which may have been answered.
     armed: bool,
-    /// It was rung, and who listens has not heard it yet.
+    /// It was rung, and nobody has heard it yet.
     rung: bool,
 }
 
@@ -92,44 +109,28 @@ impl Bell {
         self.armed = false;
         self.rung = false;
     }
-
-    /// Leaves it to the next task.
-    fn put_back(mut self) {
-        if self.armed {
-            // SAFETY: the handle is ours. A read cannot be given up while it is in a set.
-            unsafe {
-                intrinsics::waitable_join(self.reader, 0);
-                UnitStreamOps.cancel_read(self.reader);
-                intrinsics::waitable_join(self.reader, self.set);
-            }
-            self.heard();
-        }
-        BELLS.with_borrow_mut(|bells| bells.push(self));
-    }
 }
 
-/// What a task shares with its wakers and with the imported functions that it calls.
+/// What a task shares with its wakers, with the imported functions that it calls, and with tasks
+/// that leave to it what they waited for.
+#[derive(Default)]
 struct Task {
-    state: Cell<State>,
+    woken: Cell<bool>,
+    /// Whoever wakes it has to ring for it.
+    asleep: Cell<bool>,
+    /// It has nothing left to do of its own.
+    idle: Cell<bool>,
     bell: RefCell<Option<Bell>>,
-    /// What the task waits for, and whom to tell when it comes to pass.
     waitables: RefCell<Vec<Waitable>>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    /// It is being polled.
-    Polled,
-    /// It was woken, or is over.
-    Woken,
-    /// Whoever wakes it has to ring for it.
-    Asleep,
-}
-
+/// What a task waits for, and whom to tell when it comes to pass.
 struct Waitable {
     handle: u32,
     callback: Callback,
     argument: *mut c_void,
+    /// The set that it is in. Nought is none.
+    set: u32,
 }
 
 type Callback = unsafe extern "C" fn(*mut c_void, u32);
@@ -145,7 +146,8 @@ impl Wake for Task {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.replace(State::Woken) == State::Asleep
+        if !self.woken.replace(true)
+            && self.asleep.get()
             && let Some(bell) = &mut *self.bell.borrow_mut()
         {
             bell.ring();
@@ -158,26 +160,115 @@ impl Task {
         act(self.bell.borrow_mut().get_or_insert_with(Bell::take))
     }
 
-    /// Tells whoever waits for it what came to pass.
-    fn deliver(&self, waitable: u32, code: u32) {
+    /// Tells whoever waits for it what came to pass. Returns whether somebody did.
+    fn deliver(&self, event: u32, waitable: u32, code: u32) -> bool {
         if let Some(bell) = &mut *self.bell.borrow_mut()
             && bell.reader == waitable
         {
-            return bell.heard();
+            bell.heard();
+            return true;
         }
-        if let Some(Waitable { callback, argument, .. }) = self.forget(waitable) {
-            // SAFETY: who registered it vouches for both until it is told or unregistered.
-            unsafe { callback(argument, code) };
-        }
+        // A call that is over is dropped next, and leaves the set by itself.
+        let leave = event != SUBTASK || code < RETURNED;
+        let Some(Waitable { callback, argument, .. }) = self.forget(waitable, leave) else {
+            return false;
+        };
+        // SAFETY: who registered it vouches for both until it is told or unregistered.
+        unsafe { callback(argument, code) };
+        true
     }
 
     /// Waits for something no longer.
-    fn forget(&self, waitable: u32) -> Option<Waitable> {
+    fn forget(&self, waitable: u32, leave: bool) -> Option<Waitable> {
         let mut waitables = self.waitables.borrow_mut();
         let at = waitables.iter().position(|known| known.handle == waitable)?;
-        // SAFETY: the handle belongs to who registered it, and is not dropped before.
-        unsafe { intrinsics::waitable_join(waitable, 0) };
-        Some(waitables.swap_remove(at))
+        let forgotten = waitables.swap_remove(at);
+        if leave && forgotten.set != 0 {
+            // SAFETY: the handle belongs to who registered it, and is not dropped before.
+            unsafe { intrinsics::waitable_join(waitable, 0) };
+        }
+        Some(forgotten)
+    }
+
+    /// Has all that it waits for in this set.
+    fn wait_in(&self, set: u32) {
+        for waitable in &mut *self.waitables.borrow_mut() {
+            if mem::replace(&mut waitable.set, set) != set {
+                // SAFETY: both handles are the component's.
+                unsafe { intrinsics::waitable_join(waitable.handle, set) };
+            }
+        }
+    }
+}
+
+/// The future that belongs to no task.
+struct Kept {
+    /// It is not here while it is polled, and when it is over.
+    future: Option<Future>,
+    /// What it waits for by itself. It has no bell.
+    task: Arc<Task>,
+    waker: Waker,
+    /// The task that waits for it as well.
+    holder: Option<Arc<Task>>,
+}
+
+impl Kept {
+    fn with<R>(act: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        KEPT.with_borrow_mut(|kept| kept.as_mut().map(act))
+    }
+
+    fn is_woken() -> bool {
+        Self::with(|kept| kept.task.woken.get()).unwrap_or_default()
+    }
+
+    /// Polls it. Imported functions find its task meanwhile, and not the one that has its turn.
+    fn poll() {
+        let taken = Self::with(|kept| {
+            kept.task.woken.set(false);
+            Some((kept.future.take()?, kept.task.clone(), kept.waker.clone()))
+        });
+        let Some((mut future, task, waker)) = taken.flatten() else { return };
+        let polled = abi::within(&task, || future.as_mut().poll(&mut Context::from_waker(&waker)));
+        Self::with(|kept| kept.future = polled.is_pending().then_some(future));
+    }
+
+    fn deliver(event: u32, waitable: u32, code: u32) {
+        if let Some(task) = Self::with(|kept| kept.task.clone()) {
+            task.deliver(event, waitable, code);
+        }
+    }
+
+    /// Leaves it to a task that goes to sleep, where nobody has it who is about to run anyway.
+    fn offer(task: &Arc<Task>, set: u32) {
+        Self::with(|kept| {
+            let taken = kept.holder.as_ref().is_none_or(|holder| {
+                Arc::ptr_eq(holder, task) || holder.idle.get() && !task.idle.get()
+            });
+            if taken {
+                kept.task.wait_in(set);
+                kept.holder = Some(task.clone());
+            }
+        });
+    }
+
+    /// Whether a task that has nothing more to do has to stay for it.
+    fn needs_all() -> bool {
+        let needed = Self::with(|kept| kept.future.is_some()).unwrap_or_default();
+        needed && TASKS.with_borrow(|tasks| tasks.len() == 1)
+    }
+
+    /// Leaves it to another task, as this one exits.
+    fn pass_on(from: &Arc<Task>) {
+        Self::with(|kept| {
+            kept.holder.take_if(|holder| Arc::ptr_eq(holder, from))?;
+            let next = TASKS.with_borrow(|tasks| {
+                let busy = tasks.iter().find(|task| !task.idle.get());
+                busy.or(tasks.first()).cloned()
+            })?;
+            kept.task.wait_in(next.with_bell(|bell| bell.set));
+            kept.holder = Some(next);
+            Some(())
+        });
     }
 }
 
@@ -209,37 +300,51 @@ impl Next {
 /// The event that is none.
 const NONE: u32 = 0;
 
+/// The event that a call of an imported function has come further.
+const SUBTASK: u32 = 1;
+
+/// How far the call has come that has returned. What is more is over as well.
+const RETURNED: u32 = 2;
+
 /// The event that the task is cancelled.
 const CANCEL: u32 = 6;
 
 impl Running {
     fn turn(&mut self, event: u32, waitable: u32, code: u32) -> Next {
+        self.task.asleep.set(false);
         match event {
             CANCEL => return Next::Exit,
             NONE => {}
-            _ => {
-                self.task.state.set(State::Woken);
-                self.task.deliver(waitable, code);
-            }
+            _ if self.task.deliver(event, waitable, code) => {}
+            _ => Kept::deliver(event, waitable, code),
         }
-        self.task.state.set(State::Polled);
+        if Kept::is_woken() {
+            Kept::poll();
+        }
         self.poll();
-        if self.futures.is_empty() && self.task.waitables.borrow().is_empty() {
-            return Next::Exit;
-        }
-        if self.task.state.get() == State::Woken {
+        let over = self.futures.is_empty() && self.task.waitables.borrow().is_empty();
+        if Kept::is_woken() || !over && self.task.woken.get() {
             return Next::Yield;
         }
-        self.task.state.set(State::Asleep);
-        self.task.with_bell(|bell| {
+        if over && !Kept::needs_all() {
+            return Next::Exit;
+        }
+        self.task.idle.set(over);
+        let set = self.task.with_bell(|bell| {
             bell.arm();
-            Next::Wait { set: bell.set }
-        })
+            bell.set
+        });
+        self.task.wait_in(set);
+        Kept::offer(&self.task, set);
+        self.task.asleep.set(true);
+        Next::Wait { set }
     }
 
     fn poll(&mut self) {
         let mut context = Context::from_waker(&self.waker);
-        self.futures.retain_mut(|future| future.as_mut().poll(&mut context).is_pending());
+        if self.task.woken.replace(false) {
+            self.futures.retain_mut(|future| future.as_mut().poll(&mut context).is_pending());
+        }
         loop {
             let spawned = SPAWNED.take();
             if spawned.is_empty() {
@@ -257,20 +362,19 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.futures.clear();
-        self.task.state.set(State::Woken);
-        if let Some(bell) = self.task.bell.take() {
-            bell.put_back();
-        }
+        self.task.asleep.set(false);
+        TASKS.with_borrow_mut(|tasks| tasks.retain(|task| !Arc::ptr_eq(task, &self.task)));
+        Kept::pass_on(&self.task);
+        // It stays as it is: armed, if it was, and with what was not heard yet.
+        BELLS.with_borrow_mut(|bells| bells.extend(self.task.bell.take()));
     }
 }
 
 /// Begins the task of an export.
 pub(crate) fn start_task(future: impl std::future::Future<Output = ()> + 'static) -> i32 {
-    let task = Arc::new(Task {
-        state: Cell::new(State::Polled),
-        bell: RefCell::default(),
-        waitables: RefCell::default(),
-    });
+    let task = Arc::<Task>::default();
+    task.woken.set(true);
+    TASKS.with_borrow_mut(|tasks| tasks.push(task.clone()));
     let waker = task.clone().into();
     let running = Box::new(Running { task, waker, futures: vec![Box::pin(future)] });
     // SAFETY: the place in the context is ours, and holds nothing yet.
@@ -286,20 +390,20 @@ pub(crate) fn start_task(future: impl std::future::Future<Output = ()> + 'static
 ///
 /// The host calls it, for a task that [`start_task`] began and that has not exited.
 pub(crate) unsafe fn callback(event: u32, waitable: u32, code: u32) -> u32 {
-    // SAFETY: `start_task` has put it there, and it is freed only where the task exits. Imported
-    // functions find the task for as long as it has its turn.
-    unsafe {
-        let running = intrinsics::context_get().cast::<Running>();
-        let task = (*running).task.clone();
-        let mut found = abi::Task::of(&task);
-        let before = intrinsics::task_set(&raw mut found);
-        let next = (*running).turn(event, waitable, code);
+    // SAFETY: `start_task` has put it there, and it is freed only where the task exits.
+    let running = unsafe { intrinsics::context_get() }.cast::<Running>();
+    // SAFETY: as above.
+    let task = unsafe { (*running).task.clone() };
+    let next = abi::within(&task, || {
+        // SAFETY: as above. Nobody else refers to it: it is given one turn at a time.
+        let next = unsafe { (*running).turn(event, waitable, code) };
         if matches!(next, Next::Exit) {
-            drop(Box::from_raw(running));
+            // SAFETY: it came from a `Box`, and is given no more turns.
+            drop(unsafe { Box::from_raw(running) });
         }
-        intrinsics::task_set(before);
-        next.encode()
-    }
+        next
+    });
+    next.encode()
 }
 
 /// What imported functions know of the task that calls them: version 2 of the structures of
@@ -329,12 +433,16 @@ mod abi {
 
     static OPERATIONS: Operations = Operations { register, unregister, clone, drop: release };
 
-    impl Task {
-        /// Lends a task, for as long as it lives.
-        pub(super) fn of(task: &Arc<super::Task>) -> Self {
-            let task = Arc::as_ptr(task).cast_mut().cast();
-            Self { version: 2, task, register, unregister, operations: &OPERATIONS }
-        }
+    /// Does something during which imported functions find this task.
+    pub(super) fn within<R>(task: &Arc<super::Task>, act: impl FnOnce() -> R) -> R {
+        let task = Arc::as_ptr(task).cast_mut().cast();
+        let mut found = Task { version: 2, task, register, unregister, operations: &OPERATIONS };
+        // SAFETY: it is there, and the task with it, until another takes its place.
+        let before = unsafe { intrinsics::task_set(&raw mut found) };
+        let done = act();
+        // SAFETY: it was found by who called us, and is found by them again.
+        unsafe { intrinsics::task_set(before) };
+        done
     }
 
     unsafe extern "C" fn register(
@@ -350,17 +458,14 @@ mod abi {
             known.callback = callback;
             return std::mem::replace(&mut known.argument, argument);
         }
-        let set = task.with_bell(|bell| bell.set);
-        // SAFETY: both handles are the component's.
-        unsafe { intrinsics::waitable_join(handle, set) };
-        waitables.push(Waitable { handle, callback, argument });
+        waitables.push(Waitable { handle, callback, argument, set: 0 });
         null_mut()
     }
 
     unsafe extern "C" fn unregister(task: *mut c_void, handle: u32) -> *mut c_void {
         // SAFETY: as above.
         let task = unsafe { &*task.cast::<super::Task>() };
-        task.forget(handle).map_or(null_mut(), |waitable| waitable.argument)
+        task.forget(handle, true).map_or(null_mut(), |waitable| waitable.argument)
     }
 
     unsafe extern "C" fn clone(task: *mut c_void) -> *mut c_void {

@@ -9,7 +9,7 @@ use crate::bindings::tenon::plugin::stdio_child::{self, ExitStatus};
 use crate::bindings::tenon::plugin::types::Error;
 use crate::{connection, convert};
 
-pub(crate) use crate::tasks::spawn;
+pub(crate) use crate::tasks::{keep, spawn};
 pub(crate) use stdio_child::{now, set_timer};
 
 /// What is to be written.

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wasip3::clocks::monotonic_clock;
-pub(crate) use wit_bindgen::spawn_local as spawn;
+pub(crate) use wit_bindgen::{spawn_local as keep, spawn_local as spawn};
 
 use super::{Event, Head};
 use crate::bindings::tenon::plugin::types::{Error, Unavailability};
