@@ -85,7 +85,8 @@ impl Client {
                     "capabilities": self.settings.capabilities(),
                     "clientInfo": self.settings.info(),
                 }));
-                self.send(operation, "initialize", &params, deadline, Purpose::Initialize);
+                let line = self.line("initialize", &params, &[]);
+                self.send(operation, "initialize", line, deadline, Purpose::Initialize);
             }
             Era::Modern => {
                 // What it asked so far, it asked as one of the older era.
@@ -95,8 +96,8 @@ impl Client {
                     Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
                     None => deadline,
                 };
-                let params = super::with_meta("", &[&self.modern_meta], None).into_owned();
-                self.send(operation, "server/discover", &params, deadline, Purpose::Discover);
+                let line = self.line("server/discover", "", &[&self.modern_meta]);
+                self.send(operation, "server/discover", line, deadline, Purpose::Discover);
             }
         }
     }
@@ -231,7 +232,8 @@ impl Client {
     pub(super) fn ping(&mut self) {
         let operation = self.operation();
         let deadline = self.now.saturating_add(self.settings.timeout).min(NEVER - 1);
-        self.send(operation, "ping", "", deadline, Purpose::Ping);
+        let line = self.line("ping", "", &[]);
+        self.send(operation, "ping", line, deadline, Purpose::Ping);
     }
 
     pub(super) fn pinged(&mut self, error: Option<Error>) {

@@ -20,7 +20,6 @@ use asked::{Again, Asked, Round};
 use connect::Handshake;
 use listing::Listing;
 use news::Subscriptions;
-use outgoing::with_meta;
 use polling::Polled;
 
 /// Something that was asked of the server, from the asking to the outcome. It may take several

@@ -1,7 +1,7 @@
 //! What is written to the server.
 
 use serde_json::Value;
-use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use super::{Action, Client, InFlight, NEVER, OperationId, Purpose};
 use crate::settings::Era;
@@ -20,37 +20,55 @@ impl Client {
         purpose: Purpose,
     ) {
         // The token is the id that the request will have.
-        let token = progress.then_some(self.ids + 1);
-        let members = match self.era() {
-            Some(Era::Modern) => with_meta(params, &[&self.modern_meta, meta], token),
-            Some(Era::Legacy) | None => with_meta(params, &[meta], token),
+        let token = progress.then(|| format!(r#""progressToken":{}"#, self.ids + 1));
+        let token = token.as_deref().unwrap_or_default();
+        let line = match self.era() {
+            Some(Era::Modern) => self.line(method, params, &[&self.modern_meta, meta, token]),
+            Some(Era::Legacy) | None => self.line(method, params, &[meta, token]),
         };
-        self.send(operation, method, &members, deadline, purpose);
+        self.send(operation, method, line, deadline, purpose);
     }
 
-    /// Sends a request with these parameters.
+    /// The next request, to be sent with [`Client::send`]: its parameters, and what its `_meta` says.
+    pub(super) fn line(&self, method: &str, params: &str, meta: &[&str]) -> String {
+        let length: usize = params.len() + meta.iter().map(|part| part.len() + 1).sum::<usize>();
+        let mut line = String::with_capacity(length + method.len() + 80);
+        line.push_str(r#"{"jsonrpc":"2.0","id":"#);
+        let _ = write!(line, "{}", self.ids + 1);
+        line.push_str(r#","method":""#);
+        line.push_str(method);
+        line.push('"');
+        let mut meta = meta.iter().filter(|part| !part.is_empty());
+        let first = meta.next();
+        if !params.is_empty() || first.is_some() {
+            line.push_str(r#","params":{"#);
+            line.push_str(params);
+            if let Some(first) = first {
+                line.push_str(if params.is_empty() { r#""_meta":{"# } else { r#","_meta":{"# });
+                line.push_str(first);
+                for part in meta {
+                    line.push(',');
+                    line.push_str(part);
+                }
+                line.push('}');
+            }
+            line.push('}');
+        }
+        line.push('}');
+        line
+    }
+
+    /// Sends the next request.
     pub(super) fn send(
         &mut self,
         operation: OperationId,
         method: &'static str,
-        members: &str,
+        line: String,
         deadline: u64,
         purpose: Purpose,
     ) {
         self.ids += 1;
         let id = self.ids;
-        let mut line = String::with_capacity(members.len() + 64 + method.len());
-        line.push_str(r#"{"jsonrpc":"2.0","id":"#);
-        line.push_str(&id.to_string());
-        line.push_str(r#","method":""#);
-        line.push_str(method);
-        line.push('"');
-        if !members.is_empty() {
-            line.push_str(r#","params":{"#);
-            line.push_str(members);
-            line.push('}');
-        }
-        line.push('}');
         self.write(line, Some(id));
         let request =
             InFlight { operation, deadline, method, subject: None, progressed: None, purpose };
@@ -110,28 +128,4 @@ impl Client {
         };
         self.write(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#), None);
     }
-}
-
-/// Parameters with a `_meta`, where there is anything for it.
-pub(super) fn with_meta<'a>(params: &'a str, meta: &[&str], token: Option<u64>) -> Cow<'a, str> {
-    let token = token.map(|token| format!(r#""progressToken":{token}"#)).unwrap_or_default();
-    let parts = || meta.iter().copied().chain([token.as_str()]).filter(|part| !part.is_empty());
-    if parts().next().is_none() {
-        return Cow::Borrowed(params);
-    }
-    let length: usize = parts().map(|part| part.len() + 1).sum();
-    let mut text = String::with_capacity(params.len() + length + 16);
-    text.push_str(params);
-    if !params.is_empty() {
-        text.push(',');
-    }
-    text.push_str(r#""_meta":{"#);
-    for (index, part) in parts().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        text.push_str(part);
-    }
-    text.push('}');
-    Cow::Owned(text)
 }
