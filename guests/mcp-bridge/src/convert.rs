@@ -237,9 +237,13 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
 /// The answer of a tool. A block that is broken becomes an opaque one. Structured content, which may
 /// be long, stays in the memory that it came in.
 pub(crate) fn tool_result(payload: Payload) -> Result<ToolResult, Error> {
-    if let Some(result) = plain_result(payload.get()) {
-        return Ok(result);
+    match plain_result(payload.get()) {
+        Some(result) => Ok(result),
+        None => any_result(payload),
     }
+}
+
+fn any_result(payload: Payload) -> Result<ToolResult, Error> {
     let mut members = Members::read(payload.get()).map_err(broken)?;
     let content = members.items("content").map_err(broken)?;
     let content = content.into_iter().map(content_block).collect();
@@ -506,6 +510,34 @@ mod tests {
         assert_eq!(result.structured.as_deref(), Some(r#"{"n": 1}"#));
         assert!(result.is_error);
         assert_eq!(result.extra.as_deref(), Some(r#"{"_meta":{}}"#));
+    }
+
+    #[test]
+    fn results_are_the_same_however_they_are_read() {
+        let check = |json: &str, plain: bool| {
+            assert_eq!(plain_result(json).is_some(), plain, "{json}");
+            let any = any_result(Payload::from(json));
+            assert_eq!(tool_result(Payload::from(json)), any, "{json}");
+        };
+        check(r#"{"content":[]}"#, true);
+        check(r#"{"content":[{"type":"text","text":"a\n\u00e4"}]}"#, true);
+        check(
+            r#"{"isError":true,"content":[{"text":"a","type":"text"}, {"type":"text","text":""}]}"#,
+            true,
+        );
+        check(r#"{"content":[{"type":"text","text":"a","_meta":{}}]}"#, false);
+        check(r#"{"content":[{"type":"text","text":"a","text":"b"}]}"#, false);
+        check(r#"{"content":[{"type":"text"}],"isError":false}"#, false);
+        check(r#"{"content":[{"type":"te\u0078t","text":"a"}],"isError":null}"#, false);
+        check(r#"{"content":[{"type":"audio","data":"","mimeType":"x"}]}"#, false);
+        check(r#"{"content":[{"type":"text","text":7}]}"#, false);
+        check(r#"{"content":["bare"],"isError":"yes"}"#, false);
+        check(r#"{"structuredContent":{"a":1},"content":[]}"#, false);
+        check(r#"{"content":null}"#, false);
+        check("{}", false);
+        check("[]", false);
+        let long = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "x".repeat(PLAIN));
+        check(&long, false);
     }
 
     #[test]
