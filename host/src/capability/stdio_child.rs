@@ -1,5 +1,6 @@
 //! `stdio-child`: the bridge's one child, behind [`crate::child`].
 
+use std::future::{pending, ready};
 use std::time::Duration;
 use tokio::time::Instant;
 use wasmtime::component::{Accessor, Linker};
@@ -59,11 +60,11 @@ impl<T> stdio_child::HostWithStore<T> for Host {
 
     async fn next_events(accessor: &Accessor<T, Self>) -> wasmtime::Result<Vec<Event>> {
         loop {
-            let (child, timer, changed) = with(accessor, |slot| slot.watch())?;
+            let (child, changed, due) = with(accessor, |slot| slot.watch())?;
             tokio::select! {
                 biased;
                 events = next_events(child.as_deref()) => return Ok(events),
-                () = until(timer) => {
+                () = ready(()), if due => {
                     with(accessor, ChildSlot::clear_timer)?;
                     return Ok(vec![Event::Timer]);
                 }
@@ -95,14 +96,7 @@ async fn write<T>(
 async fn next_events(child: Option<&Child>) -> Vec<Event> {
     match child {
         Some(child) => child.next_events().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(timer: Option<Instant>) {
-    match timer {
-        Some(instant) => tokio::time::sleep_until(instant).await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 

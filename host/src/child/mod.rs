@@ -15,10 +15,12 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 pub(crate) use environment::{changes_loading, inherited_environment, is_base};
@@ -92,9 +94,34 @@ pub(crate) struct ChildSlot {
     /// What the child before this one, or this one, wrote to its standard error.
     stderr: Arc<Tail>,
     began: Instant,
-    timer: Option<Instant>,
+    alarm: Option<Alarm>,
     /// Wakes whoever waits for events when there is something else to wait for.
     changed: Arc<Notify>,
+}
+
+/// A timer that was set. It waits by itself, so that who waits for events need not each time.
+struct Alarm {
+    rung: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+}
+
+impl Alarm {
+    fn set(at: Instant, changed: Arc<Notify>) -> Self {
+        let rung = Arc::new(AtomicBool::new(false));
+        let rings = rung.clone();
+        let task = tokio::spawn(async move {
+            sleep_until(at).await;
+            rings.store(true, Ordering::Release);
+            changed.notify_one();
+        });
+        Self { rung, task }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 impl ChildSlot {
@@ -104,7 +131,7 @@ impl ChildSlot {
             spec,
             child: None,
             began: Instant::now(),
-            timer: None,
+            alarm: None,
             changed: Arc::default(),
         }
     }
@@ -132,7 +159,7 @@ impl ChildSlot {
         let child = Child::spawn(&self.spec, self.stderr.clone())
             .map_err(|error| StartError::Spawn { program, error })?;
         self.child = Some(Arc::new(child));
-        self.changed.notify_waiters();
+        self.changed.notify_one();
         Ok(())
     }
 
@@ -141,22 +168,23 @@ impl ChildSlot {
     }
 
     pub(crate) fn take(&mut self) -> Option<Arc<Child>> {
-        self.changed.notify_waiters();
+        self.changed.notify_one();
         self.child.take()
     }
 
-    /// What to wait for: the child, the timer, and a change of either.
-    pub(crate) fn watch(&self) -> (Option<Arc<Child>>, Option<Instant>, Arc<Notify>) {
-        (self.child.clone(), self.timer, self.changed.clone())
+    /// What to wait for: the child, and that there is another, or that the timer is due. Whether it
+    /// is already.
+    pub(crate) fn watch(&self) -> (Option<Arc<Child>>, Arc<Notify>, bool) {
+        let due = self.alarm.as_ref().is_some_and(|alarm| alarm.rung.load(Ordering::Acquire));
+        (self.child.clone(), self.changed.clone(), due)
     }
 
     pub(crate) fn set_timer(&mut self, at: Duration) {
-        self.timer = Some(self.began + at);
-        self.changed.notify_waiters();
+        self.alarm = Some(Alarm::set(self.began + at, self.changed.clone()));
     }
 
     pub(crate) fn clear_timer(&mut self) {
-        self.timer = None;
+        self.alarm = None;
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
