@@ -217,12 +217,19 @@ pub(crate) fn insert_meta(result: &mut ToolResult, key: &str, value: &impl Seria
 
 /// The same for whatever has further members.
 pub(crate) fn insert_meta_of(others: &mut Option<String>, key: &str, value: &impl Serialize) {
-    let Ok(value) = serde_json::to_string(value) else { return };
     if others.is_none() {
         // The common case, without a tree.
-        *others = Some(format!(r#"{{"_meta":{{"{key}":{value}}}}}"#));
+        let mut json = Vec::with_capacity(256);
+        for part in [r#"{"_meta":{""#, key, r#"":"#] {
+            json.extend_from_slice(part.as_bytes());
+        }
+        if serde_json::to_writer(&mut json, value).is_ok() {
+            json.extend_from_slice(b"}}");
+            *others = String::from_utf8(json).ok();
+        }
         return;
     }
+    let Ok(value) = serde_json::to_string(value) else { return };
     let mut members = extra(others.as_deref());
     let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(meta) = meta {
@@ -544,6 +551,11 @@ fn extra(extra: Option<&str>) -> Map<String, Value> {
 
 fn leftover(form: Map<String, Value>) -> Option<String> {
     (!form.is_empty()).then(|| Value::Object(form).to_string())
+}
+
+/// A tree as JSON text. What `Display` writes is the same, piece by piece through a formatter.
+pub(crate) fn written(tree: &Value) -> String {
+    serde_json::to_string(tree).expect("the keys of a tree are texts")
 }
 
 /// JSON text from a plugin. What does not parse is shown as the text it is.

@@ -211,7 +211,7 @@ async fn attempt(
             None => Ok(()),
         };
         let Attempt { number: attempt, timeout, context, serving } = passage.next_attempt(wall);
-        let arguments = passage.arguments.to_string();
+        let arguments = wire::written(&passage.arguments);
         passage.bytes_in = arguments.len() as u64;
         let answer = async {
             started?;

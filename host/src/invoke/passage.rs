@@ -202,7 +202,7 @@ impl<'a> Passage<'a> {
             Err(error) => error.word(),
         };
         if let Some(called) = called {
-            called.gauges.count(outcome, self.began.elapsed());
+            called.gauges.count(outcome, Duration::from_micros(usage.wall_micros));
         }
         self.conclude(outcome, result.as_ref().err(), usage);
         result
@@ -319,7 +319,7 @@ impl Passage<'_> {
         let span = self.found(loaded.id());
         let Attempt { number: attempt, timeout, context, serving } =
             span.in_scope(|| self.next_attempt(loaded.limits().wall));
-        self.bytes_in = self.arguments.to_string().len() as u64;
+        self.bytes_in = wire::written(&self.arguments).len() as u64;
         let answer = within(timeout, answer(&**loaded.plugin(), context));
         let answer = serving.by(answer).instrument(span).await;
         self.used();
