@@ -85,12 +85,17 @@ where
     job
 }
 
+/// The id of a call, for all that have to do with it.
+fn shared_id(context: &CallContext) -> Arc<str> {
+    context.call_id.as_str().into()
+}
+
 /// Lets the instance know which call it serves while it does a job.
 fn attributed<R: Send + 'static>(
-    call_id: Option<&str>,
+    id: Option<Arc<str>>,
     work: impl Job<R> + 'static,
 ) -> impl Job<R> + 'static {
-    let (id, serving) = (call_id.map(Arc::<str>::from), Serving::current());
+    let serving = Serving::current();
     job(move |accessor: &Accessor<HostState>, exports: &Exports| {
         let attributed: BoxFuture<'_, wasmtime::Result<R>> = Box::pin(async move {
             let Some(id) = id else { return work(accessor, exports).await };
@@ -117,12 +122,12 @@ impl WasmPlugin {
 
     /// Runs a job on the instance that the mode asks for. `call_id` is the call that the instance
     /// is asked to cancel when the returned future is dropped.
-    async fn run<R, J>(&self, call_id: Option<&str>, job: J) -> Result<R, Failure>
+    async fn run<R, J>(&self, call_id: Option<Arc<str>>, job: J) -> Result<R, Failure>
     where
         R: Send + 'static,
         J: Job<Result<R, Error>> + 'static,
     {
-        let job = attributed(call_id, job);
+        let job = attributed(call_id.clone(), job);
         let answer = match &self.shared {
             None => Box::pin(async { self.instantiate().await?.run(job).await }).await,
             Some(shared) => self.place(shared).await?.run(call_id, job).await,
@@ -178,11 +183,10 @@ fn register<'a>(
 macro_rules! call {
     ($plugin:ident, $call_id:expr, $interface:ident.$function:ident($($argument:ident),*)) => {{
         $plugin.needs(Interface::$interface)?;
-        let call_id: Option<String> = $call_id;
         let call = job(move |accessor, exports| {
             Box::pin(exports.$function(accessor $(, $argument)*))
         });
-        $plugin.run(call_id.as_deref(), call).await
+        $plugin.run($call_id, call).await
     }};
 }
 
@@ -208,12 +212,12 @@ impl Plugin for WasmPlugin {
         arguments: String,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        let (name, call_id) = (name.to_string(), context.call_id.clone());
+        let (name, call_id) = (name.to_string(), shared_id(&context));
         call!(self, Some(call_id), Tools.call_tool(name, arguments, context))
     }
 
     async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
-        let call_id = event.call.call_id.clone();
+        let call_id = shared_id(&event.call);
         call!(self, Some(call_id), Hooks.handle(event))
     }
 
@@ -226,7 +230,7 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<Completion, Failure> {
-        let call_id = context.call_id.clone();
+        let call_id = shared_id(&context);
         call!(self, Some(call_id), Provider.complete(request, context))
     }
 
@@ -254,7 +258,7 @@ impl Plugin for WasmPlugin {
         options: String,
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
-        let (strategy, call_id) = (strategy.to_string(), context.call_id.clone());
+        let (strategy, call_id) = (strategy.to_string(), shared_id(&context));
         call!(self, Some(call_id), Evals.evaluate(strategy, subject, options, context))
     }
 
@@ -263,7 +267,7 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        let call_id = context.call_id.clone();
+        let call_id = shared_id(&context);
         call!(self, Some(call_id), Resources.list_resources(cursor, context))
     }
 
@@ -272,7 +276,7 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        let call_id = context.call_id.clone();
+        let call_id = shared_id(&context);
         call!(self, Some(call_id), Resources.list_templates(cursor, context))
     }
 
@@ -281,7 +285,7 @@ impl Plugin for WasmPlugin {
         uri: &str,
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        let (uri, call_id) = (uri.to_string(), context.call_id.clone());
+        let (uri, call_id) = (uri.to_string(), shared_id(&context));
         call!(self, Some(call_id), Resources.read_resource(uri, context))
     }
 
@@ -290,7 +294,7 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        let call_id = context.call_id.clone();
+        let call_id = shared_id(&context);
         call!(self, Some(call_id), Prompts.list_prompts(cursor, context))
     }
 
@@ -300,7 +304,7 @@ impl Plugin for WasmPlugin {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
-        let (name, call_id) = (name.to_string(), context.call_id.clone());
+        let (name, call_id) = (name.to_string(), shared_id(&context));
         call!(self, Some(call_id), Prompts.get_prompt(name, arguments, context))
     }
 
@@ -310,7 +314,7 @@ impl Plugin for WasmPlugin {
         wanted: bool,
         context: CallContext,
     ) -> Result<(), Failure> {
-        let (uri, call_id) = (uri.to_string(), context.call_id.clone());
+        let (uri, call_id) = (uri.to_string(), shared_id(&context));
         match wanted {
             true => call!(self, Some(call_id), Subscriptions.subscribe(uri, context)),
             false => call!(self, Some(call_id), Subscriptions.unsubscribe(uri, context)),
@@ -318,7 +322,7 @@ impl Plugin for WasmPlugin {
     }
 
     async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
-        let call_id = context.call_id.clone();
+        let call_id = shared_id(&context);
         call!(self, Some(call_id), Completions.suggest(blank, context))
     }
 

@@ -11,14 +11,16 @@
 use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use futures::task::AtomicWaker;
 use futures::{FutureExt, StreamExt};
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
-use wasmtime::component::Accessor;
+use wasmtime::component::{Accessor, AccessorTask};
 
 use super::instance::{Instantiated, failure};
 use super::state::{Gauge, Noting};
@@ -294,7 +296,7 @@ pub(super) struct Pending<R> {
 /// The place of a caller whose job runs. Leaving it early gives the call up.
 struct Seat {
     place: Place,
-    call_id: Option<Box<str>>,
+    call_id: Option<Arc<str>>,
     course: Arc<Course>,
     given_up: bool,
 }
@@ -324,7 +326,7 @@ impl Course {
 impl Place {
     /// Runs a job and waits for its answer. `call_id` is the call that the guest is asked to cancel
     /// when the caller gives up.
-    pub(super) async fn run<R, J>(self, call_id: Option<&str>, job: J) -> Result<R, Failure>
+    pub(super) async fn run<R, J>(self, call_id: Option<Arc<str>>, job: J) -> Result<R, Failure>
     where
         R: Send + 'static,
         J: Job<R> + 'static,
@@ -334,14 +336,13 @@ impl Place {
     }
 
     /// Hands over a job.
-    pub(super) fn submit<R, J>(self, call_id: Option<&str>, job: J) -> Pending<R>
+    pub(super) fn submit<R, J>(self, call_id: Option<Arc<str>>, job: J) -> Pending<R>
     where
         R: Send + 'static,
         J: Job<R> + 'static,
     {
         let course = Arc::<Course>::default();
         let answer = self.live.send(course.clone(), job);
-        let call_id = call_id.map(Into::into);
         Pending { answer, seat: Seat { place: self, call_id, course, given_up: true } }
     }
 }
@@ -389,10 +390,10 @@ impl Drop for Seat {
 
 impl Live {
     /// Asks the guest to end a call.
-    fn cancel(&self, call_id: Box<str>) -> oneshot::Receiver<()> {
+    fn cancel(&self, call_id: Arc<str>) -> oneshot::Receiver<()> {
         let ask = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
             let cancelled: BoxFuture<'_, wasmtime::Result<()>> =
-                Box::pin(exports.cancel(accessor, call_id.into()));
+                Box::pin(exports.cancel(accessor, call_id.to_string()));
             cancelled
         });
         self.send(Arc::default(), ask)
@@ -406,10 +407,12 @@ async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, f
     let gauge = instance.store.data().gauge();
     let Instantiated { store, exports } = &mut instance;
     let result = {
-        let serving = store.run_concurrent(async |accessor| serve(accessor, exports, inbox).await);
+        let gate = Gate::new();
+        let serving =
+            store.run_concurrent(async |accessor| serve(accessor, exports, inbox, &gate).await);
         tokio::select! {
             biased;
-            result = gauge.count(serving) => Some(result.flatten()),
+            result = gauge.count(gate.around(serving)) => Some(result.flatten()),
             () = fate.0.kill.notified() => None,
         }
     };
@@ -443,11 +446,14 @@ async fn serve(
     accessor: &Accessor<HostState>,
     exports: &Exports,
     mut inbox: mpsc::UnboundedReceiver<Work>,
+    gate: &Arc<Gate>,
 ) -> wasmtime::Result<()> {
     let mut running = FuturesUnordered::<BoxFuture<'_, _>>::new();
-    // A set whose futures were all asked wakes itself to be asked once more, and the whole instance
-    // with it. With one among them that is never woken, it does not.
+    // A set whose futures were all polled wakes itself to be polled once more, and the whole instance
+    // with it. With one among them that is never woken, it does not. The same goes for the set of
+    // what the instance waits for.
     running.push(pending().boxed());
+    accessor.spawn(Asleep)?;
     let mut turns = pin!(async {
         loop {
             tokio::select! {
@@ -460,10 +466,71 @@ async fn serve(
             }
         }
     });
+    let waker = gate.clone().into();
     // This is polled when the guest can do no more for now: what it ran until then is one turn.
-    poll_fn(|context| {
+    poll_fn(|_| {
         accessor.with(|mut access| access.get().meter.rest());
-        turns.as_mut().poll(context)
+        match gate.woken.swap(false, Ordering::SeqCst) {
+            true => turns.as_mut().poll(&mut Context::from_waker(&waker)),
+            false => Poll::Pending,
+        }
     })
     .await
+}
+
+struct Asleep;
+
+impl AccessorTask<HostState> for Asleep {
+    async fn run(self, _: &Accessor<HostState>) -> wasmtime::Result<()> {
+        pending().await
+    }
+}
+
+/// Stands between an instance and what is done with it. The instance asks after that whenever its
+/// guest has made a step, and nearly always for nothing; and an answer of the guest, which is seen to
+/// in the same turn, would have the instance polled once more.
+struct Gate {
+    /// There is something to do.
+    woken: AtomicBool,
+    /// The instance is being polled, and sees to it by itself.
+    polled: AtomicBool,
+    instance: AtomicWaker,
+}
+
+impl Wake for Gate {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    // The order matters, here and below: who wakes it while it ceases to be polled wakes the instance,
+    // or is seen by it.
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::SeqCst);
+        if !self.polled.load(Ordering::SeqCst) {
+            self.instance.wake();
+        }
+    }
+}
+
+impl Gate {
+    fn new() -> Arc<Self> {
+        let (woken, polled) = (AtomicBool::new(true), AtomicBool::new(false));
+        Arc::new(Self { woken, polled, instance: AtomicWaker::new() })
+    }
+
+    /// Runs the instance.
+    async fn around<F: Future>(&self, instance: F) -> F::Output {
+        let mut instance = pin!(instance);
+        poll_fn(|context| {
+            self.instance.register(context.waker());
+            self.polled.store(true, Ordering::SeqCst);
+            let polled = instance.as_mut().poll(context);
+            self.polled.store(false, Ordering::SeqCst);
+            if self.woken.load(Ordering::SeqCst) {
+                context.waker().wake_by_ref();
+            }
+            polled
+        })
+        .await
+    }
 }

@@ -13,7 +13,7 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::{Accessor, FutureConsumer, Source, StreamConsumer, StreamResult};
 
 use super::shared::{Pending, Place};
-use super::{Exports, HostState, attributed, job};
+use super::{Exports, HostState, attributed, job, shared_id};
 use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
@@ -182,7 +182,7 @@ pub(super) async fn open(
     let (pieces, deltas) = mpsc::channel(BUFFER);
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
-    let call_id = context.call_id.clone();
+    let call_id = shared_id(&context);
     let work = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
         let answering: BoxFuture<'_, wasmtime::Result<()>> = Box::pin(async move {
             let answer = exports.stream(accessor, request, context).await?;
@@ -205,7 +205,7 @@ pub(super) async fn open(
         });
         answering
     });
-    let call = place.submit(Some(&call_id), attributed(Some(&call_id), work));
+    let call = place.submit(Some(call_id.clone()), attributed(Some(call_id), work));
     match begun.await {
         Ok(Ok(())) => {
             let end = End::Awaited { summary, call };
