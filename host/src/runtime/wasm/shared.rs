@@ -15,7 +15,7 @@ use futures::task::AtomicWaker;
 use futures::{FutureExt, StreamExt};
 use std::future::{pending, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
@@ -492,8 +492,8 @@ impl AccessorTask<HostState> for Asleep {
 struct Gate {
     /// There is something to do.
     woken: AtomicBool,
-    /// The instance is being polled, and sees to it by itself.
-    polled: AtomicBool,
+    /// Whether the instance is being polled: [`Gate::AT_REST`] or one of those below it.
+    turn: AtomicU8,
     instance: AtomicWaker,
 }
 
@@ -502,20 +502,26 @@ impl Wake for Gate {
         self.wake_by_ref();
     }
 
-    // The order matters, here and below: who wakes it while it ceases to be polled wakes the instance,
-    // or is seen by it.
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(true, Ordering::SeqCst);
-        if !self.polled.load(Ordering::SeqCst) {
+        let (polled, woken) = (Self::POLLED, Self::WOKEN);
+        let turn = self.turn.compare_exchange(polled, woken, Ordering::SeqCst, Ordering::SeqCst);
+        if turn == Err(Self::AT_REST) {
             self.instance.wake();
         }
     }
 }
 
 impl Gate {
+    const AT_REST: u8 = 0;
+    /// It is, and may yet see to what there is to do.
+    const POLLED: u8 = 1;
+    /// There came something to do since.
+    const WOKEN: u8 = 2;
+
     fn new() -> Arc<Self> {
-        let (woken, polled) = (AtomicBool::new(true), AtomicBool::new(false));
-        Arc::new(Self { woken, polled, instance: AtomicWaker::new() })
+        let (woken, turn) = (AtomicBool::new(true), AtomicU8::new(Self::AT_REST));
+        Arc::new(Self { woken, turn, instance: AtomicWaker::new() })
     }
 
     /// Runs the instance.
@@ -523,14 +529,72 @@ impl Gate {
         let mut instance = pin!(instance);
         poll_fn(|context| {
             self.instance.register(context.waker());
-            self.polled.store(true, Ordering::SeqCst);
+            self.turn.store(Self::POLLED, Ordering::SeqCst);
             let polled = instance.as_mut().poll(context);
-            self.polled.store(false, Ordering::SeqCst);
-            if self.woken.load(Ordering::SeqCst) {
+            let turn = self.turn.swap(Self::AT_REST, Ordering::SeqCst);
+            // Not whenever there is something to do: a guest that has the host wait for something
+            // sees to nothing else until that is there.
+            if turn == Self::WOKEN && self.woken.load(Ordering::SeqCst) {
                 context.waker().wake_by_ref();
             }
             polled
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Polls an instance that does this in its turn. Returns how often it was woken by it.
+    fn turn(gate: &Arc<Gate>, act: impl Fn(&Arc<Gate>)) -> u32 {
+        let woken = Arc::<Woken>::default();
+        let waker = woken.clone().into();
+        let mut instance = pin!(gate.around(poll_fn(|_| {
+            act(gate);
+            Poll::<()>::Pending
+        })));
+        assert!(instance.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        woken.0.load(Ordering::SeqCst)
+    }
+
+    fn see_to_it(gate: &Arc<Gate>) {
+        gate.woken.store(false, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn an_instance_is_woken_for_what_it_has_not_seen_to() {
+        let gate = Gate::new();
+        // It sees to nothing, and is not asked again for what was there before.
+        assert_eq!(turn(&gate, |_| {}), 0);
+        assert_eq!(turn(&gate, see_to_it), 0);
+        assert_eq!(turn(&gate, Wake::wake_by_ref), 1);
+        let both = |gate: &Arc<Gate>| {
+            gate.wake_by_ref();
+            see_to_it(gate);
+        };
+        assert_eq!(turn(&gate, both), 0);
+    }
+
+    #[test]
+    fn an_instance_at_rest_is_woken() {
+        let gate = Gate::new();
+        let woken = Arc::<Woken>::default();
+        gate.instance.register(&woken.clone().into());
+        gate.wake_by_ref();
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert!(gate.woken.load(Ordering::SeqCst));
     }
 }
