@@ -449,7 +449,7 @@ async fn bridged(rows: &mut Vec<Row>) {
         let platform = bridge(server).await;
         let client = rmcp_client(server).await;
         let (ours, rmcp) =
-            versus(50, 200, async || echo(&platform).await, async || rmcp_echo(&client).await)
+            versus(150, 100, async || echo(&platform).await, async || rmcp_echo(&client).await)
                 .await;
         client.cancel().await.expect("the client ends");
         platform.shutdown().await;
@@ -776,8 +776,8 @@ async fn throughput() -> Vec<Throughput> {
         let platform = bridge(server).await;
         let client = rmcp_client(server).await;
         let (bridged, rmcp) = versus(
-            9,
-            ROUNDS,
+            45,
+            ROUNDS / 5,
             async || drop(join_all((0..EACH).map(|_| echo(&platform))).await),
             async || drop(join_all((0..EACH).map(|_| rmcp_echo(&client))).await),
         )
