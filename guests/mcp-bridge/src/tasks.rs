@@ -238,17 +238,42 @@ impl Kept {
         }
     }
 
-    /// Leaves it to a task that goes to sleep, where nobody has it who is about to run anyway.
-    fn offer(task: &Arc<Task>, set: u32) {
+    /// Leaves it to a task that goes to sleep, where nobody has it who has something of its own to
+    /// wait for.
+    fn offer(task: &Arc<Task>) {
+        let Some(holder) = Self::with(|kept| kept.holder.clone()) else { return };
+        let holder = match holder {
+            Some(holder) if Arc::ptr_eq(&holder, task) => holder,
+            Some(holder) if !holder.idle.get() || task.idle.get() => holder,
+            Some(holder) if Self::has_come(&holder) => holder,
+            Some(_) | None => task.clone(),
+        };
         Self::with(|kept| {
-            let taken = kept.holder.as_ref().is_none_or(|holder| {
-                Arc::ptr_eq(holder, task) || holder.idle.get() && !task.idle.get()
-            });
-            if taken {
-                kept.task.wait_in(set);
-                kept.holder = Some(task.clone());
-            }
+            kept.task.wait_in(holder.with_bell(|bell| bell.set));
+            kept.holder = Some(holder);
         });
+    }
+
+    /// Whether what it waits for has come to pass, while its idle holder sleeps. The holder is about to
+    /// be told then: wasmtime has made up its mind, and takes it for an error of its own if there is
+    /// nothing left to tell. So the bell takes the place of what is told here.
+    fn has_come(holder: &Arc<Task>) -> bool {
+        let mut payload = [0; 2];
+        let set = holder.with_bell(|bell| bell.set);
+        // SAFETY: the set is ours, and the payload has place for both numbers.
+        let event = unsafe { intrinsics::waitable_set_poll(set, &mut payload) };
+        let [waitable, code] = payload;
+        if event == NONE {
+            return false;
+        }
+        if !holder.deliver(event, waitable, code) {
+            Self::deliver(event, waitable, code);
+        }
+        holder.with_bell(|bell| {
+            bell.arm();
+            bell.ring();
+        });
+        true
     }
 
     /// Whether a task that has nothing more to do has to stay for it.
@@ -335,7 +360,10 @@ impl Running {
             bell.set
         });
         self.task.wait_in(set);
-        Kept::offer(&self.task, set);
+        Kept::offer(&self.task);
+        if Kept::is_woken() {
+            return Next::Yield;
+        }
         self.task.asleep.set(true);
         Next::Wait { set }
     }
@@ -493,6 +521,8 @@ mod intrinsics {
         pub(super) fn context_set(value: *mut c_void);
         #[link_name = "[waitable-set-new]"]
         pub(super) fn waitable_set_new() -> u32;
+        #[link_name = "[waitable-set-poll]"]
+        pub(super) fn waitable_set_poll(set: u32, payload: *mut [u32; 2]) -> u32;
         #[link_name = "[waitable-join]"]
         pub(super) fn waitable_join(waitable: u32, set: u32);
     }
@@ -518,6 +548,10 @@ mod intrinsics {
     }
 
     pub(super) unsafe fn waitable_set_new() -> u32 {
+        unreachable!("{NOWHERE}")
+    }
+
+    pub(super) unsafe fn waitable_set_poll(_: u32, _: *mut [u32; 2]) -> u32 {
         unreachable!("{NOWHERE}")
     }
 
