@@ -62,12 +62,20 @@ pub(crate) async fn start() -> Result<(), Error> {
 /// Ends the server. What was still to be said is written before its input is closed, as far as it
 /// reads.
 pub(crate) async fn stop() {
+    let stopped = with(|outbox| outbox.starts);
     let write = async {
-        loop {
+        // What is to be said to the next server is not for this one.
+        while with(|outbox| outbox.starts) == stopped {
             let lines = with(Outbox::next);
-            if lines.is_empty() || stdio_child::write_lines(lines).await.is_err() {
-                break with(|outbox| outbox.lines.clear());
+            if lines.is_empty() {
+                break;
             }
+            let written = stdio_child::write_lines(lines).await;
+            with(|outbox| {
+                if written.is_err() && outbox.starts == stopped {
+                    outbox.lines.clear();
+                }
+            });
         }
     };
     join(write, stdio_child::stop()).await;
