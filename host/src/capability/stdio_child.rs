@@ -63,7 +63,14 @@ impl<T> stdio_child::HostWithStore<T> for Host {
             let (child, changed, due) = with(accessor, |slot| slot.watch())?;
             tokio::select! {
                 biased;
-                events = next_events(child.as_deref()) => return Ok(events),
+                mut events = next_events(child.as_deref()) => {
+                    // A child that never falls silent must not hide that the time has come.
+                    if due {
+                        with(accessor, ChildSlot::clear_timer)?;
+                        events.push(Event::Timer);
+                    }
+                    return Ok(events);
+                }
                 () = ready(()), if due => {
                     with(accessor, ChildSlot::clear_timer)?;
                     return Ok(vec![Event::Timer]);
