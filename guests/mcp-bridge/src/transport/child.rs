@@ -63,21 +63,9 @@ pub(crate) async fn start() -> Result<(), Error> {
 /// reads.
 pub(crate) async fn stop() {
     let stopped = with(|outbox| outbox.starts);
-    let write = async {
-        // What is to be said to the next server is not for this one.
-        while with(|outbox| outbox.starts) == stopped {
-            let lines = with(Outbox::next);
-            if lines.is_empty() {
-                break;
-            }
-            let written = stdio_child::write_lines(lines).await;
-            with(|outbox| {
-                if written.is_err() && outbox.starts == stopped {
-                    outbox.lines.clear();
-                }
-            });
-        }
-    };
+    // What is to be said to the next server is not for this one.
+    let write =
+        async { while with(|outbox| outbox.starts) == stopped && write_next().await.is_some() {} };
     join(write, stdio_child::stop()).await;
 }
 
@@ -117,20 +105,29 @@ async fn write_out(more: bool) {
     if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
         return;
     }
-    loop {
-        let (lines, start) = with(|outbox| (outbox.next(), outbox.starts));
-        if lines.is_empty() {
-            break;
-        }
-        let written = stdio_child::write_lines(lines).await;
-        if let Err(error) = written
-            && with(|outbox| outbox.starts) == start
-        {
-            with(|outbox| outbox.lines.clear());
+    while let Some(written) = write_next().await {
+        if let Err(error) = written {
             connection::lost(&convert::message(&error));
         }
     }
     with(|outbox| outbox.writing = false);
+}
+
+/// Writes the next lines; `None` when there are none. A server that does not take them gets no more.
+/// What a server did not take that was started again meanwhile is no error.
+async fn write_next() -> Option<Result<(), Error>> {
+    let (lines, start) = with(|outbox| (outbox.next(), outbox.starts));
+    if lines.is_empty() {
+        return None;
+    }
+    let written = stdio_child::write_lines(lines).await;
+    Some(with(|outbox| match written {
+        Err(error) if outbox.starts == start => {
+            outbox.lines.clear();
+            Err(error)
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }))
 }
 
 /// A request that nobody waits for any more: it was written, and its answer will be ignored.
