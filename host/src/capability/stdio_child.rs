@@ -61,22 +61,18 @@ impl<T> stdio_child::HostWithStore<T> for Host {
     async fn next_events(accessor: &Accessor<T, Self>) -> wasmtime::Result<Vec<Event>> {
         loop {
             let (child, changed, due) = with(accessor, |slot| slot.watch())?;
-            tokio::select! {
+            let mut events = tokio::select! {
                 biased;
-                mut events = next_events(child.as_deref()) => {
-                    // A child that never falls silent must not hide that the time has come.
-                    if due {
-                        with(accessor, ChildSlot::clear_timer)?;
-                        events.push(Event::Timer);
-                    }
-                    return Ok(events);
-                }
-                () = ready(()), if due => {
-                    with(accessor, ChildSlot::clear_timer)?;
-                    return Ok(vec![Event::Timer]);
-                }
-                () = changed.notified() => {}
+                events = next_events(child.as_deref()) => events,
+                () = ready(()), if due => Vec::new(),
+                () = changed.notified() => continue,
+            };
+            // Behind what the child said, which must not hide it by never falling silent.
+            if due {
+                with(accessor, ChildSlot::clear_timer)?;
+                events.push(Event::Timer);
             }
+            return Ok(events);
         }
     }
 
