@@ -7,6 +7,7 @@ use super::{CallError, Caller, redact, served, span_of};
 use crate::bindings::eval_handler::Evaluation;
 use crate::register::Registry;
 use crate::runtime::Failure;
+use crate::wire;
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(
@@ -52,8 +53,8 @@ pub(crate) async fn evaluate(
     let (timeout, context) = caller.context(loaded.limits().wall);
     let strategy = &eval.definition.name;
     let span = span_of!("evaluate", loaded.id(), caller, context, strategy = name);
-    let answer =
-        loaded.plugin().evaluate(strategy, subject.to_string(), options.to_string(), context);
+    let (subject, options) = (wire::written(&subject), wire::written(&options));
+    let answer = loaded.plugin().evaluate(strategy, subject, options, context);
     let evaluation = served(span, registry, caller, timeout, answer)
         .await
         .map_err(CallError::failed(loaded.id()))?;
