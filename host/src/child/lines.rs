@@ -103,22 +103,23 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         events
     }
 
-    /// Takes a line of this length out of the buffer, and its end. A long line keeps its memory, and
-    /// what comes after it is copied, which is little.
-    fn take_line(&mut self, length: usize) -> BytesMut {
+    /// Takes a line of this length out of the buffer, and its end. A line is copied, so that there is
+    /// one buffer for all that is read; but a long one keeps its memory, and what comes after it is
+    /// copied, which is little.
+    fn take_line(&mut self, length: usize) -> Vec<u8> {
         if length < CHUNK {
-            let line = self.buffer.split_to(length);
-            self.buffer.advance(1);
+            let line = self.buffer[..length].to_vec();
+            self.buffer.advance(length + 1);
             return line;
         }
         let rest = BytesMut::from(&self.buffer[length + 1..]);
         let mut line = std::mem::replace(&mut self.buffer, rest);
         line.truncate(length);
-        line
+        line.into()
     }
 
     /// The event for a line whose end was found.
-    fn finish(&mut self, mut line: BytesMut) -> Event {
+    fn finish(&mut self, mut line: Vec<u8>) -> Event {
         match self.oversized.take() {
             Some(mut oversized) => {
                 oversized.length += line.len() as u64;
@@ -130,7 +131,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }),
             None => {
                 line.truncate(line.strip_suffix(b"\r").unwrap_or(&line).len());
-                Event::Line(line.into())
+                Event::Line(line)
             }
         }
     }
@@ -155,7 +156,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     fn last(&mut self) -> Option<Event> {
         let rest = self.buffer.split();
         self.searched = 0;
-        (!rest.is_empty() || self.oversized.is_some()).then(|| self.finish(rest))
+        (!rest.is_empty() || self.oversized.is_some()).then(|| self.finish(rest.into()))
     }
 }
 
