@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub(crate) use environment::{changes_loading, inherited_environment, is_base};
 use group::{Group, Signal};
@@ -95,7 +95,8 @@ pub(crate) struct ChildSlot {
     stderr: Arc<Tail>,
     began: Instant,
     alarm: Option<Alarm>,
-    /// Wakes whoever waits for events when there is something else to wait for.
+    /// Wakes whoever waits for events when there is something else to wait for: another child, the end
+    /// of this one, or the timer.
     changed: Arc<Notify>,
 }
 
@@ -156,7 +157,7 @@ impl ChildSlot {
         if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartError::NoFolder { program, folder: folder.display().to_string() });
         }
-        let child = Child::spawn(&self.spec, self.stderr.clone())
+        let child = Child::spawn(&self.spec, self.stderr.clone(), self.changed.clone())
             .map_err(|error| StartError::Spawn { program, error })?;
         self.child = Some(Arc::new(child));
         self.changed.notify_one();
@@ -220,7 +221,8 @@ struct Input {
 }
 
 impl Child {
-    fn spawn(spec: &Spec, stderr: Arc<Tail>) -> io::Result<Self> {
+    /// Starts it. `ended` is told when it has ended.
+    fn spawn(spec: &Spec, stderr: Arc<Tail>, ended: Arc<Notify>) -> io::Result<Self> {
         let group = Group::new()?;
         let mut command = Command::new(&spec.program);
         command
@@ -247,6 +249,7 @@ impl Child {
             async move {
                 let status = exit_status(process.wait().await);
                 let _ = exit.set(Exit { status, at: Instant::now() });
+                ended.notify_one();
             }
         });
         Ok(Self {
@@ -287,24 +290,24 @@ impl Child {
         Ok(())
     }
 
-    /// Waits for events; at least one. After the last event it waits for ever.
+    /// Waits for events; at least one. After the last event it waits for ever. It is begun again when
+    /// the child has ended, and does not look for that while it waits.
     pub(crate) async fn next_events(&self) -> Vec<Event> {
         let mut lines = self.lines.lock().await;
         if lines.ended() {
             return std::future::pending().await;
         }
-        // A grandchild may hold the pipe open, or write to it: what is left to read is read, but not
-        // waited for long, and no more than there can be.
-        let over = async { sleep_until(self.exit.wait().await.at + EXIT_DELAY).await };
-        if self.exit.get().is_none() || lines.may_have_more() {
-            let events = tokio::select! {
-                biased;
-                events = lines.next() => events,
-                () = over => Vec::new(),
-            };
-            if !events.is_empty() {
-                return events;
+        let events = match self.exit.get() {
+            None => lines.next().await,
+            // A grandchild may hold the pipe open, or write to it: what is left to read is read, but
+            // not waited for long, and no more than there can be.
+            Some(exit) if lines.may_have_more() => {
+                timeout_at(exit.at + EXIT_DELAY, lines.next()).await.unwrap_or_default()
             }
+            Some(_) => Vec::new(),
+        };
+        if !events.is_empty() {
+            return events;
         }
         // The end is marked last: waiting may be given up, and it must not be lost.
         let event = match timeout(EXIT_DELAY, self.exit.wait()).await {
@@ -389,7 +392,7 @@ mod tests {
             folder: None,
             supervisor: Arc::new(supervisor),
         };
-        Child::spawn(&spec, Arc::new(Tail::new(voice))).expect("the child starts")
+        Child::spawn(&spec, Arc::new(Tail::new(voice)), Arc::default()).expect("the child starts")
     }
 
     #[tokio::test]
