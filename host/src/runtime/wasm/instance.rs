@@ -6,7 +6,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::abi::NotExported;
 use super::state::Noting;
-use super::{Exports, HostState, Indices, Job, Setting};
+use super::{Attributed, Exports, HostState, Indices, Job, Setting};
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
 
@@ -32,11 +32,11 @@ impl Instantiated {
     }
 
     /// Runs one job. The instance does not survive it.
-    pub(super) async fn run<R, J: Job<R>>(mut self, job: J) -> Result<R, Failure> {
+    pub(super) async fn run<R, J: Job<R>>(mut self, job: Attributed<J>) -> Result<R, Failure> {
         let Self { store, exports } = &mut self;
         let gauge = store.data().gauge();
         let _noting = Noting::all(gauge.clone());
-        let running = store.run_concurrent(async |accessor| job(accessor, exports).await);
+        let running = store.run_concurrent(async |accessor| job.run(accessor, exports).await);
         let result = gauge.count(running).await.flatten();
         result.map_err(|error| failure(&error, self.store.data()))
     }

@@ -90,22 +90,31 @@ fn shared_id(context: &CallContext) -> Arc<str> {
     context.call_id.as_str().into()
 }
 
-/// Lets the instance know which call it serves while it does a job.
-fn attributed<R: Send + 'static>(
+/// A job, and the call that it serves, if it serves one.
+struct Attributed<J> {
     id: Option<Arc<str>>,
-    work: impl Job<R> + 'static,
-) -> impl Job<R> + 'static {
-    let serving = Serving::current();
-    job(move |accessor: &Accessor<HostState>, exports: &Exports| {
-        let attributed: BoxFuture<'_, wasmtime::Result<R>> = Box::pin(async move {
-            let Some(id) = id else { return work(accessor, exports).await };
-            accessor.with(|mut access| access.get().begin(id.clone(), serving));
-            let result = work(accessor, exports).await;
-            accessor.with(|mut access| access.get().end(&id));
-            result
-        });
-        attributed
-    })
+    serving: Option<Arc<Serving>>,
+    job: J,
+}
+
+/// Attributes a job to the call of this id.
+fn attributed<J>(id: Option<Arc<str>>, job: J) -> Attributed<J> {
+    Attributed { id, serving: Serving::current(), job }
+}
+
+impl<J> Attributed<J> {
+    /// Does it. The instance knows meanwhile which call it serves.
+    async fn run<R>(self, accessor: &Accessor<HostState>, exports: &Exports) -> wasmtime::Result<R>
+    where
+        J: Job<R>,
+    {
+        let Self { id, serving, job } = self;
+        let Some(id) = id else { return job(accessor, exports).await };
+        accessor.with(|mut access| access.get().begin(id.clone(), serving));
+        let result = job(accessor, exports).await;
+        accessor.with(|mut access| access.get().end(&id));
+        result
+    }
 }
 
 impl WasmPlugin {
@@ -127,10 +136,10 @@ impl WasmPlugin {
         R: Send + 'static,
         J: Job<Result<R, Error>> + 'static,
     {
-        let job = attributed(call_id.clone(), job);
+        let job = attributed(call_id, job);
         let answer = match &self.shared {
             None => Box::pin(async { self.instantiate().await?.run(job).await }).await,
-            Some(shared) => self.place(shared).await?.run(call_id, job).await,
+            Some(shared) => self.place(shared).await?.run(job).await,
         };
         Ok(answer??)
     }
@@ -155,7 +164,7 @@ impl WasmPlugin {
             async move {
                 let registered = async {
                     let live = Live::start(component.instantiate().await?);
-                    Place::new(live.clone())?.run(None, job(register)).await??;
+                    Place::new(live.clone())?.run(attributed(None, job(register))).await??;
                     Ok(live)
                 };
                 within(component.setting.startup, registered).await
@@ -199,7 +208,7 @@ impl Plugin for WasmPlugin {
                 let component = self.component.clone();
                 let start = || async move { Ok(Live::start(component.instantiate().await?)) };
                 let place = shared.place(start).await?;
-                place.run(None, job(register)).await??
+                place.run(attributed(None, job(register))).await??
             }
         };
         self.component.indices.serve(&registration)?;

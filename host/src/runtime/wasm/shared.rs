@@ -24,7 +24,7 @@ use wasmtime::component::{Accessor, AccessorTask};
 
 use super::instance::{Instantiated, failure};
 use super::state::{Gauge, Noting};
-use super::{Exports, HostState, Job, job};
+use super::{Attributed, Exports, HostState, Job, attributed, job};
 use crate::runtime::Failure;
 
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
@@ -226,7 +226,7 @@ impl Live {
     }
 
     /// Hands over a job; its answer, or the end of the instance, closes what is returned.
-    fn send<R, J>(&self, course: Arc<Course>, job: J) -> oneshot::Receiver<R>
+    fn send<R, J>(&self, course: Arc<Course>, job: Attributed<J>) -> oneshot::Receiver<R>
     where
         R: Send + 'static,
         J: Job<R> + 'static,
@@ -242,7 +242,7 @@ impl Live {
                 }
                 course.begun.store(true, Ordering::SeqCst);
                 fate.running.fetch_add(1, Ordering::SeqCst);
-                let value = job(accessor, exports).await?;
+                let value = job.run(accessor, exports).await?;
                 fate.running.fetch_sub(1, Ordering::SeqCst);
                 // A caller that gave up meanwhile wants no answer.
                 let _ = reply.send(value);
@@ -263,7 +263,7 @@ impl Live {
         self.fate.retired.store(true, Ordering::SeqCst);
         let _ = self.fate.ending.set(unloaded());
         let course = Arc::<Course>::default();
-        let goodbye = self.send(course.clone(), last);
+        let goodbye = self.send(course.clone(), attributed(None, last));
         // One that computes and takes no work in says none.
         let taken_in = async {
             tokio::time::sleep(GRACE).await;
@@ -324,23 +324,24 @@ impl Course {
 }
 
 impl Place {
-    /// Runs a job and waits for its answer. `call_id` is the call that the guest is asked to cancel
-    /// when the caller gives up.
-    pub(super) async fn run<R, J>(self, call_id: Option<Arc<str>>, job: J) -> Result<R, Failure>
+    /// Runs a job and waits for its answer.
+    pub(super) async fn run<R, J>(self, job: Attributed<J>) -> Result<R, Failure>
     where
         R: Send + 'static,
         J: Job<R> + 'static,
     {
         let _noting = Noting::from_now(&self.live.gauge);
-        self.submit(call_id, job).wait().await
+        self.submit(job).wait().await
     }
 
-    /// Hands over a job.
-    pub(super) fn submit<R, J>(self, call_id: Option<Arc<str>>, job: J) -> Pending<R>
+    /// Hands over a job. When its caller gives up, the guest is asked to cancel the call that it
+    /// serves.
+    pub(super) fn submit<R, J>(self, job: Attributed<J>) -> Pending<R>
     where
         R: Send + 'static,
         J: Job<R> + 'static,
     {
+        let call_id = job.id.clone();
         let course = Arc::<Course>::default();
         let answer = self.live.send(course.clone(), job);
         Pending { answer, seat: Seat { place: self, call_id, course, given_up: true } }
@@ -396,7 +397,7 @@ impl Live {
                 Box::pin(exports.cancel(accessor, call_id.to_string()));
             cancelled
         });
-        self.send(Arc::default(), ask)
+        self.send(Arc::default(), attributed(None, ask))
     }
 }
 

@@ -205,7 +205,7 @@ pub(super) async fn open(
         });
         answering
     });
-    let call = place.submit(Some(call_id.clone()), attributed(Some(call_id), work));
+    let call = place.submit(attributed(Some(call_id), work));
     match begun.await {
         Ok(Ok(())) => {
             let end = End::Awaited { summary, call };
