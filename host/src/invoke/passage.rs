@@ -72,7 +72,8 @@ struct Heard {
 }
 
 impl<'a> Passage<'a> {
-    pub(super) fn begin(facilities: &'a Facilities, registry: &Registry, call: Call) -> Self {
+    /// A call begins. It is large, and hosts keep many calls beside each other.
+    pub(super) fn begin(facilities: &'a Facilities, registry: &Registry, call: Call) -> Box<Self> {
         let Call { name, arguments, caller } = call;
         let number = next_call();
         let heard = facilities
@@ -81,7 +82,7 @@ impl<'a> Passage<'a> {
             .are_heard()
             .then(|| Heard { call: number.to_string().into(), tool: name.as_str().into() });
         let told = heard.is_some() || facilities.history.is_some();
-        Self {
+        Box::new(Self {
             fingerprint: told.then(|| Fingerprint::of(&name, &arguments)),
             trace: caller.trace(),
             facilities,
@@ -103,7 +104,7 @@ impl<'a> Passage<'a> {
             heard,
             span: Span::none(),
             over: false,
-        }
+        })
     }
 
     /// The tool was found. What is done for the call is done in the returned span.
@@ -181,7 +182,7 @@ impl<'a> Passage<'a> {
 
     /// The call is over: says so to the caller, to those who watch and to the record.
     pub(super) fn end(
-        mut self,
+        mut self: Box<Self>,
         called: Option<&Called<'_>>,
         result: Result<ToolResult, CallError>,
     ) -> Result<ToolResult, CallError> {
