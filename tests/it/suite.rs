@@ -73,7 +73,7 @@ pub(crate) async fn it_says_what_a_call_has_used(platform: Platform) {
     let result = call(&platform, "subject__echo", arguments).await.expect("it is answered");
     let form = wire::tool_result(&result);
     let usage: Usage = serde_json::from_value(form["_meta"][USAGE].clone()).expect("it is there");
-    let Usage { wall_micros, cpu_micros, bytes_in, bytes_out, attempts, .. } = usage;
+    let Usage { wall_micros, cpu_micros, host_calls, bytes_in, bytes_out, attempts, .. } = usage;
     assert!(wall_micros > 0);
     assert_eq!((bytes_in, attempts), (16, 1));
     assert!(bytes_out >= 5);
@@ -81,6 +81,9 @@ pub(crate) async fn it_says_what_a_call_has_used(platform: Platform) {
     let kind = platform.plugins()[0].kind;
     assert_eq!(cpu_micros.is_some(), kind != PluginKind::Builtin, "{usage:?}");
     assert!(cpu_micros.is_none_or(|cpu| cpu <= wall_micros), "{usage:?}");
+    // A server has no host to call.
+    let calls_the_host = matches!(kind, PluginKind::Wasm | PluginKind::Rhai);
+    assert_eq!(host_calls.is_some(), calls_the_host, "{usage:?}");
 }
 
 pub(crate) async fn a_timeout_gives_the_call_up_and_the_next_one_works(platform: Platform) {

@@ -21,7 +21,8 @@ pub struct Usage {
     /// The linear memory of the instance at the end, which is its most, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// How often the plugin called the host, what its runtime does for it included.
+    /// How often the plugin called the host, what its runtime does for it included. An MCP server
+    /// that is a child of the host's cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_calls: Option<u64>,
     /// The length of the arguments, in bytes of JSON.
@@ -46,6 +47,8 @@ pub(crate) struct Serving {
     cpu_nanos: AtomicU64,
     memory: AtomicU64,
     host_calls: AtomicU64,
+    /// Whether those were counted.
+    counts_host_calls: AtomicBool,
     refusals: Mutex<Refusals>,
 }
 
@@ -99,11 +102,14 @@ impl Serving {
     }
 
     /// Adds to what the call has used.
-    pub(super) fn note(&self, cpu: Duration, memory: Option<usize>, host_calls: u64) {
+    pub(super) fn note(&self, cpu: Duration, memory: Option<usize>, host_calls: Option<u64>) {
         let nanos = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
         self.cpu_nanos.fetch_add(nanos, Ordering::Relaxed);
         self.memory.fetch_max(memory.unwrap_or(0) as u64, Ordering::Relaxed);
-        self.host_calls.fetch_add(host_calls, Ordering::Relaxed);
+        if let Some(host_calls) = host_calls {
+            self.host_calls.fetch_add(host_calls, Ordering::Relaxed);
+            self.counts_host_calls.store(true, Ordering::Relaxed);
+        }
         self.known.store(true, Ordering::Relaxed);
     }
 
@@ -137,10 +143,11 @@ impl Serving {
             return Usage::default();
         }
         let memory = self.memory.load(Ordering::Relaxed);
+        let counts_host_calls = self.counts_host_calls.load(Ordering::Relaxed);
         Usage {
             cpu_micros: Some(self.cpu_nanos.load(Ordering::Relaxed) / 1_000),
             memory_bytes: (memory > 0).then_some(memory),
-            host_calls: Some(self.host_calls.load(Ordering::Relaxed)),
+            host_calls: counts_host_calls.then(|| self.host_calls.load(Ordering::Relaxed)),
             ..Usage::default()
         }
     }

@@ -125,7 +125,7 @@ impl RhaiPlugin {
                 let limits = &script.setting.limits;
                 let (result, used) = running::within(limits, given_up, outside, || work(&script));
                 if let Some(serving) = serving {
-                    serving.note(used.cpu, None, used.host_calls);
+                    serving.note(used.cpu, None, Some(used.host_calls));
                 }
                 result
             })

@@ -107,10 +107,12 @@ impl HostState {
             table.set_max_capacity(handles);
         }
         store.limiter(|state| &mut state.meter);
-        store.call_hook(|mut context, transition| match transition {
-            CallHook::CallingHost => context.data_mut().meter.calls_host(),
-            _ => Ok(()),
-        });
+        if store.data().meter.host_calls.is_some() {
+            store.call_hook(|mut context, transition| match transition {
+                CallHook::CallingHost => context.data_mut().meter.calls_host(),
+                _ => Ok(()),
+            });
+        }
         store.set_hostcall_fuel(transfer);
         store.epoch_deadline_callback(|mut context| context.data_mut().meter.tick());
         store.set_epoch_deadline(1);
@@ -261,7 +263,7 @@ pub(super) struct Meter {
     used: Used,
     instances: usize,
     cpu: Duration,
-    /// How many calls of the host are left; nothing where there is no end of them.
+    /// How many calls of the host are left; nothing where they are not counted.
     host_calls: Option<HostCalls>,
     gauge: Arc<Gauge>,
     /// The CPU time when the instance last came to rest; unknown until the epoch moves on, as a
@@ -289,7 +291,8 @@ struct Used {
 }
 
 impl Meter {
-    /// The bridge waits for its server in calls of the host, for as long as that lives.
+    /// The bridge waits for its server in calls of the host, for as long as that lives, and its server
+    /// cannot call the host: there is nothing to count.
     fn new(limits: &Limits, is_bridge: bool) -> Self {
         let host_calls = HostCalls {
             most: limits.host_calls,
@@ -303,7 +306,7 @@ impl Meter {
             instances: limits.instances,
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
-            gauge: Arc::default(),
+            gauge: Arc::new(Gauge { counts_host_calls: !is_bridge, ..Gauge::default() }),
             rested: Some(Duration::ZERO),
             reached: None,
         }
@@ -336,8 +339,8 @@ impl Meter {
 
     /// The guest calls the host: counts it, or stops it.
     fn calls_host(&mut self) -> wasmtime::Result<()> {
-        self.gauge.host_calls.fetch_add(1, Ordering::Relaxed);
         let Some(calls) = &mut self.host_calls else { return Ok(()) };
+        self.gauge.host_calls.fetch_add(1, Ordering::Relaxed);
         if calls.left == 0 {
             // What runs for long, and not too fast, may go on.
             if calls.since.elapsed() < calls.within {
@@ -412,6 +415,7 @@ pub(super) struct Gauge {
     turn: AtomicU64,
     /// All of its linear memories, in bytes. They never shrink.
     memory: AtomicUsize,
+    counts_host_calls: bool,
     host_calls: AtomicU64,
 }
 
@@ -422,6 +426,7 @@ impl Default for Gauge {
             spent: AtomicU64::new(0),
             turn: AtomicU64::new(Self::IDLE),
             memory: AtomicUsize::new(0),
+            counts_host_calls: false,
             host_calls: AtomicU64::new(0),
         }
     }
@@ -483,6 +488,7 @@ impl Drop for Noting {
         let Some(serving) = &self.serving else { return };
         let cpu = self.gauge.spent().saturating_sub(self.cpu);
         let host_calls = self.gauge.host_calls.load(Ordering::Relaxed) - self.host_calls;
+        let host_calls = self.gauge.counts_host_calls.then_some(host_calls);
         serving.note(cpu, Some(self.gauge.memory.load(Ordering::Relaxed)), host_calls);
     }
 }
