@@ -224,8 +224,7 @@ impl Client {
         self.ids += 1;
         let request = self.ids;
         let waiting = InFlight::waiting(operation, deadline, of, subject, round);
-        self.in_flight.insert(request, waiting);
-        self.deadlines.insert((deadline, request));
+        self.wait_for(request, waiting);
         for (key, kind, params) in to_ask {
             self.ask(kind, params, Asked::Input { request, key }, Some(operation));
         }

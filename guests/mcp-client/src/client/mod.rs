@@ -140,8 +140,8 @@ pub struct Client {
     /// The ids of requests are never used twice, over all connections.
     ids: u64,
     in_flight: BTreeMap<u64, InFlight>,
-    /// The same by deadline.
-    deadlines: BTreeSet<(u64, u64)>,
+    /// None of them has an earlier deadline. It may be one that was answered.
+    earliest: u64,
     /// When to ask about tasks, and the numbers under which they wait for it.
     polls: BTreeSet<(u64, u64)>,
     actions: VecDeque<Action>,
@@ -229,7 +229,7 @@ impl Client {
             operations: 0,
             ids: 0,
             in_flight: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            earliest: NEVER,
             polls: BTreeSet::new(),
             actions: VecDeque::new(),
             asked: BTreeMap::new(),
@@ -254,12 +254,11 @@ impl Client {
         self.actions.pop_front()
     }
 
-    /// When [`Client::tick`] is due.
+    /// When [`Client::tick`] is due, at the latest.
     pub fn deadline(&self) -> Option<u64> {
-        let request = self.deadlines.first().map(|(deadline, _)| *deadline);
         let poll = self.polls.first().map(|(due, _)| *due);
         let rest = [self.tools_changed, self.ping_due(), self.subscriptions.due(), poll];
-        rest.into_iter().chain([request]).flatten().filter(|due| *due != NEVER).min()
+        rest.into_iter().flatten().chain([self.earliest]).filter(|due| *due != NEVER).min()
     }
 
     /// How many lines of the server were no messages.
@@ -369,7 +368,7 @@ impl Client {
         for ask in std::mem::take(&mut self.asked).into_keys() {
             self.actions.push_back(Action::Withdraw(ask));
         }
-        self.deadlines.clear();
+        self.earliest = NEVER;
         self.polls.clear();
         if self.begin_again(reason) {
             return;
@@ -390,13 +389,8 @@ impl Client {
     /// Learns what time it is, and gives up what is overdue.
     pub fn tick(&mut self, now: u64) {
         self.now = now;
-        while let Some(&(deadline, id)) = self.deadlines.first()
-            && deadline <= now
-        {
-            match self.give_up(id, "it took too long") {
-                Some(request) => self.conclude(request, Err(Error::Timeout)),
-                None => drop(self.deadlines.pop_first()),
-            }
+        while self.earliest <= now {
+            self.give_up_overdue();
         }
         if self.tools_changed.is_some_and(|due| due <= now) {
             self.tools_changed = None;
@@ -407,6 +401,20 @@ impl Client {
         }
         self.poll();
         self.listen_again();
+    }
+
+    /// Gives up the requests whose time is over, and looks when the next one's is.
+    fn give_up_overdue(&mut self) {
+        let overdue = self.in_flight.iter().filter(|(_, request)| request.deadline <= self.now);
+        let mut overdue: Vec<_> = overdue.map(|(&id, request)| (request.deadline, id)).collect();
+        overdue.sort_unstable();
+        for (_, id) in overdue {
+            if let Some(request) = self.give_up(id, "it took too long") {
+                self.conclude(request, Err(Error::Timeout));
+            }
+        }
+        let deadlines = self.in_flight.values().map(|request| request.deadline);
+        self.earliest = deadlines.min().unwrap_or(NEVER);
     }
 
     fn operation(&mut self) -> OperationId {
@@ -422,9 +430,16 @@ impl Client {
         self.actions.push_back(Action::Log { level, message: message.into() });
     }
 
+    fn wait_for(&mut self, id: u64, request: InFlight) {
+        self.earliest = self.earliest.min(request.deadline);
+        self.in_flight.insert(id, request);
+    }
+
     fn forget(&mut self, id: u64) -> Option<InFlight> {
         let request = self.in_flight.remove(&id)?;
-        self.deadlines.remove(&(request.deadline, id));
+        if self.in_flight.is_empty() {
+            self.earliest = NEVER;
+        }
         if matches!(request.purpose, Purpose::Task(_)) {
             self.polls.retain(|(_, of)| *of != id);
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-use super::{Action, Client, InFlight, NEVER, OperationId, Purpose};
+use super::{Action, Client, InFlight, OperationId, Purpose};
 use crate::settings::Era;
 
 impl Client {
@@ -72,10 +72,7 @@ impl Client {
         self.write(line, Some(id));
         let request =
             InFlight { operation, deadline, method, subject: None, progressed: None, purpose };
-        self.in_flight.insert(id, request);
-        if deadline != NEVER {
-            self.deadlines.insert((deadline, id));
-        }
+        self.wait_for(id, request);
     }
 
     /// Says what the request is about that was sent last.

@@ -85,7 +85,6 @@ impl Client {
         self.ids += 1;
         let id = self.ids;
         self.polls.insert((self.now.saturating_add(polled.interval), id));
-        self.deadlines.insert((deadline, id));
         let purpose = Purpose::Task(Box::new(polled));
         let waiting = InFlight {
             operation,
@@ -95,7 +94,7 @@ impl Client {
             progressed: None,
             purpose,
         };
-        self.in_flight.insert(id, waiting);
+        self.wait_for(id, waiting);
     }
 
     /// Asks about the tasks whose time has come.

@@ -128,6 +128,23 @@ fn what_is_overdue_is_given_up_and_the_server_told() {
 }
 
 #[test]
+fn what_was_answered_in_time_is_not_overdue_and_the_rest_is_waited_for() {
+    let mut client = connected();
+    let operations = [0, 20, 10].map(|now| plain(&mut client, now));
+    receive(&mut client, json!({"id": 2, "result": {}}));
+    actions(&mut client);
+    assert!(client.deadline().is_some_and(|due| due <= 110));
+    client.tick(100);
+    assert!(actions(&mut client).is_empty());
+    assert_eq!(client.deadline(), Some(110));
+    client.tick(200);
+    // The one whose time is over first ends first.
+    let late = [operations[2], operations[1]].map(|operation| (operation, Err(Error::Timeout)));
+    assert_eq!(finished(&mut client), late);
+    assert_eq!(client.deadline(), None);
+}
+
+#[test]
 fn a_cancelled_operation_ends_once_and_a_late_answer_is_ignored() {
     let mut client = connected();
     let operation = plain(&mut client, 0);
