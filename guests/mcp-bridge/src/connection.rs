@@ -31,9 +31,7 @@ struct State {
     startup: u64,
     /// Whether the server is told on whose behalf it is called.
     passthrough: bool,
-    waiting: BTreeMap<OperationId, oneshot::Sender<Ended>>,
-    /// The operations of the host's calls, for their cancellation and progress.
-    calls: BTreeMap<String, OperationId>,
+    expected: BTreeMap<OperationId, Expected>,
     /// What the host is being asked for the server. Dropped, it is not asked any more.
     asking: BTreeMap<AskId, oneshot::Sender<()>>,
     /// Who waits for the connection that is being made.
@@ -56,6 +54,13 @@ pub(crate) struct Called {
     pub(crate) mirrored: Vec<Mirrored>,
 }
 
+/// An operation whose end somebody waits for.
+struct Expected {
+    done: oneshot::Sender<Ended>,
+    /// The host's call that it serves, if it serves one, for its cancellation and progress.
+    call_id: Option<String>,
+}
+
 /// Somebody who waits for the connection, on behalf of a call if there is one.
 struct Waiting {
     call_id: Option<String>,
@@ -73,8 +78,7 @@ impl State {
             client: Client::new(configuration.settings()),
             startup: configuration.startup_timeout_ms,
             passthrough: configuration.passthrough,
-            waiting: BTreeMap::new(),
-            calls: BTreeMap::new(),
+            expected: BTreeMap::new(),
             asking: BTreeMap::new(),
             connecting: None,
             reading: false,
@@ -96,9 +100,9 @@ impl State {
                     if let Ok(Outcome::Connected(server)) = &result {
                         transport::agreed(server);
                     }
-                    if let Some(waiting) = self.waiting.remove(&operation) {
+                    if let Some(Expected { done, .. }) = self.expected.remove(&operation) {
                         // Whoever waited may have been dropped.
-                        let _ = waiting.send(result);
+                        let _ = done.send(result);
                     }
                 }
                 Action::Restart => transport::spawn(restart()),
@@ -161,8 +165,7 @@ impl State {
 
     /// The host's call that an operation serves.
     fn call_of(&self, operation: OperationId) -> Option<&str> {
-        let call = self.calls.iter().find(|(_, of_call)| **of_call == operation);
-        call.map(|(call, _)| call.as_str())
+        self.expected.get(&operation)?.call_id.as_deref()
     }
 
     fn handle(&mut self, event: Event, now: u64) {
@@ -183,9 +186,14 @@ impl State {
     }
 
     /// Makes a place to wait for an operation, and does what its beginning asks for.
-    fn expect(&mut self, operation: OperationId) -> oneshot::Receiver<Ended> {
+    fn expect(
+        &mut self,
+        operation: OperationId,
+        call_id: Option<&str>,
+    ) -> oneshot::Receiver<Ended> {
         let (done, ended) = oneshot::channel();
-        self.waiting.insert(operation, done);
+        let call_id = call_id.map(Into::into);
+        self.expected.insert(operation, Expected { done, call_id });
         self.act();
         ended
     }
@@ -206,7 +214,7 @@ fn tell(what: impl FnOnce(&mut State)) {
 
 /// Has written what is to be. Where others wait as well, they may have more in a moment.
 fn flush() {
-    transport::flush(with(|state| state.waiting.len() > 1));
+    transport::flush(with(|state| state.expected.len() > 1));
 }
 
 /// Something that the server has is left out.
@@ -370,7 +378,7 @@ pub(crate) async fn run(begin: impl FnOnce(&mut Client, u64) -> OperationId) -> 
     let now = transport::now();
     let ended = with(|state| {
         let operation = begin(&mut state.client, now);
-        state.expect(operation)
+        state.expect(operation, None)
     });
     finish(ended).await
 }
@@ -380,12 +388,9 @@ pub(crate) async fn run_call(call_id: &str, request: Request<'_>) -> Ended {
     let now = transport::now();
     let ended = with(|state| {
         let operation = state.client.request(request, now);
-        state.calls.insert(call_id.to_string(), operation);
-        state.expect(operation)
+        state.expect(operation, Some(call_id))
     });
-    let result = finish(ended).await;
-    with(|state| state.calls.remove(call_id));
-    result
+    finish(ended).await
 }
 
 /// Cancels what serves a call, if it is still going on.
@@ -395,7 +400,9 @@ pub(crate) fn cancel(call_id: &str) {
             // Dropping it answers.
             waiting.retain(|waiting| waiting.call_id.as_deref() != Some(call_id));
         }
-        if let Some(operation) = state.calls.get(call_id).copied() {
+        let mut expected = state.expected.iter();
+        let serves = |(_, expected): &(_, &Expected)| expected.call_id.as_deref() == Some(call_id);
+        if let Some((&operation, _)) = expected.find(serves) {
             state.client.cancel(operation);
         }
     });
