@@ -10,7 +10,7 @@ use crate::bindings::tenon::plugin::types::Error;
 use crate::{connection, convert};
 
 pub(crate) use crate::tasks::{keep, spawn};
-pub(crate) use stdio_child::{now, set_timer};
+pub(crate) use stdio_child::set_timer;
 
 /// What is to be written.
 #[derive(Default)]
@@ -20,6 +20,8 @@ struct Outbox {
     writing: bool,
     /// Somebody is going to, and leaves others a moment to put more into it.
     gathering: bool,
+    /// What time it is in that moment, once somebody has asked.
+    moment: Option<u64>,
     /// How often the server was started: what is written to one is nothing to the next.
     starts: u64,
 }
@@ -28,11 +30,12 @@ struct Outbox {
 const TOGETHER: usize = 64 << 10;
 
 /// How many lines are gathered at most before they are written.
-const GATHERED: usize = 8;
+const GATHERED: usize = 16;
 
 impl Outbox {
     /// The next lines to write; none when there are none.
     fn next(&mut self) -> Vec<Vec<u8>> {
+        self.moment = None;
         let mut length = 0;
         let fit = self.lines.iter().take_while(|line| {
             length += line.len();
@@ -49,6 +52,14 @@ thread_local! {
 
 fn with<R>(act: impl FnOnce(&mut Outbox) -> R) -> R {
     OUTBOX.with_borrow_mut(act)
+}
+
+/// What time it is, in milliseconds. Calls whose lines are gathered need not each ask the host.
+pub(crate) fn now() -> u64 {
+    with(|outbox| match outbox.gathering {
+        true => *outbox.moment.get_or_insert_with(stdio_child::now),
+        false => stdio_child::now(),
+    })
 }
 
 pub(crate) async fn start() -> Result<(), Error> {
@@ -100,7 +111,7 @@ async fn write_out(more: bool) {
     if more {
         // Calls that have begun by now get to say what they want.
         wit_bindgen::yield_async().await;
-        with(|outbox| outbox.gathering = false);
+        with(|outbox| (outbox.gathering, outbox.moment) = (false, None));
     }
     if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
         return;
