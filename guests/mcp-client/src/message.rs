@@ -127,7 +127,7 @@ pub(crate) fn read(mut line: Vec<u8>) -> Result<Vec<Incoming>, NotMessages> {
         Ok(line) => line,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     };
-    let text = line.trim_start_matches('\u{feff}').trim();
+    let text = content(&line);
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -137,6 +137,15 @@ pub(crate) fn read(mut line: Vec<u8>) -> Result<Vec<Incoming>, NotMessages> {
         return Ok(read.filter_map(Result::ok).collect());
     }
     one(line).map(|message| vec![message])
+}
+
+/// What a line says, without white space around it and a mark of its byte order before it.
+fn content(line: &str) -> &str {
+    match line.as_bytes() {
+        // Nearly all have neither.
+        [b'{', .., b'}'] => line,
+        _ => line.trim_start_matches('\u{feff}').trim(),
+    }
 }
 
 /// Replaces escapes of half a character, which are written where a text was cut in the middle of one,
@@ -168,7 +177,7 @@ fn unit(line: &[u8], at: usize) -> Option<u16> {
 pub(crate) struct NotMessages;
 
 fn one(line: String) -> Result<Incoming, NotMessages> {
-    let text = line.trim_start_matches('\u{feff}').trim();
+    let text = content(&line);
     let message: Message<'_> = serde_json::from_str(text).map_err(|_| NotMessages)?;
     if let Some(method) = message.method {
         let method = method.into_owned();

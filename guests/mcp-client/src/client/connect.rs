@@ -85,7 +85,7 @@ impl Client {
                     "capabilities": self.settings.capabilities(),
                     "clientInfo": self.settings.info(),
                 }));
-                let line = self.line("initialize", &params, &[]);
+                let line = self.line("initialize", &params, &[], false);
                 self.send(operation, "initialize", line, deadline, Purpose::Initialize);
             }
             Era::Modern => {
@@ -96,7 +96,7 @@ impl Client {
                     Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
                     None => deadline,
                 };
-                let line = self.line("server/discover", "", &[&self.modern_meta]);
+                let line = self.line("server/discover", "", &[&self.modern_meta], false);
                 self.send(operation, "server/discover", line, deadline, Purpose::Discover);
             }
         }
@@ -232,7 +232,7 @@ impl Client {
     pub(super) fn ping(&mut self) {
         let operation = self.operation();
         let deadline = self.now.saturating_add(self.settings.timeout).min(NEVER - 1);
-        let line = self.line("ping", "", &[]);
+        let line = self.line("ping", "", &[], false);
         self.send(operation, "ping", line, deadline, Purpose::Ping);
     }
 

@@ -1,7 +1,6 @@
 //! What is written to the server.
 
 use serde_json::Value;
-use std::fmt::Write as _;
 
 use super::{Action, Client, InFlight, OperationId, Purpose};
 use crate::settings::Era;
@@ -19,36 +18,43 @@ impl Client {
         deadline: u64,
         purpose: Purpose,
     ) {
-        // The token is the id that the request will have.
-        let token = progress.then(|| format!(r#""progressToken":{}"#, self.ids + 1));
-        let token = token.as_deref().unwrap_or_default();
-        let line = match self.era() {
-            Some(Era::Modern) => self.line(method, params, &[&self.modern_meta, meta, token]),
-            Some(Era::Legacy) | None => self.line(method, params, &[meta, token]),
+        let ours = match self.era() {
+            Some(Era::Modern) => &self.modern_meta,
+            Some(Era::Legacy) | None => "",
         };
+        let line = self.line(method, params, &[ours, meta], progress);
         self.send(operation, method, line, deadline, purpose);
     }
 
-    /// The next request, to be sent with [`Client::send`]: its parameters, and what its `_meta` says.
-    pub(super) fn line(&self, method: &str, params: &str, meta: &[&str]) -> String {
+    /// The next request, to be sent with [`Client::send`]: its parameters, what its `_meta` says, and
+    /// whether the server is to tell how far it has come.
+    pub(super) fn line(&self, method: &str, params: &str, meta: &[&str], progress: bool) -> String {
+        let mut id = itoa::Buffer::new();
+        let id = id.format(self.ids + 1);
         let length: usize = params.len() + meta.iter().map(|part| part.len() + 1).sum::<usize>();
-        let mut line = String::with_capacity(length + method.len() + 80);
+        let mut line = String::with_capacity(length + method.len() + 2 * id.len() + 80);
         line.push_str(r#"{"jsonrpc":"2.0","id":"#);
-        let _ = write!(line, "{}", self.ids + 1);
+        line.push_str(id);
         line.push_str(r#","method":""#);
         line.push_str(method);
         line.push('"');
-        let mut meta = meta.iter().filter(|part| !part.is_empty());
-        let first = meta.next();
-        if !params.is_empty() || first.is_some() {
+        let meta = meta.iter().filter(|part| !part.is_empty());
+        let has_meta = progress || meta.clone().next().is_some();
+        if !params.is_empty() || has_meta {
             line.push_str(r#","params":{"#);
             line.push_str(params);
-            if let Some(first) = first {
+            if has_meta {
                 line.push_str(if params.is_empty() { r#""_meta":{"# } else { r#","_meta":{"# });
-                line.push_str(first);
                 for part in meta {
-                    line.push(',');
                     line.push_str(part);
+                    line.push(',');
+                }
+                if progress {
+                    // The token is the id.
+                    line.push_str(r#""progressToken":"#);
+                    line.push_str(id);
+                } else {
+                    line.pop();
                 }
                 line.push('}');
             }
