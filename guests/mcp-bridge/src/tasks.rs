@@ -11,6 +11,7 @@
 //! and the structure that it is given.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::mem;
 use std::pin::Pin;
@@ -25,7 +26,7 @@ thread_local! {
     /// What was spawned by the task that has its turn.
     static SPAWNED: RefCell<Vec<Future>> = RefCell::default();
     /// The tasks that have begun and not exited, the oldest first.
-    static TASKS: RefCell<Vec<Arc<Task>>> = RefCell::default();
+    static TASKS: RefCell<VecDeque<Arc<Task>>> = RefCell::default();
     static KEPT: RefCell<Option<Kept>> = RefCell::default();
     /// The bells that no task needs now.
     static BELLS: RefCell<Vec<Bell>> = RefCell::default();
@@ -288,7 +289,7 @@ impl Kept {
             kept.holder.take_if(|holder| Arc::ptr_eq(holder, from))?;
             let next = TASKS.with_borrow(|tasks| {
                 let busy = tasks.iter().find(|task| !task.idle.get());
-                busy.or(tasks.first()).cloned()
+                busy.or(tasks.front()).cloned()
             })?;
             kept.task.wait_in(next.with_bell(|bell| bell.set));
             kept.holder = Some(next);
@@ -391,7 +392,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.futures.clear();
         self.task.asleep.set(false);
-        TASKS.with_borrow_mut(|tasks| tasks.retain(|task| !Arc::ptr_eq(task, &self.task)));
+        TASKS.with_borrow_mut(|tasks| {
+            // The oldest is nearly always the first to exit.
+            let at = tasks.iter().position(|task| Arc::ptr_eq(task, &self.task));
+            at.and_then(|at| tasks.remove(at))
+        });
         Kept::pass_on(&self.task);
         // It stays as it is: armed, if it was, and with what was not heard yet.
         BELLS.with_borrow_mut(|bells| bells.extend(self.task.bell.take()));
@@ -402,7 +407,7 @@ impl Drop for Running {
 pub(crate) fn start_task(future: impl std::future::Future<Output = ()> + 'static) -> i32 {
     let task = Arc::<Task>::default();
     task.woken.set(true);
-    TASKS.with_borrow_mut(|tasks| tasks.push(task.clone()));
+    TASKS.with_borrow_mut(|tasks| tasks.push_back(task.clone()));
     let waker = task.clone().into();
     let running = Box::new(Running { task, waker, futures: vec![Box::pin(future)] });
     // SAFETY: the place in the context is ours, and holds nothing yet.
