@@ -6,7 +6,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::abi::NotExported;
 use super::state::Noting;
-use super::{Attributed, Exports, HostState, Indices, Job, Setting};
+use super::{Attributed, Exports, HostState, Indices, Inside, Job, Setting};
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
 
@@ -32,13 +32,14 @@ impl Instantiated {
     }
 
     /// Runs one job. The instance does not survive it.
-    pub(super) async fn run<R, J: Job<R>>(mut self, job: Attributed<J>) -> Result<R, Failure> {
-        let Self { store, exports } = &mut self;
+    pub(super) async fn run<R, J: Job<R>>(self, job: Attributed<J>) -> Result<R, Failure> {
+        let Self { mut store, exports } = self;
         let gauge = store.data().gauge();
         let _noting = Noting::all(gauge.clone());
-        let running = store.run_concurrent(async |accessor| job.run(accessor, exports).await);
+        let running =
+            store.run_concurrent(async |accessor| job.run(Inside::new(accessor, exports)).await);
         let result = gauge.count(running).await.flatten();
-        result.map_err(|error| failure(&error, self.store.data()))
+        result.map_err(|error| failure(&error, store.data()))
     }
 }
 

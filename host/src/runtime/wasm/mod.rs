@@ -14,9 +14,8 @@ mod state;
 pub(crate) mod stream;
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use std::sync::Arc;
-use wasmtime::component::{Accessor, InstancePre};
+use wasmtime::component::{Accessor, HasSelf, InstancePre};
 
 use abi::Interface;
 pub use abi::{ExportError, speaks};
@@ -64,25 +63,30 @@ struct Linked {
     setting: Arc<Setting>,
 }
 
-/// Something to do with the exports of an instance, inside its event loop.
-trait Job<R>:
-    for<'a> FnOnce(&'a Accessor<HostState>, &'a Exports) -> BoxFuture<'a, wasmtime::Result<R>> + Send
-{
+/// An instance as its event loop has it. Whoever uses it outside of that, wasmtime ends by a panic.
+struct Inside {
+    accessor: Accessor<HostState>,
+    exports: Exports,
 }
 
-impl<R, F> Job<R> for F where
-    F: for<'a> FnOnce(&'a Accessor<HostState>, &'a Exports) -> BoxFuture<'a, wasmtime::Result<R>>
-        + Send
-{
+impl Inside {
+    fn new(accessor: &Accessor<HostState>, exports: Exports) -> Arc<Self> {
+        let accessor = accessor.with_getter::<HasSelf<HostState>>(|state| state);
+        Arc::new(Self { accessor, exports })
+    }
 }
 
-/// Helps the compiler see that a closure is good for any lifetime.
-fn job<R, F>(job: F) -> F
+/// Something to do inside the event loop of an instance.
+trait Job<R>: FnOnce(Arc<Inside>) -> Self::Doing + Send + 'static {
+    type Doing: Future<Output = wasmtime::Result<R>> + Send;
+}
+
+impl<R, F, D> Job<R> for F
 where
-    F: for<'a> FnOnce(&'a Accessor<HostState>, &'a Exports) -> BoxFuture<'a, wasmtime::Result<R>>
-        + Send,
+    F: FnOnce(Arc<Inside>) -> D + Send + 'static,
+    D: Future<Output = wasmtime::Result<R>> + Send,
 {
-    job
+    type Doing = D;
 }
 
 /// The id of a call, for all that have to do with it.
@@ -104,15 +108,15 @@ fn attributed<J>(id: Option<Arc<str>>, job: J) -> Attributed<J> {
 
 impl<J> Attributed<J> {
     /// Does it. The instance knows meanwhile which call it serves.
-    async fn run<R>(self, accessor: &Accessor<HostState>, exports: &Exports) -> wasmtime::Result<R>
+    async fn run<R>(self, inside: Arc<Inside>) -> wasmtime::Result<R>
     where
         J: Job<R>,
     {
         let Self { id, serving, job } = self;
-        let Some(id) = id else { return job(accessor, exports).await };
-        accessor.with(|mut access| access.get().begin(id.clone(), serving));
-        let result = job(accessor, exports).await;
-        accessor.with(|mut access| access.get().end(&id));
+        let Some(id) = id else { return job(inside).await };
+        inside.accessor.with(|mut access| access.get().begin(id.clone(), serving));
+        let result = job(inside.clone()).await;
+        inside.accessor.with(|mut access| access.get().end(&id));
         result
     }
 }
@@ -134,7 +138,7 @@ impl WasmPlugin {
     async fn run<R, J>(&self, call_id: Option<Arc<str>>, job: J) -> Result<R, Failure>
     where
         R: Send + 'static,
-        J: Job<Result<R, Error>> + 'static,
+        J: Job<Result<R, Error>>,
     {
         let job = attributed(call_id, job);
         let answer = match &self.shared {
@@ -159,18 +163,22 @@ impl WasmPlugin {
     /// A place at the shared instance. One that takes the place of another registers first, as the
     /// contract has it; what it registers is known already.
     async fn place(&self, shared: &Arc<Shared>) -> Result<Place, Failure> {
+        if let Some(place) = shared.current() {
+            return Ok(place);
+        }
         let start = || {
             let component = self.component.clone();
             async move {
                 let registered = async {
                     let live = Live::start(component.instantiate().await?);
-                    Place::new(live.clone())?.run(attributed(None, job(register))).await??;
+                    Place::new(live.clone())?.run(attributed(None, register)).await??;
                     Ok(live)
                 };
                 within(component.setting.startup, registered).await
             }
         };
-        shared.place(start).await
+        // It is needed seldom, and every call would have place for it.
+        Box::pin(shared.place(start)).await
     }
 }
 
@@ -181,20 +189,17 @@ impl Linked {
 }
 
 /// Asks an instance what it contributes.
-fn register<'a>(
-    accessor: &'a Accessor<HostState>,
-    exports: &'a Exports,
-) -> BoxFuture<'a, wasmtime::Result<Result<Registration, Error>>> {
-    Box::pin(exports.register(accessor))
+async fn register(inside: Arc<Inside>) -> wasmtime::Result<Result<Registration, Error>> {
+    inside.exports.register(&inside.accessor).await
 }
 
 /// Calls a function of an interface, if the component exports it.
 macro_rules! call {
     ($plugin:ident, $call_id:expr, $interface:ident.$function:ident($($argument:ident),*)) => {{
         $plugin.needs(Interface::$interface)?;
-        let call = job(move |accessor, exports| {
-            Box::pin(exports.$function(accessor $(, $argument)*))
-        });
+        let call = move |inside: Arc<Inside>| async move {
+            inside.exports.$function(&inside.accessor $(, $argument)*).await
+        };
         $plugin.run($call_id, call).await
     }};
 }
@@ -203,12 +208,12 @@ macro_rules! call {
 impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let registration = match &self.shared {
-            None => self.run(None, job(register)).await?,
+            None => self.run(None, register).await?,
             Some(shared) => {
                 let component = self.component.clone();
                 let start = || async move { Ok(Live::start(component.instantiate().await?)) };
                 let place = shared.place(start).await?;
-                place.run(attributed(None, job(register))).await??
+                place.run(attributed(None, register)).await??
             }
         };
         self.component.indices.serve(&registration)?;
@@ -337,8 +342,8 @@ impl Plugin for WasmPlugin {
 
     async fn shutdown(&self) {
         if let Some(live) = self.shared.as_ref().and_then(|shared| shared.close()) {
-            let goodbye = job(|accessor, exports| Box::pin(exports.shutdown(accessor)));
-            live.end(goodbye).await;
+            live.end(async |inside: Arc<Inside>| inside.exports.shutdown(&inside.accessor).await)
+                .await;
         }
     }
 }

@@ -16,7 +16,7 @@ use futures::{FutureExt, StreamExt};
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
@@ -24,7 +24,7 @@ use wasmtime::component::{Accessor, AccessorTask};
 
 use super::instance::{Instantiated, failure};
 use super::state::{Gauge, Noting};
-use super::{Attributed, Exports, HostState, Job, attributed, job};
+use super::{Attributed, HostState, Inside, Job, attributed};
 use crate::runtime::Failure;
 
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
@@ -56,9 +56,11 @@ pub(super) struct Live {
     gauge: Arc<Gauge>,
 }
 
-/// What callers and the owning task tell each other about the instance's end.
+/// What callers and the owning task tell each other of the instance, and of its end.
 struct Fate {
-    /// Why the instance has ended.
+    /// How jobs reach it, once it is being driven.
+    inside: OnceLock<Arc<Inside>>,
+    /// Why it has ended.
     ended: SetOnce<Failure>,
     /// Why it is going to: callers wait no longer.
     ending: SetOnce<Failure>,
@@ -73,13 +75,15 @@ struct Fate {
 }
 
 /// A job together with the way its answer goes. It fails when the instance is done for.
-type Work = Box<
-    dyn for<'a> FnOnce(&'a Accessor<HostState>, &'a Exports) -> BoxFuture<'a, wasmtime::Result<()>>
-        + Send,
->;
+type Work = BoxFuture<'static, wasmtime::Result<()>>;
 
 impl Shared {
-    /// A place at the instance, or at one that `start` makes where there is none that takes calls.
+    /// A place at the instance, where there is one that takes calls.
+    pub(super) fn current(&self) -> Option<Place> {
+        self.live.load_full().and_then(Place::at)
+    }
+
+    /// The same, at an instance that `start` makes where there is none.
     pub(super) async fn place<F>(
         self: &Arc<Self>,
         start: impl FnOnce() -> F,
@@ -87,9 +91,6 @@ impl Shared {
     where
         F: Future<Output = Result<Arc<Live>, Failure>> + Send + 'static,
     {
-        if let Some(place) = self.current() {
-            return Ok(place);
-        }
         let live = match self.begin(start)? {
             Ok(place) => return Ok(place),
             Err(started) => started.await?,
@@ -141,10 +142,6 @@ impl Shared {
 
     fn starting(&self) -> MutexGuard<'_, Starting> {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn current(&self) -> Option<Place> {
-        self.live.load_full().and_then(Place::at)
     }
 }
 
@@ -213,6 +210,7 @@ impl Live {
     pub(super) fn start(instance: Instantiated) -> Arc<Self> {
         let (work, inbox) = mpsc::unbounded_channel();
         let fate = Arc::new(Fate {
+            inside: OnceLock::new(),
             ended: SetOnce::new(),
             ending: SetOnce::new(),
             retired: AtomicBool::new(false),
@@ -229,25 +227,24 @@ impl Live {
     fn send<R, J>(&self, course: Arc<Course>, job: Attributed<J>) -> oneshot::Receiver<R>
     where
         R: Send + 'static,
-        J: Job<R> + 'static,
+        J: Job<R>,
     {
         let (reply, answer) = oneshot::channel();
         let (course, fate) = (Steered(course), self.fate.clone());
-        let work: Work = Box::new(move |accessor, exports| {
-            Box::pin(async move {
-                let Steered(course) = &course;
-                // Work whose caller gave up while it waited is not begun.
-                if reply.is_closed() {
-                    return Ok(());
-                }
-                course.begun.store(true, Ordering::SeqCst);
-                fate.running.fetch_add(1, Ordering::SeqCst);
-                let value = job.run(accessor, exports).await?;
-                fate.running.fetch_sub(1, Ordering::SeqCst);
-                // A caller that gave up meanwhile wants no answer.
-                let _ = reply.send(value);
-                Ok(())
-            })
+        let work = Box::pin(async move {
+            let Steered(course) = &course;
+            // Work whose caller gave up while it waited is not begun.
+            if reply.is_closed() {
+                return Ok(());
+            }
+            course.begun.store(true, Ordering::SeqCst);
+            fate.running.fetch_add(1, Ordering::SeqCst);
+            let inside = fate.inside.get().expect("who drives an instance makes it known before");
+            let value = job.run(inside.clone()).await?;
+            fate.running.fetch_sub(1, Ordering::SeqCst);
+            // A caller that gave up meanwhile wants no answer.
+            let _ = reply.send(value);
+            Ok(())
         });
         // Work that is sent to an instance that has ended is dropped, which closes the reply: the
         // caller then learns why.
@@ -257,7 +254,7 @@ impl Live {
 
     /// Runs a job that no caller waits for as the last one, and drops the store. Calls in flight
     /// are given up before.
-    pub(super) async fn end<J: Job<()> + 'static>(&self, last: J) {
+    pub(super) async fn end<J: Job<()>>(&self, last: J) {
         // Somebody waits: the callers that leave now are not the last, whose leaving ends it.
         self.fate.waiting.fetch_add(1, Ordering::SeqCst);
         self.fate.retired.store(true, Ordering::SeqCst);
@@ -325,13 +322,20 @@ impl Course {
 
 impl Place {
     /// Runs a job and waits for its answer.
-    pub(super) async fn run<R, J>(self, job: Attributed<J>) -> Result<R, Failure>
+    pub(super) fn run<R, J>(
+        self,
+        job: Attributed<J>,
+    ) -> impl Future<Output = Result<R, Failure>> + Send + use<R, J>
     where
         R: Send + 'static,
-        J: Job<R> + 'static,
+        J: Job<R>,
     {
-        let _noting = Noting::from_now(&self.live.gauge);
-        self.submit(job).wait().await
+        let noting = Noting::from_now(&self.live.gauge);
+        let pending = self.submit(job);
+        async move {
+            let _noting = noting;
+            pending.wait().await
+        }
     }
 
     /// Hands over a job. When its caller gives up, the guest is asked to cancel the call that it
@@ -339,7 +343,7 @@ impl Place {
     pub(super) fn submit<R, J>(self, job: Attributed<J>) -> Pending<R>
     where
         R: Send + 'static,
-        J: Job<R> + 'static,
+        J: Job<R>,
     {
         let call_id = job.id.clone();
         let course = Arc::<Course>::default();
@@ -392,25 +396,25 @@ impl Drop for Seat {
 impl Live {
     /// Asks the guest to end a call.
     fn cancel(&self, call_id: Arc<str>) -> oneshot::Receiver<()> {
-        let ask = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
-            let cancelled: BoxFuture<'_, wasmtime::Result<()>> =
-                Box::pin(exports.cancel(accessor, call_id.to_string()));
-            cancelled
-        });
+        let ask = async move |inside: Arc<Inside>| {
+            inside.exports.cancel(&inside.accessor, call_id.to_string()).await
+        };
         self.send(Arc::default(), attributed(None, ask))
     }
 }
 
 /// The task that owns an instance: begins the work that is sent, drives it together with what the
 /// guest runs by itself, and says in the end why it ended.
-async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate: Arc<Fate>) {
+async fn own(instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate: Arc<Fate>) {
     let fate = Ending(fate);
-    let gauge = instance.store.data().gauge();
-    let Instantiated { store, exports } = &mut instance;
+    let Instantiated { mut store, exports } = instance;
+    let gauge = store.data().gauge();
     let result = {
         let gate = Gate::new();
-        let serving =
-            store.run_concurrent(async |accessor| serve(accessor, exports, inbox, &gate).await);
+        let serving = store.run_concurrent(async |accessor| {
+            let _ = fate.0.inside.set(Inside::new(accessor, exports));
+            serve(accessor, inbox, &gate).await
+        });
         tokio::select! {
             biased;
             result = gauge.count(gate.around(serving)) => Some(result.flatten()),
@@ -418,18 +422,18 @@ async fn own(mut instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, f
         }
     };
     let reason = match result {
-        Some(Err(error)) => failure(&error, instance.store.data()),
+        Some(Err(error)) => failure(&error, store.data()),
         Some(Ok(())) => unloaded(),
         None => Failure::Lost("it was discarded".into()),
     };
     if !matches!(reason, Failure::Lost(_)) {
         tracing::warn!(
-            plugin = &*instance.store.data().setting.id,
+            plugin = &*store.data().setting.id,
             "the shared instance ended: {}",
-            instance.store.data().setting.voice.without_secrets(&reason.to_string())
+            store.data().setting.voice.without_secrets(&reason.to_string())
         );
     }
-    drop(instance);
+    drop(store);
     let _ = fate.0.ended.set(reason);
 }
 
@@ -445,11 +449,10 @@ impl Drop for Ending {
 /// Takes in work until nobody can send any more, or an instance is done for.
 async fn serve(
     accessor: &Accessor<HostState>,
-    exports: &Exports,
     mut inbox: mpsc::UnboundedReceiver<Work>,
     gate: &Arc<Gate>,
 ) -> wasmtime::Result<()> {
-    let mut running = FuturesUnordered::<BoxFuture<'_, _>>::new();
+    let mut running = FuturesUnordered::<Work>::new();
     // A set whose futures were all polled wakes itself to be polled once more, and the whole instance
     // with it. With one among them that is never woken, it does not. The same goes for the set of
     // what the instance waits for.
@@ -461,7 +464,7 @@ async fn serve(
                 biased;
                 Some(done) = running.next() => done?,
                 work = inbox.recv() => match work {
-                    Some(work) => running.push(work(accessor, exports)),
+                    Some(work) => running.push(work),
                     None => return Ok(()),
                 },
             }

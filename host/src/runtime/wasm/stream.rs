@@ -1,7 +1,6 @@
 //! Answers of language models that come in pieces.
 
 use futures::channel::mpsc;
-use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,10 +9,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 use wasmtime::StoreContextMut;
-use wasmtime::component::{Accessor, FutureConsumer, Source, StreamConsumer, StreamResult};
+use wasmtime::component::{FutureConsumer, Source, StreamConsumer, StreamResult};
 
 use super::shared::{Pending, Place};
-use super::{Exports, HostState, attributed, job, shared_id};
+use super::{HostState, Inside, attributed, shared_id};
 use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
@@ -183,28 +182,26 @@ pub(super) async fn open(
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
     let call_id = shared_id(&context);
-    let work = job(move |accessor: &Accessor<HostState>, exports: &Exports| {
-        let answering: BoxFuture<'_, wasmtime::Result<()>> = Box::pin(async move {
-            let answer = exports.stream(accessor, request, context).await?;
-            let (stream, future) = match answer {
-                Ok(answer) => answer,
-                Err(error) => {
-                    let _ = started.send(Err(error));
-                    return Ok(());
-                }
-            };
-            let (finished, ended) = oneshot::channel();
-            accessor.with(|mut store| {
-                stream.pipe(&mut store, Pieces(pieces))?;
-                future.pipe(&mut store, Summary { end: Some(end), _finished: finished })
-            })?;
-            let _ = started.send(Ok(()));
-            // The call is not over before the answer is.
-            let _ = ended.await;
-            Ok(())
-        });
-        answering
-    });
+    let work = async move |inside: Arc<Inside>| {
+        let Inside { accessor, exports } = &*inside;
+        let answer = exports.stream(accessor, request, context).await?;
+        let (stream, future) = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let _ = started.send(Err(error));
+                return Ok(());
+            }
+        };
+        let (finished, ended) = oneshot::channel();
+        accessor.with(|mut store| {
+            stream.pipe(&mut store, Pieces(pieces))?;
+            future.pipe(&mut store, Summary { end: Some(end), _finished: finished })
+        })?;
+        let _ = started.send(Ok(()));
+        // The call is not over before the answer is.
+        let _ = ended.await;
+        Ok(())
+    };
     let call = place.submit(attributed(Some(call_id), work));
     match begun.await {
         Ok(Ok(())) => {
