@@ -768,25 +768,35 @@ fn print_throughput(rows: Vec<Throughput>) {
     }
 }
 
+/// How many calls are in flight at a time.
+const IN_FLIGHT: u32 = 64;
+
+/// How many calls follow each other in one of their places, in a round.
+const IN_ROW: u32 = 50;
+
+/// Keeps calls in flight for a round: where one has its answer, the next one begins.
+async fn round(call: impl AsyncFn()) {
+    let in_row = async || {
+        for _ in 0..IN_ROW {
+            call().await;
+        }
+    };
+    drop(join_all((0..IN_FLIGHT).map(|_| in_row())).await);
+}
+
 async fn throughput() -> Vec<Throughput> {
-    const EACH: usize = 64;
-    const ROUNDS: u32 = 100;
     // Which of a server's threads share a core with the client is luck, and stays as it is for long.
     const PAIRS: usize = 5;
-    let per_second = |round: Duration| EACH as f64 / round.as_secs_f64();
+    let per_second = |round: Duration| f64::from(IN_FLIGHT * IN_ROW) / round.as_secs_f64();
     let mut rows = Vec::new();
     for (what, server) in SERVERS {
         let mut times = (Vec::with_capacity(PAIRS), Vec::with_capacity(PAIRS));
         for _ in 0..PAIRS {
             let platform = bridge(server).await;
             let client = rmcp_client(server).await;
-            let (bridged, rmcp) = versus(
-                9,
-                ROUNDS / 5,
-                async || drop(join_all((0..EACH).map(|_| echo(&platform))).await),
-                async || drop(join_all((0..EACH).map(|_| rmcp_echo(&client))).await),
-            )
-            .await;
+            let ours = async || round(async || echo(&platform).await).await;
+            let bare = async || round(async || rmcp_echo(&client).await).await;
+            let (bridged, rmcp) = versus(9, 1, ours, bare).await;
             client.cancel().await.expect("the client ends");
             platform.shutdown().await;
             times.0.push(bridged);
@@ -802,21 +812,23 @@ async fn throughput() -> Vec<Throughput> {
         guests::TEXT_TOOLS
     );
     let platform = platform(&config, Allocation::OnDemand).await;
-    let shared = measure(5, ROUNDS, async || {
-        drop(join_all((0..EACH).map(|_| ours(&platform, "w__slug"))).await)
-    })
-    .await;
+    let shared =
+        measure(5, 2, async || round(async || ours(&platform, "w__slug").await).await).await;
     platform.shutdown().await;
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
     let bare = Bare::new(false, &wasm);
     let (mut store, tools) = bare.instance().await;
     let text = arguments().to_string();
-    let beside = measure(5, ROUNDS, async || {
+    let beside = measure(5, 2, async || {
         let calls = store.run_concurrent(async |accessor| {
-            let call = || tools.call_call(accessor, "slug".into(), text.clone(), context());
-            join_all((0..EACH).map(|_| call())).await
+            round(async || {
+                let call = tools.call_call(accessor, "slug".into(), text.clone(), context());
+                let answer = call.await.expect("no trap");
+                drop(black_box(answer.expect("an answer")));
+            })
+            .await;
         });
-        drop(black_box(calls.await.expect("the loop runs")));
+        calls.await.expect("the loop runs");
     })
     .await;
     let bare = ("call_concurrent", per_second(beside));
