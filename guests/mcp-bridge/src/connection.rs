@@ -419,8 +419,7 @@ async fn finish(ended: oneshot::Receiver<Ended>) -> Ended {
 /// Reads what comes from the server, for as long as the instance lives.
 async fn read() {
     loop {
-        let events = transport::next_events().await;
-        let now = transport::now();
+        let (now, events) = transport::next_events().await;
         tell(|state| {
             for event in events {
                 state.handle(event, now);

@@ -76,6 +76,11 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         }
     }
 
+    async fn next_events_at(accessor: &Accessor<T, Self>) -> wasmtime::Result<(u64, Vec<Event>)> {
+        let events = Self::next_events(accessor).await?;
+        Ok((with(accessor, |slot| milliseconds(slot.elapsed()))?, events))
+    }
+
     async fn stop(accessor: &Accessor<T, Self>) -> wasmtime::Result<()> {
         if let Some(child) = with(accessor, ChildSlot::take)? {
             child.stop().await;
@@ -90,7 +95,7 @@ async fn write<T>(
     lines: Vec<Vec<u8>>,
 ) -> wasmtime::Result<Result<(), Error>> {
     let Some(child) = with(accessor, |slot| slot.child())? else {
-        return Ok(Err(crate::child::unavailable("the server is not running")));
+        return Ok(Err(not_running()));
     };
     Ok(child.write_lines(lines).await)
 }
@@ -114,7 +119,19 @@ impl stdio_child::Host for HostState {
     }
 
     fn now(&mut self) -> wasmtime::Result<u64> {
-        let elapsed = self.child.as_ref().ok_or(NoChild)?.elapsed();
-        Ok(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+        Ok(milliseconds(self.child.as_ref().ok_or(NoChild)?.elapsed()))
     }
+
+    fn try_write_lines(&mut self, lines: Vec<Vec<u8>>) -> wasmtime::Result<Result<bool, Error>> {
+        let child = self.child.as_ref().ok_or(NoChild)?.child();
+        Ok(child.ok_or_else(not_running).and_then(|child| child.try_write_lines(lines)))
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn not_running() -> Error {
+    crate::child::unavailable("the server is not running")
 }

@@ -13,11 +13,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::task::JoinHandle;
@@ -220,6 +222,23 @@ struct Input {
     rest: VecDeque<u8>,
 }
 
+impl Input {
+    /// The pipe, and what is to be written to it: these lines behind what is left over.
+    fn with(&mut self, lines: Vec<Vec<u8>>) -> Result<(&mut ChildStdin, &mut VecDeque<u8>), Error> {
+        if lines.iter().any(|line| memchr::memchr(b'\n', line).is_some()) {
+            return Err(Error::InvalidInput("the line has a line end in it".into()));
+        }
+        let Self { pipe: Some(pipe), rest } = self else {
+            return Err(unavailable("the server's standard input is closed"));
+        };
+        for line in lines {
+            rest.extend(line);
+            rest.push_back(b'\n');
+        }
+        Ok((pipe, rest))
+    }
+}
+
 impl Child {
     /// Starts it. `ended` is told when it has ended.
     fn spawn(spec: &Spec, stderr: Arc<Tail>, ended: Arc<Notify>) -> io::Result<Self> {
@@ -265,18 +284,8 @@ impl Child {
 
     /// Writes lines, after those before them.
     pub(crate) async fn write_lines(&self, lines: Vec<Vec<u8>>) -> Result<(), Error> {
-        if lines.iter().any(|line| memchr::memchr(b'\n', line).is_some()) {
-            return Err(Error::InvalidInput("the line has a line end in it".into()));
-        }
         let mut input = self.input.lock().await;
-        let Input { pipe, rest } = &mut *input;
-        let Some(pipe) = pipe else {
-            return Err(unavailable("the server's standard input is closed"));
-        };
-        for line in lines {
-            rest.extend(line);
-            rest.push_back(b'\n');
-        }
+        let (pipe, rest) = input.with(lines)?;
         while !rest.is_empty() {
             match pipe.write(rest.as_slices().0).await {
                 Ok(written) => drop(rest.drain(..written)),
@@ -288,6 +297,24 @@ impl Child {
             }
         }
         Ok(())
+    }
+
+    /// The same, as far as it can be done at once. Returns whether that was all of it; what is left
+    /// waits for [`Child::write_lines`], and so that it does not become more and more, nothing else is
+    /// taken before.
+    pub(crate) fn try_write_lines(&self, lines: Vec<Vec<u8>>) -> Result<bool, Error> {
+        let input = self.input.try_lock().ok().filter(|input| input.rest.is_empty());
+        let mut input = input.ok_or_else(|| unavailable("the server is being written to"))?;
+        let (pipe, rest) = input.with(lines)?;
+        let mut context = Context::from_waker(Waker::noop());
+        while !rest.is_empty() {
+            match Pin::new(&mut *pipe).poll_write(&mut context, rest.as_slices().0) {
+                Poll::Ready(Ok(written)) => drop(rest.drain(..written)),
+                // What an error means, who waits finds out.
+                Poll::Ready(Err(_)) | Poll::Pending => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Waits for events; at least one. After the last event it waits for ever. It is begun again when
@@ -395,21 +422,61 @@ mod tests {
         Child::spawn(&spec, Arc::new(Tail::new(voice)), Arc::default()).expect("the child starts")
     }
 
-    #[tokio::test]
-    async fn lines_are_written_whole_and_in_order_or_not_at_all() {
-        let child = echo();
-        let lines = |lines: &[&str]| lines.iter().map(|line| line.as_bytes().to_vec()).collect();
-        let refused = child.write_lines(lines(&["one", "two\nthree"])).await;
-        assert!(matches!(refused, Err(Error::InvalidInput(_))), "{refused:?}");
-        child.write_lines(lines(&["four", "", "five"])).await.expect("they are written");
-        child.write_lines(lines(&["six"])).await.expect("it is written");
+    fn lines(lines: &[&str]) -> Vec<Vec<u8>> {
+        lines.iter().map(|line| line.as_bytes().to_vec()).collect()
+    }
+
+    /// So many lines of a child.
+    async fn read(child: &Child, many: usize) -> Vec<String> {
         let mut read = Vec::new();
-        while read.len() < 4 {
+        while read.len() < many {
             read.extend(child.next_events().await.into_iter().map(|event| match event {
                 Event::Line(line) => String::from_utf8(line).expect("it is what was written"),
                 other => panic!("{other:?}"),
             }));
         }
-        assert_eq!(read, ["four", "", "five", "six"]);
+        read
+    }
+
+    #[tokio::test]
+    async fn lines_are_written_whole_and_in_order_or_not_at_all() {
+        let child = echo();
+        let refused = child.write_lines(lines(&["one", "two\nthree"])).await;
+        assert!(matches!(refused, Err(Error::InvalidInput(_))), "{refused:?}");
+        child.write_lines(lines(&["four", "", "five"])).await.expect("they are written");
+        child.write_lines(lines(&["six"])).await.expect("it is written");
+        assert_eq!(read(&child, 4).await, ["four", "", "five", "six"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_child_does_not_take_at_once_is_written_before_what_comes_after_it() {
+        let child = echo();
+        // Whether a new pipe can be written to is only known to who has waited for it.
+        child.write_lines(lines(&["one"])).await.expect("it is written");
+        let refused = child.try_write_lines(lines(&["one\ntwo"]));
+        assert!(matches!(refused, Err(Error::InvalidInput(_))), "{refused:?}");
+        assert!(child.try_write_lines(lines(&["three", ""])).expect("they are written"));
+        // More than two pipes hold, whose other ends nobody reads.
+        let long = "x".repeat(4 << 20);
+        assert!(!child.try_write_lines(lines(&[&long, "four"])).expect("they are begun"));
+        let refused = child.try_write_lines(lines(&["another"]));
+        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+        let (rest, read) = tokio::join!(child.write_lines(lines(&["five"])), read(&child, 6));
+        rest.expect("the rest is written");
+        assert!(read == ["one", "three", "", &long, "four", "five"], "{:?}", read.last());
+        assert!(child.try_write_lines(Vec::new()).expect("there is nothing to write"));
+    }
+
+    #[tokio::test]
+    async fn a_child_is_written_to_by_one_at_a_time() {
+        let child = echo();
+        let long = "x".repeat(4 << 20);
+        let mut writing = std::pin::pin!(child.write_lines(lines(&[&long])));
+        assert!(futures::poll!(writing.as_mut()).is_pending());
+        let refused = child.try_write_lines(lines(&["two"]));
+        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+        let (written, read) = tokio::join!(writing, read(&child, 1));
+        written.expect("it is written");
+        assert!(read == [long]);
     }
 }

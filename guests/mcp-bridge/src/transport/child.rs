@@ -101,44 +101,76 @@ pub(crate) fn flush(more: bool) {
         outbox.gathering |= begin && more;
         begin.then_some(more)
     });
-    if let Some(more) = more {
-        spawn(write_out(more));
+    match more {
+        Some(true) => spawn(async {
+            // Calls that have begun by now get to say what they want.
+            wit_bindgen::yield_async().await;
+            with(|outbox| (outbox.gathering, outbox.moment) = (false, None));
+            write_out();
+        }),
+        Some(false) => write_out(),
+        None => {}
     }
 }
 
-/// Writes in order, several lines at a time. One task at a time does it for all.
-async fn write_out(more: bool) {
-    if more {
-        // Calls that have begun by now get to say what they want.
-        wit_bindgen::yield_async().await;
-        with(|outbox| (outbox.gathering, outbox.moment) = (false, None));
+/// Writes in order, several lines at a time. One does it for all: where the server does not take
+/// them at once, that is a task.
+fn write_out() {
+    loop {
+        let lines = with(|outbox| match outbox.writing {
+            true => Vec::new(),
+            false => outbox.next(),
+        });
+        if lines.is_empty() {
+            return;
+        }
+        match stdio_child::try_write_lines(&lines) {
+            Ok(true) => {}
+            Ok(false) => {
+                with(|outbox| outbox.writing = true);
+                return spawn(write_rest());
+            }
+            Err(error) => {
+                with(|outbox| outbox.lines.clear());
+                return connection::lost(&convert::message(&error));
+            }
+        }
     }
-    if with(|outbox| std::mem::replace(&mut outbox.writing, true)) {
-        return;
-    }
-    while let Some(written) = write_next().await {
+}
+
+/// Writes what the server did not take at once, and what comes after it.
+async fn write_rest() {
+    let mut next = Some(written(Vec::new()).await);
+    while let Some(written) = next {
         if let Err(error) = written {
             connection::lost(&convert::message(&error));
         }
+        next = write_next().await;
     }
     with(|outbox| outbox.writing = false);
 }
 
-/// Writes the next lines; `None` when there are none. A server that does not take them gets no more.
-/// What a server did not take that was started again meanwhile is no error.
+/// Writes the next lines; `None` when there are none.
 async fn write_next() -> Option<Result<(), Error>> {
-    let (lines, start) = with(|outbox| (outbox.next(), outbox.starts));
-    if lines.is_empty() {
-        return None;
+    let lines = with(Outbox::next);
+    match lines.is_empty() {
+        true => None,
+        false => Some(written(lines).await),
     }
+}
+
+/// Writes lines. A server that does not take them gets no more. What a server did not take that was
+/// started again meanwhile is no error.
+async fn written(lines: Vec<Vec<u8>>) -> Result<(), Error> {
+    let start = with(|outbox| outbox.starts);
     let written = stdio_child::write_lines(lines).await;
-    Some(with(|outbox| match written {
+    with(|outbox| match written {
         Err(error) if outbox.starts == start => {
             outbox.lines.clear();
             Err(error)
         }
         Ok(()) | Err(_) => Ok(()),
-    }))
+    })
 }
 
 /// A request that nobody waits for any more: it was written, and its answer will be ignored.
@@ -152,9 +184,10 @@ pub(crate) fn mirrors() -> bool {
 /// The handshake is over, which lines do not need to know.
 pub(crate) fn agreed(_: &mcp_client::Server) {}
 
-pub(crate) async fn next_events() -> Vec<Event> {
-    let events = stdio_child::next_events().await.into_iter();
-    let events = events.map(|event| match event {
+/// What has happened, and at what time it is said.
+pub(crate) async fn next_events() -> (u64, Vec<Event>) {
+    let (now, events) = stdio_child::next_events_at().await;
+    let events = events.into_iter().map(|event| match event {
         stdio_child::Event::Line(line) => Event::Line(line),
         stdio_child::Event::Oversized(line) => {
             Event::Oversized { prefix: line.prefix, length: line.length }
@@ -163,7 +196,7 @@ pub(crate) async fn next_events() -> Vec<Event> {
         stdio_child::Event::Exited(status) => Event::Lost(describe(status)),
         stdio_child::Event::Timer => Event::Timer,
     });
-    events.collect()
+    (now, events.collect())
 }
 
 fn describe(status: ExitStatus) -> String {

@@ -242,7 +242,8 @@ pub(crate) fn abandon(request: u64) {
     }
 }
 
-pub(crate) async fn next_events() -> Vec<Event> {
+/// What has happened, and at what time it is said.
+pub(crate) async fn next_events() -> (u64, Vec<Event>) {
     loop {
         let waiting = with(|state| {
             if !state.events.is_empty() {
@@ -253,7 +254,7 @@ pub(crate) async fn next_events() -> Vec<Event> {
             Ok(waiting)
         });
         match waiting {
-            Err(events) => return events,
+            Err(events) => return (now(), events),
             Ok(waiting) => drop(waiting.await),
         }
     }
