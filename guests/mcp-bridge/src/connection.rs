@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use mcp_client::{
-    Action, AskId, AskKind, Client, LogLevel, Mirrored, OperationId, Outcome, Request, Server,
-    ServerCapabilities,
+    Action, AskId, AskKind, Client, LogLevel, Mirrored, Numbered, OperationId, Outcome, Request,
+    Server, ServerCapabilities,
 };
 
 use crate::bindings::tenon::plugin::log::{self, Level};
@@ -31,7 +31,7 @@ struct State {
     startup: u64,
     /// Whether the server is told on whose behalf it is called.
     passthrough: bool,
-    expected: BTreeMap<OperationId, Expected>,
+    expected: Numbered<OperationId, Expected>,
     /// What the host is being asked for the server. Dropped, it is not asked any more.
     asking: BTreeMap<AskId, oneshot::Sender<()>>,
     /// Who waits for the connection that is being made.
@@ -78,7 +78,7 @@ impl State {
             client: Client::new(configuration.settings()),
             startup: configuration.startup_timeout_ms,
             passthrough: configuration.passthrough,
-            expected: BTreeMap::new(),
+            expected: Numbered::default(),
             asking: BTreeMap::new(),
             connecting: None,
             reading: false,
@@ -100,7 +100,7 @@ impl State {
                     if let Ok(Outcome::Connected(server)) = &result {
                         transport::agreed(server);
                     }
-                    if let Some(Expected { done, .. }) = self.expected.remove(&operation) {
+                    if let Some(Expected { done, .. }) = self.expected.remove(operation) {
                         // Whoever waited may have been dropped.
                         let _ = done.send(result);
                     }
@@ -165,7 +165,7 @@ impl State {
 
     /// The host's call that an operation serves.
     fn call_of(&self, operation: OperationId) -> Option<&str> {
-        self.expected.get(&operation)?.call_id.as_deref()
+        self.expected.get(operation)?.call_id.as_deref()
     }
 
     fn handle(&mut self, event: Event, now: u64) {
@@ -193,7 +193,7 @@ impl State {
     ) -> oneshot::Receiver<Ended> {
         let (done, ended) = oneshot::channel();
         let call_id = call_id.map(Into::into);
-        self.expected.insert(operation, Expected { done, call_id });
+        self.expected.push(operation, Expected { done, call_id });
         self.act();
         ended
     }
@@ -401,8 +401,9 @@ pub(crate) fn cancel(call_id: &str) {
             waiting.retain(|waiting| waiting.call_id.as_deref() != Some(call_id));
         }
         let mut expected = state.expected.iter();
-        let serves = |(_, expected): &(_, &Expected)| expected.call_id.as_deref() == Some(call_id);
-        if let Some((&operation, _)) = expected.find(serves) {
+        let serves =
+            |(_, expected): &(OperationId, &Expected)| expected.call_id.as_deref() == Some(call_id);
+        if let Some((operation, _)) = expected.find(serves) {
             state.client.cancel(operation);
         }
     });

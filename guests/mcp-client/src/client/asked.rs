@@ -233,7 +233,7 @@ impl Client {
     /// One of the things that a request waits for.
     fn input(&mut self, request: u64, key: String, result: Result<String, (i64, String)>) {
         let Some(InFlight { purpose: Purpose::Asking(round), .. }) =
-            self.in_flight.get_mut(&request)
+            self.in_flight.get_mut(request)
         else {
             return;
         };

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::message::{Answer, Beginning, Incoming, Payload, RpcError, beginning, read};
+use crate::numbered::Numbered;
 use crate::settings::{Era, Settings};
 use crate::{Server, ServerCapabilities};
 use asked::{Again, Asked, Round};
@@ -139,7 +140,7 @@ pub struct Client {
     operations: u64,
     /// The ids of requests are never used twice, over all connections.
     ids: u64,
-    in_flight: BTreeMap<u64, InFlight>,
+    in_flight: Numbered<u64, InFlight>,
     /// None of them has an earlier deadline. It may be one that was answered.
     earliest: u64,
     /// When to ask about tasks, and the numbers under which they wait for it.
@@ -228,7 +229,7 @@ impl Client {
             now: 0,
             operations: 0,
             ids: 0,
-            in_flight: BTreeMap::new(),
+            in_flight: Numbered::default(),
             earliest: NEVER,
             polls: BTreeSet::new(),
             actions: VecDeque::new(),
@@ -268,7 +269,7 @@ impl Client {
 
     /// The method of a request that is in flight, and what it is about.
     pub fn head(&self, request: u64) -> Option<(&'static str, Option<&str>)> {
-        self.in_flight.get(&request).map(|request| (request.method, request.subject.as_deref()))
+        self.in_flight.get(request).map(|request| (request.method, request.subject.as_deref()))
     }
 
     /// Sends a request.
@@ -306,7 +307,7 @@ impl Client {
     pub fn cancel(&mut self, operation: OperationId) {
         let found = self.in_flight.iter().find(|(_, request)| request.operation == operation);
         match found {
-            Some((&id, _)) => drop(self.give_up(id, "the caller gave up")),
+            Some((id, _)) => drop(self.give_up(id, "the caller gave up")),
             // One whose server is being started again waits for no answer.
             None if self.is_connecting(operation) => {}
             None => return,
@@ -344,7 +345,7 @@ impl Client {
         );
         let id = match beginning(prefix) {
             Beginning::Answer(id) => {
-                id.filter(|id| self.in_flight.contains_key(id)).or_else(|| self.only_request())
+                id.filter(|id| self.in_flight.get(*id).is_some()).or_else(|| self.only_request())
             }
             Beginning::Other => None,
         };
@@ -406,7 +407,7 @@ impl Client {
     /// Gives up the requests whose time is over, and looks when the next one's is.
     fn give_up_overdue(&mut self) {
         let overdue = self.in_flight.iter().filter(|(_, request)| request.deadline <= self.now);
-        let mut overdue: Vec<_> = overdue.map(|(&id, request)| (request.deadline, id)).collect();
+        let mut overdue: Vec<_> = overdue.map(|(id, request)| (request.deadline, id)).collect();
         overdue.sort_unstable();
         for (_, id) in overdue {
             if let Some(request) = self.give_up(id, "it took too long") {
@@ -432,11 +433,11 @@ impl Client {
 
     fn wait_for(&mut self, id: u64, request: InFlight) {
         self.earliest = self.earliest.min(request.deadline);
-        self.in_flight.insert(id, request);
+        self.in_flight.push(id, request);
     }
 
     fn forget(&mut self, id: u64) -> Option<InFlight> {
-        let request = self.in_flight.remove(&id)?;
+        let request = self.in_flight.remove(id)?;
         if self.in_flight.is_empty() {
             self.earliest = NEVER;
         }
@@ -450,7 +451,7 @@ impl Client {
     fn only_request(&self) -> Option<u64> {
         let mut ids = self.in_flight.iter().filter(|(_, request)| !request.purpose.is_own());
         let (id, _) = ids.next()?;
-        ids.next().is_none().then_some(*id)
+        ids.next().is_none().then_some(id)
     }
 
     /// Does without the answer to a request, and tells the server so.
@@ -508,7 +509,7 @@ impl Client {
         };
         let waits =
             |request: &InFlight| !matches!(request.purpose, Purpose::Asking(_) | Purpose::Task(_));
-        let id = id.filter(|id| self.in_flight.get(id).is_some_and(waits));
+        let id = id.filter(|id| self.in_flight.get(*id).is_some_and(waits));
         let Some(request) = id.and_then(|id| self.forget(id)) else {
             let problem = "the server answered what was not asked, or twice, or too late";
             return self.log(LogLevel::Debug, problem);

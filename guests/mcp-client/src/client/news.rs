@@ -89,7 +89,7 @@ impl Client {
             return;
         };
         // The token is the request's id. One that is over has no progress.
-        let request = self.in_flight.get_mut(&(progress_token as u64));
+        let request = self.in_flight.get_mut(progress_token as u64);
         // Nobody waits for the end of what the client asks for itself.
         let Some(request) = request.filter(|request| !request.purpose.is_own()) else { return };
         let last = total.is_some_and(|total| progress >= total);
@@ -210,7 +210,7 @@ impl Client {
 
     /// The operation that something concerns which the server says without naming one.
     pub(super) fn only_operation(&self) -> Option<OperationId> {
-        let InFlight { operation, .. } = self.in_flight.get(&self.only_request()?)?;
+        let InFlight { operation, .. } = self.in_flight.get(self.only_request()?)?;
         Some(*operation)
     }
 }

@@ -83,7 +83,7 @@ impl Client {
 
     /// Says what the request is about that was sent last.
     pub(super) fn name_last(&mut self, subject: Option<String>) {
-        if let Some(sent) = self.in_flight.get_mut(&self.ids) {
+        if let Some(sent) = self.in_flight.get_mut(self.ids) {
             sent.subject = subject;
         }
     }

@@ -184,7 +184,7 @@ impl Client {
             Err((_, message)) => {
                 let request =
                     self.in_flight.iter().find(|(_, request)| request.operation == operation);
-                if let Some((&id, _)) = request {
+                if let Some((id, _)) = request {
                     self.forget(id);
                     self.fail_task(operation, task, &message);
                 }
