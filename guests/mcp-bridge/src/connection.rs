@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use mcp_client::{
-    Action, AskId, AskKind, Client, LogLevel, Mirrored, Numbered, OperationId, Outcome, Request,
-    Server, ServerCapabilities,
+    Action, AskId, AskKind, Client, LogLevel, Mirrored, Numbered, OperationId, Outcome, Server,
+    ServerCapabilities,
 };
 
 use crate::bindings::tenon::plugin::log::{self, Level};
@@ -298,7 +298,7 @@ async fn connect() -> Result<ServerCapabilities, Error> {
         transport::keep(read());
     }
     let startup = with(|state| state.startup);
-    let result = run(|client, now| client.connect(now, startup)).await;
+    let result = run(None, |client, now| client.connect(now, startup)).await;
     match result {
         Ok(Outcome::Connected(server)) => {
             mcp_host::connected(&server.revision);
@@ -373,24 +373,21 @@ async fn put_to_host(
     });
 }
 
-/// Runs an operation to its end.
-pub(crate) async fn run(begin: impl FnOnce(&mut Client, u64) -> OperationId) -> Ended {
+/// Runs an operation to its end, on behalf of a call of the host if there is one.
+pub(crate) async fn run(
+    call_id: Option<&str>,
+    begin: impl FnOnce(&mut Client, u64) -> OperationId,
+) -> Ended {
     let now = transport::now();
     let ended = with(|state| {
         let operation = begin(&mut state.client, now);
-        state.expect(operation, None)
+        state.expect(operation, call_id)
     });
-    finish(ended).await
-}
-
-/// Runs a request that serves a call of the host.
-pub(crate) async fn run_call(call_id: &str, request: Request<'_>) -> Ended {
-    let now = transport::now();
-    let ended = with(|state| {
-        let operation = state.client.request(request, now);
-        state.expect(operation, Some(call_id))
-    });
-    finish(ended).await
+    flush();
+    match ended.await {
+        Ok(result) => result,
+        Err(_) => Err(mcp_client::Error::Lost("the connection was given up".into())),
+    }
 }
 
 /// Cancels what serves a call, if it is still going on.
@@ -407,14 +404,6 @@ pub(crate) fn cancel(call_id: &str) {
             state.client.cancel(operation);
         }
     });
-}
-
-async fn finish(ended: oneshot::Receiver<Ended>) -> Ended {
-    flush();
-    match ended.await {
-        Ok(result) => result,
-        Err(_) => Err(mcp_client::Error::Lost("the connection was given up".into())),
-    }
 }
 
 /// Reads what comes from the server, for as long as the instance lives.

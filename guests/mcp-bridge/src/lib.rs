@@ -145,7 +145,7 @@ async fn subscribe(uri: &str, wanted: bool, context: &CallContext) -> Result<(),
     if !capabilities.subscriptions {
         return Err(Error::NotFound("the server does not tell when resources change".into()));
     }
-    let subscribed = connection::run(|client, now| client.subscribe(uri, wanted, now)).await;
+    let subscribed = connection::run(None, |client, now| client.subscribe(uri, wanted, now)).await;
     subscribed.map(drop).map_err(convert::error)
 }
 
@@ -208,7 +208,7 @@ const HEADER_MISMATCH: i64 = -32020;
 async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
     // What is listed again must not hide for longer than a call that a server has fallen silent.
     let timeout = (!connection::knows_tools()).then(connection::startup_timeout);
-    let list = connection::run(|client, now| client.list_tools(now, timeout)).await;
+    let list = connection::run(None, |client, now| client.list_tools(now, timeout)).await;
     let Outcome::Items(items) = list.map_err(convert::error)? else {
         return Err(Error::Failed("the list of tools is no list".into()));
     };
@@ -328,7 +328,8 @@ async fn ask(
     let meta = meta(context);
     let Asked { method, params, subject } = asked;
     let request = Request { method, params, meta: &meta, subject, timeout, progress, task };
-    match connection::run_call(&context.call_id, request).await? {
+    let call_id = Some(&*context.call_id);
+    match connection::run(call_id, |client, now| client.request(request, now)).await? {
         Outcome::Result(payload) => Ok(payload),
         Outcome::Connected(_) | Outcome::Items(_) => {
             Err(mcp_client::Error::Protocol("the answer is not one to this request".into()))

@@ -35,7 +35,6 @@ const GATHERED: usize = 16;
 impl Outbox {
     /// The next lines to write; none when there are none.
     fn next(&mut self) -> Vec<Vec<u8>> {
-        self.moment = None;
         let mut length = 0;
         let fit = self.lines.iter().take_while(|line| {
             length += line.len();
