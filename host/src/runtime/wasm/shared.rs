@@ -321,7 +321,8 @@ impl Course {
 }
 
 impl Place {
-    /// Runs a job and waits for its answer.
+    /// Runs a job and waits for its answer. The job is handed over at once, so that what waits does not
+    /// have place for it.
     pub(super) fn run<R, J>(
         self,
         job: Attributed<J>,

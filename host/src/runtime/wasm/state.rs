@@ -309,7 +309,10 @@ impl Meter {
             instances: limits.instances,
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
-            gauge: Arc::new(Gauge { counts_host_calls: !is_bridge, ..Gauge::default() }),
+            gauge: Arc::new(Gauge {
+                host_calls: (!is_bridge).then(AtomicU64::default),
+                ..Gauge::default()
+            }),
             rested: Some(Duration::ZERO),
             reached: None,
         }
@@ -343,7 +346,9 @@ impl Meter {
     /// The guest calls the host: counts it, or stops it.
     fn calls_host(&mut self) -> wasmtime::Result<()> {
         let Some(calls) = &mut self.host_calls else { return Ok(()) };
-        self.gauge.host_calls.fetch_add(1, Ordering::Relaxed);
+        if let Some(made) = &self.gauge.host_calls {
+            made.fetch_add(1, Ordering::Relaxed);
+        }
         if calls.left == 0 {
             // What runs for long, and not too fast, may go on.
             if calls.since.elapsed() < calls.within {
@@ -418,8 +423,8 @@ pub(super) struct Gauge {
     turn: AtomicU64,
     /// All of its linear memories, in bytes. They never shrink.
     memory: AtomicUsize,
-    counts_host_calls: bool,
-    host_calls: AtomicU64,
+    /// How many calls of the host it made, where they are counted.
+    host_calls: Option<AtomicU64>,
 }
 
 impl Default for Gauge {
@@ -429,8 +434,7 @@ impl Default for Gauge {
             spent: AtomicU64::new(0),
             turn: AtomicU64::new(Self::IDLE),
             memory: AtomicUsize::new(0),
-            counts_host_calls: false,
-            host_calls: AtomicU64::new(0),
+            host_calls: None,
         }
     }
 }
@@ -458,6 +462,10 @@ impl Gauge {
         Duration::from_nanos(self.spent.load(Ordering::Relaxed) + turn)
     }
 
+    fn host_calls(&self) -> Option<u64> {
+        self.host_calls.as_ref().map(|made| made.load(Ordering::Relaxed))
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(Self::IDLE)
     }
@@ -480,7 +488,7 @@ impl Noting {
 
     /// Notes what the instance uses from now on.
     pub(super) fn from_now(gauge: &Arc<Gauge>) -> Self {
-        let host_calls = gauge.host_calls.load(Ordering::Relaxed);
+        let host_calls = gauge.host_calls().unwrap_or(0);
         let (serving, cpu) = (Serving::current(), gauge.spent());
         Self { serving, gauge: gauge.clone(), cpu, host_calls }
     }
@@ -490,8 +498,7 @@ impl Drop for Noting {
     fn drop(&mut self) {
         let Some(serving) = &self.serving else { return };
         let cpu = self.gauge.spent().saturating_sub(self.cpu);
-        let host_calls = self.gauge.host_calls.load(Ordering::Relaxed) - self.host_calls;
-        let host_calls = self.gauge.counts_host_calls.then_some(host_calls);
+        let host_calls = self.gauge.host_calls().map(|made| made - self.host_calls);
         serving.note(cpu, Some(self.gauge.memory.load(Ordering::Relaxed)), host_calls);
     }
 }
