@@ -781,7 +781,7 @@ async fn round(call: impl AsyncFn()) {
             call().await;
         }
     };
-    drop(join_all((0..IN_FLIGHT).map(|_| in_row())).await);
+    join_all((0..IN_FLIGHT).map(|_| in_row())).await;
 }
 
 async fn throughput() -> Vec<Throughput> {
