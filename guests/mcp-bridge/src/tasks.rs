@@ -283,13 +283,13 @@ impl Kept {
         needed && TASKS.with_borrow(|tasks| tasks.len() == 1)
     }
 
-    /// Leaves it to another task, as this one exits.
+    /// Leaves it to another task, as this one exits: to the youngest, which most likely has it longest.
     fn pass_on(from: &Arc<Task>) {
         Self::with(|kept| {
             kept.holder.take_if(|holder| Arc::ptr_eq(holder, from))?;
             let next = TASKS.with_borrow(|tasks| {
-                let busy = tasks.iter().find(|task| !task.idle.get());
-                busy.or(tasks.front()).cloned()
+                let busy = tasks.iter().rfind(|task| !task.idle.get());
+                busy.or(tasks.back()).cloned()
             })?;
             kept.task.wait_in(next.with_bell(|bell| bell.set));
             kept.holder = Some(next);
