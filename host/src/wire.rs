@@ -198,11 +198,11 @@ pub(crate) fn check_tool_result(result: &ToolResult) -> Result<(), WireError> {
     }
     check_extra(result.extra.as_deref(), "")?;
     for (i, block) in result.content.iter().enumerate() {
-        let place = format!("/content/{i}");
-        check_extra(block.extra.as_deref(), &place)?;
+        let place = format_args!("/content/{i}");
+        check_extra(block.extra.as_deref(), place)?;
         match &block.body {
-            Content::Other(json) => check_object(json, &place)?,
-            Content::Resource(contents) => check_extra(contents.extra.as_deref(), &place)?,
+            Content::Other(json) => check_object(json, place)?,
+            Content::Resource(contents) => check_extra(contents.extra.as_deref(), place)?,
             Content::Text(_) | Content::Image(_) | Content::Audio(_) | Content::ResourceLink(_) => {
             }
         }
@@ -217,25 +217,26 @@ pub(crate) fn insert_meta(result: &mut ToolResult, key: &str, value: &impl Seria
 
 /// The same for whatever has further members.
 pub(crate) fn insert_meta_of(others: &mut Option<String>, key: &str, value: &impl Serialize) {
-    if others.is_none() {
+    if let Ok(json) = serde_json::to_string(value) {
+        insert_meta_json(others, key, &json);
+    }
+}
+
+/// The same, of a value that is JSON already.
+pub(crate) fn insert_meta_json(others: &mut Option<String>, key: &str, value: &str) {
+    let members = match others.as_deref() {
         // The common case, without a tree.
-        let mut json = Vec::with_capacity(256);
-        for part in [r#"{"_meta":{""#, key, r#"":"#] {
-            json.extend_from_slice(part.as_bytes());
+        None => [r#"{"_meta":{""#, key, r#"":"#, value, "}}"].concat(),
+        members @ Some(_) => {
+            let mut members = extra(members);
+            let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(meta) = meta {
+                meta.insert(key.to_string(), text(value));
+            }
+            Value::Object(members).to_string()
         }
-        if serde_json::to_writer(&mut json, value).is_ok() {
-            json.extend_from_slice(b"}}");
-            *others = String::from_utf8(json).ok();
-        }
-        return;
-    }
-    let Ok(value) = serde_json::to_string(value) else { return };
-    let mut members = extra(others.as_deref());
-    let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-    if let Value::Object(meta) = meta {
-        meta.insert(key.to_string(), text(&value));
-    }
-    *others = Some(Value::Object(members).to_string());
+    };
+    *others = Some(members);
 }
 
 /// How the keys begin that are the host's own in `_meta`.
@@ -265,7 +266,7 @@ pub(crate) fn drop_ours_of(result: &mut ToolResult) {
 
 /// The same for whatever has further members.
 pub(crate) fn drop_ours(others: &mut Option<String>) {
-    if ours_in(others.as_deref()).is_empty() {
+    if others.is_none() || ours_in(others.as_deref()).is_empty() {
         return;
     }
     let mut members = extra(others.as_deref());
@@ -279,21 +280,21 @@ pub(crate) fn drop_ours(others: &mut Option<String>) {
 }
 
 /// Further members must be those of an object.
-fn check_extra(extra: Option<&str>, place: &str) -> Result<(), WireError> {
+fn check_extra(extra: Option<&str>, place: impl fmt::Display) -> Result<(), WireError> {
     match extra {
         Some(json) => check_object(json, place),
         None => Ok(()),
     }
 }
 
-fn check_object(json: &str, place: &str) -> Result<(), WireError> {
-    match check_json(json, place)?.object {
+fn check_object(json: &str, place: impl fmt::Display) -> Result<(), WireError> {
+    match check_json(json, &place)?.object {
         true => Ok(()),
         false => Err(problem(place, "not an object")),
     }
 }
 
-fn check_json(json: &str, place: &str) -> Result<Sound, WireError> {
+fn check_json(json: &str, place: impl fmt::Display) -> Result<Sound, WireError> {
     serde_json::from_str(json).map_err(|error| problem(place, &format!("not JSON: {error}")))
 }
 
@@ -458,7 +459,7 @@ fn insert_link(form: &mut Map<String, Value>, link: &ResourceLink) {
 fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireError> {
     let mut form = object(form, place)?;
     let Some(Value::String(kind)) = form.remove("type") else {
-        return Err(problem(&format!("{place}/type"), "missing, or not a string"));
+        return Err(problem(format_args!("{place}/type"), "missing, or not a string"));
     };
     let body = match kind.as_str() {
         "text" => Content::Text(required(&mut form, "text", place)?),
@@ -510,7 +511,7 @@ fn decode(data: &str, place: &str) -> Result<Vec<u8>, WireError> {
 
 fn required(form: &mut Map<String, Value>, key: &str, place: &str) -> Result<String, WireError> {
     optional(form, key)
-        .ok_or_else(|| problem(&format!("{place}/{key}"), "missing, or not a string"))
+        .ok_or_else(|| problem(format_args!("{place}/{key}"), "missing, or not a string"))
 }
 
 fn optional(form: &mut Map<String, Value>, key: &str) -> Option<String> {
@@ -537,7 +538,7 @@ fn object(form: Value, place: &str) -> Result<Map<String, Value>, WireError> {
     }
 }
 
-fn problem(place: &str, problem: &str) -> WireError {
+fn problem(place: impl fmt::Display, problem: &str) -> WireError {
     WireError { place: place.to_string(), problem: problem.to_string() }
 }
 

@@ -189,7 +189,7 @@ impl<'a> Passage<'a> {
         let usage = self.usage();
         let result = match result {
             Ok(mut result) => {
-                wire::insert_meta(&mut result, USAGE, &usage);
+                wire::insert_meta_json(&mut result.extra, USAGE, &usage.to_json());
                 if !self.refusals.is_empty() {
                     wire::insert_meta(&mut result, REFUSED, &self.refusals);
                 }

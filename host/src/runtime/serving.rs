@@ -33,6 +33,42 @@ pub struct Usage {
     pub attempts: u32,
 }
 
+impl Usage {
+    /// It as JSON, as it is serialized. Every result has one, and none of its names needs escapes,
+    /// for which a serializer looks.
+    pub(crate) fn to_json(self) -> String {
+        let Self {
+            wall_micros,
+            cpu_micros,
+            memory_bytes,
+            host_calls,
+            bytes_in,
+            bytes_out,
+            attempts,
+        } = self;
+        let members = [
+            (r#","cpuMicros":"#, cpu_micros),
+            (r#","memoryBytes":"#, memory_bytes),
+            (r#","hostCalls":"#, host_calls),
+            (r#","bytesIn":"#, Some(bytes_in)),
+            (r#","bytesOut":"#, Some(bytes_out)),
+            (r#","attempts":"#, Some(attempts.into())),
+        ];
+        let mut digits = itoa::Buffer::new();
+        let mut json = String::with_capacity(192);
+        json.push_str(r#"{"wallMicros":"#);
+        json.push_str(digits.format(wall_micros));
+        for (name, value) in members {
+            if let Some(value) = value {
+                json.push_str(name);
+                json.push_str(digits.format(value));
+            }
+        }
+        json.push('}');
+        json
+    }
+}
+
 /// A call that is being served, of a tool or of anything else.
 ///
 /// Like a span of `tracing` it goes along with the call, so that plugins which neither measure nor
@@ -156,6 +192,22 @@ impl Serving {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usage_is_written_as_it_is_serialized() {
+        let some = Usage {
+            wall_micros: 1,
+            cpu_micros: Some(2),
+            memory_bytes: Some(3),
+            host_calls: Some(u64::MAX),
+            bytes_in: 4,
+            bytes_out: 5,
+            attempts: 6,
+        };
+        for usage in [Usage::default(), some] {
+            assert_eq!(usage.to_json(), serde_json::to_string(&usage).unwrap());
+        }
+    }
 
     #[test]
     fn refusals_beyond_those_that_are_kept_are_counted() {
