@@ -65,8 +65,9 @@ impl Breaker {
         }
     }
 
-    pub(super) fn answered(&mut self) {
-        *self = Self::default();
+    /// A call got an answer. Returns whether that closes it.
+    pub(super) fn answered(&mut self) -> bool {
+        std::mem::take(self).opened.is_some()
     }
 
     /// A call got no answer that began at `began`.
@@ -99,7 +100,7 @@ mod tests {
         let mut breaker = Breaker::default();
         let state = |breaker: &Breaker, now| breaker.state(now, &policy);
         breaker.unanswered(begin, begin, &policy);
-        breaker.answered();
+        assert!(!breaker.answered(), "it was closed");
         breaker.unanswered(begin, begin, &policy);
         assert_eq!(state(&breaker, begin), BreakerState::Closed);
         breaker.unanswered(begin, begin, &policy);
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(breaker.admit(again, &policy), Ok(()));
         breaker.abandoned();
         assert_eq!(breaker.admit(again, &policy), Ok(()), "the one before told nothing");
-        breaker.answered();
+        assert!(breaker.answered());
         assert_eq!(state(&breaker, again), BreakerState::Closed);
     }
 

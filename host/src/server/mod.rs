@@ -371,38 +371,39 @@ impl Supervisor {
 
     /// Whether a call may be tried; if not, in how long.
     pub(crate) fn admit(&self, now: Instant) -> Result<(), Duration> {
-        self.of_breaker(now, |breaker, policy| breaker.admit(now, policy))
+        self.watched().breaker.admit(now, &self.policy)
     }
 
     /// A call got an answer, whatever it says.
-    pub(crate) fn answered(&self, now: Instant) {
-        self.of_breaker(now, |breaker, _| breaker.answered());
+    pub(crate) fn answered(&self) {
+        let mut watched = self.watched();
+        if watched.breaker.answered() {
+            self.tell_of_breaker(BreakerState::Closed);
+        }
     }
 
     /// A call got none.
     pub(crate) fn unanswered(&self, began: Instant, now: Instant) {
-        self.of_breaker(now, |breaker, policy| breaker.unanswered(began, now, policy));
+        let mut watched = self.watched();
+        let before = watched.breaker.state(now, &self.policy);
+        watched.breaker.unanswered(began, now, &self.policy);
+        let state = watched.breaker.state(now, &self.policy);
+        if state != before {
+            self.tell_of_breaker(state);
+        }
     }
 
     /// A call was given up before it could be told whether there would be an answer.
-    pub(crate) fn abandoned(&self, now: Instant) {
-        self.of_breaker(now, |breaker, _| breaker.abandoned());
+    pub(crate) fn abandoned(&self) {
+        self.watched().breaker.abandoned();
     }
 
-    /// Does something with the breaker, and tells if that changes it.
-    fn of_breaker<R>(&self, now: Instant, act: impl FnOnce(&mut Breaker, &Supervision) -> R) -> R {
-        let mut watched = self.watched();
-        let before = watched.breaker.state(now, &self.policy);
-        let result = act(&mut watched.breaker, &self.policy);
-        let state = watched.breaker.state(now, &self.policy);
-        if state != before {
-            self.news.events().publish(|| Event::Breaker {
-                plugin: self.plugin.clone(),
-                breaker: self.breaker_name(),
-                state,
-            });
-        }
-        result
+    fn tell_of_breaker(&self, state: BreakerState) {
+        self.news.events().publish(|| Event::Breaker {
+            plugin: self.plugin.clone(),
+            breaker: self.breaker_name(),
+            state,
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use futures::FutureExt;
-use futures::future::{BoxFuture, Shared};
+use futures::future::{BoxFuture, Shared, ready};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,11 +140,11 @@ impl<P: Plugin> Supervised<P> {
         }
     }
 
-    /// Waits for the answer to a call, unless calls are not tried at the moment.
-    async fn guarded<R>(
-        &self,
+    /// Makes a call and waits for its answer, unless calls are not tried at the moment.
+    async fn guarded<'a, R>(
+        &'a self,
         deadline: Option<u64>,
-        answer: impl Future<Output = Result<R, Failure>>,
+        call: impl FnOnce() -> BoxFuture<'a, Result<R, Failure>>,
     ) -> Result<R, Failure> {
         if let Some(asking) = self.being_asked() {
             asking.await?;
@@ -163,18 +163,17 @@ impl<P: Plugin> Supervised<P> {
             })));
         }
         let deadline = deadline.map(|limit| began + Duration::from_millis(limit));
-        let mut call = Trying { supervisor: &self.supervisor, began, deadline, done: false };
-        let answer = answer.await;
-        call.done = true;
-        let now = Instant::now();
+        let mut trying = Trying { supervisor: &self.supervisor, began, deadline, done: false };
+        let answer = call().await;
+        trying.done = true;
         match &answer {
             Err(Failure::Answered(Error::Unavailable(_) | Error::Timeout(_)))
-            | Err(Failure::Deadline(_)) => self.supervisor.unanswered(began, now),
+            | Err(Failure::Deadline(_)) => self.supervisor.unanswered(began, Instant::now()),
             // What is the plugin's own affair, the host's or the caller's.
             Err(Failure::Answered(Error::Cancelled(_)) | Failure::Host(_)) => {
-                self.supervisor.abandoned(now);
+                self.supervisor.abandoned();
             }
-            Ok(_) | Err(_) => self.supervisor.answered(now),
+            Ok(_) | Err(_) => self.supervisor.answered(),
         }
         answer
     }
@@ -202,7 +201,7 @@ impl Drop for Trying<'_> {
         let overdue = self.deadline.is_some_and(|deadline| now + EARLY >= deadline);
         match overdue && self.supervisor.is_ready() {
             true => self.supervisor.unanswered(self.began, now),
-            false => self.supervisor.abandoned(now),
+            false => self.supervisor.abandoned(),
         }
     }
 }
@@ -228,11 +227,11 @@ impl<P: Plugin> Plugin for Supervised<P> {
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let deadline = context.deadline;
-        let answer = async {
-            self.as_shown(name)?;
-            self.bridge.call_tool(name, arguments, context).await
+        let call = || match self.as_shown(name) {
+            Ok(()) => self.bridge.call_tool(name, arguments, context),
+            Err(failure) => ready(Err(failure)).boxed(),
         };
-        self.guarded(deadline, answer).await
+        self.guarded(deadline, call).await
     }
 
     async fn list_resources(
@@ -240,7 +239,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        self.guarded(context.deadline, self.bridge.list_resources(cursor, context)).await
+        self.guarded(context.deadline, || self.bridge.list_resources(cursor, context)).await
     }
 
     async fn list_templates(
@@ -248,7 +247,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        self.guarded(context.deadline, self.bridge.list_templates(cursor, context)).await
+        self.guarded(context.deadline, || self.bridge.list_templates(cursor, context)).await
     }
 
     async fn read_resource(
@@ -256,7 +255,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         uri: &str,
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        self.guarded(context.deadline, self.bridge.read_resource(uri, context)).await
+        self.guarded(context.deadline, || self.bridge.read_resource(uri, context)).await
     }
 
     async fn subscribe(
@@ -265,7 +264,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         wanted: bool,
         context: CallContext,
     ) -> Result<(), Failure> {
-        self.guarded(context.deadline, self.bridge.subscribe(uri, wanted, context)).await
+        self.guarded(context.deadline, || self.bridge.subscribe(uri, wanted, context)).await
     }
 
     async fn list_prompts(
@@ -273,7 +272,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        self.guarded(context.deadline, self.bridge.list_prompts(cursor, context)).await
+        self.guarded(context.deadline, || self.bridge.list_prompts(cursor, context)).await
     }
 
     async fn get_prompt(
@@ -282,11 +281,11 @@ impl<P: Plugin> Plugin for Supervised<P> {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
-        self.guarded(context.deadline, self.bridge.get_prompt(name, arguments, context)).await
+        self.guarded(context.deadline, || self.bridge.get_prompt(name, arguments, context)).await
     }
 
     async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
-        self.guarded(context.deadline, self.bridge.suggest(blank, context)).await
+        self.guarded(context.deadline, || self.bridge.suggest(blank, context)).await
     }
 
     async fn shutdown(&self) {
