@@ -14,6 +14,7 @@ mod state;
 pub(crate) mod stream;
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use std::sync::Arc;
 use wasmtime::component::{Accessor, HasSelf, InstancePre};
 
@@ -108,16 +109,21 @@ fn attributed<J>(id: Option<Arc<str>>, job: J) -> Attributed<J> {
 
 impl<J> Attributed<J> {
     /// Does it. The instance knows meanwhile which call it serves.
-    async fn run<R>(self, inside: Arc<Inside>) -> wasmtime::Result<R>
+    ///
+    /// It is no `async fn`, which would have room for the job twice.
+    fn run<R>(self, inside: Arc<Inside>) -> impl Future<Output = wasmtime::Result<R>> + Send
     where
         J: Job<R>,
     {
         let Self { id, serving, job } = self;
-        let Some(id) = id else { return job(inside).await };
-        inside.accessor.with(|mut access| access.get().begin(id.clone(), serving));
-        let result = job(inside.clone()).await;
-        inside.accessor.with(|mut access| access.get().end(&id));
-        result
+        if let Some(id) = &id {
+            inside.accessor.with(|mut access| access.get().begin(id.clone(), serving));
+        }
+        job(inside.clone()).inspect(move |_| {
+            if let Some(id) = id {
+                inside.accessor.with(|mut access| access.get().end(&id));
+            }
+        })
     }
 }
 

@@ -350,24 +350,33 @@ macro_rules! operations {
         }
 
         impl Exports {
-            $(pub(super) async fn $operation(
+            // It is no `async fn`, which would have room for the arguments twice.
+            $(pub(super) fn $operation(
                 &self,
                 accessor: &Accessor<HostState>,
                 $($argument: $kind),*
-            ) -> Answer<$answer> {
-                each!(self, exports => exports.$operation(accessor, $($argument),*).await)
+            ) -> impl Future<Output = Answer<$answer>> + Send {
+                each!(self, exports => exports.$operation(accessor, $($argument),*))
             })*
         }
     };
 }
 
-/// Does the same with whatever version it is.
+/// The same future of whatever version it is.
+#[cfg(not(test))]
 macro_rules! each {
-    ($exports:expr, $each:ident => $do:expr) => {
+    ($exports:expr, $each:ident => $future:expr) => {{
+        let Exports::Newest($each) = $exports;
+        $future
+    }};
+}
+
+#[cfg(test)]
+macro_rules! each {
+    ($exports:expr, $each:ident => $future:expr) => {
         match $exports {
-            Exports::Newest($each) => $do,
-            #[cfg(test)]
-            Exports::V0_0($each) => $do,
+            Exports::Newest($each) => futures::future::Either::Left($future),
+            Exports::V0_0($each) => futures::future::Either::Right($future),
         }
     };
 }
@@ -392,14 +401,15 @@ operations! {
 impl Exports {
     /// Checks the types of all functions, and asks the instance what it contributes.
     pub(super) async fn register(&self, accessor: &Accessor<HostState>) -> Answer<Registration> {
-        each!(self, exports => {
+        let register = each!(self, exports => async {
             exports.check_types(accessor)?;
             exports.register(accessor).await
-        })
+        });
+        register.await
     }
 
     pub(super) async fn shutdown(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
-        each!(self, exports => exports.shutdown(accessor).await)
+        each!(self, exports => exports.shutdown(accessor)).await
     }
 
     /// Asks the guest to end a call.
@@ -408,7 +418,7 @@ impl Exports {
         accessor: &Accessor<HostState>,
         call_id: String,
     ) -> wasmtime::Result<()> {
-        each!(self, exports => exports.cancel(accessor, call_id).await)
+        each!(self, exports => exports.cancel(accessor, call_id)).await
     }
 }
 

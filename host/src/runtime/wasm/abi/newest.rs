@@ -1,5 +1,6 @@
 //! The contract in the version of this host's own.
 
+use futures::future::{Either, ready};
 use std::sync::{Arc, OnceLock};
 use wasmtime::component::{Accessor, Instance, InstancePre};
 
@@ -152,16 +153,20 @@ impl Newest {
     }
 }
 
-/// Passes calls on to functions of interfaces.
+/// Passes calls on to functions of interfaces. It makes no `async fn`, which would have room for the
+/// arguments twice.
 macro_rules! passed_on {
     ($($operation:ident($($argument:ident: $kind:ty),*) -> $answer:ty
         = $interface:ident.$function:ident;)*) => {$(
-        async fn $operation(
+        fn $operation(
             &self,
             accessor: &Accessor<HostState>,
             $($argument: $kind),*
-        ) -> Answer<$answer> {
-            self.$interface(accessor)?.$function(accessor $(, $argument)*).await
+        ) -> impl Future<Output = Answer<$answer>> + Send {
+            match self.$interface(accessor) {
+                Ok(interface) => Either::Left(interface.$function(accessor $(, $argument)*)),
+                Err(error) => Either::Right(ready(Err(error))),
+            }
         }
     )*};
 }
