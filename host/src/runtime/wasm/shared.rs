@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::{Accessor, AccessorTask};
 
@@ -32,6 +32,12 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// How many calls have to be in flight before an instance gives way to its child.
 const CROWD: usize = 8;
+
+/// How long it may take until it is its turn again. A core's other work gets more than that at a time.
+const SHORT: Duration = Duration::from_millis(1);
+
+/// For how long an instance does not give way whose turn was longer in coming.
+const FOR_NOW: Duration = Duration::from_millis(250);
 
 /// The place of a plugin's shared instance. Each call reads it without a lock.
 #[derive(Default)]
@@ -444,15 +450,24 @@ async fn own(instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate:
     let _ = fate.0.ended.set(reason);
 }
 
-/// Lets whatever else its core has to do go first, as long as it is crowded. That is most likely the
-/// child, which was interrupted by what woke us, and has more to say a moment later: answers come
-/// together then, for far less than one by one. Where there is nothing else to do, this costs as much as
-/// any call of the system.
+/// Runs an instance. While it is crowded, each of its turns lets whatever else the core has to do go
+/// first. That is most likely the child, which was interrupted by what woke us, and has more to say a
+/// moment later: answers come together then, for far less than one by one. Where there is nothing else to
+/// do, it costs as much as any call of the system; where there is so much that our own turn is long in
+/// coming, it is left alone for a while.
 async fn giving_way<F: Future>(is_crowded: impl Fn() -> bool, instance: F) -> F::Output {
     let mut instance = pin!(instance);
+    let mut not_before = Instant::now();
     poll_fn(|context| {
         if is_crowded() {
-            std::thread::yield_now();
+            let began = Instant::now();
+            if began >= not_before {
+                std::thread::yield_now();
+                let back = Instant::now();
+                if back - began > SHORT {
+                    not_before = back + FOR_NOW;
+                }
+            }
         }
         instance.as_mut().poll(context)
     })
