@@ -316,7 +316,11 @@ mod tests {
             request(&["a", "b"], "2"),
             &["its server has more: argument b", "its server has no more: argument a"],
         );
-        check(request(&["a", "a"], "2"), &["its server is started or reached in another way"]);
+        check(
+            request(&["a", "a"], "2"),
+            &["how its server is started or reached has changed in an order, or in what is not \
+               shown: a secret, a value in a file of variables, the writing of its entry"],
+        );
     }
 
     #[test]

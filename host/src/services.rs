@@ -280,13 +280,18 @@ impl CommandLine {
 impl fmt::Display for CommandLine {
     /// What it does, in short.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nobody must take a part for the whole.
+        let short = |text: &str| match cut(text, 200) {
+            short if short.len() < text.len() => format!("{short} …"),
+            whole => whole.to_string(),
+        };
         match (&self.program, &self.url) {
             (Some(program), _) => {
                 let words = [program].into_iter().chain(&self.arguments);
                 let words: Vec<&str> = words.map(String::as_str).collect();
-                write!(f, "runs `{}`", cut(&words.join(" "), 200))
+                write!(f, "runs `{}`", short(&words.join(" ")))
             }
-            (None, url) => write!(f, "turns to {}", cut(url.as_deref().unwrap_or_default(), 200)),
+            (None, url) => write!(f, "turns to {}", short(url.as_deref().unwrap_or_default())),
         }
     }
 }
@@ -358,7 +363,10 @@ impl fmt::Display for ApprovalChange {
             }
             Self::CommandAdded(line) => write!(f, "its server has more: {line}"),
             Self::CommandRemoved(line) => write!(f, "its server has no more: {line}"),
-            Self::Command => f.write_str("its server is started or reached in another way"),
+            Self::Command => f.write_str(
+                "how its server is started or reached has changed in an order, or in what is not \
+                 shown: a secret, a value in a file of variables, the writing of its entry",
+            ),
         }
     }
 }

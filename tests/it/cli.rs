@@ -615,8 +615,12 @@ fn what_was_cut_is_read_as_a_resource() {
     assert_eq!(beginning, expected);
     let gone = project.tenon(&["resources", "read", "tenon://results/nothing"]);
     assert_eq!(gone.status.code(), Some(2), "{}", stderr(&gone));
-    let nobody = project.tenon(&["resources", "list", "misbehave"]);
+    let nobody = project.tenon(&["resources", "list", "nobody"]);
     assert_eq!(nobody.status.code(), Some(2), "{}", stderr(&nobody));
+    let none = project.tenon(&["resources", "list", "misbehave"]);
+    assert_eq!(none.status.code(), Some(1), "{}", stderr(&none));
+    let why = "error: plugin \"misbehave\": it does not contribute resources";
+    assert!(stderr(&none).contains(why), "{}", stderr(&none));
 }
 
 #[cfg(unix)]

@@ -236,6 +236,8 @@ fn a_server_of_the_project_starts_when_its_command_was_approved_as_it_is() {
             ),
         );
     };
+    write(&["one", &"x".repeat(200), "--last"], "");
+    refused(&project, "xxx …`, which nobody has approved");
     write(&["one"], "");
     refused(&project, "it runs `/bin/sh -c touch");
     let said = run(&project, &["approve", "s"], 3);
@@ -273,7 +275,10 @@ fn a_server_of_the_project_starts_when_its_command_was_approved_as_it_is() {
     runs(&project);
     // A secret that is another.
     write(&["two"], "x");
-    refused(&project, "its server is started or reached in another way");
+    refused(
+        &project,
+        "how its server is started or reached has changed in an order, or in what is not shown",
+    );
     write(&["two"], "");
     runs(&project);
     run(&project, &["revoke", "s"], 0);

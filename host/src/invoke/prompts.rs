@@ -91,7 +91,11 @@ fn with_prompts<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError
     let Question { registry, plugin: id, .. } = *question;
     let all = registry.plugins().iter().filter(|plugin| plugin.has_prompts());
     let ids = all.map(|plugin| &**plugin.loaded().id());
-    let plugin = registry.plugin(id).filter(|plugin| plugin.has_prompts());
-    let plugin = plugin.ok_or_else(|| CallError::not_found("plugin with prompts", id, ids))?;
-    Ok(plugin)
+    match registry.plugin(id) {
+        Some(plugin) if plugin.has_prompts() => Ok(plugin),
+        Some(plugin) => {
+            Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported("prompts")))
+        }
+        None => Err(CallError::not_found("plugin with prompts", id, ids)),
+    }
 }

@@ -129,9 +129,13 @@ fn with_resources<'a>(question: &Question<'a>) -> Result<&'a Registered, CallErr
     let Question { registry, plugin: id, .. } = *question;
     let all = registry.plugins().iter().filter(|plugin| plugin.has_resources());
     let ids = all.map(|plugin| &**plugin.loaded().id());
-    let plugin = registry.plugin(id).filter(|plugin| plugin.has_resources());
-    let plugin = plugin.ok_or_else(|| CallError::not_found("plugin with resources", id, ids))?;
-    Ok(plugin)
+    match registry.plugin(id) {
+        Some(plugin) if plugin.has_resources() => Ok(plugin),
+        Some(plugin) => {
+            Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported("resources")))
+        }
+        None => Err(CallError::not_found("plugin with resources", id, ids)),
+    }
 }
 
 #[cfg(test)]
