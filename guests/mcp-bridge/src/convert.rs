@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mcp_client::Payload;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -24,6 +24,10 @@ use crate::bindings::tenon::plugin::types::{
     Content, ContentBlock, Error, Media, ResourceBody, ResourceContents, ResourceLink,
     ToolAnnotations, ToolDefinition, ToolResult, Unavailability,
 };
+
+/// The most members of an object that are read one by one: what is kept of each may be many times as
+/// long as the member.
+const MEMBERS: usize = 10_000;
 
 /// The members of an object that were not taken yet. Of one that is there twice, the last counts.
 #[derive(Default)]
@@ -46,6 +50,10 @@ impl<'de> Deserialize<'de> for Members<'de> {
             ) -> std::result::Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(4);
                 while let Some((Name(name), value)) = map.next_entry()? {
+                    if members.len() == MEMBERS {
+                        let problem = format_args!("an object has more than {MEMBERS} members");
+                        return Err(A::Error::custom(problem));
+                    }
                     members.push((name, value));
                 }
                 Ok(Members(members))
@@ -108,8 +116,7 @@ impl<'a> Members<'a> {
 
     fn items(&mut self, key: &str) -> Result<Vec<&'a str>> {
         let Some(text) = self.raw(key) else { return Ok(Vec::new()) };
-        let items: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|error| format!("\"{key}\": {error}"))?;
+        let items = mcp_client::items(text).map_err(|error| format!("\"{key}\": {error}"))?;
         Ok(items.into_iter().map(RawValue::get).collect())
     }
 
@@ -118,9 +125,41 @@ impl<'a> Members<'a> {
         if self.0.is_empty() {
             return None;
         }
-        let rest: BTreeMap<_, _> = self.0.into_iter().collect();
+        let member = |(name, json): (Cow<'a, str>, &'a RawValue)| {
+            let shown = match is_deep(json.get()) {
+                // No reader of JSON takes it. As a text it costs nothing but itself.
+                true => RawValue::from_string(quoted(json.get())).map(Cow::Owned).ok(),
+                false => Some(Cow::Borrowed(json)),
+            };
+            Some((name, shown?))
+        };
+        let rest: BTreeMap<_, _> = self.0.into_iter().filter_map(member).collect();
         Some(serde_json::to_string(&rest).expect("names and JSON texts make an object"))
     }
+}
+
+/// How deep a member may be that goes along as JSON: readers give up at 128, of which some are
+/// around it.
+const DEEP: usize = 100;
+
+fn is_deep(json: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    json.bytes().any(|byte| {
+        match byte {
+            _ if std::mem::take(&mut escaped) => {}
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > DEEP
+    })
+}
+
+/// A text as JSON.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text can be JSON")
 }
 
 /// The server's answer is not what it should be.
@@ -347,7 +386,7 @@ fn contents_part(json: &str) -> Result<ResourceContents> {
     let mut members = Members::read(json)?;
     let uri = members.required("uri")?;
     let mime_type = members.hint("mimeType");
-    let body = match members.get("blob").is_some() {
+    let body = match members.get("blob").is_some_and(|json| json != "null") {
         true => ResourceBody::Blob(bytes(&mut members, "blob")?),
         false => ResourceBody::Text(members.text("text")?.into_owned()),
     };
@@ -447,9 +486,9 @@ pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
 
 fn prompt_message(json: &str) -> Result<PromptMessage> {
     let mut members = Members::read(json)?;
-    let role = match members.required::<String>("role")?.as_str() {
-        "assistant" => PromptRole::Assistant,
-        _ => PromptRole::User,
+    let role = match members.hint::<String>("role").as_deref() {
+        Some("assistant") => PromptRole::Assistant,
+        Some(_) | None => PromptRole::User,
     };
     let content = members.raw("content").ok_or("\"content\" is missing")?;
     Ok(PromptMessage { role, content: content_block(content) })
@@ -458,6 +497,32 @@ fn prompt_message(json: &str) -> Result<PromptMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_deep_for_readers_goes_along_as_text() {
+        let (deep, flat) = (["[".repeat(101), "]".repeat(101)].concat(), r#"["[[\"[["]"#);
+        let json = format!(r#"{{"type":"text","text":"t","_meta":{deep},"annotations":{flat}}}"#);
+        let block = content_block(&json);
+        assert!(matches!(&block.body, Content::Text(text) if text == "t"));
+        let extra: serde_json::Value =
+            serde_json::from_str(block.extra.as_deref().unwrap()).unwrap();
+        assert_eq!(extra, serde_json::json!({ "_meta": deep, "annotations": ["[[\"[["] }));
+    }
+
+    #[test]
+    fn an_object_of_too_many_members_costs_its_answer_alone() {
+        let members: Vec<_> = (0..=MEMBERS).map(|i| format!("\"{i}\":1")).collect();
+        let json = format!("{{{}}}", members.join(","));
+        assert!(Members::read(&json).err().unwrap().starts_with("an object has more than 10000"));
+    }
+
+    #[test]
+    fn what_is_null_in_a_part_of_a_resource_is_not_there() {
+        let parts =
+            r#"{"contents":[{"uri":"a","text":"one"},{"uri":"b","blob":null,"text":"two"}]}"#;
+        let parts = resource_contents(parts).unwrap();
+        assert!(matches!(&parts[1].body, ResourceBody::Text(text) if text == "two"));
+    }
 
     #[test]
     fn a_tool_keeps_what_it_does_not_name() {

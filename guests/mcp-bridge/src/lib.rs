@@ -27,7 +27,7 @@ use bindings::tenon::plugin::types::{
     CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
 };
 use connection::Called;
-use convert::Execution;
+use convert::{Execution, quoted};
 use mcp_client::{Mirrored, Outcome, Payload, Request, members};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -278,11 +278,6 @@ async fn if_known(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payl
         Err(mcp_client::Error::Rpc { code: -32601, .. }) => Ok(None),
         Err(error) => Err(convert::error(error)),
     }
-}
-
-/// A text as JSON.
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a text can be JSON")
 }
 
 /// The parameters of a request for a page.

@@ -15,6 +15,7 @@
 mod client;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod items;
 mod message;
 mod mirrored;
 mod numbered;
@@ -23,6 +24,7 @@ mod settings;
 mod text;
 
 pub use client::{Action, AskId, AskKind, Client, Error, LogLevel, OperationId, Outcome, Request};
+pub use items::{ITEMS, items};
 pub use message::Payload;
 pub use mirrored::Mirrored;
 pub use numbered::Numbered;

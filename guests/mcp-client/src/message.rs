@@ -5,6 +5,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::items::items;
+
 /// A JSON value inside of the line that brought it. Nothing is copied.
 #[derive(Clone)]
 pub struct Payload {
@@ -132,7 +134,7 @@ pub(crate) fn read(mut line: Vec<u8>) -> Result<Vec<Incoming>, NotMessages> {
         return Ok(Vec::new());
     }
     if text.starts_with('[') {
-        let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| NotMessages)?;
+        let batch = items(text).map_err(|_| NotMessages)?;
         let read = batch.into_iter().map(|message| one(message.get().to_string()));
         return Ok(read.filter_map(Result::ok).collect());
     }
@@ -205,9 +207,13 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
     Ok(Incoming::Response { id, answer })
 }
 
+/// The longest id of a server's, in bytes of JSON: it is kept until it is answered.
+const ID: usize = 1 << 10;
+
 /// Whether this is what an id may be: a string or a number.
 fn is_id(text: &str) -> bool {
-    text.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+    text.len() <= ID
+        && text.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
 
 /// An id of ours, which is an integer. Some servers give it back as a float.
@@ -396,5 +402,7 @@ mod tests {
         for line in ["hello", "{", "3", "{}", "{\"a\":1}", r#"{"id":[1],"method":"ping"}"#] {
             assert_eq!(read(line.as_bytes().to_vec()), Err(NotMessages), "{line}");
         }
+        let long = format!(r#"{{"id":"{}","method":"ping"}}"#, "x".repeat(ID));
+        assert_eq!(read(long.into_bytes()), Err(NotMessages));
     }
 }

@@ -5,13 +5,11 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Client, Error, OperationId, Outcome, Purpose};
+use crate::items::{ITEMS, items};
 use crate::message::Payload;
 
 /// The most pages of one listing.
 const PAGES: usize = 1_000;
-
-/// The most items of one listing.
-const ITEMS: usize = 100_000;
 
 /// A listing so far.
 #[derive(Debug)]
@@ -100,11 +98,12 @@ fn read_page(result: &str, member: &str) -> Result<Page, Error> {
         |problem: String| Error::Protocol(format!("the server's list is invalid: {problem}"));
     let page: BTreeMap<String, &RawValue> =
         serde_json::from_str(result).map_err(|error| invalid(error.to_string()))?;
-    let items = match page.get(member) {
-        Some(items) => serde_json::from_str::<Vec<&RawValue>>(items.get())
-            .map_err(|error| invalid(format!("{member}: {error}")))?,
+    let read = match page.get(member) {
+        // As languages write it in which an empty list is none.
+        Some(none) if none.get() == "null" => Vec::new(),
+        Some(all) => items(all.get()).map_err(|error| invalid(format!("{member}: {error}")))?,
         None => return Err(invalid(format!("it has no \"{member}\""))),
     };
     let next = page.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok());
-    Ok(Page { items: items.into_iter().map(|item| item.get().to_string()).collect(), next })
+    Ok(Page { items: read.into_iter().map(|item| item.get().to_string()).collect(), next })
 }

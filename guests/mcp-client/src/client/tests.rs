@@ -217,6 +217,14 @@ fn a_method_that_is_declared_but_missing_lists_nothing() {
 }
 
 #[test]
+fn a_list_that_is_null_is_empty() {
+    let mut client = connected();
+    client.list_tools(0, None);
+    receive(&mut client, json!({"id": 2, "result": {"tools": null}}));
+    assert_eq!(finished(&mut client)[0].1, Ok(Outcome::Items(Vec::new())));
+}
+
+#[test]
 fn a_line_that_is_too_long_costs_its_request_only() {
     let mut client = connected();
     let (a, b) = (plain(&mut client, 0), plain(&mut client, 0));
