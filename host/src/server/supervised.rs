@@ -3,7 +3,7 @@
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use futures::FutureExt;
-use futures::future::{BoxFuture, Shared, ready};
+use futures::future::{BoxFuture, Shared};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,15 +140,17 @@ impl<P: Plugin> Supervised<P> {
         }
     }
 
-    /// Makes a call and waits for its answer, unless calls are not tried at the moment.
+    /// Makes a call and waits for its answer, unless calls are not tried at the moment. A call that is
+    /// not made says nothing of the server.
     async fn guarded<'a, R>(
         &'a self,
         deadline: Option<u64>,
-        call: impl FnOnce() -> BoxFuture<'a, Result<R, Failure>>,
+        call: impl FnOnce() -> Result<BoxFuture<'a, Result<R, Failure>>, Failure>,
     ) -> Result<R, Failure> {
         if let Some(asking) = self.being_asked() {
             asking.await?;
         }
+        let answer = call()?;
         let began = Instant::now();
         if let Err(wait) = self.supervisor.admit(began) {
             let why = self.supervisor.last_error();
@@ -164,7 +166,7 @@ impl<P: Plugin> Supervised<P> {
         }
         let deadline = deadline.map(|limit| began + Duration::from_millis(limit));
         let mut trying = Trying { supervisor: &self.supervisor, began, deadline, done: false };
-        let answer = call().await;
+        let answer = answer.await;
         trying.done = true;
         match &answer {
             Err(Failure::Answered(Error::Unavailable(_) | Error::Timeout(_)))
@@ -227,9 +229,9 @@ impl<P: Plugin> Plugin for Supervised<P> {
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let deadline = context.deadline;
-        let call = || match self.as_shown(name) {
-            Ok(()) => self.bridge.call_tool(name, arguments, context),
-            Err(failure) => ready(Err(failure)).boxed(),
+        let call = || {
+            self.as_shown(name)?;
+            Ok(self.bridge.call_tool(name, arguments, context))
         };
         self.guarded(deadline, call).await
     }
@@ -239,7 +241,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        self.guarded(context.deadline, || self.bridge.list_resources(cursor, context)).await
+        self.guarded(context.deadline, || Ok(self.bridge.list_resources(cursor, context))).await
     }
 
     async fn list_templates(
@@ -247,7 +249,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        self.guarded(context.deadline, || self.bridge.list_templates(cursor, context)).await
+        self.guarded(context.deadline, || Ok(self.bridge.list_templates(cursor, context))).await
     }
 
     async fn read_resource(
@@ -255,7 +257,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         uri: &str,
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        self.guarded(context.deadline, || self.bridge.read_resource(uri, context)).await
+        self.guarded(context.deadline, || Ok(self.bridge.read_resource(uri, context))).await
     }
 
     async fn subscribe(
@@ -264,7 +266,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         wanted: bool,
         context: CallContext,
     ) -> Result<(), Failure> {
-        self.guarded(context.deadline, || self.bridge.subscribe(uri, wanted, context)).await
+        self.guarded(context.deadline, || Ok(self.bridge.subscribe(uri, wanted, context))).await
     }
 
     async fn list_prompts(
@@ -272,7 +274,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        self.guarded(context.deadline, || self.bridge.list_prompts(cursor, context)).await
+        self.guarded(context.deadline, || Ok(self.bridge.list_prompts(cursor, context))).await
     }
 
     async fn get_prompt(
@@ -281,11 +283,12 @@ impl<P: Plugin> Plugin for Supervised<P> {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
-        self.guarded(context.deadline, || self.bridge.get_prompt(name, arguments, context)).await
+        self.guarded(context.deadline, || Ok(self.bridge.get_prompt(name, arguments, context)))
+            .await
     }
 
     async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
-        self.guarded(context.deadline, || self.bridge.suggest(blank, context)).await
+        self.guarded(context.deadline, || Ok(self.bridge.suggest(blank, context))).await
     }
 
     async fn shutdown(&self) {
