@@ -229,10 +229,13 @@ pub(crate) fn insert_meta_json(others: &mut Option<String>, key: &str, value: &s
         None => [r#"{"_meta":{""#, key, r#"":"#, value, "}}"].concat(),
         members @ Some(_) => {
             let mut members = extra(members);
-            let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(meta) = meta {
-                meta.insert(key.to_string(), text(value));
-            }
+            let mut meta = match members.remove("_meta") {
+                Some(Value::Object(meta)) => meta,
+                // It is an object or nothing.
+                Some(_) | None => Map::new(),
+            };
+            meta.insert(key.to_string(), text(value));
+            members.insert("_meta".into(), meta.into());
             Value::Object(members).to_string()
         }
     };
