@@ -167,25 +167,26 @@ fn broken(problem: String) -> Error {
     Error::Failed(format!("the server's answer is invalid: {problem}"))
 }
 
-/// An error of the client as one of the contract.
+/// An error of the client as one of the contract. The host looks for secrets in its words, among which
+/// the data is JSON.
 pub(crate) fn error(error: mcp_client::Error) -> Error {
-    use mcp_client::Error as E;
+    use mcp_client::{Error as E, without_needless_escapes as plain};
     match error {
         E::Rpc { code: -32602, message, .. } => Error::InvalidInput(message),
         E::Rpc { code: -32601 | -32002, message, .. } => Error::NotFound(message),
         // The data names what is to be done: the pages to open, the capability that is missing.
         E::Rpc { code: -32042, message, data } => {
-            let pages = data.map(|data| format!(": {data}")).unwrap_or_default();
+            let pages = data.map(|data| format!(": {}", plain(&data))).unwrap_or_default();
             Error::Failed(format!("the user has to do something first: {message}{pages}"))
         }
         E::Rpc { code: -32021, message, data } => {
-            let needed = data.map(|data| format!(": {data}")).unwrap_or_default();
+            let needed = data.map(|data| format!(": {}", plain(&data))).unwrap_or_default();
             Error::Failed(format!(
                 "the server needs what this host does not have: {message}{needed}"
             ))
         }
         E::Rpc { code, message, data } => Error::Failed(match data {
-            Some(data) => format!("{message} (code {code}, {data})"),
+            Some(data) => format!("{message} (code {code}, {})", plain(&data)),
             None => format!("{message} (code {code})"),
         }),
         E::Timeout => Error::Timeout("the server did not answer in time".into()),

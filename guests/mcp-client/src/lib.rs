@@ -30,7 +30,7 @@ pub use mirrored::Mirrored;
 pub use numbered::Numbered;
 pub use server::{Server, ServerCapabilities};
 pub use settings::{Era, Features, Protocol, Root, Settings, members};
-pub use text::text;
+pub use text::{text, without_needless_escapes};
 
 /// The revisions of the older era that are spoken, newest first. The first is asked for, and a
 /// server may choose another.

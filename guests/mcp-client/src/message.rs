@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::items::items;
+use crate::text::without_needless_escapes;
 
 /// A JSON value inside of the line that brought it. Nothing is copied.
 #[derive(Clone)]
@@ -285,8 +286,10 @@ fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
 
 /// An error. One that is not of the form it should have is kept as text.
 pub(crate) fn read_error(text: &str) -> RpcError {
-    serde_json::from_str(text)
-        .unwrap_or_else(|_| RpcError { message: text.to_string(), ..RpcError::default() })
+    serde_json::from_str(text).unwrap_or_else(|_| {
+        let message = without_needless_escapes(text).into_owned();
+        RpcError { message, ..RpcError::default() }
+    })
 }
 
 #[cfg(test)]

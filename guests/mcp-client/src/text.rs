@@ -28,6 +28,34 @@ pub fn text(json: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
+/// JSON without the escapes that it could do without, as some write `<` and all that is not ASCII. Who
+/// looks for something in it then finds it.
+pub fn without_needless_escapes(json: &str) -> Cow<'_, str> {
+    if !json.contains('\\') {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        text.push_str(before);
+        match escaped(escape) {
+            Some((c, length)) if c >= ' ' && c != '"' && c != '\\' => {
+                text.push(c);
+                rest = &escape[length..];
+            }
+            // One that is needed, or none at all: what follows the backslash belongs to it.
+            _ => {
+                let length = escape.chars().next().map_or(0, char::len_utf8);
+                text.push('\\');
+                text.push_str(&escape[..length]);
+                rest = &escape[length..];
+            }
+        }
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}
+
 /// The character that an escape stands for, and how long it is without its backslash.
 fn escaped(escape: &str) -> Option<(char, usize)> {
     let c = match escape.bytes().next()? {
@@ -64,6 +92,28 @@ fn unit(escape: &str) -> Option<u16> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn only_escapes_that_are_needed_stay() {
+        for (json, expected) in [
+            (r#"{"a":"tok\u0026en\u003c\/9"}"#, r#"{"a":"tok&en</9"}"#),
+            (r#""\u00e4 \ud83e\udd80""#, "\"\u{e4} \u{1f980}\""),
+            (r#""\"\\u0026 \u0022\u005c\n\u0001""#, r#""\"\\u0026 \u0022\u005c\n\u0001""#),
+            ("[1]", "[1]"),
+        ] {
+            assert_eq!(without_needless_escapes(json), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn without_needless_escapes_it_says_the_same(text: String) {
+            let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            let json = format!("[\"{escaped}\"]");
+            let plain = without_needless_escapes(&json);
+            prop_assert_eq!(serde_json::from_str::<Vec<String>>(&plain).unwrap(), [text]);
+        }
+    }
 
     #[test]
     fn strings_say_what_they_say_and_others_nothing() {
