@@ -365,9 +365,11 @@ impl Child {
     /// of its input.
     pub(crate) async fn stop(&self) {
         self.supervisor.stopped();
-        if let Ok(mut input) = self.input.try_lock() {
-            input.pipe = None;
-        }
+        let closing = async {
+            // After what is being written, as far as the child reads it.
+            self.input.lock().await.pipe = None;
+            std::future::pending::<()>().await;
+        };
         let draining = async {
             let mut lines = self.lines.lock().await;
             while !lines.ended() && !lines.next().await.is_empty() {}
@@ -383,6 +385,7 @@ impl Child {
             let _ = timeout(self.grace, self.exit.wait()).await;
         };
         tokio::select! {
+            () = closing => {}
             () = draining => {}
             () = ending => {}
         }
@@ -408,13 +411,17 @@ mod tests {
 
     /// A child that gives back each line that it reads.
     fn echo() -> Child {
+        spawn("/bin/cat", &[])
+    }
+
+    fn spawn(program: &str, arguments: &[&str]) -> Child {
         let voice = Arc::new(Voice::new("echo".into(), Redactor::default(), 1));
         let supervision = Supervision::default();
         let supervisor = Supervisor::new("echo".into(), "stdio", supervision, News::default());
         let spec = Spec {
             voice: voice.clone(),
-            program: "/bin/cat".into(),
-            arguments: Vec::new(),
+            program: program.into(),
+            arguments: arguments.iter().map(ToString::to_string).collect(),
             environment: BTreeMap::new(),
             folder: None,
             supervisor: Arc::new(supervisor),
@@ -465,6 +472,18 @@ mod tests {
         rest.expect("the rest is written");
         assert!(read == ["one", "three", "", &long, "four", "five"], "{:?}", read.last());
         assert!(child.try_write_lines(Vec::new()).expect("there is nothing to write"));
+    }
+
+    #[tokio::test]
+    async fn a_child_that_is_written_to_as_it_is_stopped_sees_the_end_of_its_input() {
+        // It reads once it has written more than a pipe holds, which nobody reads before.
+        let script = "trap 'exit 9' TERM; head -c 300000 /dev/zero; cat > /dev/null; exit 7";
+        let child = spawn("/bin/sh", &["-c", script]);
+        let long = "x".repeat(4 << 20);
+        let long = lines(&[&long]);
+        let (written, ()) = tokio::join!(child.write_lines(long), child.stop());
+        written.expect("it is read in the end");
+        assert_eq!(child.exit.wait().await.status.code, Some(7));
     }
 
     #[tokio::test]
