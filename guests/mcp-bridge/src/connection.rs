@@ -27,8 +27,10 @@ type Ended = Result<Outcome, mcp_client::Error>;
 
 struct State {
     client: Client,
-    /// How long the handshake may take, and each page of the first list of tools, in milliseconds.
+    /// How long the handshake and the first list of tools may take together, in milliseconds.
     startup: u64,
+    /// When they have to be done, of the connection that there is.
+    started_by: u64,
     /// Whether the server is told on whose behalf it is called.
     passthrough: bool,
     expected: Numbered<OperationId, Expected>,
@@ -77,6 +79,7 @@ impl State {
         Self {
             client: Client::new(configuration.settings()),
             startup: configuration.startup_timeout_ms,
+            started_by: 0,
             passthrough: configuration.passthrough,
             expected: Numbered::default(),
             asking: BTreeMap::new(),
@@ -228,9 +231,21 @@ pub(crate) fn passes_callers_on() -> bool {
     with(|state| state.passthrough)
 }
 
-/// How long what comes before the first call may take, in milliseconds.
-pub(crate) fn startup_timeout() -> u64 {
-    with(|state| state.startup)
+/// When a first list of tools has to be whole. One that is asked for after the start has as long as
+/// that took at most.
+pub(crate) fn listed_by() -> u64 {
+    let now = transport::now();
+    with(|state| match state.started_by {
+        past if past <= now => now.saturating_add(state.startup),
+        started_by => started_by,
+    })
+}
+
+/// What the host is told of a server that has not said in time what it offers.
+pub(crate) fn not_started(step: &str) -> Error {
+    let startup = with(|state| state.startup);
+    let how = format!("the server did not {step} within {startup} ms");
+    Error::Unavailable(Unavailability { message: with_last_words(&how), retry_after: None })
 }
 
 /// The server is gone.
@@ -292,12 +307,20 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<ServerCapabilitie
 /// What a call is told that was given up.
 const CANCELLED: &str = "the call was cancelled while the server was being started";
 
+async fn start() -> Result<(), Error> {
+    with(|state| state.client.starting());
+    transport::start().await
+}
+
 async fn connect() -> Result<ServerCapabilities, Error> {
-    transport::start().await?;
+    start().await?;
     if !with(|state| std::mem::replace(&mut state.reading, true)) {
         transport::keep(read());
     }
-    let startup = with(|state| state.startup);
+    let startup = with(|state| {
+        state.started_by = transport::now().saturating_add(state.startup);
+        state.startup
+    });
     let result = run(None, |client, now| client.connect(now, startup)).await;
     match result {
         Ok(Outcome::Connected(server)) => {
@@ -308,13 +331,7 @@ async fn connect() -> Result<ServerCapabilities, Error> {
             Err(Error::Failed("the answer is not one to a handshake".into()))
         }
         Err(error) => Err(match error {
-            mcp_client::Error::Timeout => {
-                let how = format!("the server did not answer the handshake within {startup} ms");
-                Error::Unavailable(Unavailability {
-                    message: with_last_words(&how),
-                    retry_after: None,
-                })
-            }
+            mcp_client::Error::Timeout => not_started("answer the handshake"),
             // It has them already.
             mcp_client::Error::Lost(_) => convert::error(error),
             _ => {
@@ -337,7 +354,7 @@ fn with_last_words(how: &str) -> String {
 
 /// Starts a server again that ended at the first word of the handshake.
 async fn restart() {
-    match transport::start().await {
+    match start().await {
         Ok(()) => {
             let now = transport::now();
             tell(|state| state.client.restarted(now));

@@ -207,9 +207,14 @@ const HEADER_MISMATCH: i64 = -32020;
 /// Lists the tools, and notes how each is called.
 async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
     // What is listed again must not hide for longer than a call that a server has fallen silent.
-    let timeout = (!connection::knows_tools()).then(connection::startup_timeout);
-    let list = connection::run(None, |client, now| client.list_tools(now, timeout)).await;
-    let Outcome::Items(items) = list.map_err(convert::error)? else {
+    let first = !connection::knows_tools();
+    let deadline = first.then(connection::listed_by);
+    let list = connection::run(None, |client, now| client.list_tools(now, deadline)).await;
+    let list = list.map_err(|error| match error {
+        mcp_client::Error::Timeout if first => connection::not_started("list its tools"),
+        error => convert::error(error),
+    });
+    let Outcome::Items(items) = list? else {
         return Err(Error::Failed("the list of tools is no list".into()));
     };
     let mut tools = Vec::new();

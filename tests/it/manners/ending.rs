@@ -28,12 +28,19 @@ async fn a_handshake_that_fails_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_never_says_a_word_is_waited_for_no_longer_than_it_may_take() {
-    let configuration = configuration(&["silent"], "");
-    let platform = Project::new(&configuration.replacen("20s", "1s", 1)).platform().await;
-    let (state, why) = detail(&platform, "silent");
-    assert_eq!(state, PluginState::Failed);
-    assert!(why.contains("did not answer the handshake within 1000 ms"), "{why}");
+async fn a_server_that_falls_silent_at_its_start_is_waited_for_no_longer_than_it_may_take() {
+    let rows = [("silent", "answer the handshake"), ("silent-listing", "list its tools")];
+    let configuration = configuration(&rows.map(|(habit, _)| habit), "");
+    let platform = Project::new(&configuration.replacen("20s", "1s", 2)).platform().await;
+    for (habit, step) in rows {
+        let (state, why) = detail(&platform, habit);
+        assert_eq!(state, PluginState::Failed, "{habit}");
+        assert_eq!(
+            why,
+            format!("unavailable: the server did not {step} within 1000 ms"),
+            "{habit}"
+        );
+    }
     echoes(&platform, "good").await;
     platform.clone().shutdown().await;
 }

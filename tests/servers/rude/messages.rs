@@ -9,6 +9,7 @@ use crate::server::{
 
 pub(crate) const HABITS: &[Habit] = &[
     ("silent", || serve(|_| true)),
+    ("silent-listing", || serve(|message| message["method"] == "tools/list")),
     // A revision of the protocol that nobody else speaks.
     ("foreign", || {
         serve(|message| {

@@ -32,12 +32,16 @@ pub(super) struct Handshake {
 }
 
 impl Client {
+    /// A server is about to be started, which may write before it is spoken to.
+    pub fn starting(&mut self) {
+        self.noise = 0;
+    }
+
     /// Begins a connection with a server that has just started.
     pub fn connect(&mut self, now: u64, timeout: u64) -> OperationId {
         self.now = now;
         self.heard = now;
         let operation = self.operation();
-        self.noise = 0;
         let auto = |era| match era {
             Era::Legacy => (Era::Legacy, Some(Era::Modern)),
             Era::Modern => (Era::Modern, Some(Era::Legacy)),

@@ -17,15 +17,15 @@ pub(super) struct Listing {
     method: &'static str,
     /// The member of each page that holds its items.
     member: &'static str,
-    /// How long a page may take, in milliseconds.
-    timeout: u64,
+    /// When it has to be whole, where that was said.
+    deadline: Option<u64>,
     items: Vec<String>,
     cursors: BTreeSet<String>,
 }
 
 impl Client {
-    /// Lists all tools. Each page may take `timeout` milliseconds, or as long as any request.
-    pub fn list_tools(&mut self, now: u64, timeout: Option<u64>) -> OperationId {
+    /// Lists all tools, until `deadline`. Without one, each page may take as long as any request.
+    pub fn list_tools(&mut self, now: u64, deadline: Option<u64>) -> OperationId {
         self.now = now;
         let operation = self.operation();
         if !self.require(operation, |capabilities| capabilities.tools) {
@@ -34,7 +34,7 @@ impl Client {
         let listing = Listing {
             method: "tools/list",
             member: "tools",
-            timeout: timeout.unwrap_or(self.settings.timeout),
+            deadline,
             items: Vec::new(),
             cursors: BTreeSet::new(),
         };
@@ -47,7 +47,8 @@ impl Client {
             Some(cursor) => format!("\"cursor\":{}", Value::String(cursor)),
             None => String::new(),
         };
-        let deadline = self.now.saturating_add(listing.timeout);
+        let soon = self.now.saturating_add(self.settings.timeout);
+        let deadline = listing.deadline.unwrap_or(soon);
         let method = listing.method;
         let purpose = Purpose::List(listing);
         self.send_request(operation, method, &params, "", false, deadline, purpose);

@@ -262,7 +262,7 @@ impl Client {
         rest.into_iter().flatten().chain([self.earliest]).filter(|due| *due != NEVER).min()
     }
 
-    /// How many lines of the server were no messages.
+    /// How many lines of the server were no messages, since it was started.
     pub fn noise(&self) -> u64 {
         self.noise
     }

@@ -185,16 +185,16 @@ fn pages_are_followed_to_the_end_and_an_empty_cursor_is_one() {
 
 /// However short a call may take: a server lists its tools while it starts.
 #[test]
-fn each_page_has_the_time_that_the_listing_was_given() {
+fn all_pages_together_have_the_time_that_the_listing_was_given() {
     let mut client = connected();
     let operation = client.list_tools(0, Some(500));
-    client.tick(499);
+    client.tick(400);
     assert_eq!(finished(&mut client), []);
     let page = json!({"id": 2, "result": {"tools": [], "nextCursor": "x"}});
-    client.receive(page.to_string().into_bytes(), 499);
-    client.tick(998);
+    client.receive(page.to_string().into_bytes(), 400);
+    client.tick(499);
     assert_eq!(finished(&mut client), []);
-    client.tick(999);
+    client.tick(500);
     assert_eq!(finished(&mut client), [(operation, Err(Error::Timeout))]);
 }
 
@@ -243,6 +243,17 @@ fn noise_is_counted_and_told_once() {
     }
     assert_eq!(client.noise(), 3);
     assert_eq!(actions(&mut client).len(), 1);
+}
+
+#[test]
+fn noise_before_the_first_word_counts_and_that_of_a_former_server_does_not() {
+    let mut client = connected();
+    client.receive(b"the former".to_vec(), 0);
+    client.lost("it is gone");
+    client.starting();
+    client.receive(b"Server listening on stdio".to_vec(), 0);
+    client.connect(0, 100);
+    assert_eq!(client.noise(), 1);
 }
 
 #[test]
