@@ -105,6 +105,21 @@ impl Found {
         Error::Input(format!("there is no plugin \"{id}\"{meant}"))
     }
 
+    /// Why one of some plugins is not there that could not be read or understood.
+    fn broken(&self, is_one: impl Fn(&str) -> bool) -> Option<Error> {
+        self.discovery.diagnostics.iter().find_map(
+            |Diagnostic { plugin, file, problem, remedy }| {
+                let plugin = plugin.as_ref().filter(|plugin| is_one(plugin))?.clone();
+                let detail = match file {
+                    Some(file) => format!("{file}: {problem}"),
+                    None => problem.clone(),
+                };
+                let remedy = remedy.clone();
+                Some(Error::NotThere { plugin, detail, remedy, refused: false, failure: None })
+            },
+        )
+    }
+
     /// A platform with the plugins that are wanted. The others are not started. Nobody is asked to
     /// approve any.
     pub(crate) async fn build(
@@ -147,6 +162,15 @@ impl Found {
         self,
         wanted: impl Fn(&Candidate) -> bool,
     ) -> Result<Platform, Error> {
+        self.platform_of(wanted, &[]).await
+    }
+
+    /// The same for work with some plugins, of which it is said otherwise where they are not there.
+    async fn platform_of(
+        self,
+        wanted: impl Fn(&Candidate) -> bool,
+        ids: &[&str],
+    ) -> Result<Platform, Error> {
         let hooks = self.sources.configs.first().map(|config| config.hooks.on_failure);
         // What could not be read or understood may be a guard.
         let unknown = self.discovery.diagnostics.first().filter(|_| hooks == Some(OnFailure::Stop));
@@ -166,8 +190,9 @@ impl Found {
                 platform.shutdown().await;
                 return Err(error);
             }
-            let detail = report.detail.as_deref().unwrap_or_default();
+            let detail = in_a_line(report.detail.as_deref().unwrap_or_default());
             match &report.remedy {
+                _ if ids.contains(&report.plugin.as_str()) => {}
                 Some(remedy) if report.awaits_approval => tracing::warn!(
                     "plugin \"{}\" is not there, and if it has hooks they are not run: {detail}; \
                      {remedy}",
@@ -184,12 +209,17 @@ impl Found {
     pub(crate) async fn platform_with(self, id: &str) -> Result<Platform, Error> {
         let is_it = |candidate: &Candidate| candidate.id() == id;
         let known = self.discovery.candidates.iter().find(|candidate| is_it(candidate));
+        if known.is_none()
+            && let Some(error) = self.broken(|plugin| plugin == id)
+        {
+            return Err(error);
+        }
         let alone = known.is_some_and(|candidate| !turns_to_others(candidate));
-        let known = known.is_some();
+        let ids = known.map(|_| id);
         // What it has is asked of it now, not taken from the last time.
-        let platform =
-            self.starting_servers().platform(|candidate| !alone || is_it(candidate)).await?;
-        having(platform, known.then_some(id).as_slice()).await
+        let found = self.starting_servers();
+        let wanted = |candidate: &Candidate| !alone || is_it(candidate);
+        having(found.platform_of(wanted, ids.as_slice()).await?, ids.as_slice()).await
     }
 
     /// Whether any of some plugins will be there, as far as can be told before they are asked about.
@@ -214,6 +244,11 @@ impl Found {
         };
         let owners = self.discovery.candidates.iter().filter(owner);
         let owners: Vec<String> = owners.map(|owner| owner.id().to_string()).collect();
+        if owners.is_empty()
+            && let Some(error) = self.broken(|id| name.starts_with(&style.prefix(id, id)))
+        {
+            return Err(error);
+        }
         let is_owner = |id: &str| owners.iter().any(|owner| owner == id);
         let is_wanted = |candidate: &Candidate| {
             owners.is_empty() || is_owner(candidate.id()) || candidate.kind() != PluginKind::Mcp
@@ -225,13 +260,18 @@ impl Found {
         let wanted = |candidate: &Candidate| all || is_wanted(candidate);
         // What the tool is, its server is asked now.
         let found = if owners.is_empty() || all { self } else { self.starting_servers() };
-        let platform = found.platform(wanted).await?;
+        let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
+        let platform = found.platform_of(wanted, &owners).await?;
         if platform.registry().tool(name).is_some() {
             return Ok(platform);
         }
-        let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
         having(platform, &owners).await
     }
+}
+
+/// Words of several lines, as the log has them.
+fn in_a_line(words: &str) -> String {
+    words.replace('\n', " | ")
 }
 
 /// A platform that has the plugins that something is asked of, or why one is not there.

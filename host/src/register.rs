@@ -277,8 +277,37 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
         evals: strategies,
         resources,
         prompts,
-        diagnostics,
+        diagnostics: told_once(&id, diagnostics),
     }
+}
+
+/// The most that is told of what is left out of one plugin's contributions.
+const TOLD: usize = 32;
+
+/// The same with each problem told once, and how often there is it. A plugin may have thousands.
+fn told_once(id: &str, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let all = diagnostics.len();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for diagnostic in &diagnostics {
+        *counts.entry(diagnostic.problem.clone()).or_default() += 1;
+    }
+    let mut told = Vec::new();
+    let mut known = 0;
+    for mut diagnostic in diagnostics {
+        let Some(count) = counts.remove(&diagnostic.problem) else { continue };
+        if told.len() == TOLD {
+            break;
+        }
+        known += count;
+        if count > 1 {
+            diagnostic.problem.push_str(&format!(" ({count} times)"));
+        }
+        told.push(diagnostic);
+    }
+    if known < all {
+        told.push(Diagnostic::of(id, format!("{} more things are left out", all - known)));
+    }
+    told
 }
 
 /// What a plugin's permissions leave of what it wants to register.
@@ -519,6 +548,16 @@ impl Registry {
         self.settings.names.style.render(loaded.id(), loaded.namespace(), tool)
     }
 
+    /// The name for callers of a tool that somebody asks for by what its plugin calls it.
+    pub(crate) fn renamed(&self, asked: &str) -> Option<&ToolName> {
+        let is_asked = |(plugin, tool): &(&Arc<Registered>, &Tool)| {
+            let (id, namespace) = (plugin.loaded.id(), plugin.loaded.namespace());
+            let prefix = self.settings.names.style.prefix(id, namespace);
+            asked.strip_prefix(&prefix) == Some(&tool.definition.name)
+        };
+        self.tools().find(is_asked).map(|(_, tool)| &tool.name)
+    }
+
     /// All that is said of which tools of a plugin are wanted.
     fn filters(&self, plugin: &Registered) -> Vec<ToolFilter> {
         let id = plugin.loaded.id();
@@ -666,6 +705,26 @@ mod tests {
         let names = plugin.tools().iter().map(|tool| tool.definition.name.as_str());
         assert_eq!(names.collect::<Vec<_>>(), ["good"]);
         assert_eq!(plugin.diagnostics().len(), 8);
+    }
+
+    #[tokio::test]
+    async fn what_is_left_out_is_told_once_and_not_without_end() {
+        let object = || json!({"type": "object"});
+        let check = async |names: Vec<String>, expected: &[(usize, &str)]| {
+            let tools = names.iter().map(|name| tool(name, object())).collect();
+            let plugin = registered("p", tools).await;
+            let told = plugin.diagnostics();
+            for (place, problem) in expected {
+                assert_eq!(told[*place].problem, *problem);
+            }
+            assert_eq!(told.len(), expected.last().map_or(0, |(place, _)| place + 1));
+        };
+        check(vec!["a".into()], &[]).await;
+        let same = "the tool \"a\" is left out: there is another of this name";
+        check(vec!["a".into(); 2], &[(0, same)]).await;
+        check(vec!["a".into(); 500], &[(0, &format!("{same} (499 times)"))]).await;
+        let pairs = (0..100).flat_map(|i| [i.to_string(), i.to_string()]).collect();
+        check(pairs, &[(32, "68 more things are left out")]).await;
     }
 
     #[tokio::test]

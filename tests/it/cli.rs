@@ -237,7 +237,7 @@ fn a_plugin_whose_manifest_is_broken_is_not_unknown() {
     check(&["revoke", "p"], 2, unknown);
     check(&["inspect", "p"], 2, unknown);
     check(&["doctor"], 1, unknown);
-    check(&["doctor", "p"], 2, unknown);
+    check(&["doctor", "p"], 1, unknown);
     // Nor is one whose manifest is no TOML, in a folder of that name.
     project.write("own/p/plugin.toml", "[plugin");
     check(&["approve", "p"], 2, "own/p/plugin.toml: line 1: unclosed table");
@@ -741,6 +741,30 @@ fn doctor_says_the_same_once_and_counts_what_could_not_be_read() {
     assert!(said.lines().count() < 24, "{said}");
     assert!(said.contains(" times)") && said.contains("tools/list does not end"), "{said}");
     assert!(said.contains("1 of 2 plugins are ready"), "{said}");
+    let spiral = stdout(&project.tenon(&["doctor", "s"]));
+    assert!(spiral.contains("(999 times)\n  tools: s__echo\n  server: ready, speaks "), "{spiral}");
+    assert!(spiral.ends_with("1 of 1 plugins are ready, though not all is well\n"), "{spiral}");
+}
+
+/// It is no server that has failed, but somebody who calls it wants to know why it is not there.
+#[test]
+fn an_entry_that_cannot_be_understood_is_named_where_something_is_asked_of_it() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, env = {{ X = \"${{NOPE}}\" }} }}]"
+    ));
+    let why = "the variable NOPE is not set; set it, or write ${NOPE:-default}";
+    for asked in
+        [["call", "s__echo"].as_slice(), &["resources", "list", "s"], &["prompts", "list", "s"]]
+    {
+        let output = project.tenon(asked);
+        assert_eq!(output.status.code(), Some(2), "{asked:?}");
+        let expected = format!("error: plugin \"s\" is not there: ./tenon.toml: {why}\n");
+        assert_eq!(stderr(&output), expected, "{asked:?}");
+    }
+    let doctor = project.tenon(&["doctor", "s"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    let said = stdout(&doctor).replace("\n    ", " ");
+    assert!(said.contains(why) && said.ends_with("\n0 of 1 plugins are ready\n"), "{said}");
 }
 
 #[cfg(unix)]

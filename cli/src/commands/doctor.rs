@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tenon_host::discover::Candidate;
+use tenon_host::register::Registry;
 use tenon_host::{
     BreakerState, Diagnostic, Limits, PluginKind, PluginReport, PluginState, ServerReport,
     one_line, visible,
@@ -34,8 +36,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let discovery = &found.discovery;
     let is_known = |id: &String| {
         let mut candidates = discovery.candidates.iter();
+        let mut diagnostics = discovery.diagnostics.iter();
         candidates.any(|candidate| candidate.id() == id)
             || discovery.left_out.iter().any(|left_out| left_out.id == *id)
+            || diagnostics.any(|diagnostic| diagnostic.plugin.as_ref() == Some(id))
     };
     if let Some(unknown) = plugins.iter().find(|id| !is_known(id)) {
         return Err(found.unknown(unknown));
@@ -47,11 +51,19 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let (reports, diagnostics) = (platform.plugins(), platform.diagnostics());
         let is_of =
             |note: &&Diagnostic| note.plugin.as_deref().map_or(plugins.is_empty(), is_asked);
-        let checked = Checked {
-            reports: reports.iter().filter(|report| is_asked(&report.plugin)).collect(),
-            notes: diagnostics.iter().chain(&warnings).filter(is_of).collect(),
-            well: !diagnostics.iter().any(|diagnostic| is_of(&diagnostic)),
+        let reports: Vec<_> = reports.iter().filter(|report| is_asked(&report.plugin)).collect();
+        // What of its contributions is left out stands beside a plugin.
+        let is_told = |note: &Diagnostic| {
+            reports.iter().any(|report| {
+                let detail = report.detail.as_deref().unwrap_or_default();
+                note.plugin.as_ref() == Some(&report.plugin) && detail.contains(&note.problem)
+            })
         };
+        let registry = platform.registry();
+        let notes = diagnostics.iter().chain(&warnings);
+        let notes = notes.filter(|note| is_of(note) && !is_told(note)).collect();
+        let well = !diagnostics.iter().any(|diagnostic| is_of(&diagnostic));
+        let checked = Checked { registry, reports, notes, well };
         match (common.json, verbose || !plugins.is_empty()) {
             (true, _) => checked.rows()?,
             (false, true) => checked.whole()?,
@@ -64,6 +76,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 
 /// What there is to say.
 struct Checked<'a> {
+    registry: Arc<Registry>,
     reports: Vec<&'a PluginReport>,
     /// What is to be said of no plugin, or of one that is there all the same.
     notes: Vec<&'a Diagnostic>,
@@ -88,12 +101,8 @@ impl Checked<'_> {
         for report in &self.reports {
             wrap(line(report).split(' '), ["", ""], WIDTH).iter().try_for_each(output::line)?;
             details(report.detail.as_deref(), report.remedy.as_deref())?;
-            if let Some(server) = report.server.as_ref().and_then(remarkable) {
-                details(Some(&server), None)?;
-            }
-            let limits = report.limits.as_ref().map(Limits::special);
-            if let Some(limits) = limits.filter(|limits| !limits.is_empty()) {
-                details(Some(&format!("limits: {limits}")), None)?;
+            for more in self.more(report) {
+                details(Some(&more), None)?;
             }
         }
         for note in &self.notes {
@@ -101,6 +110,32 @@ impl Checked<'_> {
             details(Some(&note.to_string()), note.remedy.as_deref())?;
         }
         output::line(self.ready())
+    }
+
+    /// What else there is to know of a plugin, well or not.
+    fn more(&self, report: &PluginReport) -> Vec<String> {
+        let mut more = Vec::new();
+        let about = report.description.as_deref().unwrap_or_default().lines().next();
+        more.extend(about.filter(|about| !about.is_empty()).map(|about| format!("about: {about}")));
+        let tools = self.registry.tools();
+        let tools = tools.filter(|(plugin, _)| **plugin.loaded().id() == *report.plugin);
+        let tools: Vec<&str> = tools.map(|(_, tool)| tool.name.as_str()).collect();
+        if !tools.is_empty() {
+            more.push(format!("tools: {}", tools.join(", ")));
+        }
+        if let Some(server) = &report.server {
+            more.push(server_line(server));
+            if !server.stderr.is_empty() && report.state == PluginState::Ready {
+                more.push(format!("its last words:\n{}", server.stderr.join("\n")));
+            }
+        }
+        for (capability, values) in &report.granted {
+            more.push(format!("granted: {capability}: {}", values.join(", ")));
+        }
+        let limits = report.limits.as_ref().map(Limits::special);
+        let limits = limits.filter(|limits| !limits.is_empty());
+        more.extend(limits.map(|limits| format!("limits: {limits}")));
+        more
     }
 
     /// What fits a screen: a line for each tier, of those that nothing is to be said of; then the
@@ -156,7 +191,8 @@ impl Checked<'_> {
         match concerns.is_empty() {
             true => output::line(self.ready()),
             false => {
-                output::line(format!("{}; `tenon doctor PLUGIN` says more of one", self.ready()))
+                let ready = format!("{}; `tenon doctor PLUGIN` says more of one", self.ready());
+                wrap(ready.split(' '), HANGING, WIDTH).iter().try_for_each(output::line)
             }
         }
     }
@@ -171,7 +207,11 @@ impl Checked<'_> {
         let reported = |id: &str| self.reports.iter().any(|report| report.plugin == id);
         let broken = self.notes.iter().filter_map(|note| note.plugin.as_deref());
         let broken: BTreeSet<&str> = broken.filter(|id| !reported(id)).collect();
-        format!("{ready} of {} plugins are ready", ready + failed + broken.len())
+        let whole = match failed + broken.len() {
+            0 if !self.well => ", though not all is well",
+            _ => "",
+        };
+        format!("{ready} of {} plugins are ready{whole}", ready + failed + broken.len())
     }
 }
 
@@ -306,8 +346,20 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
     })
 }
 
+/// How a server fares, in a line: `server: ready, speaks 2025-11-25`, and what is not as usual.
+fn server_line(server: &ServerReport) -> String {
+    let speaks = server.revision.as_ref().map(|revision| format!(", speaks {revision}"));
+    let remarks = remarks(server).map(|remarks| format!("; {remarks}"));
+    let [speaks, remarks] = [speaks, remarks].map(Option::unwrap_or_default);
+    format!("server: {}{speaks}{remarks}", server.state)
+}
+
 /// What is not as usual with a server that is there.
 fn remarkable(server: &ServerReport) -> Option<String> {
+    remarks(server).map(|remarks| format!("server: {remarks}"))
+}
+
+fn remarks(server: &ServerReport) -> Option<String> {
     let mut remarks = Vec::new();
     if server.starts > 1 {
         remarks.push(format!("it was started {} times", server.starts));
@@ -320,7 +372,7 @@ fn remarkable(server: &ServerReport) -> Option<String> {
         remarks.push(format!("{} lines of its output are no messages", server.skipped_lines));
     }
     remarks.extend(server.left_out.iter().cloned());
-    (!remarks.is_empty()).then(|| format!("server: {}", remarks.join("; ")))
+    (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
 /// How wide the table is, in characters.
