@@ -25,7 +25,7 @@ impl LeftOutBy {
     /// What of the configuration that is.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Self::NotEnabled => "the `enabled_tools` of its plugin, which have it not",
+            Self::NotEnabled => "the `enabled_tools` of its plugin, which do not name it",
             Self::Disabled => "the `disabled_tools` of its plugin",
         }
     }

@@ -256,6 +256,25 @@ fn describe(project: &Project, description: &str) {
 }
 
 #[test]
+fn a_tool_whose_name_models_cannot_take_is_told_by_both_its_names() {
+    let project = project("", "");
+    let mut said = script();
+    said["tools/list"]["tools"][0]["name"] = "do.it/now".into();
+    project.write("script.json", said.to_string());
+    let renamed = "s__do_it_now_dcee50c9";
+    let listed = stdout(&project.tenon(&["tools"]));
+    let line = listed.lines().find(|line| line.starts_with(renamed)).expect(&listed);
+    assert!(line.ends_with(r#"("do.it/now" of its plugin)"#), "{line}");
+    let tools = parsed(&project.tenon(&["--json", "tools"]));
+    let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == renamed).unwrap();
+    assert_eq!(tool["tool"], "do.it/now");
+    let output = project.tenon(&["call", "s__do.it/now"]);
+    assert_eq!(output.status.code(), Some(2));
+    let hint = format!("hint: did you mean \"{renamed}\"?");
+    assert!(stderr(&output).contains(&hint), "{}", stderr(&output));
+}
+
+#[test]
 fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     let project = project("", "");
     let echo = ["call", "s__echo"];
@@ -277,7 +296,8 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
         first seen (`description`)
       fix: `tenon approve s` shows what has changed and accepts it; other hosts have
         pins of their own
-    1 of 1 plugins are ready; `tenon doctor PLUGIN` says more of one
+    1 of 1 plugins are ready, though not all is well; `tenon doctor PLUGIN` says
+        more of one
     "#);
 
     let unasked = project.tenon(&["approve", "s"]);

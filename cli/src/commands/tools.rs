@@ -39,6 +39,7 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
             .map(|(plugin, tool)| {
                 let mut form = wire::tool_definition(tool.name.as_str(), &tool.definition);
                 form["plugin"] = json!(**plugin.loaded().id());
+                form["tool"] = json!(tool.definition.name);
                 form["kind"] = json!(plugin.loaded().kind());
                 form
             })
@@ -49,7 +50,13 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
         for (_, tool) in registry.tools() {
             let about = first_sentence(&tool.definition.description);
             let about = one_line(&about);
-            output::line(format!("{:width$}  {about}", tool.name.as_str()).trim_end())?;
+            let (name, own) = (tool.name.as_str(), &tool.definition.name);
+            // Not every name is one that models can take.
+            let renamed = match name.ends_with(own) {
+                true => String::new(),
+                false => format!(" (\"{}\" of its plugin)", one_line(own)),
+            };
+            output::line(format!("{name:width$}  {about}{renamed}").trim_end())?;
         }
     }
     Ok(ExitCode::SUCCESS)

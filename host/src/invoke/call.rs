@@ -106,6 +106,10 @@ fn look_up<'a>(registry: &'a Registry, name: &str) -> Result<Called<'a>, CallErr
         if let Some(error) = registry.absent(name) {
             return error;
         }
+        if let Some(renamed) = registry.renamed(name) {
+            let nearest = Some(renamed.to_string());
+            return CallError::NotFound { what: "tool", name: name.to_string(), nearest };
+        }
         let names = registry.tools().map(|(_, tool)| tool.name.as_str());
         CallError::not_found("tool", name, names)
     })
