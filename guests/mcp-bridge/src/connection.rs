@@ -226,6 +226,11 @@ pub(crate) fn left_out(problem: &str) {
     mcp_host::left_out(problem);
 }
 
+/// Something that somebody has asked the server for cannot be listed. Whoever asks again is told again.
+pub(crate) fn not_listed(problem: &str) {
+    log::write(Level::Warn, problem, &[]);
+}
+
 /// Whether the server is told on whose behalf it is called.
 pub(crate) fn passes_callers_on() -> bool {
     with(|state| state.passthrough)

@@ -337,13 +337,16 @@ fn content_block(json: &str) -> ContentBlock {
             json.starts_with('{') && serde_json::from_str::<serde_json::Value>(json).is_ok();
         let body = match is_block {
             true => Content::Other(json.to_string()),
-            // No block at all, such as a bare string: what it says is better than nothing.
-            false => {
-                Content::Text(mcp_client::text(json).map_or_else(|| json.into(), Cow::into_owned))
-            }
+            false => Content::Text(as_text(json)),
         };
         ContentBlock { body, extra: None }
     })
+}
+
+/// What says something in a form that nobody knows: a bare string as it is, and all else as JSON. It
+/// is better than nothing.
+fn as_text(json: &str) -> String {
+    mcp_client::text(json).map_or_else(|| json.into(), Cow::into_owned)
 }
 
 fn read_block(json: &str) -> Result<ContentBlock> {
@@ -394,34 +397,52 @@ fn contents_part(json: &str) -> Result<ResourceContents> {
     Ok(ResourceContents { uri, mime_type, body, extra: members.rest() })
 }
 
-/// What was read from a resource.
-pub(crate) fn resource_contents(json: &str) -> Result<Vec<ResourceContents>, Error> {
+/// What was read from a resource. A part that is none of the known ones is text.
+pub(crate) fn resource_contents(json: &str, uri: &str) -> Result<Vec<ResourceContents>, Error> {
     let mut members = Members::read(json).map_err(broken)?;
     let parts = members.items("contents").map_err(broken)?;
-    parts.into_iter().map(|part| contents_part(part).map_err(broken)).collect()
+    let part = |json| {
+        contents_part(json).unwrap_or_else(|_| ResourceContents {
+            uri: uri.to_string(),
+            mime_type: None,
+            body: ResourceBody::Text(as_text(json)),
+            extra: None,
+        })
+    };
+    Ok(parts.into_iter().map(part).collect())
 }
 
-/// The items of a page that are what they should be.
+/// The items of a page that are what they should be, and the cursor of the next. Of each other one
+/// `left_out` is told what is wrong.
 fn page<T>(
     json: &str,
     key: &str,
     read: impl Fn(Members<'_>) -> Result<T>,
+    mut left_out: impl FnMut(&str),
 ) -> Result<(Vec<T>, Option<String>), Error> {
     let mut members = Members::read(json).map_err(broken)?;
     let items = members.items(key).map_err(broken)?;
-    let items = items.into_iter().filter_map(|item| Members::read(item).and_then(&read).ok());
+    let item = |item| Members::read(item).and_then(&read);
+    let items = items.into_iter().filter_map(|json| match item(json) {
+        Ok(item) => Some(item),
+        Err(problem) => {
+            left_out(&format!("one of \"{key}\" is left out: {problem}"));
+            None
+        }
+    });
     Ok((items.collect(), members.hint("nextCursor")))
 }
 
-pub(crate) fn resource_page(json: &str) -> Result<ResourcePage, Error> {
-    let (resources, next) = page(json, "resources", |mut members| {
+pub(crate) fn resource_page(json: &str, left_out: impl FnMut(&str)) -> Result<ResourcePage, Error> {
+    let read = |mut members: Members<'_>| {
         Ok(ListedResource { link: link(&mut members)?, extra: members.rest() })
-    })?;
+    };
+    let (resources, next) = page(json, "resources", read, left_out)?;
     Ok(ResourcePage { resources, next })
 }
 
-pub(crate) fn template_page(json: &str) -> Result<TemplatePage, Error> {
-    let (templates, next) = page(json, "resourceTemplates", |mut members| {
+pub(crate) fn template_page(json: &str, left_out: impl FnMut(&str)) -> Result<TemplatePage, Error> {
+    let read = |mut members: Members<'_>| {
         Ok(ResourceTemplate {
             uri_template: members.required("uriTemplate")?,
             name: members.required("name")?,
@@ -430,12 +451,13 @@ pub(crate) fn template_page(json: &str) -> Result<TemplatePage, Error> {
             mime_type: members.hint("mimeType"),
             extra: members.rest(),
         })
-    })?;
+    };
+    let (templates, next) = page(json, "resourceTemplates", read, left_out)?;
     Ok(TemplatePage { templates, next })
 }
 
-pub(crate) fn prompt_page(json: &str) -> Result<PromptPage, Error> {
-    let (prompts, next) = page(json, "prompts", |mut members| {
+pub(crate) fn prompt_page(json: &str, left_out: impl FnMut(&str)) -> Result<PromptPage, Error> {
+    let read = |mut members: Members<'_>| {
         let arguments = members.items("arguments")?;
         Ok(PromptDefinition {
             name: members.required("name")?,
@@ -444,7 +466,8 @@ pub(crate) fn prompt_page(json: &str) -> Result<PromptPage, Error> {
             arguments: arguments.into_iter().map(argument).collect::<Result<_>>()?,
             extra: members.rest(),
         })
-    })?;
+    };
+    let (prompts, next) = page(json, "prompts", read, left_out)?;
     Ok(PromptPage { prompts, next })
 }
 
@@ -478,21 +501,18 @@ pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
     let messages = members.items("messages").map_err(broken)?;
     Ok(Prompt {
         description: members.hint("description"),
-        messages: messages
-            .into_iter()
-            .map(|message| prompt_message(message).map_err(broken))
-            .collect::<Result<_, _>>()?,
+        messages: messages.into_iter().map(prompt_message).collect(),
     })
 }
 
-fn prompt_message(json: &str) -> Result<PromptMessage> {
-    let mut members = Members::read(json)?;
+/// A message of a prompt. What is none is the user's, and what it says.
+fn prompt_message(json: &str) -> PromptMessage {
+    let mut members = Members::read(json).unwrap_or_default();
     let role = match members.hint::<String>("role").as_deref() {
         Some("assistant") => PromptRole::Assistant,
         Some(_) | None => PromptRole::User,
     };
-    let content = members.raw("content").ok_or("\"content\" is missing")?;
-    Ok(PromptMessage { role, content: content_block(content) })
+    PromptMessage { role, content: content_block(members.raw("content").unwrap_or(json)) }
 }
 
 #[cfg(test)]
@@ -521,8 +541,39 @@ mod tests {
     fn what_is_null_in_a_part_of_a_resource_is_not_there() {
         let parts =
             r#"{"contents":[{"uri":"a","text":"one"},{"uri":"b","blob":null,"text":"two"}]}"#;
-        let parts = resource_contents(parts).unwrap();
+        let parts = resource_contents(parts, "a").unwrap();
         assert!(matches!(&parts[1].body, ResourceBody::Text(text) if text == "two"));
+    }
+
+    #[test]
+    fn a_broken_part_of_a_resource_or_prompt_is_text_and_costs_no_other() {
+        let broken = [r#""bare""#, r#"{"uri":"b"}"#, r#"{"uri":"c","blob":"?"}"#, "3"];
+        let good = [r#"{"uri":"a","text":"good"}"#, r#"{"role":"assistant","content":"good"}"#];
+        let expected = ["bare", r#"{"uri":"b"}"#, r#"{"uri":"c","blob":"?"}"#, "3", "good"];
+        let json = |key: &str, good| format!(r#"{{"{key}":[{},{good}]}}"#, broken.join(","));
+        let parts = resource_contents(&json("contents", good[0]), "asked").unwrap();
+        let shown = parts.iter().map(|part| match &part.body {
+            ResourceBody::Text(text) => (&*part.uri, &**text),
+            ResourceBody::Blob(_) => panic!("{part:?}"),
+        });
+        let uris = ["asked", "asked", "asked", "asked", "a"];
+        assert_eq!(shown.collect::<Vec<_>>(), uris.into_iter().zip(expected).collect::<Vec<_>>());
+        let prompt = prompt(&json("messages", good[1])).unwrap();
+        let shown = prompt.messages.iter().map(|message| match &message.content.body {
+            Content::Text(text) | Content::Other(text) => &**text,
+            body => panic!("{body:?}"),
+        });
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_told_and_costs_no_other() {
+        let json = r#"{"prompts":[{"title":"?"},{"name":"p"},7],"nextCursor":"x"}"#;
+        let mut told = Vec::new();
+        let page = prompt_page(json, |problem| told.push(problem.to_string())).unwrap();
+        assert_eq!((&*page.prompts[0].name, page.next.as_deref()), ("p", Some("x")));
+        assert_eq!(told[0], "one of \"prompts\" is left out: \"name\" is missing");
+        assert_eq!(told.len(), 2);
     }
 
     #[test]

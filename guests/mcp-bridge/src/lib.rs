@@ -103,7 +103,7 @@ impl resources::Guest for Bridge {
     ) -> Result<ResourcePage, Error> {
         let asked = Asked { method: "resources/list", params: &page(cursor), subject: None };
         match of_resources(asked, &context).await? {
-            Some(result) => convert::resource_page(result.get()),
+            Some(result) => convert::resource_page(result.get(), connection::not_listed),
             None => Ok(ResourcePage { resources: Vec::new(), next: None }),
         }
     }
@@ -115,7 +115,7 @@ impl resources::Guest for Bridge {
         let method = "resources/templates/list";
         let asked = Asked { method, params: &page(cursor), subject: None };
         match of_resources(asked, &context).await? {
-            Some(result) => convert::template_page(result.get()),
+            Some(result) => convert::template_page(result.get(), connection::not_listed),
             None => Ok(TemplatePage { templates: Vec::new(), next: None }),
         }
     }
@@ -124,7 +124,7 @@ impl resources::Guest for Bridge {
         let params = members(&json!({ "uri": uri }));
         let asked = Asked { method: "resources/read", params: &params, subject: Some(&uri) };
         match of_resources(asked, &context).await? {
-            Some(result) => convert::resource_contents(result.get()),
+            Some(result) => convert::resource_contents(result.get(), &uri),
             None => Err(Error::NotFound("the server reads no resources".into())),
         }
     }
@@ -156,7 +156,7 @@ impl prompts::Guest for Bridge {
     ) -> Result<PromptPage, Error> {
         let asked = Asked { method: "prompts/list", params: &page(cursor), subject: None };
         match of_prompts(asked, &context).await? {
-            Some(result) => convert::prompt_page(result.get()),
+            Some(result) => convert::prompt_page(result.get(), connection::not_listed),
             None => Ok(PromptPage { prompts: Vec::new(), next: None }),
         }
     }

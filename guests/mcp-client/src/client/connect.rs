@@ -254,23 +254,37 @@ impl Client {
 }
 
 /// Why no handshake succeeded, in the words of each that was tried. The kind is that of the first:
-/// what was tried after it is a guess.
+/// what was tried after it is a guess. Whoever does not know the method of the other era has said
+/// nothing by it.
 fn both(failed: Vec<(Era, Error)>) -> Error {
     let mut failed = failed.into_iter();
-    let Some((_, first)) = failed.next() else {
+    let Some((tried, first)) = failed.next() else {
         return Error::Protocol("no handshake was tried".into());
     };
     let Some((era, second)) = failed.next().filter(|(_, second)| *second != first) else {
         return first;
     };
-    let asked = match era {
+    let is_unknown = |error: &Error| matches!(error, Error::Rpc { code: -32601, .. });
+    match (is_unknown(&first), is_unknown(&second)) {
+        (_, true) => return first,
+        (true, false) => return second,
+        (false, false) => {}
+    }
+    let asked = |era| match era {
         Era::Legacy => "initialize",
         Era::Modern => "server/discover",
     };
-    let also = format!("; and to {asked}: {}", in_words(&second));
+    let also = format!("; and to {}: {}", asked(era), in_words(&second));
     match first {
+        // Its code and data stand behind the message.
         Error::Rpc { code, message, data } => {
-            Error::Rpc { code, message: format!("{message}{also}"), data }
+            let message = format!(
+                "to {}: {}; and to {}: {message}",
+                asked(era),
+                in_words(&second),
+                asked(tried)
+            );
+            Error::Rpc { code, message, data }
         }
         Error::Lost(reason) => match second {
             // It ended both times.

@@ -110,16 +110,22 @@ fn a_server_that_ends_at_initialize_is_started_again_for_the_newer_era() {
 }
 
 #[test]
-fn where_both_eras_fail_both_errors_are_told() {
-    let (mut client, operation) = connecting(Protocol::Auto);
-    receive(&mut client, json!({"id": 1, "error": {"code": -32603, "message": "no key"}}));
-    receive(&mut client, refused(2, -32601));
-    let Some((done, Err(Error::Rpc { code: -32603, message, .. }))) = finished(&mut client).pop()
-    else {
-        panic!()
-    };
-    assert_eq!(done, operation);
-    assert_eq!(message, "no key; and to server/discover: refused (code -32601)");
+fn where_both_eras_fail_both_errors_are_told_as_far_as_they_say_something() {
+    let both = "to server/discover: refused (code -32000); and to initialize: refused";
+    let rows = [
+        (-32603, -32000, -32603, both),
+        (-32603, -32601, -32603, "refused"),
+        (-32601, -32603, -32603, "refused"),
+        (-32601, -32601, -32601, "refused"),
+    ];
+    for (first, second, code, message) in rows {
+        let (mut client, operation) = connecting(Protocol::Auto);
+        receive(&mut client, refused(1, first));
+        receive(&mut client, refused(2, second));
+        let message = message.to_string();
+        let told = Err(Error::Rpc { code, message, data: None });
+        assert_eq!(finished(&mut client), [(operation, told)]);
+    }
 }
 
 #[test]
