@@ -4,7 +4,7 @@ use sha2::Sha256;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The largest component, in bytes.
@@ -37,6 +37,11 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// A path that begins in a folder, as people write it: without the `.` of `./x` in the middle.
+pub(crate) fn in_folder(folder: &Path, path: impl AsRef<Path>) -> PathBuf {
+    folder.join(path).components().collect()
 }
 
 /// Writes a file, as a whole: nobody sees half of it.
@@ -192,6 +197,18 @@ mod tests {
         check(&digest.named()[..70]);
         check(&format!("{}0", digest.named()));
         check(&digest.named().replace("sha256", "sha512"));
+    }
+
+    #[test]
+    fn paths_in_folders_read_as_people_write_them() {
+        let check = |folder: &str, path: &str, expected: &str| {
+            let path = in_folder(Path::new(folder), path);
+            assert_eq!(path.to_str(), Some(expected), "{folder:?}");
+        };
+        check(".", "./x.sh", "./x.sh");
+        check("/a/.", "./../b/./x", "/a/../b/x");
+        check("", "./x", "./x");
+        check("/a", "/b", "/b");
     }
 
     #[test]

@@ -135,7 +135,7 @@ async fn a_server_that_does_not_exist_is_named() {
     check(
         "wasm = [GOOD]\nmcp = [{ name = \"bad\", command = \"./nowhere\" }]",
         &[],
-        "./nowhere` cannot be started: No such file or directory",
+        "`nowhere` cannot be started: No such file or directory",
     )
     .await;
 }

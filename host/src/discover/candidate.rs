@@ -86,7 +86,7 @@ impl Reader<'_> {
 
     /// A path of the configuration, which begins in its folder.
     fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
-        Ok(self.config().folder().join(expand::path(text, self.surroundings())?))
+        Ok(files::in_folder(self.config().folder(), expand::path(text, self.surroundings())?))
     }
 
     fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {

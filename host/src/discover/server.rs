@@ -129,12 +129,12 @@ impl Reader<'_> {
             names.extend(at.required.iter().cloned());
         }
         Ok(Program {
-            program: if is_path { at.folder.join(program) } else { program.into() },
+            program: if is_path { files::in_folder(at.folder, program) } else { program.into() },
             arguments: entry.args.iter().map(text).collect::<Result<_, _>>()?,
             environment,
             inherited: Inherited { policy: entry.env_policy, names },
             folder: Some(match &entry.cwd {
-                Some(cwd) => at.folder.join(path(cwd)?),
+                Some(cwd) => files::in_folder(at.folder, path(cwd)?),
                 None => at.folder.to_path_buf(),
             }),
         })
