@@ -147,7 +147,6 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
     let found = Digest::of(home.read(".tenon/plugins/t/t.wasm")).named();
     let said = said.replace(&Digest::of(component()).named(), "EXPECTED").replace(&found, "FOUND");
     insta::assert_snapshot!(said, @r#"
-     WARN plugin "t" is not there: its code is not what ./tenon.lock binds it to: expected EXPECTED, found FOUND
     error: plugin "t" is not there: its code is not what ./tenon.lock binds it to: expected EXPECTED, found FOUND
       hint: `tenon install` puts back what was installed; who means the change installs it with `tenon install SOURCE`
     "#);
