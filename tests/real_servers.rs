@@ -6,6 +6,10 @@
 
 #![allow(clippy::print_stderr)]
 
+#[path = "it/support.rs"]
+#[allow(dead_code)]
+mod support;
+
 use async_trait::async_trait;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
@@ -27,6 +31,8 @@ use tenon_host::{
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+
+use support::{Project, parsed, stderr, stdout};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -68,6 +74,9 @@ fn main() -> ExitCode {
         memory_remembers_over_a_restart,
         time_tells_the_time,
         time_tells_the_time_in_either_era,
+        the_command_calls_all_of_them,
+        the_command_reads_what_everything_has,
+        the_command_says_how_all_of_them_fare,
     );
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -667,4 +676,117 @@ async fn time_tells_the_time_in_either_era(servers: Servers) {
         assert!(unknown.is_error, "{protocol}");
         platform.shutdown().await;
     }
+}
+
+/// A project with each of the servers: `e` is everything, and `h` the same elsewhere, at this port.
+fn project_of_all(servers: &Servers, port: u16) -> Project {
+    let root = servers.home.path().canonicalize().unwrap();
+    let time = servers.folder.join("python/bin/mcp-server-time");
+    let time = |protocol: &str| {
+        servers.entry(time.to_str().unwrap(), &[], &format!(", protocol = {protocol:?}"))
+    };
+    let entries = [
+        ("e", servers.node_entry("server-everything", &[], "")),
+        ("h", format!("url = \"http://127.0.0.1:{port}/mcp\"")),
+        ("f", servers.node_entry("server-filesystem", &[&root], "")),
+        ("m", servers.node_entry("server-memory", &[], "")),
+        ("old", time("legacy")),
+        ("new", time("modern")),
+    ];
+    let entries = entries
+        .map(|(name, entry)| format!("{{ name = {name:?}, startup_timeout = \"60s\", {entry} }}"));
+    Project::new(&format!("plugins.mcp = [{}]", entries.join(",\n")))
+}
+
+/// What the command says, where it ends with this code.
+fn said(project: &Project, arguments: &[&str], code: i32) -> String {
+    let output = project.tenon(arguments);
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    said
+}
+
+async fn the_command_calls_all_of_them(servers: Servers) {
+    let (mut elsewhere, port) = everything_elsewhere(&servers).await;
+    let project = project_of_all(&servers, port);
+    let call = |tool: &str, arguments: Value, code: i32, expected: &str| {
+        let said = said(&project, &["call", tool, &arguments.to_string()], code);
+        assert!(said.contains(expected), "{tool}: {said}");
+    };
+    for everything in ["e", "h"] {
+        call(&format!("{everything}__echo"), json!({ "message": "hi" }), 0, "Echo: hi\n");
+        call(&format!("{everything}__get-tiny-image"), json!({}), 0, "[image: image/png, ");
+        call(&format!("{everything}__echo"), json!({ "message": 7 }), 2, "error: arguments of");
+    }
+    let slow = json!({ "duration": 60, "steps": 2 }).to_string();
+    let slow = ["call", "e__trigger-long-running-operation", &slow, "--timeout", "1s"];
+    assert!(said(&project, &slow, 4).contains("it gave no answer within 1s"));
+
+    let root = servers.home.path().canonicalize().unwrap();
+    let path = root.join("note.txt");
+    call("f__write_file", json!({ "path": path, "content": "räder\n" }), 0, "");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "räder\n");
+    call("f__read_text_file", json!({ "path": path }), 0, "räder\n");
+    call("f__read_text_file", json!({ "path": "/etc/passwd" }), 1, "denied");
+
+    let large = root.join("large.txt");
+    let content = "0123456789abcde\n".repeat((5 << 20) / 16);
+    fs::write(&large, &content).unwrap();
+    let read = json!({ "path": large }).to_string();
+    let read = parsed(&project.tenon(&["--json", "call", "f__read_text_file", &read]));
+    let whole = read["_meta"][TRUNCATED]["uri"].as_str().expect("it is kept");
+    assert!(said(&project, &["resources", "read", whole], 0).starts_with(&content));
+
+    // Each call is a server of its own.
+    let entity = json!({ "name": "tenon", "entityType": "joint", "observations": ["fits"] });
+    call("m__create_entities", json!({ "entities": [entity] }), 0, "tenon");
+    call("m__read_graph", json!({}), 0, "fits");
+
+    for era in ["old", "new"] {
+        let time = format!("{era}__get_current_time");
+        call(&time, json!({ "timezone": "Asia/Tokyo" }), 0, "+09:00");
+        call(&time, json!({ "timezone": "Mars/Base" }), 1, "Mars/Base");
+    }
+    elsewhere.kill().await.unwrap();
+}
+
+async fn the_command_reads_what_everything_has(servers: Servers) {
+    let (mut elsewhere, port) = everything_elsewhere(&servers).await;
+    let project = project_of_all(&servers, port);
+    for everything in ["e", "h"] {
+        let resources = parsed(&project.tenon(&["--json", "resources", "list", everything]));
+        let uri = resources[0]["uri"].as_str().expect("there are resources");
+        assert!(!said(&project, &["resources", "read", everything, uri], 0).is_empty());
+        let templates = said(&project, &["resources", "templates", everything], 0);
+        assert!(templates.contains("demo://resource/dynamic/text/{resourceId}"), "{templates}");
+        let text = ["resources", "read", everything, "demo://resource/dynamic/text/7"];
+        assert!(said(&project, &text, 0).contains("Resource 7"));
+        said(&project, &["resources", "read", everything, "demo://nowhere"], 1);
+        let prompts = said(&project, &["prompts", "list", everything], 0);
+        assert!(prompts.contains("args-prompt"), "{prompts}");
+        let prompt = ["prompts", "get", everything, "args-prompt", "city=Oslo"];
+        assert!(said(&project, &prompt, 0).contains("Oslo"));
+    }
+    elsewhere.kill().await.unwrap();
+}
+
+async fn the_command_says_how_all_of_them_fare(servers: Servers) {
+    let (mut elsewhere, port) = everything_elsewhere(&servers).await;
+    let project = project_of_all(&servers, port);
+    let doctor = said(&project, &["doctor"], 0);
+    assert!(doctor.ends_with("6 of 6 plugins are ready\n"), "{doctor}");
+    for (name, revision) in [("e", "2025-11-25"), ("old", "2025-11-25"), ("new", "2026-07-28")] {
+        let one = said(&project, &["doctor", name], 0);
+        assert!(one.contains(&format!("\n  server: ready, speaks {revision}")), "{one}");
+    }
+    let tools = parsed(&project.tenon(&["--json", "tools"]));
+    let of = |plugin: &str| {
+        let tools = tools.as_array().unwrap().iter();
+        tools.filter(|tool| tool["plugin"] == plugin).count()
+    };
+    assert_eq!(of("e"), of("h"));
+    for plugin in ["e", "f", "m", "old", "new"] {
+        assert!(of(plugin) > 1, "{plugin}");
+    }
+    elsewhere.kill().await.unwrap();
 }
