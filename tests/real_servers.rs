@@ -170,8 +170,8 @@ impl Servers {
     /// Says in the configuration what the entry of the server `s` is.
     fn write(&self, entry: &str) -> PathBuf {
         let path = self.home.path().join("tenon.toml");
-        let entry = format!("{{ name = \"s\", startup_timeout = \"60s\", {entry} }}");
-        fs::write(&path, format!("plugins.mcp = [{entry}]")).expect("there is room for a file");
+        fs::write(&path, format!("plugins.mcp = [{}]", named("s", entry)))
+            .expect("there is room for a file");
         path
     }
 
@@ -221,6 +221,19 @@ impl Servers {
             (folder, uri)
         })
     }
+}
+
+/// An entry under a name, for a server that may take its time to start.
+fn named(name: &str, entry: &str) -> String {
+    format!("{{ name = {name:?}, startup_timeout = \"60s\", {entry} }}")
+}
+
+/// A file of five megabytes, and what is in it.
+fn large_file(folder: &Path) -> (PathBuf, String) {
+    let path = folder.join("large.txt");
+    let content = "0123456789abcde\n".repeat((5 << 20) / 16);
+    fs::write(&path, &content).expect("there is room for a file");
+    (path, content)
 }
 
 /// The variables that name the folders in which programs keep what is theirs.
@@ -637,9 +650,7 @@ async fn filesystem_reads_and_writes_in_its_folder_only(servers: Servers) {
 async fn filesystem_reads_five_megabytes(servers: Servers) {
     let folder = TempDir::new().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let path = root.join("large.txt");
-    let content = "0123456789abcde\n".repeat((5 << 20) / 16);
-    fs::write(&path, &content).unwrap();
+    let (path, content) = large_file(&root);
     let platform = servers.node("server-filesystem", &[&root]).await;
     let read = call(&platform, "read_text_file", json!({ "path": path })).await;
     // It is cut, and the whole is kept.
@@ -693,8 +704,7 @@ fn project_of_all(servers: &Servers, port: u16) -> Project {
         ("old", time("legacy")),
         ("new", time("modern")),
     ];
-    let entries = entries
-        .map(|(name, entry)| format!("{{ name = {name:?}, startup_timeout = \"60s\", {entry} }}"));
+    let entries = entries.map(|(name, entry)| named(name, &entry));
     Project::new(&format!("plugins.mcp = [{}]", entries.join(",\n")))
 }
 
@@ -729,9 +739,7 @@ async fn the_command_calls_all_of_them(servers: Servers) {
     call("f__read_text_file", json!({ "path": path }), 0, "räder\n");
     call("f__read_text_file", json!({ "path": "/etc/passwd" }), 1, "denied");
 
-    let large = root.join("large.txt");
-    let content = "0123456789abcde\n".repeat((5 << 20) / 16);
-    fs::write(&large, &content).unwrap();
+    let (large, content) = large_file(&root);
     let read = json!({ "path": large }).to_string();
     let read = parsed(&project.tenon(&["--json", "call", "f__read_text_file", &read]));
     let whole = read["_meta"][TRUNCATED]["uri"].as_str().expect("it is kept");

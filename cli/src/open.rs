@@ -107,17 +107,12 @@ impl Found {
 
     /// Why one of some plugins is not there that could not be read or understood.
     fn broken(&self, is_one: impl Fn(&str) -> bool) -> Option<Error> {
-        self.discovery.diagnostics.iter().find_map(
-            |Diagnostic { plugin, file, problem, remedy }| {
-                let plugin = plugin.as_ref().filter(|plugin| is_one(plugin))?.clone();
-                let detail = match file {
-                    Some(file) => format!("{file}: {problem}"),
-                    None => problem.clone(),
-                };
-                let remedy = remedy.clone();
-                Some(Error::NotThere { plugin, detail, remedy, refused: false, failure: None })
-            },
-        )
+        self.discovery.diagnostics.iter().find_map(|diagnostic| {
+            let plugin = diagnostic.plugin.clone().filter(|plugin| is_one(plugin))?;
+            let detail = Diagnostic { plugin: None, ..diagnostic.clone() }.to_string();
+            let remedy = diagnostic.remedy.clone();
+            Some(Error::NotThere { plugin, detail, remedy, refused: false, failure: None })
+        })
     }
 
     /// A platform with the plugins that are wanted. The others are not started. Nobody is asked to

@@ -34,14 +34,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let Args { plugins, verbose } = args;
     let found = open::found(common)?.starting_servers();
     let discovery = &found.discovery;
-    let is_known = |id: &String| {
-        let mut candidates = discovery.candidates.iter();
-        let mut diagnostics = discovery.diagnostics.iter();
-        candidates.any(|candidate| candidate.id() == id)
-            || discovery.left_out.iter().any(|left_out| left_out.id == *id)
-            || diagnostics.any(|diagnostic| diagnostic.plugin.as_ref() == Some(id))
-    };
-    if let Some(unknown) = plugins.iter().find(|id| !is_known(id)) {
+    let known = discovery.ids();
+    if let Some(unknown) = plugins.iter().find(|id| !known.contains(id.as_str())) {
         return Err(found.unknown(unknown));
     }
     let is_asked = |id: &str| plugins.is_empty() || plugins.iter().any(|plugin| plugin == id);
@@ -236,9 +230,10 @@ impl<'a> Concern<'a> {
     fn of_plugin(report: &'a PluginReport) -> Self {
         let detail = report.detail.as_deref().map(|detail| format!(": {detail}"));
         let (tier, standing) = (tier(report.kind), standing(report));
+        let remarks = report.server.as_ref().and_then(remarks);
         Self {
             words: format!("{tier}: {standing}{}", detail.unwrap_or_default()),
-            remark: report.server.as_ref().and_then(remarkable),
+            remark: remarks.map(|remarks| format!("server: {remarks}")),
             remedy: report.remedy.as_deref(),
             times: 1,
         }
@@ -252,9 +247,10 @@ impl<'a> Concern<'a> {
 
 /// Whether more is to be said of a plugin than how it stands. What was left out was meant to be.
 fn is_concern(report: &PluginReport) -> bool {
-    let remarkable = report.server.as_ref().and_then(remarkable).is_some();
     match report.state {
-        PluginState::Ready => report.detail.is_some() || remarkable,
+        PluginState::Ready => {
+            report.detail.is_some() || report.server.as_ref().and_then(remarks).is_some()
+        }
         state => state.is_failure(),
     }
 }
@@ -355,10 +351,6 @@ fn server_line(server: &ServerReport) -> String {
 }
 
 /// What is not as usual with a server that is there.
-fn remarkable(server: &ServerReport) -> Option<String> {
-    remarks(server).map(|remarks| format!("server: {remarks}"))
-}
-
 fn remarks(server: &ServerReport) -> Option<String> {
     let mut remarks = Vec::new();
     if server.starts > 1 {

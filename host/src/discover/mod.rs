@@ -602,6 +602,14 @@ pub fn discover(sources: &Sources) -> Discovery {
 }
 
 impl Discovery {
+    /// The ids of all that was found, also of what was left out, and of what could not be understood.
+    pub fn ids(&self) -> BTreeSet<&str> {
+        let found = self.candidates.iter().map(|candidate| candidate.id.as_str());
+        let left_out = self.left_out.iter().map(|left_out| left_out.id.as_str());
+        let broken = self.diagnostics.iter().filter_map(|broken| broken.plugin.as_deref());
+        found.chain(left_out).chain(broken).collect()
+    }
+
     /// Notes that a folder was looked in; for one that is not there, the one in which it would be
     /// made.
     fn look_in(&mut self, folder: &Path) {
@@ -659,17 +667,13 @@ impl Discovery {
             }
         }
     }
-}
 
-impl Discovery {
     /// A policy for a plugin that is elsewhere, or that was not installed, is no mistake. In the
     /// configuration of a user, which is for all projects, it is not even worth a word, unless it
     /// looks like another.
     fn warn_of_policies_for_nobody(&mut self, configs: &[Config]) {
-        let found = self.candidates.iter().map(|candidate| candidate.id.as_str());
-        let left_out = self.left_out.iter().map(|left_out| left_out.id.as_str());
-        let broken = self.diagnostics.iter().filter_map(|broken| broken.plugin.as_deref());
-        let ids: BTreeSet<&str> = found.chain(left_out).chain(broken).collect();
+        let mut warnings = Vec::new();
+        let ids = self.ids();
         for config in configs {
             let own = config.policy.plugins.keys().map(String::as_str);
             for id in own.filter(|id| !ids.contains(id)) {
@@ -679,9 +683,10 @@ impl Discovery {
                     None if config.origin == Origin::User => continue,
                     None => problem,
                 };
-                self.warnings.push(Diagnostic::in_file(config.path.display(), problem));
+                warnings.push(Diagnostic::in_file(config.path.display(), problem));
             }
         }
+        self.warnings.extend(warnings);
     }
 }
 

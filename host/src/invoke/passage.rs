@@ -276,6 +276,28 @@ pub(crate) struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
+    /// The plugin that is asked, if it has what not every plugin has. `looked_for` says what kind of
+    /// plugin there is none of, where there is none of its name.
+    pub(super) fn of_one_that(
+        &self,
+        has: fn(&Registered) -> bool,
+        what: &'static str,
+        looked_for: &'static str,
+    ) -> Result<&'a Registered, CallError> {
+        let Self { registry, plugin: id, .. } = *self;
+        match registry.plugin(id) {
+            Some(plugin) if has(plugin) => Ok(plugin),
+            Some(plugin) => {
+                Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported(what)))
+            }
+            None => {
+                let all = registry.plugins().iter().filter(|plugin| has(plugin));
+                let ids = all.map(|plugin| &**plugin.loaded().id());
+                Err(CallError::not_found(looked_for, id, ids))
+            }
+        }
+    }
+
     /// Asks it of the plugin, if that was found. It is watched and recorded like the call of the
     /// host's own tool that does the same, or would if there were one.
     pub(super) async fn ask<T, F>(

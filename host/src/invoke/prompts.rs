@@ -88,14 +88,5 @@ fn plugin<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
 
 /// The same, if it has prompts.
 fn with_prompts<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
-    let Question { registry, plugin: id, .. } = *question;
-    let all = registry.plugins().iter().filter(|plugin| plugin.has_prompts());
-    let ids = all.map(|plugin| &**plugin.loaded().id());
-    match registry.plugin(id) {
-        Some(plugin) if plugin.has_prompts() => Ok(plugin),
-        Some(plugin) => {
-            Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported("prompts")))
-        }
-        None => Err(CallError::not_found("plugin with prompts", id, ids)),
-    }
+    question.of_one_that(Registered::has_prompts, "prompts", "plugin with prompts")
 }

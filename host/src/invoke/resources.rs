@@ -126,16 +126,7 @@ pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
 
 /// The plugin that is asked, if it has resources.
 fn with_resources<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
-    let Question { registry, plugin: id, .. } = *question;
-    let all = registry.plugins().iter().filter(|plugin| plugin.has_resources());
-    let ids = all.map(|plugin| &**plugin.loaded().id());
-    match registry.plugin(id) {
-        Some(plugin) if plugin.has_resources() => Ok(plugin),
-        Some(plugin) => {
-            Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported("resources")))
-        }
-        None => Err(CallError::not_found("plugin with resources", id, ids)),
-    }
+    question.of_one_that(Registered::has_resources, "resources", "plugin with resources")
 }
 
 #[cfg(test)]

@@ -274,16 +274,12 @@ fn both(failed: Vec<(Era, Error)>) -> Error {
         Era::Legacy => "initialize",
         Era::Modern => "server/discover",
     };
-    let also = format!("; and to {}: {}", asked(era), in_words(&second));
+    let guess = format!("to {}: {}", asked(era), in_words(&second));
+    let also = format!("; and {guess}");
     match first {
         // Its code and data stand behind the message.
         Error::Rpc { code, message, data } => {
-            let message = format!(
-                "to {}: {}; and to {}: {message}",
-                asked(era),
-                in_words(&second),
-                asked(tried)
-            );
+            let message = format!("{guess}; and to {}: {message}", asked(tried));
             Error::Rpc { code, message, data }
         }
         Error::Lost(reason) => match second {
