@@ -1,443 +1,413 @@
-//! From a place where a plugin may be to the candidate that it is.
+//! What was found: a claim that there is a plugin, and where.
 
-use std::collections::BTreeSet;
-use std::io;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::facts::{Facts, file_of};
-use super::roots::{Place as Found, Root};
-use super::server::{Meant, Standpoint};
-use super::walk;
-use super::{
-    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources, sidecar,
-};
-use crate::config::{Config, ContextSettings, FileEntry, LimitsTable};
-use crate::diagnostic::{Diagnostic, chain};
-use crate::entry::{McpEntry, json};
-use crate::expand::{self, ExpandError};
-use crate::files::{self, CONFIGURATION};
-use crate::lock::Bonds;
-use crate::manifest::{self, Manifest, Runtime};
-use crate::secret::Secrets;
-use crate::services::CommandLine;
+use super::{Facts, Origin, PluginKind, facts};
+use crate::capability::{GrantSet, Grants};
+use crate::config::ContextSettings;
+use crate::entry::{EnvironmentPolicy, LogLevel, Protocol, Transport};
+use crate::expand::secrets_in;
+use crate::files::{self, COMPONENT, Digest};
+use crate::filter::ToolFilter;
+use crate::limits::Limits;
+use crate::lock::Bond;
+use crate::manifest::Permissions;
+use crate::runtime::wasm::Mode;
+use crate::secret::{Redactor, Secret, Secrets};
+use crate::server::Supervision;
+use crate::services::{ApprovalRequest, CommandLine};
 use crate::surroundings::Surroundings;
 
-/// Reads what is in one place.
-pub(super) struct Reader<'a> {
-    pub(super) root: &'a Root<'a>,
-    /// The place's rank among all.
+/// A plugin that may be loaded, if it is admitted.
+#[derive(Clone)]
+pub struct Candidate {
+    pub(crate) id: String,
+    /// The name that its id is made of, where it has no manifest.
+    pub(super) name: Option<String>,
+    pub(crate) origin: Origin,
+    /// The rank of its place among all places.
     pub(super) rank: usize,
-    pub(super) sources: &'a Sources,
-    pub(super) discovery: &'a mut Discovery,
+    /// The configuration file or manifest that names it.
+    pub(crate) named_in: PathBuf,
+    /// The folder of its manifest, where it has one.
+    pub(super) folder: Option<PathBuf>,
+    pub(crate) version: Option<semver::Version>,
+    pub(crate) description: Option<String>,
+    /// The versions of the contract that it is made for.
+    pub(crate) api_version: Option<semver::VersionReq>,
+    pub(crate) source: Source,
+    /// Its manifest, where it has one.
+    pub(super) manifest: Option<Digest>,
+    pub(crate) requests: GrantSet,
+    /// How its server is started or reached, where that has to be approved: a file that comes with
+    /// a project names it.
+    pub(crate) command: Option<CommandLine>,
+    /// Whether its entry wants it.
+    pub(super) is_enabled: bool,
+    /// What it was granted of that; nothing before it is admitted.
+    pub(crate) grants: Grants,
+    /// The content that was approved, where somebody was asked.
+    pub(crate) approved: Option<Digest>,
+    /// What it may register; all, where nothing is said.
+    pub(crate) permissions: Option<Permissions>,
+    pub(crate) limits: Limits,
+    /// Which of its tools are wanted.
+    pub(crate) tools: ToolFilter,
+    /// What it is told of who calls.
+    pub(crate) context: ContextSettings,
+    pub(crate) settings: Map<String, Value>,
+    /// The secrets that it was given.
+    pub(crate) given: BTreeMap<String, Secret>,
+    /// What of all that must not be shown.
+    pub(crate) secrets: Secrets,
+    pub(crate) facts: Facts,
+    /// What the lock file of its place says of it.
+    pub(crate) bond: Option<Bond>,
 }
 
-impl Reader<'_> {
-    pub(super) fn read(&mut self) {
-        let root = self.root;
-        match &root.place {
-            Found::Server(entry) => {
-                self.add_server(&entry.name, entry, &self.config().path.clone())
+impl fmt::Debug for Candidate {
+    /// Shows nothing that could be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("id", &self.id)
+            .field("kind", &self.kind())
+            .field("named_in", &self.named_in)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a plugin was made of: two that are equal make the same plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    /// All that is said of it.
+    definition: Digest,
+    /// The file that runs, where it could be read.
+    content: Option<Digest>,
+}
+
+/// Where a candidate's code is.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    Wasm { path: PathBuf, mode: Mode },
+    Rhai { path: PathBuf },
+    Mcp(Box<Server>),
+}
+
+/// An MCP server: where it is, and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) place: Place,
+    pub(crate) startup_timeout: Option<Duration>,
+    /// How it is kept running.
+    pub(crate) supervision: Supervision,
+    pub(crate) wishes: Wishes,
+}
+
+/// What is asked of an MCP server, and of the bridge to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    pub(crate) protocol: Protocol,
+    /// The folders that it is told to work in: URIs, and names.
+    pub(crate) roots: Vec<(String, Option<String>)>,
+    pub(crate) log_level: Option<LogLevel>,
+    /// How long it may be silent before it is asked whether it lives.
+    pub(crate) ping: Option<Duration>,
+}
+
+/// Where an MCP server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is a child of the host.
+    Child(Program),
+    /// It is elsewhere.
+    Remote(Remote),
+}
+
+/// How to start an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    /// Variables on top of those that it inherits; they may have places for secrets.
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) inherited: Inherited,
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// What a server inherits of the host's environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Inherited {
+    pub(crate) policy: EnvironmentPolicy,
+    /// Variables that it gets whatever the policy is.
+    pub(crate) names: BTreeSet<String>,
+}
+
+/// How to reach an MCP server over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(crate) url: url::Url,
+    /// Headers of every request; they may hold secrets, or have places for them.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) transport: Transport,
+}
+
+impl Source {
+    pub(super) fn kind(&self) -> PluginKind {
+        match self {
+            Self::Wasm { .. } => PluginKind::Wasm,
+            Self::Rhai { .. } => PluginKind::Rhai,
+            Self::Mcp(_) => PluginKind::Mcp,
+        }
+    }
+}
+
+impl Candidate {
+    /// The plugin's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The plugin's kind.
+    pub fn kind(&self) -> PluginKind {
+        self.source.kind()
+    }
+
+    /// The kind of place that it was found in.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The configuration file or manifest that names it.
+    pub fn named_in(&self) -> &Path {
+        &self.named_in
+    }
+
+    /// What to look at where an MCP server does not do its part.
+    pub(crate) fn what_to_check(&self) -> Option<String> {
+        let Source::Mcp(server) = &self.source else { return None };
+        let (keys, how) = match server.place {
+            Place::Child(_) => {
+                ("`command`, `args` and `env`", "speaks over its standard input and output")
             }
-            Found::Servers(file) => self.add_servers(file),
-            Found::File(entry, kind) => self.add_file(entry, *kind),
-            Found::Named(folder) => match self.path(folder) {
-                Ok(folder) => self.add_folder(&folder, None),
-                Err(error) => {
-                    self.report(Diagnostic::in_file(self.config().path.display(), error));
-                }
+            Place::Remote(_) => ("`url` and `headers`", "answers at that address"),
+        };
+        let named_in = self.named_in.display();
+        Some(format!("check its {keys} in {named_in}; it must be an MCP server that {how}"))
+    }
+
+    /// The content of its manifest, where it has one.
+    pub(crate) fn manifest(&self) -> Option<Digest> {
+        self.manifest
+    }
+
+    /// Whether it has a manifest of its own.
+    pub(crate) fn has_manifest(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Whether a file names it that has servers and nothing else.
+    pub(crate) fn is_of_servers(&self) -> bool {
+        !self.has_manifest() && self.named_in.extension().is_some_and(|kind| kind == "json")
+    }
+
+    /// The version that its manifest gives it.
+    pub fn version(&self) -> Option<&semver::Version> {
+        self.version.as_ref()
+    }
+
+    /// What its manifest says it is.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Where its code is: a file, or the program of a server. A secret in it is masked.
+    pub fn source(&self) -> String {
+        let source = match &self.source {
+            Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
+            Source::Mcp(server) => match &server.place {
+                Place::Child(program) => program.program.display().to_string(),
+                Place::Remote(remote) => remote.url.to_string(),
             },
-            Found::Folder(folder) => {
-                let bonds = self.root.lock.as_deref().map(Bonds::read);
-                // These need not exist.
-                match folder.try_exists() {
-                    Ok(true) => self.add_folder(folder, bonds.as_ref()),
-                    Ok(false) => self.discovery.look_in(folder),
-                    Err(error) => {
-                        let problem = format!("the folder cannot be looked into: {error}");
-                        self.report(Diagnostic::in_file(folder.display(), problem));
-                    }
-                }
-                if let Some(bonds) = bonds {
-                    self.report_what_is_gone(&bonds);
-                }
-            }
-        }
-    }
-
-    pub(super) fn config(&self) -> &Config {
-        self.root.config
-    }
-
-    pub(super) fn surroundings(&self) -> &Surroundings {
-        &self.sources.surroundings
-    }
-
-    fn report(&mut self, diagnostic: Diagnostic) {
-        self.discovery.diagnostics.push(diagnostic);
-    }
-
-    /// Reports what is wrong with a plugin, unless it is disabled anyway.
-    fn report_of(&mut self, id: &str, diagnostic: Diagnostic) {
-        let mut configs = self.sources.configs.iter();
-        if !configs.any(|config| config.discovery.disabled.iter().any(|disabled| disabled == id)) {
-            self.report(diagnostic);
-        }
-    }
-
-    /// A path of the configuration, which begins in its folder.
-    fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
-        Ok(files::in_folder(self.config().folder(), expand::path(text, self.surroundings())?))
-    }
-
-    fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {
-        let (text, id, mode) = match entry {
-            FileEntry::Path(path) => (path, None, Default::default()),
-            FileEntry::Table(table) => (&table.path, table.id.as_deref(), table.instance),
         };
-        let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str());
-        let id = id.or(stem).unwrap_or_default().to_string();
-        let file = self.config().path.clone();
-        let source = self.path(text).map_err(|error| error.to_string()).map(|path| match kind {
-            PluginKind::Rhai => Source::Rhai { path },
-            _ => Source::Wasm { path, mode },
-        });
-        self.add_entry(&id, &file, source, None);
+        Redactor::new(&self.secrets).text(&source).into_owned()
     }
 
-    /// Adds the servers of a file that other programs read, too. It need not be there.
-    fn add_servers(&mut self, file: &Path) {
-        self.discovery.look_in(file.parent().unwrap_or(Path::new(".")));
-        let missing = file.symlink_metadata().err().map(|error| error.kind());
-        if missing == Some(io::ErrorKind::NotFound) {
-            return;
+    /// How much it may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What the names of its tools begin with.
+    pub fn namespace(&self) -> &str {
+        Permissions::namespace(self.permissions.as_ref(), &self.id)
+    }
+
+    /// What it is made of, at this moment. It reads the plugin's file.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let content = self.file().and_then(|file| files::read(file, COMPONENT).ok());
+        self.fingerprint_with(content.map(Digest::of))
+    }
+
+    /// What it is made of, with this content of its file.
+    pub(crate) fn fingerprint_with(&self, content: Option<Digest>) -> Fingerprint {
+        Fingerprint { definition: Digest::of(self.definition()), content }
+    }
+
+    /// Where a lock file binds it, what its file holds; nothing for one that cannot be read. It reads
+    /// the file.
+    pub(crate) fn bound_content(&self) -> Option<Digest> {
+        self.bond.as_ref().and_then(|_| self.fingerprint().content)
+    }
+
+    /// Its component, where it is one.
+    pub fn component(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Wasm { path, .. } => Some(path),
+            Source::Rhai { .. } | Source::Mcp(_) => None,
         }
-        let servers = match files::read_text(file, CONFIGURATION) {
-            Ok(text) => json::servers(&text).map_err(|error| error.to_string()),
-            Err(error) => Err(format!("it cannot be read: {error}")),
+    }
+
+    /// Its script, where it is one.
+    pub fn script(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Rhai { path } => Some(path),
+            Source::Wasm { .. } | Source::Mcp(_) => None,
+        }
+    }
+
+    /// What it requests: values by the names of capabilities.
+    pub fn requested(&self) -> BTreeMap<String, Vec<String>> {
+        self.requests.texts()
+    }
+
+    /// Whether somebody has to approve it: it requests something, or a file that comes with a
+    /// project has it start a program or turn to somebody.
+    pub(crate) fn needs_approval(&self) -> bool {
+        !self.requests.is_empty() || self.command.is_some()
+    }
+
+    /// The names of the secrets that have a place in what its server is given.
+    pub(crate) fn secrets_of_server(&self) -> BTreeSet<String> {
+        let Source::Mcp(server) = &self.source else { return BTreeSet::new() };
+        let given = match &server.place {
+            Place::Child(program) => &program.environment,
+            Place::Remote(remote) => &remote.headers,
         };
-        match servers {
-            Err(problem) => self.report(Diagnostic::in_file(file.display(), problem)),
-            Ok(servers) => {
-                for (name, entry) in servers {
-                    match entry {
-                        Ok(entry) => self.add_server(&name, &entry, file),
-                        Err(problem) => self.add_entry(&name, file, Err(problem), None),
-                    }
-                }
-            }
-        }
+        given.values().flat_map(|value| secrets_in(value)).map(str::to_string).collect()
     }
 
-    /// Adds a server that a file names.
-    fn add_server(&mut self, name: &str, entry: &McpEntry, file: &Path) {
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let folder = parent.unwrap_or(Path::new("."));
-        let meant = self.meant(entry, Standpoint { folder, required: &[] });
-        let (source, meant) = match meant {
-            Ok(meant) => (Ok(Source::Mcp(meant.server.clone().into())), Some(meant)),
-            Err(problem) => (Err(problem), None),
-        };
-        if let Some(env_file) = &entry.env_file
-            && let Some(folder) = folder.join(env_file).parent()
-        {
-            self.discovery.look_in(folder);
-        }
-        self.add_entry(name, file, source, Some((entry, meant)));
+    /// What somebody is asked who approves; nothing for one that needs no approval, or whose code
+    /// cannot be read. It reads the plugin's file.
+    pub fn approval_request(&self) -> Option<ApprovalRequest> {
+        let request = self.needs_approval().then(|| self.request_approval().0)?;
+        (request.component.is_some() || self.kind() == PluginKind::Mcp).then_some(request)
     }
 
-    /// Adds what an entry means, under an id made of its name.
-    fn add_entry(
-        &mut self,
-        name: &str,
-        file: &Path,
-        source: Result<Source, String>,
-        server: Option<(&McpEntry, Option<Meant>)>,
-    ) {
-        let id = id_of(name);
-        if !manifest::is_id(&id) {
-            let problem = format!("no plugin id can be made of \"{name}\"");
-            let remedy = match self.root.place {
-                Found::File(..) => "set `id`",
-                _ => "give it another name",
-            };
-            return self.report(Diagnostic::in_file(file.display(), problem).remedy(remedy));
-        }
-        let (entry, meant) = server.unzip();
-        let is_enabled = entry.is_none_or(McpEntry::is_enabled);
-        let settings = self.settings(&id);
-        let made = source.and_then(|source| {
-            let secrets = self.secrets(&source, &settings);
-            let command = Self::command_line(entry, meant.flatten().as_ref())?;
-            Ok((source, secrets, command))
-        });
-        let (source, secrets, command) = match made {
-            Ok(made) => made,
-            // Of what is not wanted nobody wants to know what is wrong with it.
-            Err(_) if !is_enabled => return,
-            Err(error) => {
-                return self.report_of(&id, Diagnostic::of(&id, error).file(file.display()));
-            }
-        };
-        let mut limits = self.config().limits_of(&id, &LimitsTable::default());
-        if let Some(timeout) = entry.and_then(|entry| entry.timeout) {
-            limits.wall = match &self.root.place {
-                Found::Server(_) => timeout,
-                // It is not the operator who says it.
-                _ => timeout.min(self.config().most.wall),
-            };
-        }
-        let files: Vec<&Path> = file_of(&source).into_iter().collect();
-        if let Some(folder) = files.first().and_then(|file| file.parent()) {
-            self.discovery.look_in(folder);
-        }
-        let facts = Facts::of_files(&files, None);
-        self.discovery.candidates.push(Candidate {
-            id,
-            name: Some(name.into()),
-            origin: self.root.origin,
-            rank: self.rank,
-            named_in: file.to_path_buf(),
-            folder: None,
-            version: None,
-            description: None,
-            api_version: None,
-            manifest: None,
-            requests: Default::default(),
-            command,
-            is_enabled,
-            grants: Default::default(),
-            approved: None,
-            given: Default::default(),
-            permissions: None,
-            limits,
-            tools: entry.map(McpEntry::tools).unwrap_or_default(),
-            context: self.config().context,
-            secrets,
-            source,
-            settings,
-            facts,
-            bond: None,
-        });
-    }
-
-    /// What somebody has to approve of a server that a file of the project names.
-    fn command_line(
-        entry: Option<&McpEntry>,
-        meant: Option<&Meant>,
-    ) -> Result<Option<CommandLine>, String> {
-        match (entry, meant) {
-            (Some(entry), Some(meant)) => meant.command_line(entry),
-            _ => Ok(None),
-        }
-    }
-
-    /// What the operator set for a plugin.
-    fn settings(&self, id: &str) -> serde_json::Map<String, serde_json::Value> {
-        let mut settings = serde_json::Map::new();
-        // What comes first goes over what comes later.
-        for config in self.sources.configs.iter().rev() {
-            settings.extend(config.settings.get(id).cloned().unwrap_or_default());
-        }
-        settings
-    }
-
-    /// What must not be shown of what a plugin is given: by the names of a server's variables and of
-    /// settings, and variables of our own environment that turn up in what a server gets.
-    fn secrets(
+    /// Reads values that somebody wants to grant to it, in place of what it requests: `~`, variables
+    /// and relative paths are resolved as they would be in its manifest.
+    ///
+    /// # Errors
+    ///
+    /// Says which value is none, or is more than the plugin requests.
+    pub fn grants_of(
         &self,
-        source: &Source,
-        settings: &serde_json::Map<String, serde_json::Value>,
-    ) -> Secrets {
-        let mut secrets = Secrets::default();
-        secrets.add_settings(settings);
-        let Source::Mcp(server) = source else { return secrets };
-        let given: Vec<String> = match &server.place {
-            Place::Child(Program { program, arguments, environment, inherited, .. }) => {
-                for (name, value) in environment {
-                    secrets.add(name, value);
-                }
-                for name in &inherited.names {
-                    if let Some(value) = self.surroundings().variable(name) {
-                        secrets.add(name, value);
-                    }
-                }
-                let program = program.to_string_lossy().into_owned();
-                environment.values().chain(arguments).chain([&program]).cloned().collect()
-            }
-            Place::Remote(Remote { url, headers, .. }) => {
-                for (name, value) in headers {
-                    secrets.add_header(name, value);
-                }
-                headers.values().cloned().chain([url.to_string()]).collect()
-            }
-        };
-        for (name, value) in &self.surroundings().environment {
-            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
-            if given.iter().any(|given| given.contains(value)) {
-                secrets.add(name, value);
-            }
+        values: &[(String, String)],
+        surroundings: &Surroundings,
+    ) -> Result<BTreeMap<String, Vec<String>>, String> {
+        let folder = self.named_in.parent().unwrap_or(Path::new("."));
+        let mut grants = GrantSet::default();
+        for (capability, value) in values {
+            grants
+                .add(capability, value, surroundings, folder)
+                .map_err(|error| error.to_string())?;
         }
-        secrets
+        let grants = grants.texts();
+        let all = |(name, of): (&String, &Vec<String>)| -> Vec<(String, String)> {
+            of.iter().map(|value| (name.clone(), value.clone())).collect()
+        };
+        if let Some((capability, value)) = { grants.iter().flat_map(all) }
+            .find(|(capability, value)| !self.requests.may_cover(capability, value))
+        {
+            let requested = self.requests.texts().remove(&capability).unwrap_or_default();
+            return Err(format!(
+                "`{capability} = [{value:?}]` is more than plugin \"{}\" requests: {requested:?}",
+                self.id
+            ));
+        }
+        Ok(grants)
     }
 
-    fn add_folder(&mut self, folder: &Path, bonds: Option<&Bonds>) {
-        let settings = &self.root.config.discovery;
-        self.discovery.look_in(folder);
-        let walk = walk::Walk::new(folder, settings);
-        self.discovery.diagnostics.extend(walk.diagnostics);
-        self.discovery.looked_in.extend(walk.folders);
-        if let Some(folder) = self.root.lock.as_ref().and_then(|lock| lock.parent()) {
-            self.discovery.look_in(folder);
-        }
-        for plugin in walk.manifests {
-            self.add_manifest(&plugin, folder, bonds);
-        }
+    /// The same, and the content that somebody is asked about.
+    pub(crate) fn request_approval(&self) -> (ApprovalRequest, Option<Digest>) {
+        let content = self.fingerprint().content;
+        let request = ApprovalRequest {
+            plugin: self.id.clone(),
+            kind: self.kind(),
+            origin: self.origin,
+            source: self.source(),
+            named_in: self.named_in.clone(),
+            capabilities: self.requests.texts(),
+            command: self.command.clone(),
+            component: content.map(|digest| digest.to_string()),
+            manifest: self.manifest.map(|digest| digest.to_string()),
+        };
+        (request, content)
     }
 
-    /// What was installed and is not there any more may be a guard.
-    fn report_what_is_gone(&mut self, bonds: &Bonds) {
-        let Discovery { candidates, diagnostics, .. } = &*self.discovery;
-        let here = candidates.iter().filter(|candidate| candidate.rank == self.rank);
-        let here = here.map(|candidate| candidate.id.as_str());
-        let told = diagnostics.iter().filter_map(|diagnostic| diagnostic.plugin.as_deref());
-        let known: BTreeSet<String> = here.chain(told).map(str::to_string).collect();
-        let file = bonds.file().display();
-        let ids = match bonds.ids() {
-            Ok(ids) => ids,
-            Err(problem) => return self.report(Diagnostic::in_file(file, problem)),
-        };
-        for id in ids.filter(|id| !known.contains(*id)) {
-            let remedy = match self.root.origin {
-                Origin::User => "`tenon install --user` puts it back",
-                _ => "`tenon install` puts it back",
-            };
-            let gone = Diagnostic::of(id, "it was installed, and is not there any more");
-            self.report_of(id, gone.file(&file).remedy(remedy));
-        }
-    }
-
-    fn add_manifest(&mut self, folder: &Path, root: &Path, bonds: Option<&Bonds>) {
-        let (manifest, text) = match Manifest::read(folder) {
-            Ok(read) => read,
-            Err(error) => {
-                let file = folder.join(manifest::FILE_NAME);
-                return match manifest::id_in(&file) {
-                    Some(id) => {
-                        let diagnostic = Diagnostic::of(&id, chain(&error));
-                        self.report_of(&id, diagnostic.file(file.display()));
-                    }
-                    None => self.report(Diagnostic::in_file(file.display(), chain(&error))),
-                };
-            }
-        };
-        let requests = manifest.requests(&text, self.surroundings());
-        let digest = text.digest();
-        let path = text.path;
-        let Manifest {
-            plugin,
-            runtime,
-            capabilities: _,
-            requires,
-            permissions,
-            limits,
-            context,
-            settings,
-        } = manifest;
-        let id = plugin.id;
-        let mut server = None;
-        let source = match runtime {
-            Runtime::Wasm { path, instance } => {
-                Ok(Source::Wasm { path: folder.join(path), mode: instance })
-            }
-            Runtime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
-            Runtime::McpBridge { subprocess } => subprocess
-                .map_or_else(|| sidecar::read(folder, &id), |subprocess| Ok(*subprocess))
-                .and_then(|entry| {
-                    let meant =
-                        self.meant(&entry, Standpoint { folder, required: &requires.env })?;
-                    let source = Source::Mcp(meant.server.clone().into());
-                    server = Some((entry, meant));
-                    Ok(source)
-                }),
-        };
-        let source = match source {
-            Ok(source) => source,
-            Err(problem) => {
-                return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
-            }
-        };
-        let requests = match requests {
-            Ok(requests) => requests,
-            Err(error) => {
-                return self.report_of(&id, Diagnostic::of(&id, error).file(path.display()));
-            }
-        };
-        // A program elsewhere is named by its absolute path.
-        let file = file_of(&source)
-            .filter(|file| source.kind() != PluginKind::Mcp || file.starts_with(folder));
-        let files: Vec<&Path> = [Some(&*path), file].into_iter().flatten().collect();
-        if let Some(folder) = file.and_then(Path::parent) {
-            self.discovery.look_in(folder);
-        }
-        let mut facts = Facts::of_files(&files, Some(root));
-        facts.look_for(&requires, self.surroundings());
-        let mut limits = self.config().limits_of(&id, &limits);
-        let mut merged = settings;
-        merged.extend(self.settings(&id));
-        let secrets = self.secrets(&source, &merged);
-        let (entry, meant) = server.unzip();
-        let command = match Self::command_line(entry.as_ref(), meant.as_ref()) {
-            Ok(command) => command,
-            Err(problem) => {
-                return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
-            }
-        };
-        let entry = entry.unwrap_or_default();
-        if let Some(timeout) = entry.timeout {
-            limits.wall = timeout.min(self.config().most.wall);
-        }
-        // Under another id it is still the plugin that was installed in its folder.
-        let own = folder.file_name().and_then(|name| name.to_str());
-        let bond = bonds.and_then(|bonds| bonds.of(&id).or_else(|| bonds.of(own?)));
-        self.discovery.candidates.push(Candidate {
+    /// All that is said of it, for comparing: two that differ in what they mean differ in this.
+    fn definition(&self) -> String {
+        let Self {
             id,
-            name: None,
-            origin: self.root.origin,
-            rank: self.rank,
-            named_in: path,
-            folder: Some(folder.to_path_buf()),
-            version: plugin.version,
-            description: plugin.description,
-            api_version: plugin.plugin_api_version,
-            secrets,
+            name: _,
+            origin,
+            // Its neighbours' doing.
+            rank: _,
+            named_in,
+            folder,
+            version,
+            description,
+            api_version,
             source,
-            manifest: Some(digest),
             requests,
             command,
-            is_enabled: entry.is_enabled(),
-            grants: Default::default(),
-            approved: None,
-            given: Default::default(),
+            // One that is not wanted is not compared.
+            is_enabled: _,
+            // What it says is in the others.
+            manifest: _,
+            // What follows from the others, and from the user.
+            grants: _,
+            approved: _,
+            given: _,
             permissions,
             limits,
-            tools: entry.tools(),
-            context: ContextSettings {
-                passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
-            },
-            settings: merged,
+            tools,
+            context,
+            settings,
+            // They are in what comes before.
+            secrets: _,
             facts,
             bond,
-        });
+        } = self;
+        let place = (id, origin, named_in, folder);
+        let about = (version, description, api_version);
+        let requests = requests.texts();
+        format!(
+            "{:?}",
+            (
+                (place, about, source, command, requests, permissions),
+                (limits, tools, context, settings, facts, bond)
+            )
+        )
     }
-}
 
-/// An id made of a name: lower case, and `-` for what an id cannot hold.
-pub(super) fn id_of(name: &str) -> String {
-    let id: String = name
-        .chars()
-        .map(|c| c.to_ascii_lowercase())
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
-        .take(64)
-        .collect();
-    id.trim_start_matches(['-', '_']).to_string()
+    /// The file that runs: a component, a script, or a server that lies beside its manifest.
+    pub fn file(&self) -> Option<&Path> {
+        let file = facts::file_of(&self.source)?;
+        let is_own = |folder: &PathBuf| file.starts_with(folder);
+        (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
+    }
 }

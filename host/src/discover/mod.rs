@@ -11,39 +11,30 @@
 
 mod candidate;
 mod facts;
+mod reader;
 mod roots;
 mod server;
 mod sidecar;
 mod walk;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+pub use candidate::Candidate;
+pub(crate) use candidate::{
+    Fingerprint, Inherited, Place, Program, Remote, Server, Source, Wishes,
+};
 pub(crate) use facts::Facts;
 pub use roots::{Origin, USER, WORKSPACE};
 
-use crate::capability::{GrantSet, Grants};
-use crate::config::{Config, ContextSettings};
+use crate::config::Config;
 use crate::diagnostic::Diagnostic;
-use crate::entry::{EnvironmentPolicy, LogLevel, Protocol, Transport};
-use crate::expand::secrets_in;
-use crate::files::{self, COMPONENT, Digest};
-use crate::filter::ToolFilter;
-use crate::limits::Limits;
-use crate::lock::Bond;
-use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
 use crate::name::nearest;
-use crate::runtime::wasm::Mode;
-use crate::secret::{Redactor, Secret, Secrets};
-use crate::server::Supervision;
-use crate::services::{ApprovalRequest, CommandLine};
 use crate::surroundings::Surroundings;
-use candidate::Reader;
+use reader::Reader;
 
 /// The kinds of plugin. After registration nothing asks for it but reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -176,396 +167,6 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A plugin that may be loaded, if it is admitted.
-#[derive(Clone)]
-pub struct Candidate {
-    pub(crate) id: String,
-    /// The name that its id is made of, where it has no manifest.
-    name: Option<String>,
-    pub(crate) origin: Origin,
-    /// The rank of its place among all places.
-    rank: usize,
-    /// The configuration file or manifest that names it.
-    pub(crate) named_in: PathBuf,
-    /// The folder of its manifest, where it has one.
-    folder: Option<PathBuf>,
-    pub(crate) version: Option<semver::Version>,
-    pub(crate) description: Option<String>,
-    /// The versions of the contract that it is made for.
-    pub(crate) api_version: Option<semver::VersionReq>,
-    pub(crate) source: Source,
-    /// Its manifest, where it has one.
-    manifest: Option<Digest>,
-    pub(crate) requests: GrantSet,
-    /// How its server is started or reached, where that has to be approved: a file that comes with
-    /// a project names it.
-    pub(crate) command: Option<CommandLine>,
-    /// Whether its entry wants it.
-    is_enabled: bool,
-    /// What it was granted of that; nothing before it is admitted.
-    pub(crate) grants: Grants,
-    /// The content that was approved, where somebody was asked.
-    pub(crate) approved: Option<Digest>,
-    /// What it may register; all, where nothing is said.
-    pub(crate) permissions: Option<Permissions>,
-    pub(crate) limits: Limits,
-    /// Which of its tools are wanted.
-    pub(crate) tools: ToolFilter,
-    /// What it is told of who calls.
-    pub(crate) context: ContextSettings,
-    pub(crate) settings: Map<String, Value>,
-    /// The secrets that it was given.
-    pub(crate) given: BTreeMap<String, Secret>,
-    /// What of all that must not be shown.
-    pub(crate) secrets: Secrets,
-    pub(crate) facts: Facts,
-    /// What the lock file of its place says of it.
-    pub(crate) bond: Option<Bond>,
-}
-
-impl fmt::Debug for Candidate {
-    /// Shows nothing that could be a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Candidate")
-            .field("id", &self.id)
-            .field("kind", &self.kind())
-            .field("named_in", &self.named_in)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a plugin was made of: two that are equal make the same plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
-    /// All that is said of it.
-    definition: Digest,
-    /// The file that runs, where it could be read.
-    content: Option<Digest>,
-}
-
-/// Where a candidate's code is.
-#[derive(Debug, Clone)]
-pub(crate) enum Source {
-    Wasm { path: PathBuf, mode: Mode },
-    Rhai { path: PathBuf },
-    Mcp(Box<Server>),
-}
-
-/// An MCP server: where it is, and how it is spoken to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Server {
-    pub(crate) place: Place,
-    pub(crate) startup_timeout: Option<Duration>,
-    /// How it is kept running.
-    pub(crate) supervision: Supervision,
-    pub(crate) wishes: Wishes,
-}
-
-/// What is asked of an MCP server, and of the bridge to it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
-    pub(crate) protocol: Protocol,
-    /// The folders that it is told to work in: URIs, and names.
-    pub(crate) roots: Vec<(String, Option<String>)>,
-    pub(crate) log_level: Option<LogLevel>,
-    /// How long it may be silent before it is asked whether it lives.
-    pub(crate) ping: Option<Duration>,
-}
-
-/// Where an MCP server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// It is a child of the host.
-    Child(Program),
-    /// It is elsewhere.
-    Remote(Remote),
-}
-
-/// How to start an MCP server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Program {
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<String>,
-    /// Variables on top of those that it inherits; they may have places for secrets.
-    pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) inherited: Inherited,
-    pub(crate) folder: Option<PathBuf>,
-}
-
-/// What a server inherits of the host's environment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Inherited {
-    pub(crate) policy: EnvironmentPolicy,
-    /// Variables that it gets whatever the policy is.
-    pub(crate) names: BTreeSet<String>,
-}
-
-/// How to reach an MCP server over HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Remote {
-    pub(crate) url: url::Url,
-    /// Headers of every request; they may hold secrets, or have places for them.
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) transport: Transport,
-}
-
-impl Source {
-    fn kind(&self) -> PluginKind {
-        match self {
-            Self::Wasm { .. } => PluginKind::Wasm,
-            Self::Rhai { .. } => PluginKind::Rhai,
-            Self::Mcp(_) => PluginKind::Mcp,
-        }
-    }
-}
-
-impl Candidate {
-    /// The plugin's id.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// The plugin's kind.
-    pub fn kind(&self) -> PluginKind {
-        self.source.kind()
-    }
-
-    /// The kind of place that it was found in.
-    pub fn origin(&self) -> Origin {
-        self.origin
-    }
-
-    /// The configuration file or manifest that names it.
-    pub fn named_in(&self) -> &Path {
-        &self.named_in
-    }
-
-    /// What to look at where an MCP server does not do its part.
-    pub(crate) fn what_to_check(&self) -> Option<String> {
-        let Source::Mcp(server) = &self.source else { return None };
-        let (keys, how) = match server.place {
-            Place::Child(_) => {
-                ("`command`, `args` and `env`", "speaks over its standard input and output")
-            }
-            Place::Remote(_) => ("`url` and `headers`", "answers at that address"),
-        };
-        let named_in = self.named_in.display();
-        Some(format!("check its {keys} in {named_in}; it must be an MCP server that {how}"))
-    }
-
-    /// The content of its manifest, where it has one.
-    pub(crate) fn manifest(&self) -> Option<Digest> {
-        self.manifest
-    }
-
-    /// Whether it has a manifest of its own.
-    pub(crate) fn has_manifest(&self) -> bool {
-        self.folder.is_some()
-    }
-
-    /// Whether a file names it that has servers and nothing else.
-    pub(crate) fn is_of_servers(&self) -> bool {
-        !self.has_manifest() && self.named_in.extension().is_some_and(|kind| kind == "json")
-    }
-
-    /// The version that its manifest gives it.
-    pub fn version(&self) -> Option<&semver::Version> {
-        self.version.as_ref()
-    }
-
-    /// What its manifest says it is.
-    pub fn description(&self) -> Option<&str> {
-        self.description.as_deref()
-    }
-
-    /// Where its code is: a file, or the program of a server. A secret in it is masked.
-    pub fn source(&self) -> String {
-        let source = match &self.source {
-            Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
-            Source::Mcp(server) => match &server.place {
-                Place::Child(program) => program.program.display().to_string(),
-                Place::Remote(remote) => remote.url.to_string(),
-            },
-        };
-        Redactor::new(&self.secrets).text(&source).into_owned()
-    }
-
-    /// How much it may use.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// What the names of its tools begin with.
-    pub fn namespace(&self) -> &str {
-        Permissions::namespace(self.permissions.as_ref(), &self.id)
-    }
-
-    /// What it is made of, at this moment. It reads the plugin's file.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
-        let content = self.file().and_then(|file| files::read(file, COMPONENT).ok());
-        self.fingerprint_with(content.map(Digest::of))
-    }
-
-    /// What it is made of, with this content of its file.
-    pub(crate) fn fingerprint_with(&self, content: Option<Digest>) -> Fingerprint {
-        Fingerprint { definition: Digest::of(self.definition()), content }
-    }
-
-    /// Where a lock file binds it, what its file holds; nothing for one that cannot be read. It reads
-    /// the file.
-    pub(crate) fn bound_content(&self) -> Option<Digest> {
-        self.bond.as_ref().and_then(|_| self.fingerprint().content)
-    }
-
-    /// Its component, where it is one.
-    pub fn component(&self) -> Option<&Path> {
-        match &self.source {
-            Source::Wasm { path, .. } => Some(path),
-            Source::Rhai { .. } | Source::Mcp(_) => None,
-        }
-    }
-
-    /// Its script, where it is one.
-    pub fn script(&self) -> Option<&Path> {
-        match &self.source {
-            Source::Rhai { path } => Some(path),
-            Source::Wasm { .. } | Source::Mcp(_) => None,
-        }
-    }
-
-    /// What it requests: values by the names of capabilities.
-    pub fn requested(&self) -> BTreeMap<String, Vec<String>> {
-        self.requests.texts()
-    }
-
-    /// Whether somebody has to approve it: it requests something, or a file that comes with a
-    /// project has it start a program or turn to somebody.
-    pub(crate) fn needs_approval(&self) -> bool {
-        !self.requests.is_empty() || self.command.is_some()
-    }
-
-    /// The names of the secrets that have a place in what its server is given.
-    pub(crate) fn secrets_of_server(&self) -> BTreeSet<String> {
-        let Source::Mcp(server) = &self.source else { return BTreeSet::new() };
-        let given = match &server.place {
-            Place::Child(program) => &program.environment,
-            Place::Remote(remote) => &remote.headers,
-        };
-        given.values().flat_map(|value| secrets_in(value)).map(str::to_string).collect()
-    }
-
-    /// What somebody is asked who approves; nothing for one that needs no approval, or whose code
-    /// cannot be read. It reads the plugin's file.
-    pub fn approval_request(&self) -> Option<ApprovalRequest> {
-        let request = self.needs_approval().then(|| self.request_approval().0)?;
-        (request.component.is_some() || self.kind() == PluginKind::Mcp).then_some(request)
-    }
-
-    /// Reads values that somebody wants to grant to it, in place of what it requests: `~`, variables
-    /// and relative paths are resolved as they would be in its manifest.
-    ///
-    /// # Errors
-    ///
-    /// Says which value is none, or is more than the plugin requests.
-    pub fn grants_of(
-        &self,
-        values: &[(String, String)],
-        surroundings: &Surroundings,
-    ) -> Result<BTreeMap<String, Vec<String>>, String> {
-        let folder = self.named_in.parent().unwrap_or(Path::new("."));
-        let mut grants = GrantSet::default();
-        for (capability, value) in values {
-            grants
-                .add(capability, value, surroundings, folder)
-                .map_err(|error| error.to_string())?;
-        }
-        let grants = grants.texts();
-        let all = |(name, of): (&String, &Vec<String>)| -> Vec<(String, String)> {
-            of.iter().map(|value| (name.clone(), value.clone())).collect()
-        };
-        if let Some((capability, value)) = { grants.iter().flat_map(all) }
-            .find(|(capability, value)| !self.requests.may_cover(capability, value))
-        {
-            let requested = self.requests.texts().remove(&capability).unwrap_or_default();
-            return Err(format!(
-                "`{capability} = [{value:?}]` is more than plugin \"{}\" requests: {requested:?}",
-                self.id
-            ));
-        }
-        Ok(grants)
-    }
-
-    /// The same, and the content that somebody is asked about.
-    pub(crate) fn request_approval(&self) -> (ApprovalRequest, Option<Digest>) {
-        let content = self.fingerprint().content;
-        let request = ApprovalRequest {
-            plugin: self.id.clone(),
-            kind: self.kind(),
-            origin: self.origin,
-            source: self.source(),
-            named_in: self.named_in.clone(),
-            capabilities: self.requests.texts(),
-            command: self.command.clone(),
-            component: content.map(|digest| digest.to_string()),
-            manifest: self.manifest.map(|digest| digest.to_string()),
-        };
-        (request, content)
-    }
-
-    /// All that is said of it, for comparing: two that differ in what they mean differ in this.
-    fn definition(&self) -> String {
-        let Self {
-            id,
-            name: _,
-            origin,
-            // Its neighbours' doing.
-            rank: _,
-            named_in,
-            folder,
-            version,
-            description,
-            api_version,
-            source,
-            requests,
-            command,
-            // One that is not wanted is not compared.
-            is_enabled: _,
-            // What it says is in the others.
-            manifest: _,
-            // What follows from the others, and from the user.
-            grants: _,
-            approved: _,
-            given: _,
-            permissions,
-            limits,
-            tools,
-            context,
-            settings,
-            // They are in what comes before.
-            secrets: _,
-            facts,
-            bond,
-        } = self;
-        let place = (id, origin, named_in, folder);
-        let about = (version, description, api_version);
-        let requests = requests.texts();
-        format!(
-            "{:?}",
-            (
-                (place, about, source, command, requests, permissions),
-                (limits, tools, context, settings, facts, bond)
-            )
-        )
-    }
-
-    /// The file that runs: a component, a script, or a server that lies beside its manifest.
-    pub fn file(&self) -> Option<&Path> {
-        let file = facts::file_of(&self.source)?;
-        let is_own = |folder: &PathBuf| file.starts_with(folder);
-        (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
-    }
-}
-
 impl Sources {
     /// The same, with configurations that say what those after them say, where they say nothing
     /// themselves.
@@ -577,7 +178,7 @@ impl Sources {
 
 /// An id made of a name, where one can be: lower case, and `-` for what an id cannot hold.
 pub fn id_of(name: &str) -> Option<String> {
-    Some(candidate::id_of(name)).filter(|id| is_id(id))
+    Some(reader::id_of(name)).filter(|id| is_id(id))
 }
 
 /// Finds what there is.

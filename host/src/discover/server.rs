@@ -4,7 +4,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::candidate::Reader;
+use super::reader::Reader;
 use super::{Inherited, Origin, Place, Program, Remote, Server, Wishes};
 use crate::child::{changes_loading, is_base};
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};

@@ -1,0 +1,443 @@
+//! From a place where a plugin may be to the candidate that it is.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::facts::{Facts, file_of};
+use super::roots::{Place as Found, Root};
+use super::server::{Meant, Standpoint};
+use super::walk;
+use super::{
+    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources, sidecar,
+};
+use crate::config::{Config, ContextSettings, FileEntry, LimitsTable};
+use crate::diagnostic::{Diagnostic, chain};
+use crate::entry::{McpEntry, json};
+use crate::expand::{self, ExpandError};
+use crate::files::{self, CONFIGURATION};
+use crate::lock::Bonds;
+use crate::manifest::{self, Manifest, Runtime};
+use crate::secret::Secrets;
+use crate::services::CommandLine;
+use crate::surroundings::Surroundings;
+
+/// Reads what is in one place.
+pub(super) struct Reader<'a> {
+    pub(super) root: &'a Root<'a>,
+    /// The place's rank among all.
+    pub(super) rank: usize,
+    pub(super) sources: &'a Sources,
+    pub(super) discovery: &'a mut Discovery,
+}
+
+impl Reader<'_> {
+    pub(super) fn read(&mut self) {
+        let root = self.root;
+        match &root.place {
+            Found::Server(entry) => {
+                self.add_server(&entry.name, entry, &self.config().path.clone())
+            }
+            Found::Servers(file) => self.add_servers(file),
+            Found::File(entry, kind) => self.add_file(entry, *kind),
+            Found::Named(folder) => match self.path(folder) {
+                Ok(folder) => self.add_folder(&folder, None),
+                Err(error) => {
+                    self.report(Diagnostic::in_file(self.config().path.display(), error));
+                }
+            },
+            Found::Folder(folder) => {
+                let bonds = self.root.lock.as_deref().map(Bonds::read);
+                // These need not exist.
+                match folder.try_exists() {
+                    Ok(true) => self.add_folder(folder, bonds.as_ref()),
+                    Ok(false) => self.discovery.look_in(folder),
+                    Err(error) => {
+                        let problem = format!("the folder cannot be looked into: {error}");
+                        self.report(Diagnostic::in_file(folder.display(), problem));
+                    }
+                }
+                if let Some(bonds) = bonds {
+                    self.report_what_is_gone(&bonds);
+                }
+            }
+        }
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        self.root.config
+    }
+
+    pub(super) fn surroundings(&self) -> &Surroundings {
+        &self.sources.surroundings
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.discovery.diagnostics.push(diagnostic);
+    }
+
+    /// Reports what is wrong with a plugin, unless it is disabled anyway.
+    fn report_of(&mut self, id: &str, diagnostic: Diagnostic) {
+        let mut configs = self.sources.configs.iter();
+        if !configs.any(|config| config.discovery.disabled.iter().any(|disabled| disabled == id)) {
+            self.report(diagnostic);
+        }
+    }
+
+    /// A path of the configuration, which begins in its folder.
+    fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
+        Ok(files::in_folder(self.config().folder(), expand::path(text, self.surroundings())?))
+    }
+
+    fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {
+        let (text, id, mode) = match entry {
+            FileEntry::Path(path) => (path, None, Default::default()),
+            FileEntry::Table(table) => (&table.path, table.id.as_deref(), table.instance),
+        };
+        let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str());
+        let id = id.or(stem).unwrap_or_default().to_string();
+        let file = self.config().path.clone();
+        let source = self.path(text).map_err(|error| error.to_string()).map(|path| match kind {
+            PluginKind::Rhai => Source::Rhai { path },
+            _ => Source::Wasm { path, mode },
+        });
+        self.add_entry(&id, &file, source, None);
+    }
+
+    /// Adds the servers of a file that other programs read, too. It need not be there.
+    fn add_servers(&mut self, file: &Path) {
+        self.discovery.look_in(file.parent().unwrap_or(Path::new(".")));
+        let missing = file.symlink_metadata().err().map(|error| error.kind());
+        if missing == Some(io::ErrorKind::NotFound) {
+            return;
+        }
+        let servers = match files::read_text(file, CONFIGURATION) {
+            Ok(text) => json::servers(&text).map_err(|error| error.to_string()),
+            Err(error) => Err(format!("it cannot be read: {error}")),
+        };
+        match servers {
+            Err(problem) => self.report(Diagnostic::in_file(file.display(), problem)),
+            Ok(servers) => {
+                for (name, entry) in servers {
+                    match entry {
+                        Ok(entry) => self.add_server(&name, &entry, file),
+                        Err(problem) => self.add_entry(&name, file, Err(problem), None),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds a server that a file names.
+    fn add_server(&mut self, name: &str, entry: &McpEntry, file: &Path) {
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = parent.unwrap_or(Path::new("."));
+        let meant = self.meant(entry, Standpoint { folder, required: &[] });
+        let (source, meant) = match meant {
+            Ok(meant) => (Ok(Source::Mcp(meant.server.clone().into())), Some(meant)),
+            Err(problem) => (Err(problem), None),
+        };
+        if let Some(env_file) = &entry.env_file
+            && let Some(folder) = folder.join(env_file).parent()
+        {
+            self.discovery.look_in(folder);
+        }
+        self.add_entry(name, file, source, Some((entry, meant)));
+    }
+
+    /// Adds what an entry means, under an id made of its name.
+    fn add_entry(
+        &mut self,
+        name: &str,
+        file: &Path,
+        source: Result<Source, String>,
+        server: Option<(&McpEntry, Option<Meant>)>,
+    ) {
+        let id = id_of(name);
+        if !manifest::is_id(&id) {
+            let problem = format!("no plugin id can be made of \"{name}\"");
+            let remedy = match self.root.place {
+                Found::File(..) => "set `id`",
+                _ => "give it another name",
+            };
+            return self.report(Diagnostic::in_file(file.display(), problem).remedy(remedy));
+        }
+        let (entry, meant) = server.unzip();
+        let is_enabled = entry.is_none_or(McpEntry::is_enabled);
+        let settings = self.settings(&id);
+        let made = source.and_then(|source| {
+            let secrets = self.secrets(&source, &settings);
+            let command = Self::command_line(entry, meant.flatten().as_ref())?;
+            Ok((source, secrets, command))
+        });
+        let (source, secrets, command) = match made {
+            Ok(made) => made,
+            // Of what is not wanted nobody wants to know what is wrong with it.
+            Err(_) if !is_enabled => return,
+            Err(error) => {
+                return self.report_of(&id, Diagnostic::of(&id, error).file(file.display()));
+            }
+        };
+        let mut limits = self.config().limits_of(&id, &LimitsTable::default());
+        if let Some(timeout) = entry.and_then(|entry| entry.timeout) {
+            limits.wall = match &self.root.place {
+                Found::Server(_) => timeout,
+                // It is not the operator who says it.
+                _ => timeout.min(self.config().most.wall),
+            };
+        }
+        let files: Vec<&Path> = file_of(&source).into_iter().collect();
+        if let Some(folder) = files.first().and_then(|file| file.parent()) {
+            self.discovery.look_in(folder);
+        }
+        let facts = Facts::of_files(&files, None);
+        self.discovery.candidates.push(Candidate {
+            id,
+            name: Some(name.into()),
+            origin: self.root.origin,
+            rank: self.rank,
+            named_in: file.to_path_buf(),
+            folder: None,
+            version: None,
+            description: None,
+            api_version: None,
+            manifest: None,
+            requests: Default::default(),
+            command,
+            is_enabled,
+            grants: Default::default(),
+            approved: None,
+            given: Default::default(),
+            permissions: None,
+            limits,
+            tools: entry.map(McpEntry::tools).unwrap_or_default(),
+            context: self.config().context,
+            secrets,
+            source,
+            settings,
+            facts,
+            bond: None,
+        });
+    }
+
+    /// What somebody has to approve of a server that a file of the project names.
+    fn command_line(
+        entry: Option<&McpEntry>,
+        meant: Option<&Meant>,
+    ) -> Result<Option<CommandLine>, String> {
+        match (entry, meant) {
+            (Some(entry), Some(meant)) => meant.command_line(entry),
+            _ => Ok(None),
+        }
+    }
+
+    /// What the operator set for a plugin.
+    fn settings(&self, id: &str) -> serde_json::Map<String, serde_json::Value> {
+        let mut settings = serde_json::Map::new();
+        // What comes first goes over what comes later.
+        for config in self.sources.configs.iter().rev() {
+            settings.extend(config.settings.get(id).cloned().unwrap_or_default());
+        }
+        settings
+    }
+
+    /// What must not be shown of what a plugin is given: by the names of a server's variables and of
+    /// settings, and variables of our own environment that turn up in what a server gets.
+    fn secrets(
+        &self,
+        source: &Source,
+        settings: &serde_json::Map<String, serde_json::Value>,
+    ) -> Secrets {
+        let mut secrets = Secrets::default();
+        secrets.add_settings(settings);
+        let Source::Mcp(server) = source else { return secrets };
+        let given: Vec<String> = match &server.place {
+            Place::Child(Program { program, arguments, environment, inherited, .. }) => {
+                for (name, value) in environment {
+                    secrets.add(name, value);
+                }
+                for name in &inherited.names {
+                    if let Some(value) = self.surroundings().variable(name) {
+                        secrets.add(name, value);
+                    }
+                }
+                let program = program.to_string_lossy().into_owned();
+                environment.values().chain(arguments).chain([&program]).cloned().collect()
+            }
+            Place::Remote(Remote { url, headers, .. }) => {
+                for (name, value) in headers {
+                    secrets.add_header(name, value);
+                }
+                headers.values().cloned().chain([url.to_string()]).collect()
+            }
+        };
+        for (name, value) in &self.surroundings().environment {
+            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+            if given.iter().any(|given| given.contains(value)) {
+                secrets.add(name, value);
+            }
+        }
+        secrets
+    }
+
+    fn add_folder(&mut self, folder: &Path, bonds: Option<&Bonds>) {
+        let settings = &self.root.config.discovery;
+        self.discovery.look_in(folder);
+        let walk = walk::Walk::new(folder, settings);
+        self.discovery.diagnostics.extend(walk.diagnostics);
+        self.discovery.looked_in.extend(walk.folders);
+        if let Some(folder) = self.root.lock.as_ref().and_then(|lock| lock.parent()) {
+            self.discovery.look_in(folder);
+        }
+        for plugin in walk.manifests {
+            self.add_manifest(&plugin, folder, bonds);
+        }
+    }
+
+    /// What was installed and is not there any more may be a guard.
+    fn report_what_is_gone(&mut self, bonds: &Bonds) {
+        let Discovery { candidates, diagnostics, .. } = &*self.discovery;
+        let here = candidates.iter().filter(|candidate| candidate.rank == self.rank);
+        let here = here.map(|candidate| candidate.id.as_str());
+        let told = diagnostics.iter().filter_map(|diagnostic| diagnostic.plugin.as_deref());
+        let known: BTreeSet<String> = here.chain(told).map(str::to_string).collect();
+        let file = bonds.file().display();
+        let ids = match bonds.ids() {
+            Ok(ids) => ids,
+            Err(problem) => return self.report(Diagnostic::in_file(file, problem)),
+        };
+        for id in ids.filter(|id| !known.contains(*id)) {
+            let remedy = match self.root.origin {
+                Origin::User => "`tenon install --user` puts it back",
+                _ => "`tenon install` puts it back",
+            };
+            let gone = Diagnostic::of(id, "it was installed, and is not there any more");
+            self.report_of(id, gone.file(&file).remedy(remedy));
+        }
+    }
+
+    fn add_manifest(&mut self, folder: &Path, root: &Path, bonds: Option<&Bonds>) {
+        let (manifest, text) = match Manifest::read(folder) {
+            Ok(read) => read,
+            Err(error) => {
+                let file = folder.join(manifest::FILE_NAME);
+                return match manifest::id_in(&file) {
+                    Some(id) => {
+                        let diagnostic = Diagnostic::of(&id, chain(&error));
+                        self.report_of(&id, diagnostic.file(file.display()));
+                    }
+                    None => self.report(Diagnostic::in_file(file.display(), chain(&error))),
+                };
+            }
+        };
+        let requests = manifest.requests(&text, self.surroundings());
+        let digest = text.digest();
+        let path = text.path;
+        let Manifest {
+            plugin,
+            runtime,
+            capabilities: _,
+            requires,
+            permissions,
+            limits,
+            context,
+            settings,
+        } = manifest;
+        let id = plugin.id;
+        let mut server = None;
+        let source = match runtime {
+            Runtime::Wasm { path, instance } => {
+                Ok(Source::Wasm { path: folder.join(path), mode: instance })
+            }
+            Runtime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
+            Runtime::McpBridge { subprocess } => subprocess
+                .map_or_else(|| sidecar::read(folder, &id), |subprocess| Ok(*subprocess))
+                .and_then(|entry| {
+                    let meant =
+                        self.meant(&entry, Standpoint { folder, required: &requires.env })?;
+                    let source = Source::Mcp(meant.server.clone().into());
+                    server = Some((entry, meant));
+                    Ok(source)
+                }),
+        };
+        let source = match source {
+            Ok(source) => source,
+            Err(problem) => {
+                return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
+            }
+        };
+        let requests = match requests {
+            Ok(requests) => requests,
+            Err(error) => {
+                return self.report_of(&id, Diagnostic::of(&id, error).file(path.display()));
+            }
+        };
+        // A program elsewhere is named by its absolute path.
+        let file = file_of(&source)
+            .filter(|file| source.kind() != PluginKind::Mcp || file.starts_with(folder));
+        let files: Vec<&Path> = [Some(&*path), file].into_iter().flatten().collect();
+        if let Some(folder) = file.and_then(Path::parent) {
+            self.discovery.look_in(folder);
+        }
+        let mut facts = Facts::of_files(&files, Some(root));
+        facts.look_for(&requires, self.surroundings());
+        let mut limits = self.config().limits_of(&id, &limits);
+        let mut merged = settings;
+        merged.extend(self.settings(&id));
+        let secrets = self.secrets(&source, &merged);
+        let (entry, meant) = server.unzip();
+        let command = match Self::command_line(entry.as_ref(), meant.as_ref()) {
+            Ok(command) => command,
+            Err(problem) => {
+                return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
+            }
+        };
+        let entry = entry.unwrap_or_default();
+        if let Some(timeout) = entry.timeout {
+            limits.wall = timeout.min(self.config().most.wall);
+        }
+        // Under another id it is still the plugin that was installed in its folder.
+        let own = folder.file_name().and_then(|name| name.to_str());
+        let bond = bonds.and_then(|bonds| bonds.of(&id).or_else(|| bonds.of(own?)));
+        self.discovery.candidates.push(Candidate {
+            id,
+            name: None,
+            origin: self.root.origin,
+            rank: self.rank,
+            named_in: path,
+            folder: Some(folder.to_path_buf()),
+            version: plugin.version,
+            description: plugin.description,
+            api_version: plugin.plugin_api_version,
+            secrets,
+            source,
+            manifest: Some(digest),
+            requests,
+            command,
+            is_enabled: entry.is_enabled(),
+            grants: Default::default(),
+            approved: None,
+            given: Default::default(),
+            permissions,
+            limits,
+            tools: entry.tools(),
+            context: ContextSettings {
+                passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
+            },
+            settings: merged,
+            facts,
+            bond,
+        });
+    }
+}
+
+/// An id made of a name: lower case, and `-` for what an id cannot hold.
+pub(super) fn id_of(name: &str) -> String {
+    let id: String = name
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' })
+        .take(64)
+        .collect();
+    id.trim_start_matches(['-', '_']).to_string()
+}
