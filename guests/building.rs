@@ -60,14 +60,16 @@ fn write_described(component: &[u8], about: Option<&About>, path: &Path) -> Resu
     Ok(fs::write(path, described)?)
 }
 
-/// The guests that are plugins by themselves, which the bridge and its client are not.
-#[allow(dead_code, reason = "who builds the bridge builds nothing else")]
+/// The guests that are plugins by themselves, which those are not that the host embeds.
+#[allow(dead_code, reason = "who builds what is embedded builds nothing else")]
 fn plugins() -> Result<Vec<String>, Box<dyn Error>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root()?.join("guests"))? {
         let folder = entry?.path();
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-        if manifest.contains("cdylib") && !folder.ends_with("mcp-bridge") && !folder.ends_with("remote-bridge") {
+        let embedded = ["mcp-bridge", "remote-bridge", "schema-checker"];
+        let is_embedded = embedded.iter().any(|name| folder.ends_with(name));
+        if manifest.contains("cdylib") && !is_embedded {
             names.extend(folder.file_name().and_then(|name| name.to_str()).map(str::to_string));
         }
     }

@@ -1,8 +1,8 @@
-//! Builds the bridges to MCP servers, which the crate embeds: the one to a child, and the one to a
-//! server elsewhere.
+//! Builds the components that the crate embeds: the bridges to MCP servers, the one to a child and the
+//! one to a server elsewhere, and the checker of JSON Schemas.
 //!
-//! They are compiled for `wasm32-unknown-unknown` and made a component here, and not for
-//! `wasm32-wasip2`: that way it imports the interfaces of its world and no WASI at all.
+//! The bridges are compiled for `wasm32-unknown-unknown` and made a component here, and not for
+//! `wasm32-wasip2`: that way they import the interfaces of their world and no WASI at all.
 
 include!("../guests/building.rs");
 
@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "guests/mcp-client",
         "guests/remote-bridge",
         "guests/http-client",
+        "guests/schema-checker",
         "sdk",
         "guests/Cargo.toml",
         "guests/Cargo.lock",
@@ -36,5 +37,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         write_described(&component, packages.get(package), &path)?;
         println!("cargo::rustc-env={variable}={}", path.display());
     }
+    let checker = build("wasm32-wasip2", &["schema-checker".into()])?.join("schema_checker.wasm");
+    let path = out.join("schema_checker.wasm");
+    write_described(&fs::read(checker)?, packages.get("schema-checker"), &path)?;
+    println!("cargo::rustc-env=TENON_SCHEMA_CHECKER={}", path.display());
     Ok(())
 }

@@ -194,7 +194,8 @@ impl Reader {
         let output = bash.output()?;
         let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
         write!(said, "{}", String::from_utf8_lossy(&output.stderr))?;
-        let fails = printed.iter().any(|line| line.starts_with("error"));
+        let is_failure = |line: &&str| line.starts_with("error") || line.starts_with("vetoed by ");
+        let fails = printed.iter().any(is_failure);
         if output.status.success() == fails || !is_like(printed, &said) {
             let shown = printed.join("\n");
             return Err(format!(

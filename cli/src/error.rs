@@ -44,6 +44,9 @@ pub(crate) enum Error {
     Watch(#[from] WatchError),
     #[error(transparent)]
     Call(#[from] CallError),
+    /// What a call would come to, by what its server had when it was last asked.
+    #[error("{error}")]
+    Known { error: CallError, plugin: String },
     /// The plugin that something was asked of is not there.
     #[error("plugin \"{plugin}\" is not there: {detail}")]
     NotThere {
@@ -167,7 +170,7 @@ impl Error {
             Self::NotThere { .. } => "not-there",
             Self::Interrupted => "interrupted",
             Self::Unread | Self::Build(_) | Self::Watch(_) | Self::Host(_) => "host",
-            Self::Call(error) => error.word(),
+            Self::Call(error) | Self::Known { error, .. } => error.word(),
         }
     }
 
@@ -192,7 +195,7 @@ impl Error {
             Self::NotThere { .. } => 2,
             Self::Unread => 0,
             Self::Build(_) | Self::Watch(_) | Self::Host(_) | Self::Approval(_) => 5,
-            Self::Call(error) => match error {
+            Self::Call(error) | Self::Known { error, .. } => match error {
                 CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
                 CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => 3,
                 CallError::Failed { failure, .. } => code_of(failure),
@@ -220,6 +223,14 @@ impl Error {
             Self::Unasked { command, .. } => Some(format!("`{command}` approves without asking")),
             Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))
+            }
+            Self::Known { error: CallError::NotFound { nearest: Some(nearest), .. }, plugin } => {
+                Some(format!(
+                    "did you mean \"{nearest}\"? `tenon doctor {plugin}` asks the server what it has now"
+                ))
+            }
+            Self::Known { plugin, .. } => {
+                Some(format!("`tenon doctor {plugin}` asks the server what it has now"))
             }
             Self::Call(CallError::NotFound { what: "tool", .. }) => {
                 Some("`tenon tools` lists the tools, `tenon doctor` what is wrong".into())

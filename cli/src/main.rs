@@ -3,25 +3,32 @@
 
 mod approval;
 mod authored;
+mod client;
 mod commands;
 mod component;
 mod error;
 mod fetch;
 mod installed;
 mod interrupt;
+mod known;
 mod language;
+mod model_json;
 mod open;
 mod output;
 mod pins;
 mod progress;
 mod templates;
+mod trust;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 use tenon_host::one_line;
+use tokio::sync::oneshot;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format;
 
@@ -39,7 +46,7 @@ struct Arguments {
 }
 
 /// What is the same for every verb.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 struct Common {
     /// Read this configuration, and no other
     #[arg(long, global = true, value_name = "FILE")]
@@ -50,6 +57,12 @@ struct Common {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
+    /// Trust the project for this run, as it is
+    #[arg(long, global = true)]
+    trust: bool,
+    /// Answer what servers ask of their user from this JSON file
+    #[arg(long, global = true, value_name = "FILE")]
+    answers: Option<PathBuf>,
     /// Let in only plugins that the lock file has, as it has them
     #[arg(long, global = true)]
     locked: bool,
@@ -70,6 +83,7 @@ enum Verb {
     Install(commands::install::Args),
     Uninstall(commands::uninstall::Args),
     Publish(commands::publish::Args),
+    Trust(commands::trust::Args),
     Approve(commands::approve::Args),
     Revoke(commands::revoke::Args),
     Tools(commands::tools::Args),
@@ -107,6 +121,7 @@ impl Verb {
             | Self::Install(_)
             | Self::Uninstall(_)
             | Self::Publish(_)
+            | Self::Trust(_)
             | Self::Approve(_)
             | Self::Revoke(_)
             | Self::History(_)
@@ -122,58 +137,97 @@ impl Verb {
 fn main() -> ExitCode {
     let Arguments { common, verb } = arguments();
     log_to_stderr();
-    // One thread: a command has one thing to do, and the host itself uses others for what takes
-    // long.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            let error = Error::Host(format!("the runtime cannot start: {error}"));
-            return error.report(common.json);
-        }
+    let json = common.json;
+    let result = match verb.ends_itself() {
+        true => block_on(run(&common, verb)),
+        false => run_interruptible(common, verb),
     };
-    let ends_itself = verb.ends_itself();
-    let run = async {
-        match verb {
-            Verb::Plugins(args) => commands::plugins::run(&common, args).await,
-            Verb::Install(args) => commands::install::run(&common, args).await,
-            Verb::Uninstall(args) => commands::uninstall::run(&common, args).await,
-            Verb::Publish(args) => commands::publish::run(&common, args).await,
-            Verb::Approve(args) => commands::approve::run(&common, args).await,
-            Verb::Revoke(args) => commands::revoke::run(&common, args),
-            Verb::Tools(args) => commands::tools::run(&common, args).await,
-            Verb::Call(args) => commands::call::run(&common, args).await,
-            Verb::Hook(args) => commands::hook::run(&common, args).await,
-            Verb::Eval(args) => commands::eval::run(&common, args).await,
-            Verb::Complete(args) => commands::complete::run(&common, args).await,
-            Verb::Resources(args) => commands::resources::run(&common, args).await,
-            Verb::Prompts(args) => commands::prompts::run(&common, args).await,
-            Verb::History(args) => commands::history::run(&common, args),
-            Verb::Inspect(args) => commands::inspect::run(&common, args),
-            Verb::Doctor(args) => commands::doctor::run(&common, args).await,
-            Verb::Watch(args) => commands::watch::run(&common, args).await,
-            Verb::New(args) => commands::new::run(&common, args),
-            Verb::Build(args) => commands::build::run(&common, args).await,
-            Verb::Check(args) => commands::check::run(&common, args).await,
-            Verb::Completions(args) => commands::completions::run(&common, args),
-        }
-    };
-    let result = runtime.block_on(async {
-        if ends_itself {
-            return run.await;
-        }
-        let mut interrupts = Interrupts::listen();
-        tokio::select! {
-            // What is dropped then takes its children and what it has half written with it.
-            () = interrupts.next() => Err(Error::Interrupted),
-            result = run => result,
-        }
-    });
-    // A script that was given up may still be on its thread; nobody waits for it.
-    runtime.shutdown_background();
     match result {
         Ok(code) => code,
-        Err(error) => error.report(common.json),
+        Err(error) => error.report(json),
     }
+}
+
+async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
+    match verb {
+        Verb::Plugins(args) => commands::plugins::run(common, args).await,
+        Verb::Install(args) => commands::install::run(common, args).await,
+        Verb::Uninstall(args) => commands::uninstall::run(common, args).await,
+        Verb::Publish(args) => commands::publish::run(common, args).await,
+        Verb::Trust(args) => commands::trust::run(common, args).await,
+        Verb::Approve(args) => commands::approve::run(common, args).await,
+        Verb::Revoke(args) => commands::revoke::run(common, args),
+        Verb::Tools(args) => commands::tools::run(common, args).await,
+        Verb::Call(args) => commands::call::run(common, args).await,
+        Verb::Hook(args) => commands::hook::run(common, args).await,
+        Verb::Eval(args) => commands::eval::run(common, args).await,
+        Verb::Complete(args) => commands::complete::run(common, args).await,
+        Verb::Resources(args) => commands::resources::run(common, args).await,
+        Verb::Prompts(args) => commands::prompts::run(common, args).await,
+        Verb::History(args) => commands::history::run(common, args),
+        Verb::Inspect(args) => commands::inspect::run(common, args),
+        Verb::Doctor(args) => commands::doctor::run(common, args).await,
+        Verb::Watch(args) => commands::watch::run(common, args).await,
+        Verb::New(args) => commands::new::run(common, args),
+        Verb::Build(args) => commands::build::run(common, args).await,
+        Verb::Check(args) => commands::check::run(common, args).await,
+        Verb::Completions(args) => commands::completions::run(common, args),
+    }
+}
+
+/// Runs a command to its end. One thread: it has one thing to do, and the host itself uses others for
+/// what takes long.
+fn block_on(command: impl Future<Output = Result<ExitCode, Error>>) -> Result<ExitCode, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Error::Host(format!("the runtime cannot start: {error}")))?;
+    let result = runtime.block_on(command);
+    // A script that was given up may still be on its thread; nobody waits for it.
+    runtime.shutdown_background();
+    result
+}
+
+/// The stack of the thread that a command is run on: what it reads was made by others, and may be deep.
+const STACK: usize = 64 << 20;
+
+/// How long a command that was interrupted may take to clean up.
+const CLEANING_UP: Duration = Duration::from_secs(1);
+
+/// Runs a command on a thread of its own, so that it can be interrupted while it computes.
+fn run_interruptible(common: Common, verb: Verb) -> Result<ExitCode, Error> {
+    let (interrupt, interrupted) = oneshot::channel();
+    let (done, mut result) = oneshot::channel();
+    let work = move || {
+        let command = async {
+            tokio::select! {
+                // What is dropped then takes its children and what it has half written with it.
+                Ok(()) = interrupted => Err(Error::Interrupted),
+                result = run(&common, verb) => result,
+            }
+        };
+        // Who does not wait any more has told already.
+        let _ = done.send(block_on(command));
+    };
+    block_on(async {
+        let mut interrupts = Interrupts::listen();
+        let thread = thread::Builder::new().name("tenon-command".into()).stack_size(STACK);
+        let thread = thread.spawn(work);
+        let thread = thread.map_err(|error| Error::Host(format!("there is no thread: {error}")))?;
+        tokio::select! {
+            ended = &mut result => match ended {
+                Ok(result) => result,
+                // It panicked, and has said so.
+                Err(_) => resume_unwind(thread.join().err().unwrap_or(Box::new(()))),
+            },
+            () = interrupts.next() => {
+                let _ = interrupt.send(());
+                match tokio::time::timeout(CLEANING_UP, result).await {
+                    Ok(Ok(result)) => result,
+                    Ok(Err(_)) | Err(_) => Err(Error::Interrupted),
+                }
+            }
+        }
+    })
 }
 
 /// Reads the arguments, or ends with what is wrong with them.

@@ -75,8 +75,57 @@ pub(crate) fn text(text: &str) -> Result<(), Error> {
 /// Prints JSON over several lines. What could mislead a reader is escaped, as JSON can: a program
 /// reads the same.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
-    let json = serde_json::to_string_pretty(value).map_err(|error| Error::Host(error.to_string()));
-    line(tenon_host::visible_json(&json?))
+    let json = serde_json::to_string(value).map_err(|error| Error::Host(error.to_string()));
+    line(tenon_host::visible_json(&pretty(&json?)))
+}
+
+/// JSON over several lines. Names, texts and numbers stay spelled as they are, which a tree of them
+/// would not keep.
+fn pretty(json: &str) -> String {
+    let mut pretty = String::with_capacity(json.len() * 2);
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    let mut rest = json.chars().peekable();
+    let indent = |pretty: &mut String, depth: usize| {
+        pretty.push('\n');
+        pretty.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(c) = rest.next() {
+        if in_text {
+            in_text = c != '"' || escaped;
+            escaped = c == '\\' && !escaped;
+            pretty.push(c);
+            continue;
+        }
+        match c {
+            ' ' | '\t' | '\r' | '\n' => {}
+            '[' | '{' => {
+                while rest.next_if(char::is_ascii_whitespace).is_some() {}
+                pretty.push(c);
+                match rest.next_if(|next| matches!(next, ']' | '}')) {
+                    Some(end) => pretty.push(end),
+                    None => {
+                        depth += 1;
+                        indent(&mut pretty, depth);
+                    }
+                }
+            }
+            ']' | '}' => {
+                depth = depth.saturating_sub(1);
+                indent(&mut pretty, depth);
+                pretty.push(c);
+            }
+            ',' => {
+                pretty.push(c);
+                indent(&mut pretty, depth);
+            }
+            ':' => pretty.push_str(": "),
+            c => {
+                in_text = c == '"';
+                pretty.push(c);
+            }
+        }
+    }
+    pretty
 }
 
 /// Prints JSON in one line, in the same way.
@@ -112,5 +161,27 @@ fn read_bounded(name: &str, input: impl Read) -> Result<String, Error> {
     match content.len() as u64 > INPUT {
         true => Err(Error::Input(format!("{name} has more than {} MiB", INPUT >> 20))),
         false => Ok(content),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_is_spread_over_lines_and_says_the_same() {
+        for value in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!("a\"b\\"),
+            json!({ "a": [1, [], {}, { "b": "{[:,]}\\\"" }], "c": -1.5, "\"": " " }),
+        ] {
+            let expected = serde_json::to_string_pretty(&value).unwrap();
+            assert_eq!(pretty(&value.to_string()), expected);
+            assert_eq!(pretty(&expected), expected);
+        }
+        assert_eq!(pretty("[1.0,1e3 ,\n-0, { }]"), "[\n  1.0,\n  1e3,\n  -0,\n  {}\n]");
     }
 }

@@ -1,21 +1,21 @@
-//! Accepting tools that are not what they were when they were first seen.
+//! Accepting what MCP servers say that is not what they said when they were first seen.
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 use tenon_host::one_line;
-use tenon_host::services::{DefinitionChange, HeldTool, PinError, PinFile};
+use tenon_host::services::{DefinitionChange, HeldDefinition, PinError, PinFile, PinKind};
 
 use crate::approval::is_terminal;
 use crate::error::Error;
 use crate::open::Found;
 use crate::{Common, output};
 
-/// How many changes of a tool are shown, and how much of one, in characters.
+/// How many changes of a definition are shown, and how much of one, in characters.
 const CHANGES: usize = 24;
 const LENGTH: usize = 400;
 
-/// Shows what has changed in the tools of plugins, asks, and accepts it. Gives a row for each plugin
-/// that has tools to be accepted. `command` does so without asking.
+/// Shows what has changed in the definitions of servers, asks, and accepts it. Gives a row for each
+/// plugin that has some to be accepted. `command` does so without asking.
 pub(crate) async fn approve(
     common: &Common,
     found: &Found,
@@ -36,26 +36,26 @@ pub(crate) async fn approve(
     }
     let nobody = !yes && !is_terminal();
     let mut rows = Vec::new();
-    for (candidate, tools) in &held {
+    for (candidate, definitions) in &held {
         // Who is asked sees it with the question.
         if (nobody || yes) && !common.json {
-            output::write(shown(candidate.id(), tools))?;
+            output::write(shown(candidate.id(), definitions))?;
         }
         if nobody {
             continue;
         }
-        let accepted = yes || ask(shown(candidate.id(), tools)).await;
+        let accepted = yes || ask(shown(candidate.id(), definitions)).await;
         if accepted {
-            file.accept(candidate.named_in(), tools).map_err(error)?;
+            file.accept(candidate.named_in(), definitions).map_err(error)?;
         }
         if !common.json {
             let state = if accepted { "accepted" } else { "still held" };
-            let tools: Vec<&str> = tools.iter().map(|held| held.tool.as_str()).collect();
-            let tools = one_line(&tools.join(", ")).into_owned();
-            output::line(format!("plugin \"{}\": {state}: {tools}", candidate.id()))?;
+            let names: Vec<String> = definitions.iter().map(named).collect();
+            output::line(format!("plugin \"{}\": {state}: {}", candidate.id(), names.join(", ")))?;
         }
-        let definitions =
-            tools.iter().map(|held| json!({ "tool": held.tool, "changes": held.changes() }));
+        let definitions = definitions
+            .iter()
+            .map(|held| json!({ "kind": held.kind, "name": held.name, "changes": held.changes() }));
         rows.push(json!({
             "plugin": candidate.id(),
             "approved": accepted,
@@ -86,10 +86,10 @@ async fn ask(shown: String) -> bool {
 }
 
 /// What has changed, as people see it.
-fn shown(plugin: &str, tools: &[HeldTool]) -> String {
-    let mut text = format!("plugin \"{plugin}\" has tools that are not what they were\n");
-    for held in tools {
-        text.push_str(&format!("  tool {}\n", one_line(&held.tool)));
+fn shown(plugin: &str, definitions: &[HeldDefinition]) -> String {
+    let mut text = format!("plugin \"{plugin}\" does not say what it said before\n");
+    for held in definitions {
+        text.push_str(&format!("  {}\n", named(held)));
         let changes = held.changes();
         for DefinitionChange { place, before, after } in changes.iter().take(CHANGES) {
             text.push_str(&format!("    {}\n", one_line(place)));
@@ -106,6 +106,14 @@ fn shown(plugin: &str, tools: &[HeldTool]) -> String {
         }
     }
     text
+}
+
+/// What is defined, in a line.
+fn named(held: &HeldDefinition) -> String {
+    match held.kind {
+        PinKind::Instructions => "instructions".into(),
+        kind => format!("{kind} {}", one_line(&held.name)),
+    }
 }
 
 /// A value in one line, in which everything can be seen.
@@ -141,7 +149,7 @@ fn part(text: &str, start: usize) -> String {
 }
 
 impl Found {
-    /// What the tools of MCP servers were; nothing where there is no place for it.
+    /// What MCP servers said when they were first seen; nothing where there is no place for it.
     pub(crate) fn pins(&self) -> Option<PinFile> {
         let folder = self.sources.surroundings.state.as_ref()?;
         Some(PinFile::new(folder.join("pins.json")))

@@ -1,10 +1,11 @@
-//! How far a call or a download has come, in the last line of a terminal. It is on standard error, and only while
+//! How far a call, a download or the start of servers has come, in the last line of a terminal. It is on standard error, and only while
 //! there is somebody to see it: the line is written over by the next, and gone when the call is over.
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use tenon_host::{Event, Platform, Subscription, one_line};
+use std::sync::{Arc, Mutex, PoisonError};
+use tenon_host::{Event, Platform, StartProgress, Subscription, one_line};
 
 use crate::Common;
 
@@ -43,7 +44,7 @@ pub(crate) async fn shown<T>(
 }
 
 /// Whether there is somebody to see it.
-fn is_seen(common: &Common) -> bool {
+pub(crate) fn is_seen(common: &Common) -> bool {
     let terminal =
         io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     terminal && !common.json
@@ -86,6 +87,55 @@ impl Download {
 impl Drop for Download {
     fn drop(&mut self) {
         clear();
+    }
+}
+
+/// What is shown of servers that start. Dropped, it is gone, and no more is shown.
+pub(crate) struct Starts {
+    is_over: Arc<Mutex<bool>>,
+}
+
+impl Starts {
+    pub(crate) fn new() -> Self {
+        Self { is_over: Arc::default() }
+    }
+
+    /// What is to be told how far they are.
+    pub(crate) fn observer(&self) -> impl Fn(&StartProgress<'_>) + Send + Sync + 'static {
+        let is_over = self.is_over.clone();
+        move |progress| {
+            let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
+            if !*is_over {
+                let StartProgress { ready, failed, total, starting, .. } = progress;
+                show(&starting_words(*ready, *failed, *total, starting));
+            }
+        }
+    }
+}
+
+impl Drop for Starts {
+    fn drop(&mut self) {
+        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        clear();
+    }
+}
+
+/// How many of the servers that are waited for are named.
+const NAMED: usize = 3;
+
+/// How far the start of servers is, as people see it.
+fn starting_words(ready: usize, failed: usize, total: usize, starting: &[Arc<str>]) -> String {
+    let mut words = format!("starting servers: {ready} of {total} are ready");
+    if failed > 0 {
+        words.push_str(&format!(", {failed} failed"));
+    }
+    let names: Vec<&str> = starting.iter().take(NAMED).map(|name| &**name).collect();
+    if !names.is_empty() {
+        words.push_str(&format!("; waiting for {}", names.join(", ")));
+    }
+    match starting.len().saturating_sub(NAMED) {
+        0 => words,
+        more => format!("{words} and {more} more"),
     }
 }
 
@@ -183,7 +233,20 @@ fn say(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::{starting_words, words};
+
+    #[test]
+    fn what_is_shown_of_servers_that_start() {
+        let check = |ready, failed, total, starting: &[&str], expected: &str| {
+            let starting: Vec<_> = starting.iter().map(|name| (*name).into()).collect();
+            assert_eq!(starting_words(ready, failed, total, &starting), expected);
+        };
+        let one = "starting servers: 0 of 1 are ready; waiting for a";
+        check(0, 0, 1, &["a"], one);
+        let many = "starting servers: 7 of 40 are ready, 2 failed; waiting for a, b, c and 2 more";
+        check(7, 2, 40, &["a", "b", "c", "d", "e"], many);
+        check(3, 0, 3, &[], "starting servers: 3 of 3 are ready");
+    }
 
     #[test]
     fn what_is_shown_of_progress() {

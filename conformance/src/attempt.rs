@@ -184,10 +184,15 @@ impl Expect {
 impl Words {
     fn are_said(self, plugin: &str, came: &Came) -> bool {
         let start = format!("plugin \"{plugin}\": ");
-        let line = |of| format!("is not granted; its plugin.toml would request it with `{of} = [");
+        let line = |of| format!("its plugin.toml would request it with `{of} = [");
+        // No glob covers every file.
+        let by_name = |of| format!("its plugin.toml would request it by name, with `{of} = [");
         // It was requested, and whoever approved granted less.
         let less = "is not granted; less was granted than its plugin.toml requests";
-        let teaches = |said: &str, of| said.contains(&line(of)) || said.contains(less);
+        let teaches = |said: &str, of| {
+            let has_line = said.contains(&line(of)) || said.contains(&by_name(of));
+            has_line && said.contains("is not granted") || said.contains(less)
+        };
         came.said().iter().any(|said| match self {
             Self::Request(of) => said.contains(&start) && teaches(said, of),
             Self::RequestOrNever(of) => {

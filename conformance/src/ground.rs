@@ -14,6 +14,8 @@ use tempfile::TempDir;
 /// * `ground/mixed`, of which they may read `*.md`;
 /// * `ground/log`, in which they may write single files;
 /// * `ground/own`, which they may read and write, with a folder for each way to do so;
+/// * `ground/code`, which they may read and write by a glob, with files that no glob covers, and
+///   `named/.git`, which is named;
 /// * `ground/secret`, which they may not know of;
 /// * `project`, with the plugins.
 pub(crate) struct Ground {
@@ -37,6 +39,15 @@ const FILES: &[(&str, &str)] = &[
     ("log/l.txt", "hidden"),
     ("secret/s.txt", "hidden"),
     ("secret/a.txt", "hidden"),
+    ("code/free.txt", "granted f"),
+    ("code/tenon.toml", "granted t"),
+    ("code/.env", "hidden"),
+    ("code/.git/config", "granted g"),
+    ("code/nested/tenon.toml", "granted n"),
+    ("code/plain/x", "granted x"),
+    ("code/named/.git/std", "granted n"),
+    ("code/named/.git/wasi-0.2", "granted n"),
+    ("code/named/.git/wasi-0.3", "granted n"),
 ];
 
 const OWN_FILES: &[&str] = &[
@@ -61,6 +72,9 @@ const LINKS: &[(&str, &str)] = &[
     ("pub/good-absolute", "GROUND/ro/r.txt"),
     ("mixed/link.md", "no.txt"),
     ("secret/way-in", "../pub"),
+    ("code/to-git", ".git"),
+    ("code/to-config", ".git/config"),
+    ("code/.config", "plain"),
 ];
 
 /// When everything was changed last, before a plugin came.

@@ -118,6 +118,8 @@ pub(crate) const LIMITED: &[(&str, [&str; 3])] = &[
 const FILES: &str = r#"filesystem = [
     "readwrite:{ground}/pub/**",
     "readwrite:{ground}/own/**",
+    "readwrite:{ground}/code/**",
+    "readwrite:{ground}/code/named/.git/**",
     "read:{ground}/ro/**",
     "read:{ground}/mixed/*.md",
     "write:{ground}/log/*",

@@ -13,7 +13,7 @@
 use serde_json::{Map, Value, json};
 use std::error::Error;
 use tenon_host::bindings::eval_handler::Verdict;
-use tenon_host::invoke::{HandlerReport, HookOutcome};
+use tenon_host::invoke::{CallKind, HandlerReport, HookOutcome};
 use tenon_host::model::{CompletionRequest, ModelTool, Part, ToolChoice};
 use tenon_host::services::GrantAll;
 use tenon_host::types::HookPoint;
@@ -149,36 +149,26 @@ impl Agent {
             caller: self.caller.clone(),
         };
         let result = self.platform.call(call).await?;
-        self.log_tool_hooks();
+        self.log_hooks();
         let form = wire::tool_result(&result);
         let context = json!({ "step": step, "result": form["content"] });
         let context = self.fire(HookPoint::AfterExecute, context).await?;
         Ok(text(&context["result"][0]["text"]))
     }
 
-    /// Has the output evaluated, and gives the words that it misses.
+    /// Has the output evaluated, and gives the words that it misses. The hooks around it are the host's
+    /// doing as well.
     async fn evaluate(&mut self, output: &str) -> Result<Vec<String>, Failed> {
-        let context = json!({ "subject": { "output": output } });
-        let context = self.fire(HookPoint::BeforeEvaluate, context).await?;
-        let subject = context["subject"].clone();
-        let options = json!({ "all": self.wanted });
-        let evaluation = match self.wanted.is_empty() {
-            true => None,
-            false => {
-                let strategy = "checks/contains";
-                let subject = subject.clone();
-                Some(self.platform.evaluate(strategy, subject, options, &self.caller).await?)
-            }
-        };
-        let findings = evaluation.as_ref().map_or(&[][..], |evaluation| &evaluation.findings);
-        let missing = self.wanted.iter().zip(findings);
+        if self.wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (subject, options) = (json!({ "output": output }), json!({ "all": self.wanted }));
+        let strategy = "checks/contains";
+        let evaluation = self.platform.evaluate(strategy, subject, options, &self.caller).await?;
+        self.log_hooks();
+        let missing = self.wanted.iter().zip(&evaluation.findings);
         let missing = missing.filter(|(_, finding)| finding.verdict != Verdict::Pass);
-        let missing: Vec<String> = missing.map(|(word, _)| word.clone()).collect();
-        let score = evaluation.as_ref().map_or(1.0, |evaluation| evaluation.score);
-        let context =
-            json!({ "subject": subject, "evaluation": { "score": score, "missing": missing } });
-        self.fire(HookPoint::AfterEvaluate, context).await?;
-        Ok(missing)
+        Ok(missing.map(|(word, _)| word.clone()).collect())
     }
 
     /// Runs the hooks of a point, and gives the context as they left it.
@@ -197,19 +187,21 @@ impl Agent {
         }
     }
 
-    /// Logs the hooks that the host ran around a call.
-    fn log_tool_hooks(&mut self) {
+    /// Logs the hooks that the host ran around what it was asked.
+    fn log_hooks(&mut self) {
         while let Some(event) = self.events.try_next() {
             let Event::Call(event) = event else { continue };
-            match event.step {
-                Step::HooksBefore { handlers } => {
-                    self.log.push(line("before-tool-call", &handlers, &event.tool));
-                }
-                Step::HooksAfter { handlers } => {
-                    self.log.push(line("after-tool-call", &handlers, &event.tool));
-                }
-                _ => {}
-            }
+            let what = match event.kind {
+                CallKind::Tool => "tool-call",
+                CallKind::Evaluation => "evaluate",
+                _ => continue,
+            };
+            let (when, handlers) = match event.step {
+                Step::HooksBefore { handlers } => ("before", handlers),
+                Step::HooksAfter { handlers } => ("after", handlers),
+                _ => continue,
+            };
+            self.log.push(line(&format!("{when}-{what}"), &handlers, &event.tool));
         }
     }
 }

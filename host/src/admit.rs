@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use crate::bindings::PACKAGE_VERSION;
 use crate::capability::{Capability, GrantSet, Grants, Lent};
-use crate::config::Config;
+use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Candidate, Discovery, Facts, LeftOut, Origin, PluginKind};
 use crate::files::Digest;
@@ -96,21 +96,34 @@ impl Contents {
     }
 }
 
+/// The policy of one configuration.
+#[derive(Debug, Clone)]
+struct FilePolicy {
+    file: PathBuf,
+    policy: Policy,
+    /// It is a project's, and not for its user's own components and scripts.
+    is_bounded: bool,
+}
+
 /// What candidates are held against.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    policies: Vec<(PathBuf, Policy)>,
+    policies: Vec<FilePolicy>,
     reserved: BTreeSet<String>,
     approvals: Approvals,
     contents: Contents,
 }
 
 impl Rules {
-    /// The policies of these configurations; a plugin must pass all of them.
+    /// The policies of these configurations; a plugin must pass all of them, but for a user's own
+    /// component or script, which may be a guard, the policy of a project's file does not count.
     pub fn new(configs: &[Config]) -> Self {
-        let policies =
-            configs.iter().map(|config| (config.path.clone(), config.policy.clone())).collect();
-        Self { policies, ..Self::default() }
+        let policies = configs.iter().map(|config| FilePolicy {
+            file: config.path.clone(),
+            policy: config.policy.clone(),
+            is_bounded: combine::is_bounded(config, configs),
+        });
+        Self { policies: policies.collect(), ..Self::default() }
     }
 
     /// The same, with what was approved.
@@ -374,9 +387,11 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     let effects: Vec<&str> = process.into_iter().chain(candidate.requests.capabilities()).collect();
     let bundled = candidate.origin == Origin::Bundled;
     let bound = candidate.bond.is_some();
-    rules.policies.iter().find_map(|(by, policy)| {
+    let speaks = |policy: &&FilePolicy| candidate.owner().hears(policy.is_bounded);
+    let policies = rules.policies.iter().filter(speaks);
+    policies.into_iter().find_map(|FilePolicy { file, policy, .. }| {
         let objection = policy.objection(&candidate.id, &effects, bundled, bound)?;
-        Some(Refusal::Policy { by: by.clone(), objection })
+        Some(Refusal::Policy { by: file.clone(), objection })
     })
 }
 

@@ -283,6 +283,7 @@ mod tests {
             source: "p.wasm".into(),
             named_in: "/no/such/plugin.toml".into(),
             capabilities: [("filesystem".to_string(), files)].into(),
+            warnings: Vec::new(),
             command: None,
             component: Some(component.into()),
             manifest: Some("m".into()),

@@ -3,6 +3,8 @@
 //!
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 
+pub(crate) mod combine;
+
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -16,13 +18,16 @@ use std::time::Duration;
 
 use crate::discover::Origin;
 use crate::entry::{self, some_time};
+pub use combine::{CombineRule, KEY_RULES, KeyRule};
+
 pub use crate::entry::{EnvironmentPolicy, LogLevel, McpEntry, Protocol, Transport};
-use crate::files::{self, CONFIGURATION};
+use crate::files::{self, CONFIGURATION, Digest};
 use crate::limits::Limits;
 use crate::name::{NameStyle, nearest};
 use crate::policy::Policy;
 use crate::runtime::wasm::Mode;
 use crate::server::Supervision;
+use crate::text::shorten;
 
 /// One configuration file.
 #[derive(Clone, PartialEq)]
@@ -58,18 +63,30 @@ pub struct Config {
     pub most: Limits,
     /// What is recorded of calls.
     pub history: HistorySettings,
+    /// What plugins and servers get of a host that is the `tenon` command.
+    pub client: ClientSettings,
+    /// How long a change of files has to wait for others.
+    pub watch: WatchSettings,
+    /// How much is kept of results that are too long to be passed on.
+    pub results: ResultSettings,
     /// What plugins are told of who calls.
     pub context: ContextSettings,
     /// How MCP servers are kept running.
     pub supervision: Supervision,
     /// How tools are named.
     pub names: NameSettings,
-    /// Whether the resources and prompts of plugins are there as tools, too.
-    pub resource_tools: bool,
+    /// Whether the resources and prompts of plugins are there as tools, too, and how.
+    pub resource_tools: ResourceTools,
     /// What it says itself of what it may inherit.
     said: Said,
+    /// The configuration of the user, for a project's file that it bounds.
+    bounds: Option<Box<Config>>,
     /// How it comes from its file, and so can be read again.
     file: Provenance,
+    /// The content of its file, where that was read.
+    digest: Option<Digest>,
+    /// Whether it lets in only what a lock binds, whatever its file says.
+    is_locked: bool,
 }
 
 impl Default for Config {
@@ -89,14 +106,34 @@ impl Default for Config {
             limits: Limits::default(),
             most: Limits::most(),
             history: HistorySettings::default(),
+            client: ClientSettings::default(),
+            watch: WatchSettings::default(),
+            results: ResultSettings::default(),
             context: ContextSettings::default(),
             supervision: Supervision::default(),
             names: NameSettings::default(),
-            resource_tools: true,
+            resource_tools: ResourceTools::default(),
             said: Said::default(),
+            bounds: None,
             file: Provenance::default(),
+            digest: None,
+            is_locked: false,
         }
     }
+}
+
+/// How the tools are there that list and read the resources and prompts of plugins: `resource_tools`
+/// under `[plugins]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceTools {
+    /// There are none.
+    None,
+    /// Once for all plugins: `read_resource` and the like, with the plugin's id as an argument.
+    #[default]
+    Shared,
+    /// For each plugin that has something: `files__read_resource` and the like.
+    Each,
 }
 
 /// What a configuration says itself; see [`Config::inherit`].
@@ -105,10 +142,13 @@ struct Said {
     limits: LimitsTable,
     hooks: HooksTable,
     history: HistoryTable,
+    watch: WatchTable,
+    results: ResultsTable,
     context: ContextTable,
     supervision: Option<Supervision>,
     names: NamesTable,
-    resource_tools: Option<bool>,
+    resource_tools: Option<ResourceTools>,
+    client: ClientSettings,
 }
 
 /// How a configuration comes from its file.
@@ -170,8 +210,11 @@ pub struct ToolRule {
     pub side_effects: Option<SideEffects>,
 }
 
-/// What the calls of a tool change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// How long to wait before a second attempt at a call, where nothing is said.
+pub(crate) const DEFAULT_RETRY_BACKOFF: Duration = Duration::from_millis(200);
+
+/// What the calls of a tool change, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SideEffects {
     /// Nothing.
@@ -180,6 +223,40 @@ pub enum SideEffects {
     Idempotent,
     /// Something, each time anew.
     Repeated,
+}
+
+/// `[sampling]` and `[messages]`: what servers and plugins get of a host that is the `tenon` command. Others
+/// have services of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientSettings {
+    /// The model that answers servers, by its id or as PLUGIN/ID; without one they cannot ask.
+    pub sampling_model: Option<String>,
+    /// Whether the user is asked each time; then servers get no answer where there is no terminal.
+    pub sampling_asks: bool,
+    /// The program that is started for each message of a plugin, which it gets as JSON on its standard
+    /// input, and its arguments; without one, messages are shown on the terminal.
+    pub message_command: Vec<String>,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self { sampling_model: None, sampling_asks: true, message_command: Vec::new() }
+    }
+}
+
+/// `[sampling]`, as it is written.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SamplingTable {
+    model: Option<String>,
+    ask: Option<bool>,
+}
+
+/// `[messages]`, as it is written.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct MessagesTable {
+    command: Vec<String>,
 }
 
 /// `[history]`, as it is written.
@@ -195,13 +272,76 @@ struct HistoryTable {
 pub struct HistorySettings {
     /// Whether calls are recorded, where the host has a place for it.
     pub enabled: bool,
-    /// How much may be kept, in MiB; of what several configurations say, the most.
+    /// How much may be kept, in MiB.
     pub max_mib: u32,
 }
 
 impl Default for HistorySettings {
     fn default() -> Self {
         Self { enabled: true, max_mib: 16 }
+    }
+}
+
+/// `[watch]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WatchTable {
+    #[serde(deserialize_with = "some_time")]
+    debounce: Option<Duration>,
+    #[serde(deserialize_with = "some_time")]
+    max_delay: Option<Duration>,
+}
+
+/// `[watch]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchSettings {
+    /// How long it must have been quiet before changes are looked at: a build writes several files.
+    pub debounce: Duration,
+    /// How long to wait for quiet.
+    pub max_delay: Duration,
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        Self { debounce: Duration::from_millis(100), max_delay: Duration::from_secs(2) }
+    }
+}
+
+/// `[results]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ResultsTable {
+    max_mib: Option<NonZeroU32>,
+    max_result_mib: Option<NonZeroU32>,
+    invisible: Option<Invisible>,
+}
+
+/// `[results]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultSettings {
+    /// How much is kept in all, in MiB; the oldest result goes first.
+    pub max_mib: u32,
+    /// The longest result that is kept, in MiB of JSON.
+    pub max_result_mib: u32,
+    /// What becomes of characters in results that a reader does not see.
+    pub invisible: Invisible,
+}
+
+/// What becomes of characters that a reader does not see, or that change what is seen, in the results of
+/// tools: `invisible` under `[results]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Invisible {
+    /// They stand there as escapes: `\u{202e}`, and in JSON as `\u202e`.
+    #[default]
+    Escape,
+    /// They are left as they are.
+    Raw,
+}
+
+impl Default for ResultSettings {
+    fn default() -> Self {
+        Self { max_mib: 256, max_result_mib: 128, invisible: Invisible::default() }
     }
 }
 
@@ -268,7 +408,7 @@ impl Default for HookSettings {
 }
 
 /// What a handler that fails means for the chain.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// It is recorded, and the chain goes on as if there were no such handler.
@@ -313,7 +453,7 @@ impl<'de> Deserialize<'de> for FileEntry {
 }
 
 /// A component or a script with more than a path.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileTable {
     /// Where it is.
@@ -323,6 +463,9 @@ pub struct FileTable {
     /// On which instance calls run.
     #[serde(default)]
     pub instance: Mode,
+    /// What it requests, as `[capabilities]` of a manifest says it.
+    #[serde(default)]
+    pub capabilities: BTreeMap<String, Vec<String>>,
 }
 
 impl fmt::Debug for Config {
@@ -378,16 +521,24 @@ struct File {
     #[serde(default)]
     history: HistoryTable,
     #[serde(default)]
+    watch: WatchTable,
+    #[serde(default)]
+    results: ResultsTable,
+    #[serde(default)]
     context: ContextTable,
     supervision: Option<Supervision>,
     #[serde(default)]
     names: NamesTable,
+    #[serde(default)]
+    sampling: SamplingTable,
+    #[serde(default)]
+    messages: MessagesTable,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Plugins {
-    resource_tools: Option<bool>,
+    resource_tools: Option<ResourceTools>,
     wasm: Vec<FileEntry>,
     scripts: Vec<FileEntry>,
     #[serde(deserialize_with = "entry::named")]
@@ -445,7 +596,38 @@ impl Config {
         let path = path.into();
         let text = files::read_text(&path, CONFIGURATION)
             .map_err(|error| ConfigError::Read(path.clone(), error))?;
-        Ok(Self { file: Provenance::Read, ..Self::parse(&text, path)? })
+        let digest = Some(Digest::of(&text));
+        Ok(Self { file: Provenance::Read, digest, ..Self::parse(&text, path)? })
+    }
+
+    /// A file that is read when plugins are looked for ([`crate::discover::discover_trusted`]), and has to
+    /// be there then.
+    pub fn of_file(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), file: Provenance::Read, ..Self::default() }
+    }
+
+    /// The same for a file that need not be there.
+    pub fn of_optional_file(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), file: Provenance::Optional, ..Self::default() }
+    }
+
+    /// The same, letting in only what a lock file binds, whatever its file says.
+    pub fn locked(mut self) -> Self {
+        self.is_locked = true;
+        self.policy.locked = true;
+        self
+    }
+
+    /// The same as before its file was read.
+    pub(crate) fn unread(&self) -> Self {
+        let Self { path, file, origin, is_locked, .. } = self;
+        let empty = Self { path: path.clone(), file: *file, origin: *origin, ..Self::default() };
+        if *is_locked { empty.locked() } else { empty }
+    }
+
+    /// The content of its file, where that was read.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        self.digest
     }
 
     /// Reads a file that need not be there. Without it nothing is said; a reload finds it when it
@@ -455,46 +637,118 @@ impl Config {
     ///
     /// As for [`Config::read`], for a file that is there.
     pub fn read_optional(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
-        let path = path.into();
-        // Only what is not there is not there: a link that leads nowhere, or a folder that cannot be
-        // looked into, may hide a policy.
-        let config = match std::fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Self { path, ..Self::default() }
-            }
-            Err(error) => return Err(ConfigError::Read(path, error)),
-            Ok(_) => Self::read(path)?,
-        };
-        Ok(Self { file: Provenance::Optional, ..config })
+        let config = Self::of_optional_file(path);
+        Ok(config.read_again(|_| true)?.unwrap_or(config))
     }
 
-    /// The same, with what its file says now, where it came from one.
-    pub(crate) fn read_again(&self) -> Result<Self, ConfigError> {
-        let read = match self.file {
-            Provenance::Text => return Ok(self.clone()),
-            Provenance::Read => Self::read(&self.path)?,
-            Provenance::Optional => Self::read_optional(&self.path)?,
+    /// The same, with what its file says now, where it came from one whose content is let in; of a file
+    /// that is not there, there is none.
+    pub(crate) fn read_again(
+        &self,
+        let_in: impl FnOnce(Option<Digest>) -> bool,
+    ) -> Result<Option<Self>, ConfigError> {
+        if self.file == Provenance::Text {
+            return Ok(Some(self.clone()));
+        }
+        let unreadable = |error| ConfigError::Read(self.path.clone(), error);
+        // Only what is not there is not there: a link that leads nowhere, or a folder that cannot be
+        // looked into, may hide a policy.
+        let text = match std::fs::symlink_metadata(&self.path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && self.file == Provenance::Optional =>
+            {
+                None
+            }
+            Err(error) => return Err(unreadable(error)),
+            Ok(_) => Some(files::read_text(&self.path, CONFIGURATION).map_err(unreadable)?),
         };
-        Ok(Self { origin: self.origin, ..read })
+        let digest = text.as_ref().map(Digest::of);
+        if !let_in(digest) {
+            return Ok(None);
+        }
+        let read = match text {
+            Some(text) => Self::parse(&text, &self.path)?,
+            None => Self { path: self.path.clone(), ..Self::default() },
+        };
+        let read = Self { file: self.file, origin: self.origin, digest, ..read };
+        Ok(Some(if self.is_locked { read.locked() } else { read }))
     }
 
     /// Has each configuration that was read from a file say what those after it say, where it says
-    /// nothing itself: how much plugins may use, how hooks are run, what is recorded. One that was
-    /// made in code says what it says.
+    /// nothing itself: how much plugins may use, how hooks are run, what is recorded. A project's file
+    /// is bounded by what its user's says ([`combine`]). One that was made in code says what it says.
     pub(crate) fn inherit(configs: &mut [Self]) {
         let mut below = Self::default();
+        let mut user: Option<Self> = None;
         for config in configs.iter_mut().rev() {
             if config.file != Provenance::Text {
+                config.bounds = None;
                 config.settle(&below);
+            }
+            if config.origin == Origin::User {
+                user = Some(config.clone());
+            } else if let Some(user) = user.as_ref().filter(|_| config.is_of_project_file()) {
+                combine::bound_by_user(config, user);
             }
             below.clone_from(config);
         }
     }
 
+    /// The same as if it had been read from its file.
+    #[cfg(test)]
+    pub(crate) fn into_read(self) -> Self {
+        Self { file: Provenance::Read, ..self }
+    }
+
+    /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
+    pub(crate) fn keys_for_user_only(&self) -> Vec<&'static str> {
+        let Said { history, watch, results, client, .. } = &self.said;
+        let ClientSettings { sampling_model, sampling_asks, message_command } = client;
+        let supervision = self.said.supervision.as_ref();
+        let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
+        let keys = [
+            ("supervision.concurrent_starts", concurrent_starts.is_some()),
+            ("history.enabled", history.enabled.is_some()),
+            ("history.max_mib", history.max_mib.is_some()),
+            ("sampling.model", sampling_model.is_some()),
+            ("sampling.ask", !sampling_asks),
+            ("messages.command", !message_command.is_empty()),
+            ("watch.debounce", watch.debounce.is_some()),
+            ("watch.max_delay", watch.max_delay.is_some()),
+            ("results.max_mib", results.max_mib.is_some()),
+            ("results.max_result_mib", results.max_result_mib.is_some()),
+            ("results.invisible", results.invisible.is_some()),
+        ];
+        keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
+    }
+
+    /// Whether it has a plugin left out, or refused by its id.
+    pub(crate) fn leaves_out(&self, id: &str) -> bool {
+        let has = |ids: &[String]| ids.iter().any(|listed| listed == id);
+        let enabled = self.policy.plugins.get(id).and_then(|plugin| plugin.enabled);
+        has(&self.discovery.disabled) || has(&self.policy.deny) || enabled == Some(false)
+    }
+
+    /// Whether it was read from the file of a project, or would be if that were there.
+    pub(crate) fn is_of_project_file(&self) -> bool {
+        self.origin == Origin::Config && self.file != Provenance::Text
+    }
+
     /// Says what it says itself, and else what another says.
     fn settle(&mut self, below: &Self) {
-        let Said { limits, hooks, history, context, supervision, names, resource_tools } =
-            &self.said;
+        let Said {
+            limits,
+            hooks,
+            history,
+            watch,
+            results,
+            context,
+            supervision,
+            names,
+            resource_tools,
+            client,
+        } = &self.said;
+        self.client = client.clone();
         self.limits = limits.over(&below.limits);
         self.most = limits.over(&below.most);
         self.hooks = HookSettings {
@@ -507,14 +761,17 @@ impl Config {
         };
         self.history = HistorySettings {
             enabled: history.enabled.unwrap_or(below.history.enabled),
-            // One project must not cut short the record of all.
-            max_mib: match history.max_mib.map(NonZeroU32::get) {
-                Some(said) if below.said.history.max_mib.is_some() => {
-                    said.max(below.history.max_mib)
-                }
-                Some(said) => said,
-                None => below.history.max_mib,
-            },
+            max_mib: history.max_mib.map_or(below.history.max_mib, NonZeroU32::get),
+        };
+        self.watch = WatchSettings {
+            debounce: watch.debounce.unwrap_or(below.watch.debounce),
+            max_delay: watch.max_delay.unwrap_or(below.watch.max_delay),
+        };
+        let mib = |said: Option<NonZeroU32>, below| said.map_or(below, NonZeroU32::get);
+        self.results = ResultSettings {
+            max_mib: mib(results.max_mib, below.results.max_mib),
+            max_result_mib: mib(results.max_result_mib, below.results.max_result_mib),
+            invisible: results.invisible.unwrap_or(below.results.invisible),
         };
         self.context = ContextSettings {
             passthrough: context.passthrough.unwrap_or(below.context.passthrough),
@@ -547,10 +804,19 @@ impl Config {
             hooks,
             tools,
             history,
+            watch,
+            results,
             context,
             supervision,
             names,
+            sampling,
+            messages,
         } = file;
+        let client = ClientSettings {
+            sampling_model: sampling.model,
+            sampling_asks: sampling.ask.unwrap_or(true),
+            message_command: messages.command,
+        };
         let Plugins { resource_tools, wasm, scripts, mcp, folders } = plugins;
         let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
         // The more a pattern says, the earlier it comes.
@@ -567,7 +833,19 @@ impl Config {
             tools,
             origin,
             settings,
-            said: Said { limits, hooks, history, context, supervision, names, resource_tools },
+            client: client.clone(),
+            said: Said {
+                limits,
+                hooks,
+                history,
+                watch,
+                results,
+                context,
+                supervision,
+                names,
+                resource_tools,
+                client,
+            },
             ..Self::default()
         };
         config.settle(&Self::default());
@@ -582,9 +860,23 @@ impl Config {
     /// The limits of a plugin: what its manifest asks for, as far as the operator lets it, who may
     /// say something of this very plugin.
     pub(crate) fn limits_of(&self, id: &str, asked: &LimitsTable) -> Limits {
+        let limits = asked.over(&self.own_limits(id, &self.limits));
+        limits.at_most(&self.most_of(id))
+    }
+
+    /// The most that a plugin can have.
+    pub(crate) fn most_of(&self, id: &str) -> Limits {
+        let most = self.own_limits(id, &self.most);
+        match &self.bounds {
+            Some(user) => most.at_most(&user.most_of(id)),
+            None => most,
+        }
+    }
+
+    /// These limits, with what is said of this very plugin.
+    fn own_limits(&self, id: &str, limits: &Limits) -> Limits {
         let own = self.policy.plugins.get(id).map(|plugin| &plugin.limits);
-        let over = |limits: &Limits| own.map_or_else(|| limits.clone(), |own| own.over(limits));
-        asked.over(&over(&self.limits)).at_most(&over(&self.most))
+        own.map_or_else(|| limits.clone(), |own| own.over(limits))
     }
 
     /// The folder in which relative paths begin.
@@ -596,10 +888,52 @@ impl Config {
 
 /// Parses TOML; an error has its line and what is wrong there.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, (usize, String)> {
+    if let Some(line) = deep_line(text) {
+        return Err((line, format!("it is nested more than {DEEPEST} deep")));
+    }
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         (line_of(text, start), with_nearest(error.message()))
     })
+}
+
+/// The deepest that TOML may be nested.
+const DEEPEST: usize = 128;
+
+/// The stack on which deeper TOML is looked at. The parser bounds how deep tables are within each other
+/// and how many names a key has, but not one times the other.
+const STACK: usize = 128 << 20;
+
+/// The line on which TOML begins that is nested too deep for those who follow it down.
+fn deep_line(text: &str) -> Option<usize> {
+    // Each level takes one of these.
+    if text.bytes().filter(|byte| b".[{".contains(byte)).count() <= DEEPEST {
+        return None;
+    }
+    let look = || {
+        let table = toml::de::DeTable::parse(text).ok()?;
+        let mut values = table.get_ref().iter();
+        let (key, _) = values.find(|(_, value)| !is_within(value.get_ref(), DEEPEST - 1))?;
+        Some(line_of(text, key.span().start))
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, look);
+        // Without a thread nothing is known of it.
+        thread.ok().map_or(Some(1), |thread| thread.join().unwrap_or(Some(1)))
+    })
+}
+
+/// Whether a value is nested no deeper than this.
+fn is_within(value: &toml::de::DeValue<'_>, most: usize) -> bool {
+    use toml::de::DeValue::{Array, Table};
+    match (value, most.checked_sub(1)) {
+        (Array(items), Some(most)) => items.iter().all(|item| is_within(item.get_ref(), most)),
+        (Table(members), Some(most)) => {
+            members.values().all(|value| is_within(value.get_ref(), most))
+        }
+        (Array(_) | Table(_), None) => false,
+        _ => true,
+    }
 }
 
 /// The line that a place in a text is on, counted from one.
@@ -607,13 +941,23 @@ pub(crate) fn line_of(text: &str, place: usize) -> usize {
     text[..place.min(text.len())].matches('\n').count() + 1
 }
 
+/// The longest key that may have been meant as another, and the longest message of the parser, which
+/// repeats what is wrong, in bytes.
+const NAME: usize = 64;
+const MESSAGE: usize = 2_000;
+
 /// Says of an unknown key which one may have been meant.
 fn with_nearest(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten();
-    match unknown.and_then(|unknown| nearest(unknown, quoted)) {
+    // What is longer than any of the names is none of them.
+    match unknown.filter(|unknown| unknown.len() <= NAME).and_then(|name| nearest(name, quoted)) {
         Some(meant) => format!("{message}; did you mean `{meant}`?"),
-        None => message.to_string(),
+        None => {
+            let mut message = message.to_string();
+            shorten(&mut message, MESSAGE);
+            message
+        }
     }
 }
 
@@ -662,7 +1006,8 @@ mod tests {
         let user = read(
             "user.toml",
             "limits.wall = \"2s\"\nhistory.max_mib = 64\nhooks.on_failure = \"stop\"",
-        );
+        )
+        .of_user();
         let project = read("project.toml", "limits.cpu = \"1s\"\nhistory.max_mib = 1");
         let mut code = Config::default();
         code.limits.memory = 1;
@@ -705,7 +1050,7 @@ mod tests {
         );
         check(
             "[plugins]\nwasm = [\n  { path = \"x\", instnace = \"shared\" },\n]",
-            "tenon.toml:3: unknown field `instnace`, expected one of `path`, `id`, `instance`; did you mean `instance`?",
+            "tenon.toml:3: unknown field `instnace`, expected one of `path`, `id`, `instance`, `capabilities`; did you mean `instance`?",
         );
         check(
             "plugins.wasm = [{ path = \"x\", instance = \"often\" }]",

@@ -17,24 +17,28 @@ pub struct Diagnostic {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// Whether no guard is missing for it: it is about an entry for a server, which has tools and no hooks, or
+    /// about a file that is no plugin. Who asks something of another plugin need not hear of it.
+    #[serde(skip)]
+    pub is_local: bool,
 }
 
 impl Diagnostic {
     /// A problem of a plugin.
     pub(crate) fn of(plugin: &str, problem: impl fmt::Display) -> Self {
         let plugin = Some(plugin.to_string());
-        Self { plugin, file: None, problem: problem.to_string(), remedy: None }
+        Self { plugin, ..Self::unplaced(problem.to_string()) }
     }
 
     /// A problem that says itself where it is.
     pub(crate) fn unplaced(problem: String) -> Self {
-        Self { plugin: None, file: None, problem, remedy: None }
+        Self { plugin: None, file: None, problem, remedy: None, is_local: false }
     }
 
     /// A problem of a file that is no plugin yet.
     pub(crate) fn in_file(file: impl fmt::Display, problem: impl fmt::Display) -> Self {
         let file = Some(file.to_string());
-        Self { plugin: None, file, problem: problem.to_string(), remedy: None }
+        Self { file, ..Self::unplaced(problem.to_string()) }
     }
 
     pub(crate) fn file(self, file: impl fmt::Display) -> Self {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
-use crate::invoke::{Fingerprint, HandlerReport};
+use crate::invoke::{CallKind, Fingerprint, HandlerReport};
 use crate::runtime::Usage;
 use crate::server::{BreakerState, ServerState};
 
@@ -90,8 +90,9 @@ pub enum Event {
         /// Whether they are.
         state: BreakerState,
     },
-    /// A call of a tool has taken a step, or what was asked of resources and prompts, which goes by the
-    /// name of the tool that does the same: `server__read_resource`.
+    /// What was asked of a plugin has taken a step: a call of a tool, a completion, an evaluation, the
+    /// handling of a hook point. What is asked of resources and prompts goes by the name of the tool that
+    /// does the same: `server__read_resource`.
     Call(CallEvent),
     /// So many events were missed, because the subscriber did not keep up.
     Missed {
@@ -103,9 +104,11 @@ pub enum Event {
 /// A step of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallEvent {
+    /// What is asked.
+    pub kind: CallKind,
     /// The call's id.
     pub call: Arc<str>,
-    /// The tool, as the caller named it.
+    /// The tool, strategy or model as the caller named it, or the hook point.
     pub tool: Arc<str>,
     /// The plugin; nothing where there is no such tool.
     pub plugin: Option<Arc<str>>,

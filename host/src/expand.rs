@@ -4,11 +4,12 @@
 //! default for when it is unset or empty, and `~` at the beginning of a path is the home folder. A
 //! bare `$VAR` is left as it is, and what comes out of an expansion is not expanded again.
 //!
-//! Entries for servers know two more words, by [`Words`]: `${workspaceFolder}` and `${userHome}`.
+//! Entries for servers know the words of editors besides, by [`Words`]: `${workspaceFolder}`,
+//! `${workspaceFolderBasename}`, `${userHome}`, `${pathSeparator}` or `${/}`, and `${input:NAME}`.
 //! Where they allow it, `${secret:NAME}` is the place of a secret, which is put there when the
 //! server is loaded: nobody has approved it before.
 
-use std::path::Path;
+use std::path::{MAIN_SEPARATOR_STR, Path};
 
 use crate::surroundings::Surroundings;
 
@@ -27,6 +28,12 @@ pub(crate) enum ExpandError {
     /// There is no such folder.
     #[error("no folder is known for ${{{0}}}")]
     NoFolder(String),
+    /// Nobody says what an editor would ask its user for.
+    #[error(
+        "nobody is asked for the input `{0}`, and it has no default; set the variable {name}",
+        name = input_variable(.0)
+    )]
+    NoInput(String),
     /// There is a secret where none can be.
     #[error("${{secret:{0}}} can stand in values of `env` and `headers` only")]
     NoSecret(String),
@@ -77,7 +84,10 @@ impl Words<'_> {
     fn word(&self, word: &str) -> Result<String, ExpandError> {
         let folder = match word {
             "workspaceFolder" => self.workspace,
+            "workspaceFolderBasename" => self.workspace.and_then(Path::file_name).map(Path::new),
             "userHome" => self.surroundings.home.as_deref(),
+            "pathSeparator" | "/" => return Ok(MAIN_SEPARATOR_STR.into()),
+            _ if let Some(input) = word.strip_prefix("input:") => return self.input(input),
             _ if let Some(name) = word.strip_prefix("secret:") => {
                 return Err(ExpandError::NoSecret(name.into()));
             }
@@ -86,6 +96,24 @@ impl Words<'_> {
         let folder = folder.and_then(Path::to_str);
         folder.map(str::to_string).ok_or_else(|| ExpandError::NoFolder(word.into()))
     }
+
+    /// What an editor would ask its user for.
+    fn input(&self, input: &str) -> Result<String, ExpandError> {
+        let (id, default) = match input.split_once(":-") {
+            Some((id, default)) => (id, Some(default)),
+            None => (input, None),
+        };
+        let variable = self.surroundings.variable(&input_variable(id));
+        let said = variable.filter(|value| !value.is_empty());
+        let value = said.map(Into::into).or(default.map(str::to_string));
+        value.ok_or_else(|| ExpandError::NoInput(id.into()))
+    }
+}
+
+/// The variable that says what an input of an editor's file is.
+fn input_variable(id: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("TENON_INPUT_{}", id.chars().map(upper).collect::<String>())
 }
 
 /// The names of the secrets that have a place in an expanded text.
@@ -184,9 +212,10 @@ mod tests {
     use super::*;
 
     fn surroundings() -> Surroundings {
-        let environment = [("A", "1"), ("EMPTY", ""), ("NESTED", "${A}")]
-            .map(|(k, v)| (k.into(), v.into()))
-            .into();
+        let environment =
+            [("A", "1"), ("EMPTY", ""), ("NESTED", "${A}"), ("TENON_INPUT_A_B", "said")]
+                .map(|(k, v)| (k.into(), v.into()))
+                .into();
         Surroundings { environment, home: Some("/home/u".into()), ..Surroundings::default() }
     }
 
@@ -217,6 +246,10 @@ mod tests {
         check("${workspaceFolder}/x", "/w/x");
         check("${userHome}/${A}$A", "/home/u/1$A");
         check("~/${B:-b}", "/home/u/b");
+        check("${workspaceFolderBasename}${/}x${pathSeparator}", "w/x/");
+        check("${input:a-b:-c}${input:none:-}", "said");
+        let nobody = words.text("${input:Some-Key.1}").unwrap_err().to_string();
+        assert!(nobody.ends_with("set the variable TENON_INPUT_SOME_KEY_1"), "{nobody}");
         let bare = Words { workspace: None, ..words };
         assert_eq!(
             bare.text("${workspaceFolder}"),

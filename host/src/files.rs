@@ -155,6 +155,13 @@ impl Digest {
     }
 }
 
+impl Digest {
+    /// Reads what [`fmt::Display`] shows.
+    pub(crate) fn from_hex(digits: &str) -> Option<Self> {
+        format!("sha256:{digits}").parse().ok()
+    }
+}
+
 impl FromStr for Digest {
     type Err = NoDigest;
 

@@ -5,13 +5,14 @@
 //! the code by what an input reaches. The tests here run them with the inputs in `fuzz/seeds`, and
 //! with what a generator makes of these; they need no other build than all tests do.
 
-use crate::{capability, manifest};
+use crate::{capability, manifest, schema};
 
 /// Something to run with any bytes.
 pub type Target = fn(&[u8]);
 
 /// What there is, by its name.
-pub const TARGETS: [(&str, Target); 4] = [
+pub const TARGETS: [(&str, Target); 5] = [
+    ("json_schema", |data| with_text(data, schema::fuzz::json_schema)),
     ("manifest", |data| with_text(data, manifest::fuzz::manifest)),
     ("path_glob", |data| with_text(data, capability::filesystem::path_glob)),
     ("path_walk", |data| with_text(data, capability::filesystem::path_walk)),
@@ -48,6 +49,11 @@ mod tests {
 
     /// How many inputs are made for a target without it.
     const INPUTS: usize = 300;
+
+    #[test]
+    fn json_schemas() {
+        fuzz("json_schema");
+    }
 
     #[test]
     fn manifests() {

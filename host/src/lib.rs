@@ -70,23 +70,27 @@ mod store;
 mod surroundings;
 mod text;
 pub mod tls;
+pub mod trust;
 pub mod wire;
 
 pub use bindings::{model, types};
-pub use config::Config;
+pub use config::{Config, ResourceTools};
 pub use diagnostic::{Diagnostic, chain};
 pub use discover::PluginKind;
 pub use event::{CallEvent, Change, Event, Step, Subscription};
 pub use filter::ToolFilter;
+pub use invoke::operations::{SHARED_TOOL_PLUGIN, is_shared_tool};
 pub use invoke::{Call, CallError, Caller};
-pub use limits::{Limit, Limits, TICK};
+pub use limits::{Limit, Limits, SchemaLimit, TICK};
 pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
-pub use results::URI as RESULT_URI;
-pub use runtime::{Allocation, Builtin, CompletionStream, Failure, Plugin, Usage};
+pub use results::{STRUCTURED, URI as RESULT_URI};
+pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
 pub use secret::MASK;
-pub use server::{BreakerState, ServerReport, ServerState, Supervision};
+pub use server::{
+    BreakerState, KnownServer, ServerReport, ServerState, StartProgress, Supervision,
+};
 pub use surroundings::Surroundings;
 pub use text::{one_line, visible, visible_json};

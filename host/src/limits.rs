@@ -18,7 +18,8 @@ pub struct Limits {
     /// It is looked at every [`TICK`]. For a script it is the time since its thread took up the
     /// call, and its operations are bounded as well; see [`Limits::operations`].
     pub cpu: Duration,
-    /// The most time from handing over a call to its answer.
+    /// The most time from handing over a call to its answer. It stands still while somebody is asked on
+    /// behalf of the call ([`crate::services::ClientFeatures`]).
     pub wall: Duration,
     /// The most bytes that a plugin may hand to the host at a time: an answer, or the arguments of
     /// an import.
@@ -142,6 +143,9 @@ fn listed(limits: Vec<(&'static str, Value)>) -> String {
     limits.collect::<Vec<_>>().join(", ")
 }
 
+/// The longest time that anything waits, where a longer one is allowed than a clock can tell.
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// How often a running guest is interrupted to let others have a turn.
 pub const TICK: Duration = Duration::from_millis(10);
 
@@ -169,6 +173,30 @@ pub enum Limit {
     /// The size of one value in a script.
     #[error("limit of value size")]
     ValueSize,
+    /// What a check against a JSON Schema of the plugin may use.
+    #[error(
+        "limit for checking {what} against its JSON Schema, which is {limit}; simplify the schema, or let the plugin use more under `limits`"
+    )]
+    Schema {
+        /// What was checked.
+        what: &'static str,
+        /// What the check used up.
+        limit: SchemaLimit,
+    },
+}
+
+/// What a check against a JSON Schema used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaLimit {
+    /// [`Limits::cpu`] or [`Limits::wall`]
+    #[error("{0:?} of time")]
+    Time(Duration),
+    /// [`Limits::memory`]
+    #[error("{} MiB of memory", .0 >> 20)]
+    Memory(usize),
+    /// The stack.
+    #[error("the depth of schema and value")]
+    Depth,
 }
 
 #[cfg(test)]

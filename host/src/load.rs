@@ -20,8 +20,9 @@ use crate::capability::network::Network;
 use crate::capability::notify::News;
 use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
 use crate::child::{Spec, inherited_environment};
+use crate::config::combine::Owner;
 use crate::discover::{
-    Candidate, Fingerprint, Place, PluginKind, Program, Remote, Server, Source, Wishes,
+    Candidate, Fingerprint, Origin, Place, PluginKind, Program, Remote, Server, Source, Wishes,
 };
 use crate::entry::Protocol;
 use crate::expand;
@@ -34,9 +35,12 @@ use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, HostState, Indices, Mode, Setting,
     WasmPlugin, WasmRuntime, check_exports,
 };
-use crate::runtime::{Allocation, Plugin, RhaiPlugin, ScriptError, ScriptSetting, Threads};
+use crate::runtime::{
+    Allocation, Plugin, PluginHandle, RhaiPlugin, ScriptError, ScriptSetting, Threads,
+};
+use crate::schema::SchemaSandbox;
 use crate::secret::{Redactor, Secret, Secrets};
-use crate::server::{Listing, Supervised, Supervisor};
+use crate::server::{Listing, StartQueue, Supervised, Supervisor};
 use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
@@ -51,24 +55,35 @@ const STREAM: Duration = Duration::from_secs(3600);
 /// The largest script, in bytes.
 const SCRIPT: u64 = 4 << 20;
 
-/// How long an MCP server may take to start and to say what it offers.
+/// How long a plugin that is no MCP server may take to say what it contributes.
 const STARTUP: Duration = Duration::from_secs(10);
 
+/// How long an MCP server may take to start and to say what it offers, from when its process is
+/// started.
+const STARTUP_OF_SERVERS: Duration = Duration::from_secs(30);
+
 /// The same for programs that may have to download the server first.
-const STARTUP_OF_RUNNERS: Duration = Duration::from_secs(60);
+const STARTUP_OF_RUNNERS: Duration = Duration::from_secs(120);
+
+/// How much longer the host waits than the bridge, whose clock goes first: it knows the server's last
+/// words.
+const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a plugin may take to end itself.
 const GOODBYE: Duration = Duration::from_secs(15);
 
 /// Programs that fetch and run a package.
-const RUNNERS: &[&str] =
-    &["npx", "uvx", "pipx", "bunx", "pnpm", "yarn", "docker", "podman", "deno"];
+const RUNNERS: &[&str] = &[
+    "npx", "npm", "uvx", "uv", "pipx", "bunx", "bun", "pnpx", "pnpm", "yarn", "docker", "podman",
+    "deno", "nix",
+];
 
 /// A plugin that can be called, and what the next steps need to know of it.
 #[derive(Clone)]
 pub struct Loaded {
     id: Arc<str>,
     kind: PluginKind,
+    owner: Owner,
     plugin: Arc<dyn Plugin>,
     limits: Limits,
     startup: Duration,
@@ -86,6 +101,8 @@ pub struct Loaded {
     supervised: Option<Arc<Supervisor>>,
     /// Which of its tools are wanted.
     tool_filter: ToolFilter,
+    /// Where its schemas are used that have no bound.
+    schemas: Arc<SchemaSandbox>,
 }
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
@@ -136,9 +153,24 @@ impl Loaded {
         self.kind
     }
 
-    /// The plugin itself.
-    pub fn plugin(&self) -> &Arc<dyn Plugin> {
-        &self.plugin
+    /// The kind of place that it was found in.
+    pub(crate) fn origin(&self) -> Origin {
+        self.owner.origin
+    }
+
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Whether the names that it gives to things go before those of other plugins.
+    pub(crate) fn names_come_first(&self) -> bool {
+        self.owner.is_shielded || self.kind == PluginKind::Builtin
+    }
+
+    /// The plugin itself. What it answers is masked before anybody gets it.
+    pub fn plugin(&self) -> PluginHandle<'_> {
+        PluginHandle::new(&*self.plugin)
     }
 
     /// What it may use.
@@ -192,6 +224,11 @@ impl Loaded {
         &self.tool_filter
     }
 
+    /// Where its schemas are used that have no bound.
+    pub(crate) fn schemas(&self) -> &SchemaSandbox {
+        &self.schemas
+    }
+
     /// What it requested.
     pub(crate) fn requested(&self) -> &GrantSet {
         &self.requested
@@ -209,10 +246,16 @@ impl Loaded {
     }
 
     /// A plugin that is part of the host.
-    pub(crate) fn builtin(id: &str, plugin: Arc<dyn Plugin>, limits: &Limits) -> Self {
+    pub(crate) fn builtin(
+        id: &str,
+        plugin: Arc<dyn Plugin>,
+        limits: &Limits,
+        schemas: Arc<SchemaSandbox>,
+    ) -> Self {
         Self {
             id: id.into(),
             kind: PluginKind::Builtin,
+            owner: Origin::Bundled.into(),
             plugin,
             limits: limits.clone(),
             startup: STARTUP,
@@ -225,6 +268,7 @@ impl Loaded {
             imports: None,
             supervised: None,
             tool_filter: ToolFilter::default(),
+            schemas,
         }
     }
 }
@@ -238,6 +282,9 @@ pub enum LoadError {
     /// Its file was written to after it was approved.
     #[error("{} has changed since it was approved", .0.display())]
     Changed(PathBuf),
+    /// Its file is not what it was when its user trusted the project.
+    #[error("{} is not what it was when its project was trusted", .0.display())]
+    NotAsTrusted(PathBuf),
     /// Its file is not what was installed.
     #[error("{} is not what was installed: expected {}, found {}", .path.display(), .expected.named(), .found.named())]
     NotAsLocked {
@@ -257,6 +304,14 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
         /// What it is instead.
+        problem: String,
+    },
+    /// Its file would take too long to compile.
+    #[error("{}: {problem}", .path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What it has too much of.
         problem: String,
     },
     /// It is no plugin, or one for another host.
@@ -284,11 +339,12 @@ impl LoadError {
     /// Whether it is for a reason of safety: it could be loaded, and is not.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Changed(_) | Self::NotAsLocked { .. } => true,
+            Self::Changed(_) | Self::NotAsLocked { .. } | Self::NotAsTrusted(_) => true,
             Self::Import { source, .. } => matches!(source, ImportError::NotGranted { .. }),
             Self::Read(..)
             | Self::NoSecret(_)
             | Self::NotComponent { .. }
+            | Self::TooLarge { .. }
             | Self::Export { .. }
             | Self::Script(_) => false,
         }
@@ -301,6 +357,7 @@ impl LoadError {
                 Some("check the path; `tenon build` makes what was not built yet".into())
             }
             Self::Changed(_) => Some("approve it again".into()),
+            Self::NotAsTrusted(_) => Some("`tenon trust` shows what has changed, and asks".into()),
             Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
             Self::NoSecret(name) => Some(format!(
                 "put it into a file `secrets/{name}` of the user's Tenon configuration that nobody \
@@ -308,6 +365,9 @@ impl LoadError {
             )),
             Self::NotComponent { .. } => {
                 Some("build a component, in Rust with `--target wasm32-wasip2`".into())
+            }
+            Self::TooLarge { .. } => {
+                Some("build it optimized for size, and split its largest functions".into())
             }
             Self::Export { source, .. } => Some(source.remedy().into()),
             Self::Import { source: ImportError::NotGranted { requested: true, .. }, .. } => Some(
@@ -328,7 +388,8 @@ impl LoadError {
 
 /// What loading needs: the engine, the linkers, and the surroundings of children.
 pub struct Loader {
-    wasm: WasmRuntime,
+    wasm: Arc<WasmRuntime>,
+    schemas: Arc<SchemaSandbox>,
     plugins: Linker<HostState>,
     bridge: OnceLock<Result<Linked, String>>,
     remote_bridge: OnceLock<Result<Linked, String>>,
@@ -336,6 +397,8 @@ pub struct Loader {
     news: News,
     reach: Arc<Reach>,
     threads: Arc<Threads>,
+    /// Where servers wait for their start.
+    starts: StartQueue,
     /// Whether a server is started only when it is called, if it is known what it contributes.
     lazy: bool,
 }
@@ -359,10 +422,11 @@ impl Loader {
             let keys = surroundings.state.as_ref().unwrap_or(cache);
             CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
         });
-        let wasm = WasmRuntime::new(allocation, cache)?;
+        let wasm = Arc::new(WasmRuntime::new(allocation, cache)?);
         let plugins = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         Ok(Self {
+            schemas: Arc::new(SchemaSandbox::new(wasm.clone())),
             wasm,
             plugins,
             bridge: OnceLock::new(),
@@ -371,6 +435,7 @@ impl Loader {
             news,
             reach,
             threads: Threads::new(),
+            starts: StartQueue::default(),
             lazy: true,
         })
     }
@@ -390,6 +455,16 @@ impl Loader {
         surroundings: &Surroundings,
     ) -> Result<Self, EngineError> {
         Self::new(allocation, surroundings, News::default(), Arc::default())
+    }
+
+    /// Where servers wait for their start.
+    pub(crate) fn starts(&self) -> &StartQueue {
+        &self.starts
+    }
+
+    /// Where schemas are used that have no bound.
+    pub(crate) fn schemas(&self) -> &Arc<SchemaSandbox> {
+        &self.schemas
     }
 
     /// How instances get their memory.
@@ -416,8 +491,8 @@ impl Loader {
         let mut listing = None;
         if let Source::Mcp(server) = &candidate.source {
             startup = startup_of(server);
-            settings.insert("startup_timeout_ms".into(), json!(startup.as_millis()));
-            settings.insert("request_timeout_ms".into(), json!(limits.wall.as_millis()));
+            settings.insert("startup_timeout_ms".into(), json!(milliseconds(startup)));
+            settings.insert("request_timeout_ms".into(), json!(milliseconds(limits.wall)));
             settings.insert("passthrough".into(), json!(candidate.context.passthrough));
             tell_wishes(&mut settings, &server.wishes);
             let offers = self.reach.services.features.offers();
@@ -428,8 +503,7 @@ impl Loader {
             if let Some(revision) = listing.as_ref().and_then(Listing::revision) {
                 settings.insert("revision".into(), json!(revision));
             }
-            // The bridge's own clock goes first: it knows the server's last words.
-            startup += Duration::from_secs(1);
+            startup = startup.saturating_add(STARTUP_GRACE);
         }
         // Secrets are not what it is made of.
         let as_found = (kind == PluginKind::Mcp).then(|| candidate.fingerprint());
@@ -523,7 +597,9 @@ impl Loader {
                 let news = self.news.clone();
                 let watch = |transport| {
                     let supervisor = Supervisor::new(id.clone(), transport, policy, news);
-                    Arc::new(supervisor.with_listing(listing))
+                    let supervisor = supervisor.with_listing(listing);
+                    let startup = startup.saturating_sub(STARTUP_GRACE);
+                    Arc::new(supervisor.with_starts(self.starts.clone(), startup))
                 };
                 let (bridge, supervisor) = match &server.place {
                     Place::Child(program) => {
@@ -547,6 +623,7 @@ impl Loader {
         Ok(Loaded {
             id,
             kind,
+            owner: candidate.owner(),
             plugin,
             limits,
             startup,
@@ -559,6 +636,7 @@ impl Loader {
             imports,
             supervised,
             tool_filter: candidate.tools,
+            schemas: self.schemas.clone(),
         })
     }
 
@@ -571,8 +649,12 @@ impl Loader {
         grants: &Grants,
         setting: Setting,
     ) -> Result<(Arc<dyn Plugin>, Vec<String>), LoadError> {
-        let component = self.wasm.compile(wasm, digest).map_err(|error: CompileError| {
-            LoadError::NotComponent { path: path.into(), problem: error.to_string() }
+        let component = self.wasm.compile(wasm, digest).map_err(|error| {
+            let (path, problem) = (path.into(), error.to_string());
+            match error {
+                CompileError::TooMuch(_) => LoadError::TooLarge { path, problem },
+                _ => LoadError::NotComponent { path, problem },
+            }
         })?;
         let engine = &self.wasm.engine;
         let export = |source| LoadError::Export { path: path.into(), source };
@@ -619,8 +701,8 @@ impl Loader {
 
     /// Where what a server contributes is kept.
     fn listing(&self, server: &Server) -> Option<Listing> {
-        let folder = self.surroundings.cache.as_ref()?.join("servers");
-        Some(Listing::open(&folder, &format!("{:?}", (&server.place, &server.wishes)), self.lazy))
+        let offers = self.reach.services.features.offers();
+        Listing::of(server, &self.surroundings, offers, self.lazy)
     }
 
     fn child(&self, voice: &Arc<Voice>, program: Program, supervisor: Arc<Supervisor>) -> Spec {
@@ -639,6 +721,11 @@ impl Loader {
     }
 }
 
+/// A time as JSON can say it: one that is longer is as long as can be said.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Tells the bridge what an entry says of how to speak with its server.
 fn tell_wishes(settings: &mut Map<String, Value>, wishes: &Wishes) {
     let Wishes { protocol, roots, log_level, ping } = wishes;
@@ -653,7 +740,7 @@ fn tell_wishes(settings: &mut Map<String, Value>, wishes: &Wishes) {
         settings.insert("log_level".into(), json!(level));
     }
     if let Some(ping) = ping {
-        settings.insert("ping_ms".into(), json!(ping.as_millis()));
+        settings.insert("ping_ms".into(), json!(milliseconds(*ping)));
     }
 }
 
@@ -677,6 +764,9 @@ fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), Lo
         && code != found
     {
         return Err(LoadError::NotAsLocked { path: path.into(), expected: code, found });
+    }
+    if candidate.trusted.is_some_and(|trusted| trusted != found) {
+        return Err(LoadError::NotAsTrusted(path.into()));
     }
     match candidate.requests.is_empty() || candidate.approved == Some(found) {
         true => Ok(()),
@@ -714,5 +804,9 @@ fn startup_of(server: &Server) -> Duration {
         Place::Remote(_) => None,
     };
     let is_runner = runner.is_some_and(|name| RUNNERS.contains(&name));
-    server.startup_timeout.unwrap_or(if is_runner { STARTUP_OF_RUNNERS } else { STARTUP })
+    server.startup_timeout.unwrap_or(if is_runner {
+        STARTUP_OF_RUNNERS
+    } else {
+        STARTUP_OF_SERVERS
+    })
 }

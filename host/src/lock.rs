@@ -86,12 +86,18 @@ impl LockFile {
     ///
     /// Where it is there and cannot be read or understood.
     pub fn read(path: &Path) -> Result<Self, LockError> {
+        match Self::text(path)? {
+            Some(text) => Self::parse(&text, path),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// The text of a lock file that is there.
+    fn text(path: &Path) -> Result<Option<String>, LockError> {
         match files::read_text(path, CONFIGURATION) {
-            Ok(text) => Self::parse(&text, path),
+            Ok(text) => Ok(Some(text)),
             // A link that leads nowhere is no word that nothing is bound.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
-                Ok(Self::default())
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
             Err(error) => Err(LockError::File(path.into(), error)),
         }
     }
@@ -138,12 +144,25 @@ pub(crate) enum Bond {
 /// A lock file, as discovery found it.
 pub(crate) struct Bonds {
     file: PathBuf,
+    /// Its content, where it can be read.
+    content: Option<Digest>,
     lock: Result<LockFile, LockError>,
 }
 
 impl Bonds {
     pub(crate) fn read(file: &Path) -> Self {
-        Self { file: file.into(), lock: LockFile::read(file) }
+        let text = LockFile::text(file);
+        let content = text.as_ref().ok().and_then(|text| text.as_ref().map(Digest::of));
+        let parsed = |text: Option<String>| match text {
+            Some(text) => LockFile::parse(&text, file),
+            None => Ok(LockFile::default()),
+        };
+        Self { file: file.into(), content, lock: text.and_then(parsed) }
+    }
+
+    /// The lock file and its content, where there is one that can be read.
+    pub(crate) fn content(&self) -> Option<(&Path, Digest)> {
+        Some((&self.file, self.content?))
     }
 
     /// The lock file.

@@ -41,6 +41,8 @@ pub(crate) struct Manifest {
     /// Settings, where the operator says nothing else.
     #[serde(default)]
     pub(crate) settings: Map<String, Value>,
+    /// The same as in `[plugin]`, for manifests that have it outside.
+    plugin_api_version: Option<semver::VersionReq>,
 }
 
 /// What stands in a manifest's file.
@@ -59,6 +61,8 @@ impl Text {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct About {
+    /// `name` means the same.
+    #[serde(alias = "name")]
     pub(crate) id: String,
     pub(crate) version: Option<semver::Version>,
     pub(crate) description: Option<String>,
@@ -189,6 +193,14 @@ impl Manifest {
         Ok((Self::parse(&text)?, Text { path, text }))
     }
 
+    /// The component or script that it is of.
+    pub(crate) fn code(&self) -> Option<&str> {
+        match &self.runtime {
+            Runtime::Wasm { path, .. } | Runtime::Rhai { path } => Some(path),
+            Runtime::McpBridge { .. } => None,
+        }
+    }
+
     /// What it requests, with relative paths beginning in its folder.
     pub(crate) fn requests(
         &self,
@@ -203,31 +215,25 @@ impl Manifest {
                 line: line_of(&text.text, at),
                 problem,
             };
-            if !is_capability(name) {
-                let name = cut(name, 100);
-                let problem = format!(
-                    "{name:?} is no name of a capability: they are of a-z and `-`, and have 64 at most"
-                );
-                return Err(invalid(capability.span().start, problem));
-            }
-            requests.note(name);
+            note(&mut requests, name)
+                .map_err(|problem| invalid(capability.span().start, problem))?;
             for value in values {
-                let at = value.span().start;
-                if requests.len() == REQUESTS {
-                    let problem = format!("it requests more than {REQUESTS} values");
-                    return Err(invalid(at, problem));
-                }
-                requests
-                    .add(name, value.get_ref(), surroundings, folder)
-                    .map_err(|error| invalid(at, error.to_string()))?;
+                request(&mut requests, name, value.get_ref(), surroundings, folder)
+                    .map_err(|problem| invalid(value.span().start, problem))?;
             }
         }
         Ok(requests)
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self =
+        let mut manifest: Self =
             parse(text).map_err(|(line, problem)| ManifestError::Invalid { line, problem })?;
+        if let Some(version) = manifest.plugin_api_version.take()
+            && *manifest.plugin.plugin_api_version.get_or_insert_with(|| version.clone()) != version
+        {
+            let problem = "`plugin_api_version` is there twice, and says two things".into();
+            return Err(ManifestError::Invalid { line: 1, problem });
+        }
         if !is_id(&manifest.plugin.id) {
             return Err(ManifestError::Id(manifest.plugin.id));
         }
@@ -235,11 +241,56 @@ impl Manifest {
     }
 }
 
+/// What an entry of a configuration requests, with relative paths beginning in a folder.
+///
+/// # Errors
+///
+/// Says what is no request.
+pub(crate) fn requests_of(
+    capabilities: &BTreeMap<String, Vec<String>>,
+    surroundings: &Surroundings,
+    folder: &Path,
+) -> Result<GrantSet, String> {
+    let mut requests = GrantSet::default();
+    for (name, values) in capabilities {
+        note(&mut requests, name)?;
+        for value in values {
+            request(&mut requests, name, value, surroundings, folder)?;
+        }
+    }
+    Ok(requests)
+}
+
+fn note(requests: &mut GrantSet, name: &str) -> Result<(), String> {
+    if !is_capability(name) {
+        let name = cut(name, 100);
+        return Err(format!(
+            "{name:?} is no name of a capability: they are of a-z and `-`, and have 64 at most"
+        ));
+    }
+    requests.note(name);
+    Ok(())
+}
+
+fn request(
+    requests: &mut GrantSet,
+    capability: &str,
+    value: &str,
+    surroundings: &Surroundings,
+    folder: &Path,
+) -> Result<(), String> {
+    if requests.len() == REQUESTS {
+        return Err(format!("it requests more than {REQUESTS} values"));
+    }
+    requests.add(capability, value, surroundings, folder).map_err(|error| error.to_string())
+}
+
 /// The id in a file that is no manifest, as far as it can be read: what is wrong with it is told of
 /// the plugin.
 pub(crate) fn id_in(file: &Path) -> Option<String> {
-    let table: toml::Table = toml::from_str(&files::read_text(file, CONFIGURATION).ok()?).ok()?;
-    let id = table.get("plugin")?.get("id")?.as_str()?;
+    let table: toml::Table = parse(&files::read_text(file, CONFIGURATION).ok()?).ok()?;
+    let plugin = table.get("plugin")?;
+    let id = plugin.get("id").or(plugin.get("name"))?.as_str()?;
     is_id(id).then(|| id.to_string())
 }
 

@@ -58,6 +58,18 @@ impl NameStyle {
         ToolName::of(rendered, &original, longest)
     }
 
+    /// What every rendered name of a plugin's tools begins with.
+    pub(crate) fn rendered_prefix(self, id: &str, namespace: &str) -> String {
+        let ToolName(mut name) = self.render(id, namespace, "");
+        // Of a name that is not its original's, the last part is the original's digest.
+        let prefix = self.prefix(id, namespace);
+        if name != prefix {
+            let shared = name.bytes().zip(prefix.bytes()).take_while(|(a, b)| a == b).count();
+            name.truncate(shared);
+        }
+        name
+    }
+
     /// What the names of a plugin's tools begin with, where they are not cut.
     pub fn prefix(self, id: &str, namespace: &str) -> String {
         match self {
@@ -78,6 +90,11 @@ impl ToolName {
     /// Renders a name in the default style.
     pub fn new(plugin: &str, tool: &str) -> Self {
         NameStyle::default().render(plugin, plugin, tool)
+    }
+
+    /// The name of a tool of the host's own that is there once for all plugins.
+    pub(crate) fn shared(name: &str) -> Self {
+        Self(name.to_string())
     }
 
     fn of(mut rendered: String, original: &str, longest: usize) -> Self {

@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::config::LimitsTable;
 use crate::filter::ToolFilter;
+use crate::pins::PinMode;
 
 /// `[policy]` of a configuration. Where there are several configurations, a plugin must pass the
 /// policies of all, so that a project cannot loosen what its user set.
@@ -37,6 +38,9 @@ pub struct PluginPolicy {
     pub enabled_tools: Option<Vec<String>>,
     /// Those that are not.
     pub disabled_tools: Vec<String>,
+    /// What becomes of what an MCP server says that is not what it was when it was first seen; it goes
+    /// before `pins` of the server's own entry.
+    pub pins: Option<PinMode>,
 }
 
 impl PluginPolicy {

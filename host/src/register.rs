@@ -3,30 +3,33 @@
 //! Definitions are checked one by one: a bad one is dropped with a diagnostic, and the plugin's
 //! others stay. A registry does not change; when a plugin does, there is a new one.
 
-use jsonschema::Validator;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OnceCell;
 
 use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
 use crate::capability::Grants;
-use crate::config::{Config, HookSettings, NameSettings, ToolRule};
+use crate::config::combine::{self, OwnSettings, Owner, ToolRules};
+use crate::config::{Config, OnFailure, ResourceTools, ToolRule};
 use crate::diagnostic::Diagnostic;
+use crate::discover::{Origin, PluginKind};
 use crate::filter::{LeftOutBy, ToolFilter};
 use crate::invoke::constraints::Constraints;
 use crate::invoke::gauges::Gauges;
 use crate::invoke::memory::Memory;
-use crate::invoke::operations::{self, Operation};
-use crate::invoke::{CallError, redact, within};
+use crate::invoke::operations::{self, Operation, SHARED_TOOL_PLUGIN};
+use crate::invoke::{Call, CallError, Unmasked, within_unmasked};
+use crate::limits::Limits;
 use crate::load::Loaded;
 use crate::manifest::Permissions;
 use crate::name::ToolName;
-use crate::pins::Holds;
-use crate::runtime::Failure;
-use crate::schema::compile;
+use crate::pins::{self, Holds, PinKind};
+use crate::runtime::{Builtin, Failure};
+use crate::schema::{self, Compiled, Schema};
 use crate::secret::{Redactor, Secrets};
 use crate::shown;
 use crate::text::{cut, one_line};
@@ -35,6 +38,9 @@ use crate::text::{cut, one_line};
 pub struct Registered {
     loaded: Loaded,
     identity: Identity,
+    /// The same without what a server says of itself, where that is held.
+    bare_identity: Identity,
+    holds_instructions: AtomicBool,
     tools: Vec<Offered>,
     hooks: Vec<HookPoint>,
     providers: Vec<ProviderDefinition>,
@@ -46,29 +52,45 @@ pub struct Registered {
     diagnostics: Vec<Diagnostic>,
 }
 
+/// The id under which tools are listed that are the host's own, for all plugins.
+const HOST: &str = "tenon";
+
 /// A tool as its plugin offers it.
 #[derive(Clone)]
 pub struct Offered {
     /// What the plugin says of it, under its own name.
     pub definition: Arc<ToolDefinition>,
-    arguments: Arc<Validator>,
-    output: Option<Arc<Validator>>,
+    pub(crate) arguments: Arc<Schema>,
+    output: Option<Arc<Schema>>,
 }
 
 impl Offered {
-    /// Compiles the schemas of a definition.
-    pub(crate) fn new(definition: ToolDefinition) -> Result<Self, String> {
-        let output = definition.output_schema.as_deref().map(compile).transpose();
+    /// A tool of the host's own.
+    pub(crate) fn own(definition: ToolDefinition) -> Self {
+        let output = definition.output_schema.as_deref();
+        Self {
+            arguments: Arc::new(schema::compile_own(&definition.input_schema)),
+            output: output.map(|schema| Arc::new(schema::compile_own(schema))),
+            definition: Arc::new(definition),
+        }
+    }
+
+    /// A tool with its schemas, each compiled or refused.
+    fn with_schemas(
+        definition: ToolDefinition,
+        input: Result<Compiled, String>,
+        output: Option<Result<Compiled, String>>,
+    ) -> Result<Self, String> {
+        let output = output.transpose();
         let output = output.map_err(|problem| format!("its output schema: {problem}"))?;
-        let (schema, arguments) = compile(&definition.input_schema)
-            .map_err(|problem| format!("its input schema: {problem}"))?;
-        match schema.get("type").and_then(Value::as_str) {
-            Some("object") => Ok(Self {
+        let input = input.map_err(|problem| format!("its input schema: {problem}"))?;
+        match input.of_objects {
+            true => Ok(Self {
                 definition: Arc::new(definition),
-                arguments: Arc::new(arguments),
-                output: output.map(|(_, validator)| Arc::new(validator)),
+                arguments: Arc::new(input.schema),
+                output: output.map(|output| Arc::new(output.schema)),
             }),
-            _ => Err("its input schema is not of `\"type\": \"object\"`".into()),
+            false => Err("its input schema is not of `\"type\": \"object\"`".into()),
         }
     }
 }
@@ -80,8 +102,8 @@ pub struct Tool {
     /// What callers are told of it, under the plugin's own name for it.
     pub definition: Arc<ToolDefinition>,
     pub(crate) served: Served,
-    pub(crate) arguments: Arc<Validator>,
-    pub(crate) output: Option<Arc<Validator>>,
+    pub(crate) arguments: Arc<Schema>,
+    pub(crate) output: Option<Arc<Schema>>,
 }
 
 /// Who serves the calls of a tool.
@@ -97,18 +119,55 @@ pub(crate) enum Served {
 pub struct Eval {
     /// What the plugin says of it.
     pub definition: EvalDefinition,
-    pub(crate) options: Option<Validator>,
+    pub(crate) options: Option<Schema>,
 }
 
 impl Registered {
+    /// The host, as the owner of tools that are of no plugin. It contributes nothing itself.
+    fn host() -> Self {
+        let nothing = Arc::new(Builtin::new(HOST, env!("CARGO_PKG_VERSION")));
+        let identity = Identity {
+            name: HOST.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            description: String::new(),
+        };
+        Self {
+            loaded: Loaded::builtin(HOST, nothing, &Limits::default(), Arc::default()),
+            bare_identity: identity.clone(),
+            identity,
+            holds_instructions: AtomicBool::new(false),
+            tools: Vec::new(),
+            hooks: Vec::new(),
+            providers: Vec::new(),
+            models: OnceCell::new(),
+            evals: Vec::new(),
+            resources: false,
+            prompts: false,
+            diagnostics: Vec::new(),
+        }
+    }
+
     /// The plugin that was loaded.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 
-    /// Who the plugin says it is.
+    /// Who the plugin says it is. The description of an MCP server is its instructions for models; it
+    /// is empty while those are held, as they are not what they were when they were first seen.
     pub fn identity(&self) -> &Identity {
+        match self.holds_instructions.load(Ordering::Acquire) {
+            true => &self.bare_identity,
+            false => &self.identity,
+        }
+    }
+
+    /// The same, with instructions that are held.
+    pub(crate) fn said_identity(&self) -> &Identity {
         &self.identity
+    }
+
+    pub(crate) fn hold_instructions(&self, holds: bool) {
+        self.holds_instructions.store(holds, Ordering::Release);
     }
 
     /// The tools that it offers. Which of them may be called, and how they are named then, a
@@ -136,12 +195,26 @@ impl Registered {
         &self.evals
     }
 
-    /// Whether it has resources.
+    /// Whether it has resources; of a server, whether it lists any, or a template.
     pub fn has_resources(&self) -> bool {
         self.resources
     }
 
-    /// Whether it has prompts.
+    /// Whether it may be asked for resources: a server can have some that it does not list.
+    pub(crate) fn may_have_resources(&self) -> bool {
+        self.resources || self.is_server_that_may(|permissions| permissions.register_resources)
+    }
+
+    /// Whether it may be asked for prompts.
+    pub(crate) fn may_have_prompts(&self) -> bool {
+        self.prompts || self.is_server_that_may(|permissions| permissions.register_prompts)
+    }
+
+    fn is_server_that_may(&self, register: impl FnOnce(&Permissions) -> bool) -> bool {
+        self.loaded.kind() == PluginKind::Mcp && self.loaded.permissions().is_none_or(register)
+    }
+
+    /// Whether it has prompts; of a server, whether it lists any.
     pub fn has_prompts(&self) -> bool {
         self.prompts
     }
@@ -152,52 +225,80 @@ impl Registered {
     }
 }
 
-/// Asks a plugin what it contributes.
+/// What a plugin contributes: what is known of it, or else what it answers.
+pub(crate) async fn learn(loaded: &Loaded) -> Result<Learned, Failure> {
+    match loaded.supervised().and_then(|server| server.stand_in()) {
+        Some(registration) => Ok(Learned { registration, is_new: false }),
+        None => ask(loaded).await,
+    }
+}
+
+/// Asks a plugin what it contributes, and registers it.
 pub(crate) async fn register(loaded: Loaded) -> Result<Registered, Failure> {
-    let known = loaded.supervised().and_then(|server| server.stand_in());
-    let registration = match known {
-        Some(registration) => registration,
-        None => ask(&loaded).await?,
-    };
-    Ok(check(loaded, registration))
+    let learned = learn(&loaded).await?;
+    register_as(loaded, learned).await
+}
+
+/// Registers a plugin with what it contributes.
+pub(crate) async fn register_as(loaded: Loaded, learned: Learned) -> Result<Registered, Failure> {
+    let Learned { registration, is_new } = learned;
+    if is_new && let Some(server) = loaded.supervised().cloned() {
+        let kept = registration.clone();
+        // It is short. Who did not wait for it could be over before it is.
+        let _ = tokio::task::spawn_blocking(move || server.keep(&kept)).await;
+    }
+    check(loaded, registration).await
 }
 
 /// Asks again, for a plugin whose contributions have changed.
 pub(crate) async fn register_again(former: &Registered) -> Result<Registered, Failure> {
-    let registration = ask(&former.loaded).await?;
-    Ok(check(former.loaded.clone(), registration))
+    let learned = ask(&former.loaded).await?;
+    register_as(former.loaded.clone(), learned).await
+}
+
+/// What a plugin contributes, as it is known.
+pub(crate) struct Learned {
+    registration: Registration,
+    /// Whether it has just been asked.
+    is_new: bool,
 }
 
 /// What a plugin answered, as it is registered: what counts of it, without secrets, and safe to be
 /// shown.
-pub(crate) fn as_registered(redactor: &Redactor, mut registration: Registration) -> Registration {
-    // One more says that there are more.
-    registration.tools.truncate(MOST + 1);
-    shown::registration(redact::registration(redactor, registration))
+pub(crate) fn as_registered(
+    redactor: &Arc<Redactor>,
+    registration: Unmasked<Result<Registration, Failure>>,
+) -> Result<Registration, Failure> {
+    let registration = registration.map(|registration| {
+        let mut registration = registration?;
+        // One more says that there are more.
+        registration.tools.truncate(MOST + 1);
+        Ok(registration)
+    });
+    registration.mask(redactor).into_inner().map(shown::registration)
 }
 
-async fn ask(loaded: &Loaded) -> Result<Registration, Failure> {
-    let registration = within(loaded.startup(), loaded.plugin().register()).await;
-    let redactor = Redactor::new(loaded.secrets());
-    match registration {
-        Ok(registration) => {
-            let registration = as_registered(&redactor, registration);
-            if let Some(server) = loaded.supervised().cloned() {
-                let kept = registration.clone();
-                // It is short. Who did not wait for it could be over before it is.
-                let _ = tokio::task::spawn_blocking(move || server.keep(&kept)).await;
-            }
-            Ok(registration)
+async fn ask(loaded: &Loaded) -> Result<Learned, Failure> {
+    let (time, registration) = (loaded.startup(), loaded.plugin().register());
+    let registration = match loaded.supervised().cloned() {
+        Some(server) => {
+            let started = Unmasked::of(|opening| async move {
+                let asked = async { registration.await.open(opening) };
+                server.start_in_turn(false, time, asked).await
+            });
+            started.await
         }
-        Err(failure) => Err(redact::failure(&redactor, failure)),
-    }
+        None => within_unmasked(time, registration).await,
+    };
+    let redactor = Arc::new(Redactor::new(loaded.secrets()));
+    Ok(Learned { registration: as_registered(&redactor, registration)?, is_new: true })
 }
 
 /// The most tools of one plugin; and the most strategies, hook points and providers.
 const MOST: usize = 2_000;
 
 /// Checks each definition that a plugin gave.
-fn check(loaded: Loaded, registration: Registration) -> Registered {
+async fn check(loaded: Loaded, registration: Registration) -> Result<Registered, Failure> {
     let id = loaded.id().clone();
     let mut diagnostics = Vec::new();
     let registration = match loaded.permissions() {
@@ -210,21 +311,51 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
     };
     let Registration { identity, tools, hooks, providers, evals, resources, prompts } =
         registration;
+    // A server's is for its own people to say.
+    if loaded.kind() == PluginKind::Wasm
+        && let Err(error) = semver::Version::parse(&identity.version)
+    {
+        let version = one_line(cut(&identity.version, 64));
+        let problem = format!("it says that its version is \"{version}\", which is none: {error}");
+        diagnostics.push(Diagnostic::of(&id, problem));
+    }
     let mut drop = |what: &str, name: &str, problem: String| {
         let name = one_line(cut(name, 128));
         let problem = format!("the {what} \"{name}\" is left out: {problem}");
         diagnostics.push(Diagnostic::of(&id, problem));
     };
 
+    if tools.len() > MOST {
+        drop("tool", &tools[MOST].name, format!("a plugin has at most {MOST}"));
+    }
+    let tools: Vec<(ToolDefinition, Result<(), String>)> = tools
+        .into_iter()
+        .take(MOST)
+        .map(|definition| {
+            let checked = check_tool(&definition, loaded.grants());
+            (definition, checked)
+        })
+        .collect();
+    let evals: Vec<EvalDefinition> = evals.into_iter().take(MOST).collect();
+    let of_tools = tools.iter().filter(|(_, checked)| checked.is_ok()).flat_map(|(tool, _)| {
+        [Some(&tool.input_schema), tool.output_schema.as_ref()].into_iter().flatten()
+    });
+    let of_evals = evals.iter().filter_map(|eval| eval.options_schema.as_ref());
+    let texts = of_tools.chain(of_evals).cloned().collect();
+    let schemas = schema::compile(texts, loaded.schemas(), loaded.limits()).await?;
+    let mut schemas = schemas.into_iter();
+    let mut next = || schemas.next().expect("each schema was compiled or refused");
+
     let mut checked: Vec<Offered> = Vec::new();
     let mut names = HashSet::new();
-    for (number, definition) in tools.into_iter().enumerate() {
-        if number == MOST {
-            drop("tool", &definition.name, format!("a plugin has at most {MOST}"));
-            break;
-        }
+    for (definition, is_checked) in tools {
         let name = definition.name.clone();
-        match check_tool(definition, loaded.grants()) {
+        let offered = is_checked.and_then(|()| {
+            let input = next();
+            let output = definition.output_schema.is_some().then(&mut next);
+            Offered::with_schemas(definition, input, output)
+        });
+        match offered {
             _ if names.contains(&name) => {
                 drop("tool", &name, "there is another of this name".into());
             }
@@ -237,15 +368,15 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
     }
     let mut strategies: Vec<Eval> = Vec::new();
     let mut names = HashSet::new();
-    for definition in evals.into_iter().take(MOST) {
+    for definition in evals {
         let twice = !names.insert(definition.name.clone());
-        let options = definition.options_schema.as_deref().map(compile).transpose();
+        let options = definition.options_schema.is_some().then(&mut next).transpose();
         match options {
             _ if twice => {
                 drop("strategy", &definition.name, "there is another of this name".into())
             }
             Ok(options) => {
-                let options = options.map(|(_, validator)| validator);
+                let options = options.map(|options| options.schema);
                 strategies.push(Eval { definition, options });
             }
             Err(problem) => {
@@ -267,9 +398,12 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
             false => drop("provider", &definition.name, "there is another of this name".into()),
         }
     }
-    Registered {
+    let bare_identity = Identity { description: String::new(), ..identity.clone() };
+    Ok(Registered {
         loaded,
         identity,
+        bare_identity,
+        holds_instructions: AtomicBool::new(false),
         tools: checked,
         hooks: points,
         providers: distinct,
@@ -278,7 +412,7 @@ fn check(loaded: Loaded, registration: Registration) -> Registered {
         resources,
         prompts,
         diagnostics: told_once(&id, diagnostics),
-    }
+    })
 }
 
 /// The most that is told of what is left out of one plugin's contributions.
@@ -344,8 +478,8 @@ fn permitted(
     }
 }
 
-/// Checks a definition, and compiles its schemas: of the arguments, and of structured content.
-fn check_tool(definition: ToolDefinition, grants: &Grants) -> Result<Offered, String> {
+/// Checks what a definition says beside its schemas.
+fn check_tool(definition: &ToolDefinition, grants: &Grants) -> Result<(), String> {
     if !(1..=128).contains(&definition.name.chars().count()) {
         return Err("its name must have 1 to 128 characters".into());
     }
@@ -359,7 +493,7 @@ fn check_tool(definition: ToolDefinition, grants: &Grants) -> Result<Offered, St
             Err(error) => return Err(format!("its `extra` is not JSON: {error}")),
         }
     }
-    Offered::new(definition)
+    Ok(())
 }
 
 /// All that the plugins of a host contribute.
@@ -367,6 +501,8 @@ fn check_tool(definition: ToolDefinition, grants: &Grants) -> Result<Offered, St
 pub struct Registry {
     plugins: Vec<Arc<Registered>>,
     tools: BTreeMap<ToolName, Entry>,
+    /// Tools that are there once for all plugins.
+    shared: BTreeMap<ToolName, SharedTool>,
     /// Tools that plugins have and nobody may call.
     absent: BTreeMap<ToolName, Absent>,
     /// Who handles each point, in load order.
@@ -377,6 +513,8 @@ pub struct Registry {
     /// Keeps the secrets of all plugins out of what any of them says.
     redactor: Arc<Redactor>,
     diagnostics: Vec<Diagnostic>,
+    /// Those of them that are about definitions which are used though they are not what they were.
+    pin_warnings: Vec<Diagnostic>,
 }
 
 /// Where a tool is, and how it is called.
@@ -385,6 +523,20 @@ struct Entry {
     tool: Tool,
     constraints: Constraints,
     gauges: Gauges,
+}
+
+/// A tool of the host's own that does for any plugin what an [`Entry`] does for one.
+struct SharedTool {
+    host: Arc<Registered>,
+    tool: Tool,
+    /// The plugins that it is for. Where there is none, it is not offered.
+    ids: Vec<Arc<str>>,
+}
+
+impl SharedTool {
+    fn offered(&self) -> Option<(&Arc<Registered>, &Tool)> {
+        (!self.ids.is_empty()).then_some((&self.host, &self.tool))
+    }
 }
 
 /// Why a tool that a plugin has is not among those that may be called.
@@ -400,6 +552,12 @@ enum Absent {
     },
 }
 
+/// Plugins in load order, but those first whose names go before the same of others.
+fn names_first(plugins: &[Arc<Registered>]) -> impl Iterator<Item = &Arc<Registered>> {
+    let first = plugins.iter().filter(|plugin| plugin.loaded.names_come_first());
+    first.chain(plugins.iter().filter(|plugin| !plugin.loaded.names_come_first()))
+}
+
 /// What is called, and how.
 pub(crate) struct Called<'a> {
     pub(crate) plugin: &'a Arc<Registered>,
@@ -411,30 +569,53 @@ pub(crate) struct Called<'a> {
 /// What the operator says of tools and calls, and the user of definitions that have changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
-    pub(crate) hooks: HookSettings,
-    pub(crate) tools: Vec<(String, ToolRule)>,
-    pub(crate) names: NameSettings,
-    /// Whether there are tools for resources and prompts.
-    pub(crate) resource_tools: bool,
-    /// Which tools of a plugin are wanted, by its id; all that is said must hold.
-    pub(crate) filters: Vec<(String, ToolFilter)>,
+    /// What a handler that fails means.
+    pub(crate) on_failure: OnFailure,
+    /// What holds for the plugins of the project.
+    project: OwnSettings,
+    /// What holds for all others.
+    user: OwnSettings,
+    tools: ToolRules,
+    /// Which tools of a plugin are wanted.
+    filters: Vec<PolicyFilter>,
     /// Which tools are held.
     pub(crate) holds: Holds,
+}
+
+/// Which tools of a plugin a configuration wants; all that is said must hold.
+#[derive(Debug, Clone)]
+struct PolicyFilter {
+    plugin: String,
+    filter: ToolFilter,
+    /// Whether it is that of a project's file which its user's file bounds.
+    is_bounded: bool,
 }
 
 impl Settings {
     /// What configurations say, in the order of their precedence.
     pub(crate) fn new(configs: &[Config], holds: Holds) -> Self {
-        let first = configs.first().cloned().unwrap_or_default();
-        let filters = configs.iter().flat_map(|config| config.policy.plugins.iter());
+        let filters = configs.iter().flat_map(|config| {
+            let is_bounded = combine::is_bounded(config, configs);
+            let policies = config.policy.plugins.iter();
+            policies.map(move |(id, policy)| PolicyFilter {
+                plugin: id.clone(),
+                filter: policy.tools(),
+                is_bounded,
+            })
+        });
         Self {
-            hooks: first.hooks,
-            tools: configs.iter().flat_map(|config| config.tools.iter().cloned()).collect(),
-            names: first.names,
-            resource_tools: first.resource_tools,
-            filters: filters.map(|(id, policy)| (id.clone(), policy.tools())).collect(),
+            on_failure: configs.first().map(|first| first.hooks.on_failure).unwrap_or_default(),
+            project: OwnSettings::of(configs, Origin::Config),
+            user: OwnSettings::of(configs, Origin::User),
+            tools: ToolRules::new(configs),
+            filters: filters.collect(),
             holds,
         }
+    }
+
+    /// What holds for the hooks and names of plugins of an origin.
+    pub(crate) fn of(&self, origin: Origin) -> &OwnSettings {
+        if origin.is_of_project() { &self.project } else { &self.user }
     }
 }
 
@@ -442,9 +623,11 @@ impl Registry {
     /// Puts plugins together, in load order. Of two tools with one name, the first stays.
     pub(crate) fn new(plugins: Vec<Arc<Registered>>, settings: Settings) -> Self {
         let mut registry = Self { settings, ..Self::default() };
+        for plugin in names_first(&plugins) {
+            registry.add_tools(plugin);
+        }
         for plugin in &plugins {
             registry.diagnostics.extend(plugin.diagnostics.iter().cloned());
-            registry.add_tools(plugin);
             for point in &plugin.hooks {
                 match registry.hooks.iter_mut().find(|(other, _)| other == point) {
                     Some((_, handlers)) => handlers.push(plugin.clone()),
@@ -453,13 +636,18 @@ impl Registry {
             }
         }
         // Last: whatever a plugin calls a tool of its own goes before ours.
-        if registry.settings.resource_tools {
-            plugins.iter().for_each(|plugin| registry.add_operations(plugin));
+        names_first(&plugins).for_each(|plugin| registry.add_operations(plugin));
+        if plugins.iter().any(|plugin| registry.resource_tools(plugin) == ResourceTools::Shared) {
+            registry.share_operations();
         }
-        let deterministic = &registry.settings.hooks.deterministic;
-        let ids = plugins.iter().map(|plugin| plugin.loaded.id());
-        let ids = ids.filter(|id| deterministic.iter().any(|listed| **listed == ***id));
-        registry.memories = ids.map(|id| (id.clone(), Memory::default())).collect();
+        registry.diagnostics.extend(registry.pin_warnings.iter().cloned());
+        for plugin in &plugins {
+            let id = plugin.loaded.id();
+            let deterministic = &registry.settings.of(plugin.loaded.origin()).hooks.deterministic;
+            if deterministic.iter().any(|listed| **listed == **id) {
+                registry.memories.insert(id.clone(), Memory::default());
+            }
+        }
         let mut secrets = Secrets::default();
         plugins.iter().for_each(|plugin| secrets.extend(plugin.loaded.secrets()));
         registry.redactor = Arc::new(Redactor::new(&secrets));
@@ -472,7 +660,8 @@ impl Registry {
         let id = plugin.loaded.id();
         let filters = self.filters(plugin);
         let operations = operations::on(plugin.resources, plugin.prompts);
-        let operations = operations.filter(|_| self.settings.resource_tools);
+        let is_wanted = self.resource_tools(plugin) != ResourceTools::None;
+        let operations = operations.filter(|_| is_wanted);
         let own = plugin.tools.iter().chain(operations.map(|(_, offered)| offered));
         let names: Vec<&str> = own.map(|offered| offered.definition.name.as_str()).collect();
         let problems = filters.iter().flat_map(|filter| filter.problems(&names));
@@ -493,21 +682,35 @@ impl Registry {
                 self.diagnostics.push(Diagnostic::of(id, problem));
                 continue;
             }
-            if let Some(why) = self.settings.holds.why(id, original) {
-                let problem = format!("the tool \"{}\" is held: {why}", one_line(original));
-                let remedy = format!(
-                    "`tenon approve {id}` shows what has changed and accepts it; other hosts have pins of their own"
-                );
-                self.diagnostics.push(Diagnostic::of(id, problem).remedy(remedy));
+            if let Some(why) = self.compared(id, PinKind::Tool, original) {
                 self.absent.insert(name, Absent::Held { plugin: id.clone(), why });
                 continue;
             }
             self.add(plugin, name, offered, Served::ByPlugin);
         }
+        if !plugin.said_identity().description.is_empty() {
+            self.compared(id, PinKind::Instructions, "");
+        }
+        let unstable = self.settings.holds.unstable(id);
+        self.pin_warnings.extend(unstable.map(|problem| Diagnostic::of(id, problem)));
+    }
+
+    /// Why a definition is held, if it is. That it is not what it was is told either way.
+    fn compared(&mut self, id: &str, kind: PinKind, name: &str) -> Option<String> {
+        let (hold, problem) = self.settings.holds.told(id, kind, name)?;
+        let diagnostic = Diagnostic::of(id, problem).remedy(pins::remedy(id));
+        match hold.is_warning {
+            true => self.pin_warnings.push(diagnostic),
+            false => self.diagnostics.push(diagnostic),
+        }
+        (!hold.is_warning).then_some(hold.why)
     }
 
     /// Adds what the host itself does with a plugin's resources and prompts.
     fn add_operations(&mut self, plugin: &Arc<Registered>) {
+        if self.resource_tools(plugin) == ResourceTools::None {
+            return;
+        }
         let filters = self.filters(plugin);
         for (operation, offered) in operations::on(plugin.resources, plugin.prompts) {
             let original = &offered.definition.name;
@@ -523,18 +726,70 @@ impl Registry {
         }
     }
 
+    /// Puts one tool in the place of those that do the same for a plugin each.
+    fn share_operations(&mut self) {
+        let host = Arc::new(Registered::host());
+        for operation in operations::on(true, true).map(|(operation, _)| *operation) {
+            let served = Served::ByHost(operation);
+            let same = self.tools.values().filter(|entry| entry.tool.served == served);
+            let same = same.filter(|entry| entry.constraints.enabled);
+            let is_shared = |plugin| self.resource_tools(plugin) == ResourceTools::Shared;
+            let same = same.filter(|entry| is_shared(&entry.plugin));
+            let plugins: Vec<&Loaded> = same.map(|entry| &entry.plugin.loaded).collect();
+            let ids: Vec<Arc<str>> = plugins.iter().map(|loaded| loaded.id().clone()).collect();
+            let name = ToolName::shared(operation.name());
+            let is_shielded = plugins.iter().any(|loaded| loaded.owner().is_shielded);
+            let owner = Owner { origin: Origin::User, is_shielded };
+            let rule = self.settings.tools.of(name.as_str(), name.as_str(), owner);
+            if rule.enabled == Some(false) || self.owner(&name).is_some() {
+                continue;
+            }
+            let Offered { definition, arguments, output } = operations::shared(operation, &ids);
+            let tool = Tool { name: name.clone(), definition, served, arguments, output };
+            self.shared.insert(name, SharedTool { host: host.clone(), tool, ids });
+        }
+    }
+
+    /// Makes the call of a tool that is there once for all plugins the call that it is of one of them.
+    ///
+    /// # Errors
+    ///
+    /// Where it names no plugin that has what is asked for.
+    pub(crate) fn resolve_shared(&self, call: &mut Call) -> Result<(), CallError> {
+        let Some(SharedTool { tool, ids, .. }) = self.shared.get(call.name.as_str()) else {
+            return Ok(());
+        };
+        let Served::ByHost(operation) = tool.served else { return Ok(()) };
+        let id = call.arguments.get(SHARED_TOOL_PLUGIN).and_then(Value::as_str);
+        let id = id.ok_or_else(|| CallError::without_plugin(&call.name))?.to_string();
+        let Some(plugin) = self.plugin(&id).filter(|_| ids.iter().any(|known| **known == *id))
+        else {
+            let looked_for = operation.looked_for();
+            return Err(CallError::not_found(looked_for, &id, ids.iter().map(|id| &**id)));
+        };
+        call.name = self.name_of(plugin, operation.name()).to_string();
+        if let Value::Object(arguments) = &mut call.arguments {
+            arguments.remove(SHARED_TOOL_PLUGIN);
+        }
+        Ok(())
+    }
+
     fn add(&mut self, plugin: &Arc<Registered>, name: ToolName, offered: &Offered, served: Served) {
         let id = plugin.loaded.id();
         let Offered { definition, arguments, output } = offered.clone();
-        let definition = match self.settings.names.origin_prefix {
+        let origin = plugin.loaded.origin();
+        let definition = match self.settings.of(origin).names.origin_prefix {
             true => Arc::new(ToolDefinition {
                 description: format!("[ext:{id}] {}", definition.description),
                 ..ToolDefinition::clone(&definition)
             }),
             false => definition,
         };
-        let constraints =
-            Constraints::new(name.as_str(), &definition.annotations, &self.settings.tools);
+        // Nobody has vouched for what a server says of itself; what the host does it knows.
+        let is_believed =
+            plugin.loaded.kind() != PluginKind::Mcp || matches!(served, Served::ByHost(_));
+        let hints = is_believed.then_some(&definition.annotations);
+        let constraints = Constraints::new(hints, self.rule(plugin, &name, &definition.name));
         let gauges = Gauges::new(id, name.as_str());
         // What another plugin has and nobody may call does not stand in the way.
         self.absent.remove(&name);
@@ -545,14 +800,16 @@ impl Registry {
     /// The name that a plugin's tool has for callers.
     pub(crate) fn name_of(&self, plugin: &Registered, tool: &str) -> ToolName {
         let loaded = &plugin.loaded;
-        self.settings.names.style.render(loaded.id(), loaded.namespace(), tool)
+        let style = self.settings.of(loaded.origin()).names.style;
+        style.render(loaded.id(), loaded.namespace(), tool)
     }
 
     /// The name for callers of a tool that somebody asks for by what its plugin calls it.
     pub(crate) fn renamed(&self, asked: &str) -> Option<&ToolName> {
         let is_asked = |(plugin, tool): &(&Arc<Registered>, &Tool)| {
             let (id, namespace) = (plugin.loaded.id(), plugin.loaded.namespace());
-            let prefix = self.settings.names.style.prefix(id, namespace);
+            let style = self.settings.of(plugin.loaded.origin()).names.style;
+            let prefix = style.prefix(id, namespace);
             asked.strip_prefix(&prefix) == Some(&tool.definition.name)
         };
         self.tools().find(is_asked).map(|(_, tool)| &tool.name)
@@ -561,9 +818,16 @@ impl Registry {
     /// All that is said of which tools of a plugin are wanted.
     fn filters(&self, plugin: &Registered) -> Vec<ToolFilter> {
         let id = plugin.loaded.id();
-        let policies = self.settings.filters.iter().filter(|(of, _)| **of == **id);
+        let owner = plugin.loaded.owner();
+        let policies = self.settings.filters.iter();
+        let policies = policies.filter(|of| *of.plugin == **id && owner.hears(of.is_bounded));
         let own = plugin.loaded.tool_filter().clone();
-        policies.map(|(_, filter)| filter.clone()).chain([own]).collect()
+        policies.map(|of| of.filter.clone()).chain([own]).collect()
+    }
+
+    /// How tools for a plugin's resources and prompts are there.
+    fn resource_tools(&self, plugin: &Registered) -> ResourceTools {
+        self.settings.of(plugin.loaded.origin()).resource_tools
     }
 
     /// The plugin that has a name, though nobody may call it by that.
@@ -588,6 +852,12 @@ impl Registry {
         })
     }
 
+    /// What of servers is used though it is not what it was when it was first seen, or varies from one
+    /// start to the next. It is among [`Self::diagnostics`] as well.
+    pub fn pin_warnings(&self) -> &[Diagnostic] {
+        &self.pin_warnings
+    }
+
     /// The tools that are held, because they are not what they were when they were first seen: their
     /// plugins, their rendered names, and why.
     pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ToolName, &str)> {
@@ -610,26 +880,71 @@ impl Registry {
         &self.plugins
     }
 
+    /// The plugins, those before the others whose names for things go before the same of others.
+    pub(crate) fn names_first(&self) -> impl Iterator<Item = &Arc<Registered>> {
+        names_first(&self.plugins)
+    }
+
     /// A plugin by its id.
     pub fn plugin(&self, id: &str) -> Option<&Arc<Registered>> {
         self.plugins.iter().find(|plugin| &**plugin.loaded.id() == id)
     }
 
-    /// All tools that may be called, by name.
+    /// All tools that are offered, by name; last those that the host has once for all plugins.
     pub fn tools(&self) -> impl Iterator<Item = (&Arc<Registered>, &Tool)> {
-        let enabled = self.tools.values().filter(|entry| entry.constraints.enabled);
-        enabled.map(|Entry { plugin, tool, .. }| (plugin, tool))
+        let is_offered = |entry: &&Entry| {
+            let is_shared = || self.resource_tools(&entry.plugin) == ResourceTools::Shared;
+            entry.constraints.enabled && (entry.tool.served == Served::ByPlugin || !is_shared())
+        };
+        let own = self.tools.values().filter(is_offered).map(|entry| (&entry.plugin, &entry.tool));
+        own.chain(self.shared.values().filter_map(SharedTool::offered))
     }
 
     /// A tool by its rendered name.
     pub fn tool(&self, name: &str) -> Option<(&Arc<Registered>, &Tool)> {
-        self.called(name).map(|called| (called.plugin, called.tool))
+        let shared = || self.shared.get(name).and_then(SharedTool::offered);
+        self.called(name).map(|called| (called.plugin, called.tool)).or_else(shared)
     }
 
     /// A tool by its rendered name, and all that is known of how to call it.
     pub(crate) fn called(&self, name: &str) -> Option<Called<'_>> {
         let Entry { plugin, tool, constraints, gauges } = self.tools.get(name)?;
         Some(Called { plugin, tool, constraints, gauges })
+    }
+
+    /// How an operation of the host's own on a plugin may be done, whether or not there is a tool for it;
+    /// and where that is counted, if there is.
+    pub(crate) fn operation(
+        &self,
+        plugin: &Registered,
+        operation: Operation,
+    ) -> Result<(Constraints, Option<&Gauges>), CallError> {
+        let (id, original) = (plugin.loaded.id(), operation.name());
+        let name = self.name_of(plugin, original);
+        let entry = self.tools.get(&name).filter(|entry| {
+            entry.tool.served == Served::ByHost(operation) && entry.plugin.loaded.id() == id
+        });
+        if let Some(Entry { constraints, gauges, .. }) = entry {
+            return Ok((constraints.clone(), Some(gauges)));
+        }
+        // A list of the only tools that are wanted says nothing of what is no tool.
+        let disabled = self
+            .filters(plugin)
+            .iter()
+            .find_map(|filter| filter.leaves_out(original).filter(|by| *by == LeftOutBy::Disabled));
+        if let Some(by) = disabled {
+            return Err(CallError::Disabled { tool: name.to_string(), by: by.words() });
+        }
+        let hints = operation.as_tool().map(|offered| &offered.definition.annotations);
+        Ok((Constraints::new(hints, self.rule(plugin, &name, original)), None))
+    }
+
+    /// What the operator says of a tool of a plugin.
+    fn rule(&self, plugin: &Registered, name: &ToolName, original: &str) -> ToolRule {
+        let loaded = &plugin.loaded;
+        let users_style = self.settings.user.names.style;
+        let users_name = users_style.render(loaded.id(), loaded.namespace(), original);
+        self.settings.tools.of(name.as_str(), users_name.as_str(), loaded.owner())
     }
 
     /// What a plugin's handlers have answered, for one whose handlers are deterministic.
@@ -640,6 +955,11 @@ impl Registry {
     /// Keeps secrets out of what plugins say.
     pub(crate) fn redactor(&self) -> &Arc<Redactor> {
         &self.redactor
+    }
+
+    /// The points that anybody handles, each with its handlers in load order.
+    pub fn hooks(&self) -> impl Iterator<Item = (&HookPoint, &[Arc<Registered>])> {
+        self.hooks.iter().map(|(point, handlers)| (point, &handlers[..]))
     }
 
     /// Who handles a point, in load order.
@@ -671,7 +991,8 @@ mod tests {
         let builtin = tools.into_iter().fold(Builtin::new(id, ""), |builtin, definition| {
             builtin.tool(definition, async |_, _| Ok(ToolResult::text("")))
         });
-        let loaded = Loaded::builtin(id, Arc::new(builtin), &Limits::default());
+        let schemas = Arc::default();
+        let loaded = Loaded::builtin(id, Arc::new(builtin), &Limits::default(), schemas);
         Arc::new(register(loaded).await.expect("it registers"))
     }
 

@@ -7,27 +7,23 @@ use serde_json::Value;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use tempfile::TempDir;
 
 use crate::bindings::types::{Content, ResourceBody, ResourceContents, ToolResult};
+use crate::config::{Invisible, ResultSettings};
 use crate::files;
 use crate::wire;
 
 /// How the URIs begin under which results are kept that were too long to be passed on.
 pub const URI: &str = "tenon://results/";
 
-/// The most that is kept, in bytes.
-const MOST: u64 = 256 << 20;
-
-/// The longest result that is kept, in bytes of JSON.
-const LONGEST: u64 = 128 << 20;
-
 /// Where results are kept.
 pub(crate) struct Results {
     /// Where to, if somebody said; otherwise a folder that goes with this.
     wanted: Option<PathBuf>,
+    settings: ResultSettings,
     folder: OnceLock<Result<Folder, String>>,
 }
 
@@ -46,8 +42,18 @@ impl Folder {
 }
 
 impl Results {
-    pub(crate) fn new(wanted: Option<PathBuf>) -> Self {
-        Self { wanted, folder: OnceLock::new() }
+    pub(crate) fn new(wanted: Option<PathBuf>, settings: ResultSettings) -> Self {
+        Self { wanted, settings, folder: OnceLock::new() }
+    }
+
+    /// Whether results are passed on with characters that nobody sees.
+    pub(crate) fn are_raw(&self) -> bool {
+        self.settings.invisible == Invisible::Raw
+    }
+
+    /// The longest result that is kept, in bytes.
+    fn longest(&self) -> u64 {
+        u64::from(self.settings.max_result_mib) << 20
     }
 
     /// Keeps a result, and gives the URI that it is read by. It blocks.
@@ -57,10 +63,11 @@ impl Results {
         let mut length = Length(0);
         serde_json::to_writer(&mut length, &wire::Form(result))?;
         let Length(length) = length;
-        if length > LONGEST {
-            return Err(io::Error::other(format!("it has more than {} MiB", LONGEST >> 20)));
+        if length > self.longest() {
+            let most = self.settings.max_result_mib;
+            return Err(io::Error::other(format!("it has more than {most} MiB")));
         }
-        make_room(folder, length)?;
+        make_room(folder, length, u64::from(self.settings.max_mib) << 20)?;
         let file = tempfile::Builder::new()
             .prefix("")
             .rand_bytes(24)
@@ -75,11 +82,19 @@ impl Results {
         Ok(format!("{URI}{id}"))
     }
 
+    /// The same on a thread that may be blocked. Gives no URI where it cannot be kept.
+    pub(crate) async fn keep_apart(self: &Arc<Self>, result: ToolResult) -> Option<String> {
+        let results = self.clone();
+        let kept = tokio::task::spawn_blocking(move || results.keep(&result)).await;
+        let kept = kept.map_err(io::Error::other).flatten();
+        kept.inspect_err(|error| tracing::warn!("what was cut of an answer is lost: {error}")).ok()
+    }
+
     /// Reads a result by its URI: each of its blocks, and its structured content. It blocks.
     pub(crate) fn read(&self, uri: &str) -> io::Result<Vec<ResourceContents>> {
         let id = uri.strip_prefix(URI).filter(|id| is_id(id));
         let id = id.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such result"))?;
-        let bytes = files::read(&self.folder()?.join(format!("{id}.json")), LONGEST)?;
+        let bytes = files::read(&self.folder()?.join(format!("{id}.json")), self.longest())?;
         let form: Value = serde_json::from_slice(&bytes)?;
         let result = wire::read_tool_result(form).map_err(io::Error::other)?;
         Ok(contents(uri, result))
@@ -115,8 +130,8 @@ fn is_id(id: &str) -> bool {
     !id.is_empty() && id.len() < 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Removes the oldest files until so many bytes have room.
-fn make_room(folder: &Path, bytes: u64) -> io::Result<()> {
+/// Removes the oldest files until so many bytes have room, of so many in all.
+fn make_room(folder: &Path, bytes: u64, most: u64) -> io::Result<()> {
     let mut kept: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(folder)?
         .flatten()
         .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
@@ -128,7 +143,7 @@ fn make_room(folder: &Path, bytes: u64) -> io::Result<()> {
     let mut total = bytes + kept.iter().map(|(_, length, _)| length).sum::<u64>();
     kept.sort_unstable();
     for (_, length, path) in kept {
-        if total <= MOST {
+        if total <= most {
             break;
         }
         match fs::remove_file(path) {
@@ -139,6 +154,10 @@ fn make_room(folder: &Path, bytes: u64) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// The member of a part's `_meta` that says that it is the structured content of a result, which most
+/// tools say in its blocks as well.
+pub const STRUCTURED: &str = "tenon/structured";
 
 fn contents(uri: &str, result: ToolResult) -> Vec<ResourceContents> {
     let part = |mime_type: &str, body| ResourceContents {
@@ -158,8 +177,11 @@ fn contents(uri: &str, result: ToolResult) -> Vec<ResourceContents> {
             part("application/json", ResourceBody::Text(wire::content_block(&block).to_string()))
         }
     });
-    let structured =
-        result.structured.map(|json| part("application/json", ResourceBody::Text(json)));
+    let structured = result.structured.map(|json| {
+        let mut structured = part("application/json", ResourceBody::Text(json));
+        wire::insert_meta_of(&mut structured.extra, STRUCTURED, &true);
+        structured
+    });
     blocks.chain(structured).collect()
 }
 
@@ -171,7 +193,7 @@ mod tests {
     fn what_is_kept_is_read_again_and_nothing_else_is() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("other.json"), "{}").unwrap();
-        let results = Results::new(Some(folder.path().join("results")));
+        let results = Results::new(Some(folder.path().join("results")), ResultSettings::default());
         let uri = results.keep(&ToolResult::text("whole")).unwrap();
         let read = results.read(&uri).unwrap();
         assert!(matches!(&read[0].body, ResourceBody::Text(text) if text == "whole"));
@@ -186,9 +208,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let old = folder.path().join("old.json");
         let file = fs::File::create(&old).unwrap();
-        file.set_len(MOST - 10).unwrap();
+        file.set_len((256 << 20) - 10).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        let results = Results::new(Some(folder.path().into()));
+        let results = Results::new(Some(folder.path().into()), ResultSettings::default());
         let uri = results.keep(&ToolResult::text("new")).unwrap();
         assert!(!old.exists());
         assert!(results.read(&uri).is_ok());

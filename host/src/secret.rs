@@ -12,6 +12,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
+use std::ops::Bound;
+use std::sync::Arc;
 
 use crate::files;
 use crate::services::SecretStore;
@@ -209,6 +211,8 @@ impl Secrets {
 pub(crate) struct Redactor {
     /// Each secret, as it is and as programs write it in JSON. Absent where there are none.
     values: Option<AhoCorasick>,
+    /// The same in order, to tell whether a text may be the beginning of one.
+    spellings: Arc<BTreeSet<String>>,
 }
 
 impl fmt::Debug for Redactor {
@@ -227,9 +231,9 @@ impl Redactor {
         // The longest first: a secret may begin with another.
         let automaton = AhoCorasick::builder()
             .match_kind(aho_corasick::MatchKind::LeftmostLongest)
-            .build(patterns)
+            .build(&patterns)
             .inspect_err(|error| tracing::error!("secrets cannot be masked: {error}"));
-        Self { values: automaton.ok() }
+        Self { values: automaton.ok(), spellings: Arc::new(patterns) }
     }
 
     /// Whether there is nothing to mask.
@@ -249,6 +253,23 @@ impl Redactor {
                 Cow::Owned(masked)
             }
             _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// The beginning of a longer text without secrets: what may be half of one at its end is left out.
+    pub(crate) fn beginning(&self, text: &str) -> String {
+        StreamRedactor::new(Arc::new(self.clone()), TextForm::Plain).push(text)
+    }
+
+    /// Masks secrets in bytes, which may be text.
+    pub(crate) fn bytes(&self, bytes: &mut Vec<u8>) {
+        if let Some(values) = self.values.as_ref().filter(|values| values.is_match(&*bytes)) {
+            let mut masked = Vec::with_capacity(bytes.len());
+            values.replace_all_with_bytes(bytes, &mut masked, |_, _, masked| {
+                masked.extend_from_slice(MASK.as_bytes());
+                true
+            });
+            *bytes = masked;
         }
     }
 
@@ -283,7 +304,7 @@ impl Redactor {
     }
 
     /// Masks known secrets in the texts of a value, and in the names of its members.
-    fn texts(&self, value: &mut Value) {
+    pub(crate) fn texts(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.redact(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.texts(item)),
@@ -321,6 +342,197 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+impl Redactor {
+    /// Where in a text, from a place on, that may begin which more text would make a secret; the end,
+    /// where nothing of it may.
+    fn possible_beginning(&self, text: &str, from: usize) -> usize {
+        let longest = self.values.as_ref().map_or(0, AhoCorasick::max_pattern_len);
+        let start = from.max(text.len().saturating_sub(longest.saturating_sub(1)));
+        let start = text.ceil_char_boundary(start);
+        let mut places = text[start..].char_indices().map(|(place, _)| start + place);
+        places.find(|place| self.is_beginning(&text[*place..])).unwrap_or(text.len())
+    }
+
+    /// Whether a text is the beginning of a secret, and not all of it.
+    fn is_beginning(&self, text: &str) -> bool {
+        let longer = (Bound::Excluded(text), Bound::Unbounded);
+        // What begins with the text follows it in order.
+        self.spellings.range::<str, _>(longer).next().is_some_and(|next| next.starts_with(text))
+    }
+}
+
+/// Masks secrets in a text that comes in pieces. What may be the beginning of a secret is held back
+/// until more of the text says whether it is.
+pub(crate) struct StreamRedactor {
+    redactor: Arc<Redactor>,
+    form: TextForm,
+    /// What is held back, as it came.
+    raw: String,
+    /// The same as it is read: without the escapes of JSON.
+    text: String,
+    /// Each character of `text`: where it begins there and in `raw`, and whether it is in a JSON text.
+    places: Vec<(usize, usize, bool)>,
+    /// How much of `raw` was read.
+    read: usize,
+    in_string: bool,
+}
+
+/// What a text in pieces is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextForm {
+    /// A text as it is.
+    Plain,
+    /// The text of JSON, in which escapes can spell a secret in any way.
+    Json,
+}
+
+impl StreamRedactor {
+    pub(crate) fn new(redactor: Arc<Redactor>, form: TextForm) -> Self {
+        Self {
+            redactor,
+            form,
+            raw: String::new(),
+            text: String::new(),
+            places: Vec::new(),
+            read: 0,
+            in_string: false,
+        }
+    }
+
+    /// What may be passed on when this piece has come.
+    pub(crate) fn push(&mut self, piece: &str) -> String {
+        self.raw.push_str(piece);
+        self.read(false);
+        self.take(false)
+    }
+
+    /// What was held back: no more comes.
+    pub(crate) fn end(&mut self) -> String {
+        self.read(true);
+        self.take(true)
+    }
+
+    /// Reads what has come, but for an escape that is not all there.
+    fn read(&mut self, end: bool) {
+        while self.read < self.raw.len() {
+            let rest = &self.raw[self.read..];
+            let (character, length) = match self.form {
+                TextForm::Json if rest.starts_with('\\') => match escaped(rest) {
+                    Some(read) => read,
+                    None if end => ('\\', 1),
+                    None => break,
+                },
+                _ => rest.chars().next().map_or(('\0', 1), |c| (c, c.len_utf8())),
+            };
+            if length == 1 && character == '"' {
+                self.in_string = !self.in_string;
+            }
+            self.places.push((self.text.len(), self.read, self.in_string));
+            self.text.push(character);
+            self.read += length;
+        }
+    }
+
+    fn take(&mut self, end: bool) -> String {
+        let begins = |from| match end {
+            true => self.text.len(),
+            false => self.redactor.possible_beginning(&self.text, from),
+        };
+        let mut passed = String::new();
+        let mut at = 0;
+        let mut until = begins(0);
+        let found = self.redactor.values.as_ref();
+        for found in found.into_iter().flat_map(|values| values.find_iter(&self.text)) {
+            // What begins later is not known yet to be all of it.
+            if found.start() >= until {
+                break;
+            }
+            passed.push_str(self.raw_of(at, found.start()));
+            match self.is_number(found.start(), found.end()) {
+                true => passed.push_str(self.raw_of(found.start(), found.end())),
+                false => passed.push_str(MASK),
+            }
+            at = found.end();
+            if until < at {
+                until = begins(at);
+            }
+        }
+        passed.push_str(self.raw_of(at, until));
+        let (first, place) = self.first_from(until);
+        self.places.drain(..first);
+        for (in_text, in_raw, _) in &mut self.places {
+            *in_text -= until;
+            *in_raw -= place;
+        }
+        self.text.drain(..until);
+        self.raw.drain(..place);
+        self.read -= place;
+        passed
+    }
+
+    /// How a part of the text came.
+    fn raw_of(&self, start: usize, end: usize) -> &str {
+        &self.raw[self.first_from(start).1..self.first_from(end).1]
+    }
+
+    /// The first character from a place of the text on, and where it is in what came.
+    fn first_from(&self, place: usize) -> (usize, usize) {
+        let first = self.places.partition_point(|(in_text, ..)| *in_text < place);
+        (first, self.places.get(first).map_or(self.read, |(_, in_raw, _)| *in_raw))
+    }
+
+    /// Whether a part of JSON is one of a number, which is no text.
+    fn is_number(&self, start: usize, end: usize) -> bool {
+        self.form == TextForm::Json
+            && self.places.get(self.first_from(start).0).is_some_and(|(.., in_string)| !in_string)
+            && self.text[start..end].bytes().all(|byte| byte.is_ascii_digit())
+    }
+}
+
+/// The character that an escape of JSON at the beginning of a text stands for, and how long the escape
+/// is; nothing where it is not all there.
+fn escaped(text: &str) -> Option<(char, usize)> {
+    let unit = |from: usize| {
+        let digits = text.get(from..from + 4)?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let kind = *text.as_bytes().get(1)?;
+    let character = match kind {
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'"' | b'\\' | b'/' => char::from(kind),
+        // A lone character is no escape: it stays what it is.
+        b'u' if text.len() < 6 && text[2..].bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            return None;
+        }
+        b'u' => {
+            let Some(first) = unit(2) else { return Some(('\\', 1)) };
+            if !(0xd800..0xdc00).contains(&first) {
+                return Some((char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6));
+            }
+            let rest = &text[6..];
+            let is_pair = "\\u".starts_with(rest) || rest.starts_with("\\u");
+            if is_pair && rest.len() < 6 {
+                return None;
+            }
+            let second = is_pair.then(|| unit(8)).flatten();
+            let second = second.filter(|second| (0xdc00..0xe000).contains(second));
+            return Some(match second {
+                Some(second) => {
+                    let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
+                }
+                None => (char::REPLACEMENT_CHARACTER, 6),
+            });
+        }
+        _ => return Some(('\\', 1)),
+    };
+    Some((character, 2))
 }
 
 /// A text as it is, and as programs write it in JSON: with or without escapes for what is not ASCII,
@@ -401,6 +613,7 @@ impl<'de> Visitor<'de> for InTexts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::{collection, prop_assert_eq, proptest};
     use serde_json::json;
 
     #[test]
@@ -501,6 +714,94 @@ mod tests {
         // What has none stays as it was written.
         check(r#"{ "n": 123456.10, "t": "\/" }"#, r#"{ "n": 123456.10, "t": "\/" }"#);
         check("{ 123456", "{ [redacted]");
+    }
+
+    /// Masks a text in two pieces, for each place where it can be cut, and in single characters.
+    fn in_pieces(redactor: &Arc<Redactor>, form: TextForm, text: &str) -> Vec<String> {
+        let masked = |pieces: &[&str]| {
+            let mut stream = StreamRedactor::new(redactor.clone(), form);
+            let mut masked: String = pieces.iter().map(|piece| stream.push(piece)).collect();
+            masked.push_str(&stream.end());
+            assert!(stream.raw.is_empty() && stream.text.is_empty() && stream.places.is_empty());
+            masked
+        };
+        let places = text.char_indices().map(|(place, _)| place);
+        let mut all: Vec<String> =
+            places.map(|place| masked(&[&text[..place], &text[place..]])).collect();
+        let single: Vec<&str> = text.split("").collect();
+        all.push(masked(&single));
+        all
+    }
+
+    #[test]
+    fn a_text_in_pieces_is_masked_as_if_it_came_at_once() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter22");
+        secrets.add("B_TOKEN", "hunter22-longer");
+        secrets.add("C_TOKEN", "22-long");
+        secrets.add("D_TOKEN", "aabaab\u{e4}");
+        secrets.add("E_TOKEN", "a/\u{1f511}\"quote");
+        secrets.add("PIN_KEY", "123456");
+        let redactor = Arc::new(Redactor::new(&secrets));
+        let check = |form: TextForm, text: &str, expected: &str| {
+            for masked in in_pieces(&redactor, form, text) {
+                assert_eq!(masked, expected, "{text}");
+            }
+        };
+        for (text, expected) in [
+            ("", ""),
+            ("hunter2", "hunter2"),
+            ("a hunter22 b", "a [redacted] b"),
+            ("hunter22-longer", "[redacted]"),
+            ("hunter22-long", "[redacted]-long"),
+            ("hunter22hunter22-longest", "[redacted][redacted]-longest"),
+            ("aabaabaab\u{e4}", "aab[redacted]"),
+            ("aabaaba", "aabaaba"),
+            ("a/\u{1f511}\"quote a\\/\\ud83d\\udd11\\\"quote", "[redacted] [redacted]"),
+            ("id 1234567", "id [redacted]7"),
+        ] {
+            assert_eq!(redactor.text(text), expected, "{text}");
+            check(TextForm::Plain, text, expected);
+        }
+        for (json, expected) in [
+            (r#"{"x":"\u0068unter22"}"#, r#"{"x":"[redacted]"}"#),
+            (
+                r#"{"x":"a\/\ud83d\udd11\u0022quote","y":"\t\ud83d\n"}"#,
+                r#"{"x":"[redacted]","y":"\t\ud83d\n"}"#,
+            ),
+            (r#"{"x":"a/🔑\"quote"}"#, r#"{"x":"[redacted]"}"#),
+            (r#"{"n":1234567,"t":"1234567"}"#, r#"{"n":1234567,"t":"[redacted]7"}"#),
+            (r#"{"\u0031\u00323456":"\u"}"#, r#"{"[redacted]":"\u"}"#),
+            (r#"it is hunter22, \x \"#, r#"it is [redacted], \x \"#),
+            // Text of JSON in JSON.
+            (r#"["{\"k\":\"a/🔑\\\"quote\"}"]"#, r#"["{\"k\":\"[redacted]\"}"]"#),
+        ] {
+            check(TextForm::Json, json, expected);
+        }
+    }
+
+    proptest! {
+        /// Of two letters, so that secrets overlap each other and themselves.
+        #[test]
+        fn pieces_are_masked_as_the_whole_is(
+            values in collection::vec("[ab]{6,9}", 1..4),
+            text in "[ab]{0,40}",
+            cuts in collection::vec(0..40usize, 0..6),
+        ) {
+            let mut secrets = Secrets::default();
+            values.iter().for_each(|value| secrets.add_value(value));
+            let redactor = Arc::new(Redactor::new(&secrets));
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < text.len()).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            for form in [TextForm::Plain, TextForm::Json] {
+                let mut stream = StreamRedactor::new(redactor.clone(), form);
+                let pieces = cuts.windows(2).map(|cut| stream.push(&text[cut[0]..cut[1]]));
+                let mut masked: String = pieces.collect();
+                masked.push_str(&stream.end());
+                prop_assert_eq!(&masked, &redactor.text(&text));
+            }
+        }
     }
 
     #[test]

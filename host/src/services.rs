@@ -17,13 +17,17 @@ use tokio::net::{TcpStream, lookup_host};
 
 pub use crate::approvals::{ApprovalError, ApprovalFile, Former};
 pub use crate::bindings::services::{Memory, OutgoingMessage};
-pub use crate::pins::{Definition, DefinitionChange, HeldTool, PinError, PinFile, Seen};
+pub use crate::pins::{
+    Definition, DefinitionChange, HeldDefinition, PinCheck, PinError, PinFile, PinKind, PinMode,
+    Seen, UnstablePart,
+};
 pub use crate::secret::Secret;
 
 use crate::bindings::types::Error;
 use crate::capability::GrantSet;
 use crate::capability::network::Ways;
 use crate::discover::{Origin, PluginKind};
+use crate::surroundings::Surroundings;
 use crate::text::cut;
 
 /// Sends the messages of plugins.
@@ -44,14 +48,15 @@ pub trait Messaging: Send + Sync + 'static {
 /// Searches what the host remembers.
 #[async_trait]
 pub trait MemorySearch: Send + Sync + 'static {
-    /// Finds at most `limit` memories, best match first. The default finds none.
+    /// Finds at most `limit` memories, best match first. The default has none, and says so: a plugin must
+    /// not take it for a search that found nothing.
     ///
     /// # Errors
     ///
-    /// Where it cannot be searched.
+    /// [`Error::Denied`] where there is no memory; or where it cannot be searched.
     async fn search(&self, plugin: &str, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
         let _ = (plugin, query, limit);
-        Ok(Vec::new())
+        Err(Error::Denied("this host remembers nothing".into()))
     }
 }
 
@@ -183,19 +188,20 @@ pub trait Approver: Send + Sync + 'static {
     }
 }
 
-/// Remembers what tools of MCP servers were when they were first seen.
+/// Remembers what MCP servers said of their tools, prompts and resource templates, and of themselves,
+/// when they were first seen.
 #[async_trait]
 pub trait Pins: Send + Sync + 'static {
-    /// Gives the tools that are not what they were; these are held. What is seen for the first time
-    /// is to be remembered. It is asked whenever a server registers, and on each reload. The default
-    /// remembers nothing and holds nothing.
+    /// Gives the definitions that are not what they were; these are held. What is seen for the first
+    /// time is to be remembered. It is asked whenever a server registers or lists something, and on
+    /// each reload. The default remembers nothing and holds nothing.
     ///
     /// # Errors
     ///
     /// Where it is not known what they were: then all of them are held.
-    async fn check(&self, seen: &[Seen]) -> Result<Vec<HeldTool>, PinError> {
+    async fn check(&self, seen: &[Seen]) -> Result<PinCheck, PinError> {
         let _ = seen;
-        Ok(Vec::new())
+        Ok(PinCheck::default())
     }
 }
 
@@ -216,6 +222,8 @@ pub struct ApprovalRequest {
     /// What it requests: values by the names of capabilities, as in `[capabilities]` of its
     /// manifest. Paths are resolved: `~`, variables and links are not in them any more.
     pub capabilities: BTreeMap<String, Vec<String>>,
+    /// What some of these values mean, which nobody should grant without knowing it.
+    pub warnings: Vec<GrantWarning>,
     /// How its server is started or reached, where a file that comes with a project says so. It is
     /// not before that is approved.
     pub command: Option<CommandLine>,
@@ -223,6 +231,29 @@ pub struct ApprovalRequest {
     pub component: Option<String>,
     /// The SHA-256 of its manifest, in hexadecimal.
     pub manifest: Option<String>,
+}
+
+/// What it means to grant a value that names files which decide what is started, or which hold keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct GrantWarning {
+    /// The capability.
+    pub capability: String,
+    /// The value, as it is approved.
+    pub value: String,
+    /// What the files are, and what follows.
+    pub meaning: String,
+}
+
+impl GrantWarning {
+    /// The warnings for values of capabilities, as they are approved. No glob covers what they are
+    /// about: only a value that names it is dangerous, and has a warning.
+    pub fn of(
+        capabilities: &BTreeMap<String, Vec<String>>,
+        surroundings: &Surroundings,
+    ) -> Vec<Self> {
+        GrantSet::approved(capabilities).warnings(surroundings)
+    }
 }
 
 /// How an MCP server is started or reached. Secrets are masked.

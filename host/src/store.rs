@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::files;
 
 /// The place of such a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JsonStore {
     path: PathBuf,
     /// How long it may be when it is written, in bytes.
@@ -51,8 +51,7 @@ impl JsonStore {
                 Err(error) => return Err(error.into()),
             }
         }
-        // One that was written before it was bounded is longer, and gets shorter with its next change.
-        match files::read_text(&self.path, self.most.saturating_mul(4)) {
+        match files::read_text(&self.path, self.most) {
             Ok(text) => serde_json::from_str(&text).map_err(StoreError::Damaged),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
             Err(error) => Err(error.into()),

@@ -1,12 +1,36 @@
 //! Small things about texts: cutting and showing them, and patterns that they fit.
 
+mod emoji;
+
 use std::borrow::Cow;
+use std::fmt::{self, Write};
 
 /// The beginning of a text, cut between characters.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
     match text.len() <= most {
         true => text,
         false => &text[..text.floor_char_boundary(most)],
+    }
+}
+
+/// The beginning of what something is written as, of so many bytes at most. The rest, which may be as
+/// long as a value, is not even made.
+pub(crate) fn beginning(written: &impl fmt::Display, most: usize) -> String {
+    let mut beginning = Beginning { text: String::new(), most };
+    let _ = write!(beginning, "{written}");
+    beginning.text
+}
+
+struct Beginning {
+    text: String,
+    most: usize,
+}
+
+impl Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = self.most - self.text.len();
+        self.text.push_str(cut(text, left));
+        if text.len() > left { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
@@ -32,42 +56,75 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 
 /// A JSON text with the same characters as escapes of JSON, which change nothing of what it means.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
+    if is_plain(json) {
+        return json.into();
+    }
     // Between values there may be line ends and tabs; within texts they are escaped already.
     let is_hidden = |c: char| !matches!(c, '\n' | '\t' | '\r') && misleads(c);
     if !json.contains(is_hidden) {
         return json.into();
     }
-    let mut shown = String::with_capacity(json.len() + 8);
-    for c in json.chars() {
-        match is_hidden(c) {
-            true => {
-                let mut units = [0; 2];
-                let units = c.encode_utf16(&mut units).iter();
-                shown.extend(units.map(|unit| format!("\\u{unit:04x}")));
-            }
-            false => shown.push(c),
-        }
-    }
-    shown.into()
+    escaped(json, is_hidden, |shown, c| {
+        let mut units = [0; 2];
+        let units = c.encode_utf16(&mut units).iter();
+        shown.extend(units.map(|unit| format!("\\u{unit:04x}")));
+    })
+    .into()
+}
+
+/// Whether a text has nothing but what is seen in ASCII, which is quickly told.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 fn shown(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_hidden) {
+    if is_plain(text) || !text.contains(&is_hidden) {
         return text.into();
     }
+    escaped(text, is_hidden, |shown, c| match c {
+        '\n' | '\t' | '\r' => shown.extend(c.escape_default()),
+        c => shown.extend(c.escape_unicode()),
+    })
+    .into()
+}
+
+/// A text with escapes for what is hidden, unless it belongs to an emoji, which is seen, or to the
+/// spelling of a word.
+fn escaped(
+    text: &str,
+    is_hidden: impl Fn(char) -> bool,
+    escape: impl Fn(&mut String, char),
+) -> String {
     let mut shown = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            c if !is_hidden(c) => shown.push(c),
-            '\n' | '\t' | '\r' => shown.extend(c.escape_default()),
-            c => shown.extend(c.escape_unicode()),
+    let mut rest = text;
+    let mut before = None;
+    while let Some(c) = rest.chars().next() {
+        let length = match emoji::length(rest) {
+            0 => c.len_utf8(),
+            length => length,
+        };
+        let (start, end) = rest.split_at(length);
+        match is_hidden(c) && !is_spelling(before, c, end.chars().next()) {
+            true => escape(&mut shown, c),
+            false => shown.push_str(start),
         }
+        before = Some(c);
+        rest = end;
     }
-    shown.into()
+    shown
+}
+
+/// Whether a character joins two letters of a script that is written with joiners, or keeps them apart:
+/// one alone between them (RFC 5892, appendix A, without the classes of letters).
+fn is_spelling(before: Option<char>, c: char, after: Option<char>) -> bool {
+    let is_of_script =
+        |c: Option<char>| matches!(c, Some('\u{620}'..='\u{1cff}' | '\u{a840}'..='\u{abff}'));
+    matches!(c, '\u{200c}' | '\u{200d}') && is_of_script(before) && is_of_script(after)
 }
 
 /// Whether a terminal would obey a character, or show nothing for it. Variation selectors and tags
-/// are among them: any number of them, one after the other, is a text that nobody sees.
+/// are among them: any number of them, one after the other, is a text that nobody sees. Those that
+/// belong to an emoji are no such text; see [`emoji`].
 fn misleads(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -139,6 +196,31 @@ mod tests {
             let expected = format!("a{}b", hidden.escape_unicode());
             check(&format!("a{hidden}b"), &expected);
         }
+        for seen in [
+            "\u{2764}\u{fe0f}",
+            "\u{260e}\u{fe0e}",
+            "\u{1f3f3}\u{fe0f}\u{200d}\u{1f308}",
+            "\u{1f9d1}\u{1f3fd}\u{200d}\u{1f680}",
+            "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+            "1\u{fe0f}\u{20e3}#\u{fe0f}\u{20e3}",
+            "\u{1f1f3}\u{1f1f4}",
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+        ] {
+            check(&format!("a{seen}b"), &format!("a{seen}b"));
+            assert_eq!(visible_json(&format!("\"{seen}\"")), format!("\"{seen}\""));
+        }
+        // What belongs to no emoji is hidden, though it is beside one.
+        check("\u{2764}\u{fe0f}\u{fe0f}", "\u{2764}\u{fe0f}\\u{fe0f}");
+        check("\u{2764}\u{200d}x", "\u{2764}\\u{200d}x");
+        check("x\u{200d}\u{2764}", "x\\u{200d}\u{2764}");
+        check("\u{fe0f}\u{200d}", "\\u{fe0f}\\u{200d}");
+        check("1\u{fe0f}2", "1\\u{fe0f}2");
+        check("\u{1f3f4}\u{e0067}\u{e007f}", "\u{1f3f4}\\u{e0067}\\u{e007f}");
+        check("\u{1f600}\u{e0061}", "\u{1f600}\\u{e0061}");
+        check("می\u{200c}خواهم क्\u{200d}ष", "می\u{200c}خواهم क्\u{200d}ष");
+        check("می\u{200c}\u{200c}خ", "می\\u{200c}\\u{200c}خ");
+        check("می\u{200c}", "می\\u{200c}");
+        check("a\u{200d}خ", "a\\u{200d}خ");
         // Spaces can be seen, and so can accents.
         check("a\u{a0}b\u{301}", "a\u{a0}b\u{301}");
     }

@@ -1,8 +1,9 @@
 //! The JSON forms that the Model Context Protocol gives to the contract's types: for scripts,
 //! hooks, and everybody who reads `--json`.
 //!
-//! Source: the schema of MCP 2025-11-25. Members that the contract does not name travel in `extra`
-//! and come out where they were.
+//! Source: the schemas of MCP 2025-11-25 and 2026-07-28. Members that the contract does not name travel
+//! in `extra` and come out where they were. A [`Form`] is written as JSON text in which their values are
+//! spelled as the plugin spelled them; a [`Value`] of it has the precision that numbers have there.
 
 use base64::Engine as _;
 use base64::display::Base64Display;
@@ -13,10 +14,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
-use crate::bindings::prompts::{Prompt, PromptDefinition, PromptRole};
+use crate::bindings::completions::Suggestions;
+use crate::bindings::eval_handler::{Evaluation, Finding, Verdict};
+use crate::bindings::prompts::{
+    Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptRole,
+};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{
     Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink, ToolAnnotations,
@@ -36,25 +42,9 @@ pub struct WireError {
 /// A tool as `tools/list` shows it, under the name given here. Schemas and `extra` that are no JSON
 /// were refused at registration.
 pub fn tool_definition(name: &str, tool: &ToolDefinition) -> Value {
-    let mut form = extra(tool.extra.as_deref());
-    form.insert("name".into(), name.into());
-    insert(&mut form, "title", tool.title.clone());
-    form.insert("description".into(), tool.description.clone().into());
-    form.insert("inputSchema".into(), text(&tool.input_schema));
-    insert(&mut form, "outputSchema", tool.output_schema.as_deref().map(text));
-    let ToolAnnotations { read_only, destructive, idempotent, open_world } = tool.annotations;
-    let mut annotations = match form.remove("annotations") {
-        Some(Value::Object(others)) => others,
-        _ => Map::new(),
-    };
-    insert(&mut annotations, "readOnlyHint", read_only);
-    insert(&mut annotations, "destructiveHint", destructive);
-    insert(&mut annotations, "idempotentHint", idempotent);
-    insert(&mut annotations, "openWorldHint", open_world);
-    if !annotations.is_empty() {
-        form.insert("annotations".into(), annotations.into());
-    }
-    Value::Object(form)
+    let mut form = tree(&Form(tool));
+    form["name"] = name.into();
+    form
 }
 
 /// A result as `tools/call` answers it.
@@ -62,74 +52,309 @@ pub fn tool_result(result: &ToolResult) -> Value {
     tree(&Form(result))
 }
 
-/// The same for whoever writes it: what a plugin passed as JSON stays text, and nothing is copied.
-pub(crate) struct Form<'a, T>(pub(crate) &'a T);
+/// The JSON form of a value for whoever writes it as text: what a plugin passed as JSON stays the text
+/// that it is, and nothing is copied.
+#[derive(Debug, Clone, Copy)]
+pub struct Form<'a, T>(pub &'a T);
+
+/// An object that is being written: the members that the contract names, and then all others.
+struct Object<M> {
+    form: M,
+    written: Vec<&'static str>,
+}
+
+impl<M: SerializeMap> Object<M> {
+    fn begin<S: Serializer<SerializeMap = M>>(serializer: S) -> Result<Self, S::Error>
+    where
+        M: SerializeMap<Ok = S::Ok, Error = S::Error>,
+    {
+        Ok(Self { form: serializer.serialize_map(None)?, written: Vec::with_capacity(8) })
+    }
+
+    fn member(&mut self, name: &'static str, value: &impl Serialize) -> Result<(), M::Error> {
+        self.written.push(name);
+        self.form.serialize_entry(name, value)
+    }
+
+    fn optional(
+        &mut self,
+        name: &'static str,
+        value: Option<&impl Serialize>,
+    ) -> Result<(), M::Error> {
+        value.map_or(Ok(()), |value| self.member(name, value))
+    }
+
+    /// Writes those of some further members that were not written yet, and ends the object.
+    fn end(mut self, others: &Members<'_>) -> Result<M::Ok, M::Error> {
+        for (name, value) in &others.0 {
+            if !self.written.contains(&&**name) {
+                self.form.serialize_entry(name, &Json(value.get()))?;
+            }
+        }
+        self.form.end()
+    }
+}
+
+impl Serialize for Form<'_, ToolDefinition> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolDefinition {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema,
+            annotations: ToolAnnotations { read_only, destructive, idempotent, open_world },
+            capabilities: _,
+            extra,
+        } = self.0;
+        let mut others = Members::of(extra.as_deref());
+        let mut form = Object::begin(serializer)?;
+        form.member("name", name)?;
+        form.optional("title", title.as_ref())?;
+        if !description.is_empty() {
+            form.member("description", description)?;
+        }
+        form.member("inputSchema", &Json(input_schema))?;
+        form.optional("outputSchema", output_schema.as_deref().map(Json).as_ref())?;
+        let hints = [
+            ("readOnlyHint", read_only),
+            ("destructiveHint", destructive),
+            ("idempotentHint", idempotent),
+            ("openWorldHint", open_world),
+        ];
+        let hints = hints.map(|(name, hint)| Some((name, (*hint)?)));
+        others.merge("annotations", hints.into_iter().flatten());
+        form.end(&others)
+    }
+}
 
 impl Serialize for Form<'_, ToolResult> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolResult { content, structured, is_error, extra } = self.0;
-        let mut form = serializer.serialize_map(None)?;
-        serialize_extra(&mut form, extra.as_deref())?;
-        let content: Vec<_> = content.iter().map(Form).collect();
-        form.serialize_entry("content", &content)?;
-        if let Some(structured) = structured {
-            form.serialize_entry("structuredContent", &Json(structured))?;
-        }
-        form.serialize_entry("isError", is_error)?;
-        form.end()
+        let mut form = Object::begin(serializer)?;
+        form.member("content", &Forms(content))?;
+        form.optional("structuredContent", structured.as_deref().map(Json).as_ref())?;
+        form.member("isError", is_error)?;
+        form.end(&Members::of(extra.as_deref()))
     }
 }
 
 impl Serialize for Form<'_, ContentBlock> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ContentBlock { body, extra } = self.0;
-        if let Content::Other(json) = body {
-            return Json(json).serialize(serializer);
-        }
-        let mut form = serializer.serialize_map(None)?;
-        serialize_extra(&mut form, extra.as_deref())?;
         let kind = match body {
-            Content::Text(text) => {
-                form.serialize_entry("text", text)?;
-                "text"
-            }
-            Content::Image(media) => {
-                serialize_media(&mut form, media)?;
-                "image"
-            }
-            Content::Audio(media) => {
-                serialize_media(&mut form, media)?;
-                "audio"
-            }
-            Content::ResourceLink(link) => {
-                serialize_link(&mut form, link)?;
-                "resource_link"
-            }
-            Content::Resource(contents) => {
-                form.serialize_entry("resource", &Form(contents))?;
-                "resource"
-            }
-            Content::Other(_) => unreachable!("it was written above"),
+            Content::Other(json) => return Json(json).serialize(serializer),
+            Content::Text(_) => "text",
+            Content::Image(_) => "image",
+            Content::Audio(_) => "audio",
+            Content::ResourceLink(_) => "resource_link",
+            Content::Resource(_) => "resource",
         };
-        form.serialize_entry("type", kind)?;
-        form.end()
+        let mut form = Object::begin(serializer)?;
+        form.member("type", &kind)?;
+        match body {
+            Content::Text(text) => form.member("text", text)?,
+            Content::Image(media) | Content::Audio(media) => {
+                form.member("data", &Base64(&media.data))?;
+                form.member("mimeType", &media.mime_type)?;
+            }
+            Content::ResourceLink(link) => serialize_link(&mut form, link)?,
+            Content::Resource(contents) => form.member("resource", &Form(contents))?,
+            Content::Other(_) => unreachable!("it was written above"),
+        }
+        form.end(&Members::of(extra.as_deref()))
     }
 }
 
 impl Serialize for Form<'_, ResourceContents> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ResourceContents { uri, mime_type, body, extra } = self.0;
-        let mut form = serializer.serialize_map(None)?;
-        serialize_extra(&mut form, extra.as_deref())?;
-        form.serialize_entry("uri", uri)?;
-        if let Some(mime_type) = mime_type {
-            form.serialize_entry("mimeType", mime_type)?;
-        }
+        let mut form = Object::begin(serializer)?;
+        form.member("uri", uri)?;
+        form.optional("mimeType", mime_type.as_ref())?;
         match body {
-            ResourceBody::Text(text) => form.serialize_entry("text", text)?,
-            ResourceBody::Blob(bytes) => form.serialize_entry("blob", &Base64(bytes))?,
+            ResourceBody::Text(text) => form.member("text", text)?,
+            ResourceBody::Blob(bytes) => form.member("blob", &Base64(bytes))?,
         }
-        form.end()
+        form.end(&Members::of(extra.as_deref()))
+    }
+}
+
+impl Serialize for Form<'_, ListedResource> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ListedResource { link, extra } = self.0;
+        let mut form = Object::begin(serializer)?;
+        serialize_link(&mut form, link)?;
+        form.end(&Members::of(extra.as_deref()))
+    }
+}
+
+impl Serialize for Form<'_, ResourceTemplate> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ResourceTemplate { uri_template, name, title, description, mime_type, extra } = self.0;
+        let mut form = Object::begin(serializer)?;
+        form.member("uriTemplate", uri_template)?;
+        form.member("name", name)?;
+        form.optional("title", title.as_ref())?;
+        form.optional("description", description.as_ref())?;
+        form.optional("mimeType", mime_type.as_ref())?;
+        form.end(&Members::of(extra.as_deref()))
+    }
+}
+
+impl Serialize for Form<'_, PromptDefinition> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let PromptDefinition { name, title, description, arguments, extra } = self.0;
+        let mut form = Object::begin(serializer)?;
+        form.member("name", name)?;
+        form.optional("title", title.as_ref())?;
+        form.optional("description", description.as_ref())?;
+        if !arguments.is_empty() {
+            form.member("arguments", &Forms(arguments))?;
+        }
+        form.end(&Members::of(extra.as_deref()))
+    }
+}
+
+impl Serialize for Form<'_, PromptArgument> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let PromptArgument { name, title, description, required, extra } = self.0;
+        let mut form = Object::begin(serializer)?;
+        form.member("name", name)?;
+        form.optional("title", title.as_ref())?;
+        form.optional("description", description.as_ref())?;
+        form.optional("required", required.then_some(&true))?;
+        form.end(&Members::of(extra.as_deref()))
+    }
+}
+
+impl Serialize for Form<'_, Prompt> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Prompt { description, messages, extra } = self.0;
+        let mut form = Object::begin(serializer)?;
+        form.optional("description", description.as_ref())?;
+        form.member("messages", &Forms(messages))?;
+        form.end(&Members::of(extra.as_deref()))
+    }
+}
+
+impl Serialize for Form<'_, PromptMessage> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let PromptMessage { role: speaker, content, extra } = self.0;
+        let others = Members::of(extra.as_deref());
+        let mut form = Object::begin(serializer)?;
+        // One that is neither stands among the others.
+        if *speaker == PromptRole::Assistant || others.get("role").is_none() {
+            form.member("role", &role(*speaker))?;
+        }
+        form.member("content", &Form(content))?;
+        form.end(&others)
+    }
+}
+
+impl Serialize for Form<'_, Suggestions> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Suggestions { values, total, more, extra } = self.0;
+        let mut others = Members::of(extra.as_deref());
+        let members = [("values", Some(json!(values))), ("total", total.map(Value::from))];
+        let members = members.into_iter().chain([("hasMore", more.then_some(Value::Bool(true)))]);
+        others.merge("completion", members.filter_map(|(name, value)| Some((name, value?))));
+        Object::begin(serializer)?.end(&others)
+    }
+}
+
+/// The forms of several values.
+struct Forms<'a, T>(&'a [T]);
+
+impl<'a, T> Serialize for Forms<'a, T>
+where
+    Form<'a, T>: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Form))
+    }
+}
+
+/// The members of an object in their order, whose values stay the text that they are. Of one that is
+/// there twice, the last counts.
+#[derive(Default)]
+struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
+
+impl<'a> Members<'a> {
+    /// Those that travel in `extra`. What is no object has none.
+    fn of(extra: Option<&'a str>) -> Self {
+        extra.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, json)| json.get())
+    }
+
+    /// Puts JSON in the place of a member, or at the end.
+    fn set(&mut self, name: &'a str, json: Box<RawValue>) {
+        match self.0.iter_mut().find(|(other, _)| other == name) {
+            Some(member) => member.1 = Cow::Owned(json),
+            None => self.0.push((name.into(), Cow::Owned(json))),
+        }
+    }
+
+    /// Adds members to the object that a member is. One that is none gives way to them.
+    fn merge(
+        &mut self,
+        name: &'static str,
+        members: impl IntoIterator<Item = (&'static str, impl Serialize)>,
+    ) {
+        let mut members = members.into_iter().peekable();
+        if members.peek().is_none() {
+            return;
+        }
+        let before = self.get(name).map(str::to_string);
+        let mut merged = Members::of(before.as_deref());
+        for (name, value) in members {
+            if let Ok(json) = serde_json::value::to_raw_value(&value) {
+                merged.set(name, json);
+            }
+        }
+        if let Ok(json) = serde_json::value::to_raw_value(&merged) {
+            self.set(name, json);
+        }
+    }
+}
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, json)| (name, json)))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members: Vec<(Cow<'de, str>, Cow<'de, RawValue>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        while let Some((name, json)) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
+            match places.entry(name.to_string()) {
+                Entry::Occupied(place) => members[*place.get()].1 = Cow::Borrowed(json),
+                Entry::Vacant(place) => {
+                    place.insert(members.len());
+                    members.push((name, Cow::Borrowed(json)));
+                }
+            }
+        }
+        Ok(Members(members))
     }
 }
 
@@ -156,30 +381,17 @@ impl Serialize for Json<'_> {
     }
 }
 
-/// The members that travel in `extra`.
-fn serialize_extra<M: SerializeMap>(form: &mut M, extra: Option<&str>) -> Result<(), M::Error> {
-    let Some(extra) = extra else { return Ok(()) };
-    let members: BTreeMap<Cow<'_, str>, &RawValue> =
-        serde_json::from_str(extra).unwrap_or_default();
-    members.iter().try_for_each(|(name, value)| form.serialize_entry(name, &Json(value.get())))
-}
-
-fn serialize_media<M: SerializeMap>(form: &mut M, media: &Media) -> Result<(), M::Error> {
-    form.serialize_entry("data", &Base64(&media.data))?;
-    form.serialize_entry("mimeType", &media.mime_type)
-}
-
-fn serialize_link<M: SerializeMap>(form: &mut M, link: &ResourceLink) -> Result<(), M::Error> {
+fn serialize_link<M: SerializeMap>(
+    form: &mut Object<M>,
+    link: &ResourceLink,
+) -> Result<(), M::Error> {
     let ResourceLink { uri, name, title, description, mime_type, size } = link;
-    form.serialize_entry("uri", uri)?;
-    form.serialize_entry("name", name)?;
-    let texts = [("title", title), ("description", description), ("mimeType", mime_type)];
-    for (name, text) in texts {
-        if let Some(text) = text {
-            form.serialize_entry(name, text)?;
-        }
-    }
-    size.iter().try_for_each(|size| form.serialize_entry("size", size))
+    form.member("uri", uri)?;
+    form.member("name", name)?;
+    form.optional("title", title.as_ref())?;
+    form.optional("description", description.as_ref())?;
+    form.optional("mimeType", mime_type.as_ref())?;
+    form.optional("size", size.as_ref())
 }
 
 /// A form as a tree.
@@ -227,16 +439,17 @@ pub(crate) fn insert_meta_json(others: &mut Option<String>, key: &str, value: &s
     let members = match others.as_deref() {
         // The common case, without a tree.
         None => [r#"{"_meta":{""#, key, r#"":"#, value, "}}"].concat(),
-        members @ Some(_) => {
-            let mut members = extra(members);
-            let mut meta = match members.remove("_meta") {
-                Some(Value::Object(meta)) => meta,
-                // It is an object or nothing.
-                Some(_) | None => Map::new(),
-            };
-            meta.insert(key.to_string(), text(value));
-            members.insert("_meta".into(), meta.into());
-            Value::Object(members).to_string()
+        Some(json) => {
+            let mut members = Members::of(Some(json));
+            let before = members.get("_meta").map(str::to_string);
+            // It is an object or nothing.
+            let mut meta = Members::of(before.as_deref());
+            let value = RawValue::from_string(value.to_string()).ok();
+            value.into_iter().for_each(|value| meta.set(key, value));
+            if let Ok(meta) = serde_json::value::to_raw_value(&meta) {
+                members.set("_meta", meta);
+            }
+            serde_json::to_string(&members).expect("names and JSON texts make an object")
         }
     };
     *others = Some(members);
@@ -272,14 +485,16 @@ pub(crate) fn drop_ours(others: &mut Option<String>) {
     if others.is_none() || ours_in(others.as_deref()).is_empty() {
         return;
     }
-    let mut members = extra(others.as_deref());
-    if let Some(Value::Object(meta)) = members.get_mut("_meta") {
-        meta.retain(|key, _| !key.starts_with(OURS));
-        if meta.is_empty() {
-            members.remove("_meta");
-        }
+    let mut members = Members::of(others.as_deref());
+    let before = members.get("_meta").map(str::to_string);
+    let mut meta = Members::of(before.as_deref());
+    meta.0.retain(|(key, _)| !key.starts_with(OURS));
+    match serde_json::value::to_raw_value(&meta) {
+        Ok(left) if !meta.0.is_empty() => members.set("_meta", left),
+        _ => members.0.retain(|(name, _)| name != "_meta"),
     }
-    *others = leftover(members);
+    let left = (!members.0.is_empty()).then(|| serde_json::to_string(&members));
+    *others = left.and_then(Result::ok);
 }
 
 /// Further members must be those of an object.
@@ -382,6 +597,168 @@ pub fn read_tool_result(form: Value) -> Result<ToolResult, WireError> {
     Ok(ToolResult { content, structured, is_error, extra: leftover(form) })
 }
 
+/// Reads the objects of a list back that is a member of another object.
+///
+/// # Errors
+///
+/// Names the first member that is not what it should be.
+pub(crate) fn read_all<T>(
+    form: &Value,
+    member: &str,
+    read: impl Fn(Value) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    let Some(Value::Array(items)) = form.get(member) else {
+        return Err(problem(format_args!("/{member}"), "not an array"));
+    };
+    items.iter().cloned().map(read).collect()
+}
+
+/// Reads a resource in a listing back.
+pub(crate) fn read_listed_resource(form: Value) -> Result<ListedResource, WireError> {
+    let mut form = object(form, "")?;
+    let link = read_link(&mut form, "")?;
+    Ok(ListedResource { link, extra: leftover(form) })
+}
+
+/// Reads a resource template back.
+pub(crate) fn read_resource_template(form: Value) -> Result<ResourceTemplate, WireError> {
+    let mut form = object(form, "")?;
+    Ok(ResourceTemplate {
+        uri_template: required(&mut form, "uriTemplate", "")?,
+        name: required(&mut form, "name", "")?,
+        title: optional(&mut form, "title"),
+        description: optional(&mut form, "description"),
+        mime_type: optional(&mut form, "mimeType"),
+        extra: leftover(form),
+    })
+}
+
+/// Reads a prompt in a listing back.
+pub(crate) fn read_prompt_definition(form: Value) -> Result<PromptDefinition, WireError> {
+    let mut form = object(form, "")?;
+    let arguments = match form.remove("arguments") {
+        Some(Value::Array(arguments)) => arguments,
+        Some(_) => return Err(problem("/arguments", "not an array")),
+        None => Vec::new(),
+    };
+    let arguments = arguments.into_iter().map(|argument| {
+        let mut form = object(argument, "/arguments")?;
+        Ok(PromptArgument {
+            name: required(&mut form, "name", "/arguments")?,
+            title: optional(&mut form, "title"),
+            description: optional(&mut form, "description"),
+            required: form.remove("required") == Some(Value::Bool(true)),
+            extra: leftover(form),
+        })
+    });
+    Ok(PromptDefinition {
+        arguments: arguments.collect::<Result<_, _>>()?,
+        name: required(&mut form, "name", "")?,
+        title: optional(&mut form, "title"),
+        description: optional(&mut form, "description"),
+        extra: leftover(form),
+    })
+}
+
+/// Reads a prompt back that was filled in.
+pub(crate) fn read_prompt(form: Value) -> Result<Prompt, WireError> {
+    let mut form = object(form, "")?;
+    let Some(Value::Array(messages)) = form.remove("messages") else {
+        return Err(problem("/messages", "not an array"));
+    };
+    let messages = messages.into_iter().map(|message| {
+        let mut form = object(message, "/messages")?;
+        let content = form.remove("content").unwrap_or_default();
+        let content = read_content_block(content, "/messages/content")?;
+        let role = match form.get("role").and_then(Value::as_str) {
+            Some("assistant") => PromptRole::Assistant,
+            _ => PromptRole::User,
+        };
+        // One that is neither stays among the others.
+        if matches!(form.get("role").and_then(Value::as_str), Some("assistant" | "user")) {
+            form.remove("role");
+        }
+        Ok(PromptMessage { role, content, extra: leftover(form) })
+    });
+    let messages = messages.collect::<Result<_, _>>()?;
+    let description = optional(&mut form, "description");
+    Ok(Prompt { description, messages, extra: leftover(form) })
+}
+
+/// Reads values for a blank back.
+pub(crate) fn read_suggestions(form: Value) -> Result<Suggestions, WireError> {
+    let mut form = object(form, "")?;
+    let mut completion = object(form.remove("completion").unwrap_or_default(), "/completion")?;
+    let values = completion.remove("values").map(serde_json::from_value);
+    let Some(Ok(values)) = values else {
+        return Err(problem("/completion/values", "not a list of texts"));
+    };
+    let total = completion.remove("total").and_then(|total| total.as_u64());
+    let more = completion.remove("hasMore") == Some(Value::Bool(true));
+    if !completion.is_empty() {
+        form.insert("completion".into(), completion.into());
+    }
+    Ok(Suggestions { values, total, more, extra: leftover(form) })
+}
+
+/// An evaluation: `score`, `verdict` and `findings`, and in `extra` what else the strategy reports.
+pub fn evaluation(evaluation: &Evaluation) -> Value {
+    let Evaluation { score, verdict, findings, extra: others } = evaluation;
+    let findings = findings.iter().map(|finding| {
+        let Finding { criterion, verdict, score, reason } = finding;
+        let mut form = json!({
+            "criterion": criterion,
+            "verdict": verdict_word(*verdict),
+            "reason": reason,
+        });
+        if let Some(score) = score {
+            form["score"] = json!(score);
+        }
+        form
+    });
+    let findings: Vec<Value> = findings.collect();
+    let mut form =
+        json!({ "score": score, "verdict": verdict_word(*verdict), "findings": findings });
+    if others.is_some() {
+        form["extra"] = extra(others.as_deref()).into();
+    }
+    form
+}
+
+/// Reads an evaluation back.
+pub(crate) fn read_evaluation(form: Value) -> Result<Evaluation, WireError> {
+    let findings = read_all(&form, "findings", |finding| {
+        let score = finding.get("score").and_then(Value::as_f64);
+        let verdict = read_verdict(&finding, "/findings")?;
+        let mut form = object(finding, "/findings")?;
+        let criterion = required(&mut form, "criterion", "/findings")?;
+        let reason = required(&mut form, "reason", "/findings")?;
+        Ok(Finding { criterion, verdict, score, reason })
+    })?;
+    let verdict = read_verdict(&form, "")?;
+    let score = form.get("score").and_then(Value::as_f64);
+    let score = score.ok_or_else(|| problem("/score", "missing, or not a number"))?;
+    let extra = form.get("extra").map(Value::to_string);
+    Ok(Evaluation { score, verdict, findings, extra })
+}
+
+fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Fail => "fail",
+        Verdict::Inconclusive => "inconclusive",
+    }
+}
+
+fn read_verdict(form: &Value, place: &str) -> Result<Verdict, WireError> {
+    match form.get("verdict").and_then(Value::as_str) {
+        Some("pass") => Ok(Verdict::Pass),
+        Some("fail") => Ok(Verdict::Fail),
+        Some("inconclusive") => Ok(Verdict::Inconclusive),
+        _ => Err(problem(format_args!("{place}/verdict"), "no verdict")),
+    }
+}
+
 /// A content block.
 pub fn content_block(block: &ContentBlock) -> Value {
     tree(&Form(block))
@@ -394,52 +771,27 @@ pub fn resource_contents(contents: &ResourceContents) -> Value {
 
 /// A resource in a listing, as `resources/list` shows it.
 pub fn listed_resource(resource: &ListedResource) -> Value {
-    let mut form = extra(resource.extra.as_deref());
-    insert_link(&mut form, &resource.link);
-    Value::Object(form)
+    tree(&Form(resource))
 }
 
 /// A resource template, as `resources/templates/list` shows it.
 pub fn resource_template(template: &ResourceTemplate) -> Value {
-    let ResourceTemplate { uri_template, name, title, description, mime_type, extra: others } =
-        template;
-    let mut form = extra(others.as_deref());
-    form.insert("uriTemplate".into(), uri_template.clone().into());
-    form.insert("name".into(), name.clone().into());
-    insert(&mut form, "title", title.clone());
-    insert(&mut form, "description", description.clone());
-    insert(&mut form, "mimeType", mime_type.clone());
-    Value::Object(form)
+    tree(&Form(template))
 }
 
 /// A prompt in a listing, as `prompts/list` shows it.
 pub fn prompt_definition(prompt: &PromptDefinition) -> Value {
-    let PromptDefinition { name, title, description, arguments, extra: others } = prompt;
-    let mut form = extra(others.as_deref());
-    form.insert("name".into(), name.clone().into());
-    insert(&mut form, "title", title.clone());
-    insert(&mut form, "description", description.clone());
-    let arguments = arguments.iter().map(|argument| {
-        let mut form = Map::new();
-        form.insert("name".into(), argument.name.clone().into());
-        insert(&mut form, "title", argument.title.clone());
-        insert(&mut form, "description", argument.description.clone());
-        form.insert("required".into(), argument.required.into());
-        Value::Object(form)
-    });
-    form.insert("arguments".into(), arguments.collect());
-    Value::Object(form)
+    tree(&Form(prompt))
 }
 
 /// A prompt that was filled in, as `prompts/get` answers it.
 pub fn prompt(prompt: &Prompt) -> Value {
-    let mut form = Map::new();
-    insert(&mut form, "description", prompt.description.clone());
-    let messages = prompt.messages.iter().map(
-        |message| json!({ "role": role(message.role), "content": content_block(&message.content) }),
-    );
-    form.insert("messages".into(), messages.collect());
-    Value::Object(form)
+    tree(&Form(prompt))
+}
+
+/// Values for a blank, as `completion/complete` answers them.
+pub fn suggestions(suggestions: &Suggestions) -> Value {
+    tree(&Form(suggestions))
 }
 
 /// The word for who speaks in a prompt.
@@ -448,15 +800,6 @@ pub fn role(role: PromptRole) -> &'static str {
         PromptRole::User => "user",
         PromptRole::Assistant => "assistant",
     }
-}
-
-fn insert_link(form: &mut Map<String, Value>, link: &ResourceLink) {
-    form.insert("uri".into(), link.uri.clone().into());
-    form.insert("name".into(), link.name.clone().into());
-    insert(form, "title", link.title.clone());
-    insert(form, "description", link.description.clone());
-    insert(form, "mimeType", link.mime_type.clone());
-    insert(form, "size", link.size);
 }
 
 fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireError> {
@@ -468,14 +811,7 @@ fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireErro
         "text" => Content::Text(required(&mut form, "text", place)?),
         "image" => Content::Image(read_media(&mut form, place)?),
         "audio" => Content::Audio(read_media(&mut form, place)?),
-        "resource_link" => Content::ResourceLink(ResourceLink {
-            uri: required(&mut form, "uri", place)?,
-            name: required(&mut form, "name", place)?,
-            title: optional(&mut form, "title"),
-            description: optional(&mut form, "description"),
-            mime_type: optional(&mut form, "mimeType"),
-            size: form.remove("size").and_then(|size| size.as_u64()),
-        }),
+        "resource_link" => Content::ResourceLink(read_link(&mut form, place)?),
         "resource" => {
             let contents = form.remove("resource").unwrap_or_default();
             Content::Resource(read_resource_contents(contents, &format!("{place}/resource"))?)
@@ -489,6 +825,17 @@ fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireErro
         }
     };
     Ok(ContentBlock { body, extra: leftover(form) })
+}
+
+fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink, WireError> {
+    Ok(ResourceLink {
+        uri: required(form, "uri", place)?,
+        name: required(form, "name", place)?,
+        title: optional(form, "title"),
+        description: optional(form, "description"),
+        mime_type: optional(form, "mimeType"),
+        size: read_size(form),
+    })
 }
 
 fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, WireError> {
@@ -528,10 +875,11 @@ fn optional(form: &mut Map<String, Value>, key: &str) -> Option<String> {
     }
 }
 
-fn insert(form: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        form.insert(key.into(), value.into());
-    }
+/// One that is no length stays where it is.
+fn read_size(form: &mut Map<String, Value>) -> Option<u64> {
+    let size = form.get("size")?.as_u64()?;
+    form.remove("size");
+    Some(size)
 }
 
 fn object(form: Value, place: &str) -> Result<Map<String, Value>, WireError> {

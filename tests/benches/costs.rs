@@ -606,6 +606,7 @@ async fn command(rows: &mut Vec<Row>) {
             .expect("it starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
+    run(&tenon, &["trust", "--yes"]);
     let text = arguments().to_string();
     let ours = measure(20, 5, async || run(&tenon, &["call", "text_tools__slug", &text])).await;
     let bare = measure(20, 5, async || run(&tenon, &["--version"])).await;

@@ -65,6 +65,48 @@ fn filtered(project: &Project, text: &str) -> String {
 }
 
 #[test]
+fn what_no_glob_covers_is_shown_with_what_it_means_and_never_hidden_among_others() {
+    let project = project();
+    let mut values: Vec<String> =
+        (0..9).map(|number| format!("\"read:~/notes/{number}\"")).collect();
+    values.push("\"write:~/code/.git/hooks/**\"".into());
+    values.push("\"readwrite:~/code/**\"".into());
+    write_manifest(&project, &values.join(", "));
+    let said = run(&project, &["approve", "e"], 3);
+    insta::assert_snapshot!(filtered(&project, &said), @r#"
+    plugin "e" (wasm)
+      code      ./own/e/escape.wasm  sha256:DIGEST
+      named in  ./own/e/plugin.toml  sha256:DIGEST
+      requests
+        filesystem   write:ROOT/code/.git/hooks/** — settings and hooks of git, which name programs that it runs: whoever writes there runs code as you
+        filesystem   read:ROOT/notes/0
+        filesystem   read:ROOT/notes/1
+        filesystem   read:ROOT/notes/2
+        filesystem   read:ROOT/notes/3
+        filesystem   read:ROOT/notes/4
+        filesystem   read:ROOT/notes/5
+        filesystem   read:ROOT/notes/6
+        filesystem   read:ROOT/notes/7
+        and 2 more: `tenon inspect e` shows all
+    error: nobody is there to approve e
+      hint: `tenon approve e --yes` approves without asking
+    "#);
+    let inspected = stdout(&project.tenon(&["inspect", "e"]));
+    let line = inspected.lines().find(|line| line.contains("/.git/hooks/**")).expect(&inspected);
+    assert!(line.ends_with("whoever writes there runs code as you"), "{line}");
+    let output = project.tenon(&["--json", "approve", "e", "--yes"]);
+    let row = &parsed(&output)[0];
+    let value = format!(
+        "write:{}/code/.git/hooks/**",
+        project.path("").canonicalize().unwrap().to_str().unwrap().trim_end_matches('/')
+    );
+    let meaning = "settings and hooks of git, which name programs that it runs: whoever writes \
+                   there runs code as you";
+    let expected = json!([{ "capability": "filesystem", "value": value, "meaning": meaning }]);
+    assert_eq!(row["warnings"], expected);
+}
+
+#[test]
 fn what_is_requested_must_be_approved_as_it_is() {
     let project = project();
     refused(&project, "which nobody has approved");

@@ -1,11 +1,12 @@
 //! The way of a tool call: what each step makes of it, whatever the kind of plugin.
 
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tenon_host::bindings::hook_handler::Outcome;
 use tenon_host::invoke::OUTPUT_MISMATCH;
-use tenon_host::types::{Error, ToolDefinition, ToolResult, Unavailability};
+use tenon_host::types::{Error, HookPoint, ToolDefinition, ToolResult, Unavailability};
 use tenon_host::{Builtin, CallError, wire};
 
 use crate::guests;
@@ -140,4 +141,32 @@ async fn the_time_of_a_caller_is_for_all_steps_together() {
     assert!(error.to_string().contains("no answer within 100ms"), "{error}");
     // Far less than the handlers' own time.
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn null_for_what_can_be_left_out_is_left_out_for_hooks_and_plugin() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "text": { "type": "string" }, "limit": { "type": "integer" } },
+        "required": ["text"],
+    });
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = seen.clone();
+    let plugin = Builtin::new("p", "Says what it got")
+        .tool(ToolDefinition::new("echo", "Echoes", &schema), async |arguments, _| {
+            Ok(ToolResult::text(arguments))
+        })
+        .hook(HookPoint::BeforeToolCall, move |event| {
+            heard.lock().unwrap().push(event.context.clone());
+            async { Ok(Outcome::Continue) }
+        });
+    let project = Project::new("");
+    let platform = project.builder().builtin("p", plugin).build().await.unwrap();
+    let arguments = json!({ "text": "x", "limit": null });
+    let said = text(&platform, "p__echo", arguments).await;
+    assert_eq!(said, r#"{"text":"x"}"#);
+    let context: Value = serde_json::from_str(&seen.lock().unwrap()[0]).unwrap();
+    assert_eq!(context["arguments"], json!({ "text": "x" }));
+    let error = failure(&platform, "p__echo", json!({ "text": null, "limit": 1 })).await;
+    assert!(error.to_string().contains("at /text: null is not of type"), "{error}");
 }

@@ -5,7 +5,8 @@ use serde_json::json;
 use crate::approval::on_terminal_but_for_output;
 use crate::guests;
 use crate::support::{
-    DEMO_SERVER, Project, RUDE_SERVER, eventually, parsed, processes_with, stderr, stdout,
+    DEMO_SERVER, Project, RUDE_SERVER, SCRIPTED_SERVER, eventually, parsed, processes_with, stderr,
+    stdout,
 };
 
 fn project() -> Project {
@@ -281,8 +282,9 @@ fn hooks_print_the_outcome_the_context_and_who_was_asked() {
         assert!(handler["micros"].take().is_u64());
     }
     insta::assert_json_snapshot!(report);
-    let vetoed =
-        parsed(&project.tenon(&["--json", "hook", "BeforePlan", "--context", r#"{"goal": ""}"#]));
+    let output = project.tenon(&["--json", "hook", "BeforePlan", "--context", r#"{"goal": ""}"#]);
+    assert_eq!(output.status.code(), Some(3));
+    let vetoed = parsed(&output);
     assert_eq!(vetoed["outcome"], "veto");
     assert_eq!(vetoed["reason"], "no goal");
 }
@@ -864,4 +866,35 @@ fn a_folder_above_a_plugin_that_anybody_can_write_to_is_a_reason_to_refuse() {
         let own = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(project.path(folder), own).unwrap();
     }
+}
+
+#[test]
+fn what_is_read_can_be_written_to_a_file_as_it_is() {
+    let project = Project::new(&format!(
+        "limits.output_kib = 1\nplugins.scripts = [\"long.rhai\"]\n\
+         plugins.mcp = [{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [\"script.json\"] }}]"
+    ));
+    project.write(
+        "long.rhai",
+        "tool(#{ name: \"t\", description: \"d\" }, |a| { let text = \"\"; text.pad(4000, 'x'); #{ text: text } })",
+    );
+    let blob = r#"{ "uri": "a:b", "blob": "AP8K" }"#;
+    project.write(
+        "script.json",
+        format!(
+            r#"{{ "tools/list": {{ "tools": [] }}, "resources/read": {{ "contents": [{blob}] }} }}"#
+        ),
+    );
+    let read = |arguments: &[&str]| {
+        let output =
+            project.tenon(&[&["resources", "read"], arguments, &["--output", "file"]].concat());
+        assert_eq!((output.status.code(), &*stdout(&output)), (Some(0), ""), "{}", stderr(&output));
+        std::fs::read(project.path("file")).unwrap()
+    };
+    assert_eq!(read(&["s", "a:b"]), [0, 255, 10]);
+    // The structured content of this one says the same as its text.
+    let result = parsed(&project.tenon(&["--json", "call", "long__t"]));
+    let uri = result["_meta"]["tenon/truncated"]["uri"].as_str().expect("it is kept");
+    let text = format!("{{\"text\":\"{}\"}}", "x".repeat(4000));
+    assert_eq!(String::from_utf8(read(&[uri])).unwrap(), text);
 }

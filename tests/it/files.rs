@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tenon_host::services::GrantAll;
@@ -495,6 +495,185 @@ async fn a_refusal_says_who_tried_what_and_how_to_request_it() {
         }
     };
     assert_eq!(refused, expected);
+}
+
+#[tokio::test]
+async fn a_refusal_of_what_no_glob_covers_says_why_and_what_would() {
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let base = base(&project);
+    project.write("pub/.git/config", "");
+    project.write("pub/moved/tenon.toml", "");
+    project.write("pub/.env", "");
+    let manifest = |files: &str| {
+        format!(
+            "plugin.id = \"e\"\nruntime = {{ kind = \"wasm\", path = \"escape.wasm\" }}\n\
+             [capabilities]\nfilesystem = [{files}]"
+        )
+    };
+    let glob = format!("\"readwrite:{}/pub/**\"", base.display());
+    project.write("own/e/escape.wasm", fs::read(guests::ESCAPE).unwrap());
+    project.write("own/e/plugin.toml", manifest(&glob));
+    let builder = project.builder().approver(GrantAll);
+    let platform = Running::new(builder.build().await.expect("the platform is built"), project);
+    let rows = [
+        ("write", ".git/config", "", "writing", "write", ".git/config", GIT),
+        ("make-folder", ".git/hooks", "", "writing", "write", ".git/hooks", GIT),
+        ("read", ".env", "", "reading", "read", ".env", ENV),
+        ("rename", "moved", "x", "moving", "readwrite", "moved/tenon.toml", TENON),
+    ];
+    const GIT: &str = "settings and hooks of git, which name programs that it runs";
+    const ENV: &str = "variables that programs are started with, and passwords";
+    const TENON: &str = "the plugins and servers of a project";
+    for edition in EDITIONS {
+        for (deed, path, other, doing, access, needs, what) in rows {
+            let at = |path: &str| base.join("pub").join(path).display().to_string();
+            let other = if other.is_empty() { String::new() } else { at(other) };
+            let arguments =
+                json!({ "edition": edition, "deed": deed, "path": at(path), "other": other });
+            let result = call(&platform, "e__attempt", arguments).await.expect("it answers");
+            let expected = format!(
+                "plugin \"e\": {doing} {needs} is not granted, as no glob covers {what}; its \
+                 plugin.toml would request it by name, with `filesystem = [\"{access}:{needs}\"]` \
+                 under [capabilities]",
+                needs = at(needs),
+            );
+            let extra: Value = serde_json::from_str(result.extra.as_deref().unwrap()).unwrap();
+            assert_eq!(extra["_meta"]["tenon/refused"], json!([expected]), "{edition} {deed}");
+        }
+    }
+    let platform = {
+        let project = platform.project;
+        // The line of the refusal, as it stands there.
+        let line = format!("{glob}, \"write:{}/pub/.git/config\"", base.display());
+        project.write("own/e/plugin.toml", manifest(&line));
+        let builder = project.builder().approver(GrantAll);
+        Running::new(builder.build().await.expect("the platform is built"), project)
+    };
+    for edition in EDITIONS {
+        let said = attempt(&platform, edition, "write", "BASE/pub/.git/config", "").await;
+        assert_eq!(said, "ok", "{edition}");
+        let said = attempt(&platform, edition, "write", "BASE/pub/.git/other", "").await;
+        assert!(is_denied(&said), "{edition}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn no_operation_changes_what_no_glob_covers() {
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let base = base(&project);
+    for (path, content) in [
+        (".git/config", "kept"),
+        (".git/hooks/sample", "kept"),
+        ("tenon.toml", "kept"),
+        (".env", "kept"),
+        ("sub/deep/.mcp.json", "kept"),
+        ("hooks/post-commit", "kept"),
+        ("plain/settings.json", "kept"),
+        ("free", "kept"),
+    ] {
+        project.write(&format!("pub/{path}"), content);
+    }
+    symlink(".git", base.join("pub/harmless")).unwrap();
+    symlink("tenon.toml", base.join("pub/also-harmless")).unwrap();
+    symlink(".vscode", base.join("pub/new-harmless")).unwrap();
+    project.write("own/e/escape.wasm", fs::read(guests::ESCAPE).unwrap());
+    let manifest = format!(
+        "plugin.id = \"e\"\nruntime = {{ kind = \"wasm\", path = \"escape.wasm\" }}\n\
+         [capabilities]\nfilesystem = [\"readwrite:{}/pub/**\"]",
+        base.display()
+    );
+    project.write("own/e/plugin.toml", manifest);
+    let builder = project.builder().approver(GrantAll);
+    let platform = Running::new(builder.build().await.expect("the platform is built"), project);
+    fn look_into(folder: &Path, found: &mut Vec<(PathBuf, Option<Vec<u8>>)>) {
+        let entries = fs::read_dir(folder).expect("it can be looked into");
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| entry.expect("it is there").path()).collect();
+        paths.sort();
+        for path in paths {
+            if path.is_dir() && !path.is_symlink() {
+                look_into(&path, found);
+            }
+            let content = fs::read(&path).ok();
+            found.push((path, content));
+        }
+    }
+    let look = || {
+        let mut found = Vec::new();
+        look_into(&base.join("pub"), &mut found);
+        found
+    };
+    let before = look();
+    let changing =
+        ["write", "append", "create-new", "truncate", "make-folder", "unlink", "set-times"];
+    let paths = [
+        "tenon.toml",
+        "TENON.toml",
+        "tenon.toml.",
+        "plain/../tenon.toml",
+        "also-harmless",
+        ".git/config",
+        ".git/hooks/new",
+        "harmless/config",
+        "harmless/hooks/new",
+        "sub/.mcp.json",
+        "sub/deep/.mcp.json",
+        "sub/.vscode",
+        "new-harmless/settings.json",
+        ".envrc",
+        ".husky",
+        "plain/.claude",
+        "plain/CLAUDE.md",
+        "plugin.toml",
+        "GIT~1/config",
+    ];
+    let mut rows: Vec<(&str, &str, &str)> = Vec::new();
+    // A link that leads there is itself as free as any file.
+    let is_link = |path: &str| path == "also-harmless";
+    for path in paths {
+        for deed in changing {
+            let of_link = matches!(deed, "unlink" | "create-new" | "make-folder");
+            if !(is_link(path) && of_link) {
+                rows.push((deed, path, ""));
+            }
+        }
+    }
+    rows.extend([
+        ("remove-folder", ".git/hooks", ""),
+        ("rename", "free", "tenon.toml"),
+        ("rename", "tenon.toml", "x"),
+        ("rename", "free", ".git/hooks/post-commit"),
+        ("rename", ".git/hooks/sample", "x"),
+        ("rename", ".git", "x"),
+        ("rename", "hooks", ".git/new"),
+        ("rename", "plain", ".vscode"),
+        ("rename", "plain", "sub/.vscode"),
+        ("rename", "sub", "x"),
+        ("rename", "sub/deep", "plain/x"),
+        ("link", "free", "x.git/config"),
+        ("link", "free", ".bashrc"),
+        ("link", "tenon.toml", "x"),
+        ("link", ".env", "x"),
+        ("read", ".env", ""),
+        ("stat", ".env", ""),
+    ]);
+    for (deed, path, other) in rows {
+        let at =
+            |path: &str| if path.is_empty() { String::new() } else { format!("BASE/pub/{path}") };
+        for edition in EDITIONS {
+            let said = attempt(&platform, edition, deed, &at(path), &at(other)).await;
+            assert!(!said.starts_with("ok"), "{edition} {deed} {path} {other}: {said}");
+        }
+    }
+    for path in ["tenon.toml", ".git/new", ".envrc", "sub/.vscode"] {
+        let said = attempt(&platform, "0.2", "symlink", &format!("BASE/pub/{path}"), "free").await;
+        assert!(is_denied(&said), "{path}: {said}");
+    }
+    assert_eq!(look(), before);
+    // What is around them is as free as ever.
+    check(&platform, "read", "BASE/pub/tenon.toml", "", "ok kept").await;
+    check(&platform, "read", "BASE/pub/.git/config", "", "ok kept").await;
+    check(&platform, "write", "BASE/pub/plain/new.toml", "", "ok").await;
 }
 
 #[tokio::test]

@@ -197,7 +197,7 @@ async fn what_was_installed_and_is_gone_is_missed() {
     home.0.write("guard.rhai", "fn BeforePlan(context) { veto(\"no\") }");
     home.install("guard.rhai", &[]).await;
     let plan = ["hook", "before-plan"];
-    assert!(home.run(&plan, 0).await.contains("veto"));
+    assert!(home.run(&plan, 3).await.contains("veto"));
     let folder = home.0.path(".tenon/plugins/guard");
     let missed = async || {
         let said = home.run(&plan, 2).await;
@@ -206,7 +206,7 @@ async fn what_was_installed_and_is_gone_is_missed() {
         let said = home.run(&["doctor"], 1).await;
         assert!(said.contains("fix: `tenon install` puts it back"), "{said}");
         home.run(&["install"], 0).await;
-        assert!(home.run(&plan, 0).await.contains("veto"));
+        assert!(home.run(&plan, 3).await.contains("veto"));
     };
     fs::remove_file(folder.join("plugin.toml")).unwrap();
     missed().await;
@@ -507,9 +507,9 @@ async fn what_goes_before_an_installed_plugin_is_not_approved_in_its_stead() {
         assert_eq!(row["approval"]["approved"], true);
     };
     check(".mcp.json", r#"{ "mcpServers": { "p": { "command": "/bin/true" } } }"#, &[]).await;
-    let of_project =
-        format!("{}[capabilities]\nenvironment = [\"HOME\"]", manifest("rhai", "x.rhai"));
-    check(".tenon/plugins/p/plugin.toml", &of_project, &["--user"]).await;
+    // A script of the user's may be a guard, and no project's goes before it.
+    let of_user = format!("{}[capabilities]\nenvironment = [\"HOME\"]", manifest("rhai", "x.rhai"));
+    check("tenon/plugins/p/plugin.toml", &of_user, &[]).await;
 }
 
 #[tokio::test]

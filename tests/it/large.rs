@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::support::{Project, SCRIPTED_SERVER};
+use crate::support::{Project, SCRIPTED_SERVER, stderr, stdout};
 
 /// How long the large results are, in bytes, or so.
 const LARGE: usize = 10 << 20;
@@ -87,5 +87,42 @@ fn a_result_of_megabytes_costs_less_than_four_times_its_length() {
         let (large, length) = peak(&result);
         let times = large.saturating_sub(small) as f64 / length as f64;
         assert!(times < 4.0, "{what}: {times:.2} times {length} bytes");
+    }
+}
+
+/// How long a result may be that is kept, and how much of all, is for the operator to say.
+#[test]
+fn no_more_is_kept_of_results_than_the_operator_lets_be() {
+    for (settings, kept) in [
+        ("", [true, true]),
+        ("results.max_result_mib = 2", [false, true]),
+        ("results.max_result_mib = 1", [false, false]),
+        // The newest is kept, at the cost of all before.
+        ("results.max_mib = 4", [false, true]),
+    ] {
+        let project = Project::new(&format!(
+            "{settings}\nplugins.mcp = [{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [\"script.json\"] }}]"
+        ));
+        let call = |length: usize| {
+            let tool = json!({ "name": "long", "inputSchema": { "type": "object" } });
+            let script = json!({ "tools/list": { "tools": [tool] }, "tools/call": text(length) });
+            project.write("script.json", script.to_string());
+            let output = project.tenon(&["--config", "tenon.toml", "call", "s__long"]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            stdout(&output)
+        };
+        let uri = |said: &str| {
+            let (_, rest) = said.split_once("tenon://results/")?;
+            let id: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+            Some(format!("tenon://results/{id}"))
+        };
+        let said = [call(3 << 20), call(3 << 19)];
+        let read = said.map(|said| {
+            uri(&said).is_some_and(|uri| {
+                let output = project.tenon(&["--config", "tenon.toml", "resources", "read", &uri]);
+                output.status.code() == Some(0)
+            })
+        });
+        assert_eq!(read, kept, "{settings}");
     }
 }

@@ -3,9 +3,10 @@
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
+use tenon_host::services::{ClientFeatures, Offers};
 use tenon_host::{Builder, Call, Caller, Platform, ServerState, Surroundings};
 
-use crate::support::{DEMO_SERVER, Project, eventually, parsed, text};
+use crate::support::{DEMO_SERVER, Project, eventually, parsed, stderr, text};
 
 fn project() -> Project {
     Project::new(&format!("plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"))
@@ -121,5 +122,105 @@ async fn the_doctor_starts_every_server() {
     for _ in 0..2 {
         let output = project.tenon(&["doctor", "--json"]);
         assert_eq!(parsed(&output)[0]["server"]["state"], "ready");
+    }
+}
+
+/// A project with two servers that note in the file `started` that they are.
+fn noting() -> Project {
+    let project = Project::new("");
+    let note = project.path("started");
+    let entry = |name: &str| {
+        let script = format!("echo {name} >> {note:?}; exec {DEMO_SERVER:?}");
+        format!("{{ name = {name:?}, command = \"sh\", args = [\"-c\", {script:?}] }}")
+    };
+    project.write("tenon.toml", format!("plugins.mcp = [{}, {}]", entry("a"), entry("b")));
+    project
+}
+
+/// Which of its servers were started by a command, and what that ended with.
+fn started_by(project: &Project, arguments: &[&str]) -> (String, Option<i32>, String) {
+    let _ = std::fs::remove_file(project.path("started"));
+    let output = project.tenon(arguments);
+    let started = std::fs::read_to_string(project.path("started")).unwrap_or_default();
+    (started, output.status.code(), stderr(&output))
+}
+
+#[test]
+fn what_is_known_to_fail_starts_no_server() {
+    let project = noting();
+    project.command(&["tools"]).env("XDG_CACHE_HOME", project.path("cache")).output().unwrap();
+    let check = |arguments: &[&str], expected: &[&str]| {
+        let _ = std::fs::remove_file(project.path("started"));
+        let mut command = project.command(arguments);
+        let output = command.env("XDG_CACHE_HOME", project.path("cache")).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(!project.path("started").exists(), "{arguments:?}: {said}");
+        for expected in expected {
+            assert!(said.contains(expected), "{arguments:?}: {said}");
+        }
+    };
+    let doctor = "`tenon doctor a` asks the server what it has now";
+    check(&["call", "a__echo", r#"{"text": 7}"#], &["at /text: 7 is not of type", doctor]);
+    check(
+        &["call", "a__ehco"],
+        &["there is no tool \"a__ehco\"", "did you mean \"a__echo\"", doctor],
+    );
+    check(&["call", "aa__echo"], &["did you mean \"a__echo\""]);
+    check(&["call", "nothing-like-it"], &["there is no tool"]);
+    check(&["resources", "list", "c"], &["there is no plugin \"c\""]);
+    check(&["prompts", "get", "c", "p"], &["there is no plugin \"c\""]);
+}
+
+#[test]
+fn where_nothing_is_known_only_those_are_started_that_may_have_it() {
+    let project = noting();
+    let (started, code, said) = started_by(&project, &["call", "c__echo"]);
+    assert_eq!((&*started, code), ("", Some(2)), "{said}");
+    let (started, code, said) = started_by(&project, &["resources", "list", "c"]);
+    assert_eq!((&*started, code), ("", Some(2)), "{said}");
+    let (started, code, said) = started_by(&project, &["call", "a__ehco"]);
+    assert_eq!((&*started, code), ("a\n", Some(2)), "{said}");
+    let (started, code, said) = started_by(&project, &["call", "b__echo", r#"{"text": "x"}"#]);
+    assert_eq!((&*started, code), ("b\n", Some(0)), "{said}");
+}
+
+#[test]
+fn whoever_calls_a_tool_hears_of_its_server_and_of_guards_and_of_no_other() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"a\", command = {DEMO_SERVER:?} }}, {{ name = \"b\", command = \"${{NOPE}}\" }}]"
+    ));
+    let call = ["call", "a__echo", r#"{"text": "x"}"#];
+    let output = project.tenon(&call);
+    assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""));
+    let listed = stderr(&project.tenon(&["tools"]));
+    assert!(listed.contains("the variable NOPE is not set"), "{listed}");
+    let asked = stderr(&project.tenon(&["call", "b__echo"]));
+    assert!(asked.contains("the variable NOPE is not set"), "{asked}");
+    // What cannot be read may be a guard.
+    project.write(".tenon/plugins/guard/plugin.toml", "id = 7");
+    let output = project.tenon(&call);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("guard/plugin.toml"), "{}", stderr(&output));
+}
+
+/// What it offers may be up to what it can ask for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_known_of_a_server_is_what_it_told_a_client_with_the_same_features() {
+    struct Forms;
+    impl ClientFeatures for Forms {
+        fn offers(&self) -> Offers {
+            Offers { forms: true, ..Offers::default() }
+        }
+    }
+    let project = project();
+    ask_once(&project).await;
+    let other = builder(&project).client_features(Forms).build().await.unwrap();
+    assert_eq!(state(&other), ServerState::Ready);
+    other.shutdown().await;
+    for platform in [builder(&project), builder(&project).client_features(Forms)] {
+        let platform = platform.build().await.unwrap();
+        assert_eq!(state(&platform), ServerState::Idle);
+        platform.shutdown().await;
     }
 }

@@ -131,7 +131,8 @@ async fn a_request_arrives_as_it_was_made() {
             let said = text(&platform, way, request).await;
             assert_eq!(said, "error: ErrorCode::HttpRequestMethodInvalid", "{way}");
         }
-        let url = server.url("/ok").replace("127", "me@127");
+        // A port may have these digits, too.
+        let url = server.url("/ok").replacen("127", "me@127", 1);
         let said = text(&platform, way, get(&url)).await;
         assert_eq!(said, "error: ErrorCode::HttpRequestUriInvalid", "{way}");
     }

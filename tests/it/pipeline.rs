@@ -10,7 +10,8 @@ use tenon_host::bindings::lifecycle::{Identity, Registration};
 use tenon_host::bindings::prompts::{Prompt, PromptPage};
 use tenon_host::bindings::resources::{ResourcePage, TemplatePage};
 use tenon_host::history::{self, Query, Record};
-use tenon_host::invoke::{TRUNCATED, USAGE};
+use tenon_host::invoke::{CallKind, TRUNCATED, USAGE};
+use tenon_host::services::GrantAll;
 use tenon_host::types::{CallContext, Content, HookPoint, ResourceBody, ResourceContents};
 use tenon_host::{
     Call, CallError, Caller, Event, Failure, MASK, Platform, Plugin, Step, Subscription, wire,
@@ -24,6 +25,9 @@ fn heard(events: &mut Subscription) -> Vec<String> {
     let mut words = Vec::new();
     while let Some(event) = events.try_next() {
         let Event::Call(event) = event else { continue };
+        if event.kind != CallKind::Tool {
+            continue;
+        }
         words.push(match event.step {
             Step::Found => "found".to_string(),
             Step::HooksBefore { handlers } => format!("before: {}", handlers[0].outcome),
@@ -161,6 +165,10 @@ async fn all_events_of_a_call_name_it() {
     }
     let mut calls = Vec::new();
     while let Some(Event::Call(event)) = events.try_next() {
+        // The hooks around it are asked by themselves.
+        if event.kind == CallKind::Hook {
+            continue;
+        }
         assert_eq!(event.plugin.as_deref(), Some("misbehave"));
         assert_eq!(&*event.tool, "misbehave__echo");
         calls.push((event.call.clone(), event.fingerprint));
@@ -474,7 +482,7 @@ impl Plugin for Asked {
         context: CallContext,
     ) -> Result<Prompt, Failure> {
         self.note(context);
-        Ok(Prompt { description: None, messages: Vec::new() })
+        Ok(Prompt { description: None, messages: Vec::new(), extra: None })
     }
 
     async fn suggest(&self, _: Blank, context: CallContext) -> Result<Suggestions, Failure> {
@@ -596,4 +604,42 @@ async fn a_server_learns_the_place_in_the_trace_and_on_request_who_calls() {
     let mut members: Vec<&String> = told.as_object().unwrap().keys().collect();
     members.sort();
     assert_eq!(members, ["progressToken"]);
+}
+
+/// Results are read by people and models: what they would not see stands there as escapes. A plugin that
+/// calls another's tool, and an operator who says so, get them as they are.
+#[tokio::test]
+async fn what_a_reader_of_a_result_would_not_see_is_visible() {
+    let hidden = r#"
+        tool(#{ name: "hides", description: "d" }, |a| "a\u202eb\r\n\u200bc");
+        tool(#{ name: "tells", description: "d" }, |a| #{ text: "a\u202eb\r\n\u200bc" });
+    "#;
+    let asks = r#"
+        tool(#{ name: "asks", description: "d" }, |a| {
+            let answer = call_tool("hides__hides");
+            `${answer}`.index_of("\u202e") >= 0
+        });
+    "#;
+    for (settings, text_in, structured_in) in [
+        ("", "a\\u{202e}b\r\n\\u{200b}c", r#"{"text":"a\u202eb\r\n\u200bc"}"#),
+        (
+            "results.invisible = \"raw\"\n",
+            "a\u{202e}b\r\n\u{200b}c",
+            "{\"text\":\"a\u{202e}b\\r\\n\u{200b}c\"}",
+        ),
+    ] {
+        let project = Project::new(&format!(
+            "{settings}[plugins]\nscripts = [\"hides.rhai\", {{ path = \"asks.rhai\", \
+             capabilities = {{ tools = [\"hides__*\"] }} }}]"
+        ));
+        project.write("hides.rhai", hidden);
+        project.write("asks.rhai", asks);
+        let platform = project.builder().approver(GrantAll).build().await.unwrap();
+        let platform = Running::new(platform, project);
+        let result = call(&platform, "hides__tells", json!({})).await.unwrap();
+        assert_eq!(result.structured.unwrap(), structured_in);
+        assert_eq!(text(&platform, "hides__hides", json!({})).await, text_in);
+        assert_eq!(text(&platform, "asks__asks", json!({})).await, "true");
+        platform.clone().shutdown().await;
+    }
 }

@@ -77,7 +77,7 @@ async fn headers_go_with_every_request_and_their_secrets_nowhere_else() {
     assert!(!heard.is_empty());
     for request in &heard {
         assert_eq!(request.header("authorization"), Some("Bearer hush-hush-123"));
-        if request.method == "POST" && request.rpc != "initialize" {
+        if request.method == "POST" && !["server/discover", "initialize"].contains(&&*request.rpc) {
             assert_eq!(request.header("mcp-protocol-version"), Some("2025-11-25"));
             assert_eq!(request.header("mcp-session-id"), Some("session-1"));
         }
@@ -296,6 +296,53 @@ async fn a_server_of_the_first_transport_is_spoken_to_in_its_way() {
         assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
         platform.clone().shutdown().await;
     }
+}
+
+/// The methods of the handshake that a server heard.
+fn handshake(peer: &Peer) -> Vec<String> {
+    let heard = peer.heard().into_iter().filter(|request| request.method == "POST");
+    let methods = heard.map(|request| request.rpc);
+    methods.take_while(|method| method != "notifications/initialized").collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newer_era_is_asked_first_and_the_older_where_it_is_not_known() {
+    let check = async |answer: Answer| {
+        let said = format!("{answer:?}");
+        let peer = Peer::start(move |request| match request.rpc.as_str() {
+            "server/discover" => answer.clone(),
+            _ => Answer::Json,
+        })
+        .await;
+        let platform = platform(&peer.url("/mcp"), ", startup_timeout = \"3s\"").await;
+        assert_eq!(state(&platform).0, PluginState::Ready, "{said}: {}", state(&platform).1);
+        // What is kept of another server that had this port may stand in for it until it is called.
+        assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x", "{said}");
+        let revision = platform.server("s").unwrap().revision;
+        assert_eq!(revision.as_deref(), Some("2025-11-25"), "{said}");
+        assert_eq!(handshake(&peer), ["server/discover", "initialize"], "{said}");
+        platform.clone().shutdown().await;
+    };
+    check(Answer::Json).await;
+    check(Answer::Error(-32601)).await;
+    check(Answer::Error(-32600)).await;
+    check(Answer::Status(400, "Bad Request: no valid session ID provided")).await;
+    check(Answer::Status(404, "")).await;
+    check(Answer::Status(405, "")).await;
+    check(Answer::Status(406, "")).await;
+    check(Answer::Status(500, "unhandled")).await;
+    check(Answer::Status(200, "<html>")).await;
+    check(Answer::Status(202, "")).await;
+    check(Answer::Never).await;
+
+    let tools = marked_tools();
+    let peer = Peer::start(move |request| modern(request, &tools)).await;
+    let platform = platform(&peer.url("/mcp"), "").await;
+    let revision = platform.server("s").unwrap().revision;
+    assert_eq!(revision.as_deref(), Some("2026-07-28"));
+    assert_eq!(peer.heard()[0].rpc, "server/discover");
+    assert!(peer.heard().iter().all(|request| request.rpc != "initialize"));
+    platform.clone().shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

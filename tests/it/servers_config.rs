@@ -48,8 +48,9 @@ async fn environment(platform: &Running, id: &str) -> String {
     text(platform, &format!("{id}__environment"), json!({})).await
 }
 
+/// Runs the command in a project that is not trusted otherwise.
 fn run(project: &Project, arguments: &[&str], code: i32) -> String {
-    let output = project.tenon(arguments);
+    let output = untrusting(project, arguments);
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
     said
@@ -80,7 +81,7 @@ fn the_first_of_four_places_wins_and_the_others_are_reported() {
     assert_eq!(
         rows,
         [
-            "a refused .mcp.json",
+            "a enabled .mcp.json",
             "b enabled tenon.toml",
             "c enabled tenon/config.toml",
             "d enabled mcp/servers.json",
@@ -171,7 +172,7 @@ async fn a_broken_entry_costs_itself_and_a_disabled_one_is_left_out() {
         of.unwrap_or_else(|| panic!("{id}: {diagnostics:?}")).problem.clone()
     };
     assert!(problem("unset").contains("the variable NOWHERE is not set"));
-    assert_eq!(problem("typed"), "invalid type: integer `3`, expected a string");
+    assert_eq!(problem("typed"), "`command` must be a text; it is a number");
     for (id, variable) in [("loads", "LD_PRELOAD"), ("path", "Path"), ("passes", "NODE_OPTIONS")] {
         let problem = problem(id);
         assert!(problem.starts_with(&format!("the variable {variable} changes")), "{problem}");
@@ -197,8 +198,12 @@ async fn a_broken_entry_costs_itself_and_a_disabled_one_is_left_out() {
     platform.clone().shutdown().await;
 }
 
+fn untrusting(project: &Project, arguments: &[&str]) -> Output {
+    project.command(arguments).env_remove("TENON_TRUST").output().expect("tenon starts")
+}
+
 fn call(project: &Project) -> Output {
-    project.tenon(&["call", "s__echo", r#"{"text": "it runs"}"#])
+    untrusting(project, &["call", "s__echo", r#"{"text": "it runs"}"#])
 }
 
 fn runs(project: &Project) {
@@ -210,7 +215,7 @@ fn refused(project: &Project, because: &str) {
     let output = call(project);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains(because) && said.contains("`tenon approve s`"), "{said}");
+    assert!(said.contains(because) && said.contains("`tenon trust`"), "{said}");
 }
 
 /// A text without what differs from run to run.
@@ -221,7 +226,7 @@ fn filtered(project: &Project, text: &str) -> String {
 }
 
 #[test]
-fn a_server_of_the_project_starts_when_its_command_was_approved_as_it_is() {
+fn a_server_of_the_project_starts_when_the_project_was_trusted_as_it_is() {
     let project = Project::new("");
     let mark = project.path("started");
     let script = format!("touch {mark:?}; exec {DEMO_SERVER} \"$@\"");
@@ -236,71 +241,62 @@ fn a_server_of_the_project_starts_when_its_command_was_approved_as_it_is() {
             ),
         );
     };
-    write(&["one", &"x".repeat(200), "--last"], "");
-    refused(&project, "xxx …`, which nobody has approved");
     write(&["one"], "");
-    refused(&project, "it runs `/bin/sh -c touch");
-    let said = run(&project, &["approve", "s"], 3);
+    refused(&project, "is not trusted, and nothing of it is used");
+    let said = run(&project, &["trust"], 3);
     let said = filtered(&project, &said).replace(&filtered(&project, &script), "SCRIPT");
-    insta::assert_snapshot!(said, @r#"
-    plugin "s" (mcp)
-      code      /bin/sh
-      named in  ./.mcp.json
-      runs
-        command      /bin/sh
-        argument     -c
-        argument     SCRIPT
-        argument     one
-        folder       ROOT
-        variable     API_TOKEN=[redacted]
-        variable     M=${HOME}
-    error: nobody is there to approve s
-      hint: `tenon approve s --yes` approves without asking
-    "#);
-    let plugins = run(&project, &["plugins"], 0);
-    assert!(plugins.contains("refused") && plugins.contains("nobody has approved"), "{plugins}");
-    run(&project, &["doctor"], 1);
-    assert!(!mark.exists(), "it must not start before it is approved");
-    run(&project, &["approve", "s", "--yes"], 0);
+    insta::assert_snapshot!(said, @r"
+    the project in ROOT
+      starts    s: /bin/sh
+                  argument -c
+                  argument SCRIPT
+                  argument one
+                  folder ROOT
+                  variable API_TOKEN=[redacted]
+                  variable M=${HOME}
+    error: nobody is there to trust the project in ROOT
+      hint: `tenon trust --yes` trusts it without asking
+    ");
+    run(&project, &["doctor"], 0);
+    assert!(!mark.exists(), "it must not start before it is trusted");
+    run(&project, &["trust", "--yes"], 0);
     runs(&project);
     assert!(mark.exists());
     let said = run(&project, &["inspect", "s"], 0);
     assert!(said.contains("argument     one"), "{said}");
 
     write(&["two"], "");
-    refused(&project, "its server has more: argument two, its server has no more: argument one");
-    let said = run(&project, &["approve", "--all"], 3);
-    assert!(said.contains("  since it was approved\n    its server has more: argument two"));
-    run(&project, &["approve", "--all", "--yes"], 0);
+    refused(&project, "has changed since it was trusted, and nothing of it is used: .mcp.json");
+    let said = filtered(&project, &run(&project, &["trust"], 3));
+    assert!(said.contains("\n+             argument two\n"), "{said}");
+    assert!(said.contains("\n- starts    s: argument one\n"), "{said}");
+    assert!(!said.contains("+ starts"), "{said}");
+    run(&project, &["trust", "--yes"], 0);
     runs(&project);
     // A secret that is another.
     write(&["two"], "x");
-    refused(
-        &project,
-        "how its server is started or reached has changed in an order, or in what is not shown",
-    );
+    refused(&project, "has changed since it was trusted");
+    assert!(run(&project, &["trust"], 3).contains("changed   .mcp.json"));
     write(&["two"], "");
     runs(&project);
-    run(&project, &["revoke", "s"], 0);
-    refused(&project, "which nobody has approved");
+    run(&project, &["trust", "--revoke"], 0);
+    refused(&project, "is not trusted");
 }
 
 #[test]
-fn on_a_terminal_the_user_is_asked_about_a_command() {
+fn on_a_terminal_the_user_is_asked_to_trust_a_project() {
     let project = Project::new("");
     project.write(".mcp.json", file(&[("s", demo(json!({ "env": { "MODE": "x" } })))]));
-    let call = ["call", "s__echo", r#"{"text": "it runs"}"#];
-    let said = on_terminal(&project, &call, "n\n");
-    assert!(said.contains("    variable     MODE=x\n"), "{said}");
-    assert!(said.contains("approve it? [y]es, [n]o: "), "{said}");
-    refused(&project, "which nobody has approved");
-    let said = on_terminal(&project, &call, "y\n");
-    assert!(said.contains("it runs"), "{said}");
+    let said = on_terminal(&project, &["trust"], "n\n");
+    assert!(said.contains("             variable MODE=x\n"), "{said}");
+    assert!(said.contains("trust it? [y]es, [n]o: "), "{said}");
+    refused(&project, "is not trusted");
+    on_terminal(&project, &["trust"], "y\n");
     runs(&project);
 }
 
 #[test]
-fn servers_elsewhere_and_those_of_manifests_are_approved_too() {
+fn servers_elsewhere_and_those_of_manifests_are_trusted_with_their_project() {
     let project = Project::new("");
     let remote = json!({
         "type": "http",
@@ -308,38 +304,37 @@ fn servers_elsewhere_and_those_of_manifests_are_approved_too() {
         "headers": { "Authorization": "Bearer ${secret:my-token}", "X-Api-Key": "hunter22" },
     });
     project.write(".mcp.json", file(&[("r", remote)]));
-    let said = run(&project, &["approve", "r"], 3);
-    insta::assert_snapshot!(said, @r#"
-    plugin "r" (mcp)
-      code      https://mcp.example.com/mcp
-      named in  ./.mcp.json
-      turns to
-        url          https://mcp.example.com/mcp
-        header       Authorization: Bearer ${secret:my-token}
-        header       X-Api-Key: [redacted]
-    error: nobody is there to approve r
-      hint: `tenon approve r --yes` approves without asking
-    "#);
     project.write(
         ".tenon/plugins/s/plugin.toml",
         format!(
             "plugin.id = \"s\"\n[runtime]\nkind = \"mcp-bridge\"\n[runtime.subprocess]\nbinary_path = {DEMO_SERVER:?}"
         ),
     );
-    refused(&project, "it runs `");
-    run(&project, &["approve", "s", "--yes"], 0);
+    let said = run(&project, &["trust"], 3);
+    insta::assert_snapshot!(filtered(&project, &said), @r"
+    the project in ROOT
+      starts    s: SERVER
+                  folder ROOT/.tenon/plugins/s
+      reaches   r: https://mcp.example.com/mcp
+                  header Authorization: Bearer ${secret:my-token}
+                  header X-Api-Key: [redacted]
+    error: nobody is there to trust the project in ROOT
+      hint: `tenon trust --yes` trusts it without asking
+    ");
+    refused(&project, "is not trusted");
+    run(&project, &["trust", "--yes"], 0);
     runs(&project);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_say_how_long_to_wait_and_which_era_to_speak() {
     let project = Project::new("");
-    let silent = json!({ "command": RUDE_SERVER, "args": ["silent"], "startup_timeout": 300 });
+    let silent = json!({ "command": RUDE_SERVER, "args": ["silent"], "startup_timeout": "300ms" });
     project.write(
         ".mcp.json",
         file(&[
             ("silent", silent),
-            ("brief", demo(json!({ "toolTimeout": 200 }))),
+            ("brief", demo(json!({ "toolTimeout": 0.2 }))),
             ("modern", json!({ "command": RUDE_SERVER, "args": ["batch"], "protocol": "modern" })),
         ]),
     );
@@ -355,4 +350,13 @@ async fn entries_say_how_long_to_wait_and_which_era_to_speak() {
     let detail = modern.detail.unwrap();
     assert!(detail.contains("server/discover"), "{detail}");
     platform.clone().shutdown().await;
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_failure_of_who_lists() {
+    let project = Project::new("");
+    project.write(".mcp.json", "{");
+    let output = project.tenon(&["tools"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("./.mcp.json: line 1: "), "{}", stderr(&output));
 }

@@ -60,6 +60,21 @@ impl Project {
         Running::new(platform, self)
     }
 
+    /// Runs the `tenon` command in the project, under limits that a shell sets for it.
+    pub(crate) fn tenon_within(&self, limits: &str, arguments: &[&str]) -> Output {
+        let template = self.command(&[]);
+        let mut limited = Command::new("sh");
+        limited.current_dir(template.get_current_dir().expect("it is set"));
+        for (name, value) in template.get_envs() {
+            match value {
+                Some(value) => limited.env(name, value),
+                None => limited.env_remove(name),
+            };
+        }
+        limited.args(["-c", &format!("{limits} && exec \"$@\""), "sh"]).arg(tenon());
+        limited.args(arguments).output().expect("a shell starts")
+    }
+
     /// Runs the `tenon` command in the project.
     pub(crate) fn tenon(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("tenon starts")
@@ -75,6 +90,8 @@ impl Project {
             .env("XDG_CONFIG_HOME", self.folder.path())
             .env("XDG_STATE_HOME", self.folder.path().join("state"))
             .env("NO_COLOR", "1")
+            // Those whose subject is trust take it away.
+            .env("TENON_TRUST", self.folder.path())
             .env_remove("TENON_LOG");
         command
     }

@@ -42,6 +42,12 @@ capabilities.filesystem = ["read:FOLDER/notes/**"]
 /// What is shown: a heading, the arguments of `tenon`, and the exit code that is expected. `FOLDER`
 /// stands for the project's.
 const STEPS: &[(&str, &[&str], i32)] = &[
+    (
+        "Before its user trusts it, nothing of a project is used",
+        &["call", "greetings__greet", r#"{"name": "Ada"}"#],
+        3,
+    ),
+    ("What it would do is shown; it is trusted as it is", &["trust", "--yes"], 0),
     ("Tools of an MCP server, of a component and of a script, in one list", &["tools"], 0),
     (
         "A component is called",

@@ -27,7 +27,7 @@ pub(crate) struct Foreign {
     targets: &'static [&'static str],
 }
 
-/// MCP servers.
+/// MCP servers, and the official suite that checks clients, with the Node.js that it needs.
 pub(crate) const REAL_SERVERS: Foreign = Foreign {
     tests: "the tests with real MCP servers",
     source: "tests/real",

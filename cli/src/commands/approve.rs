@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tenon_host::admit::{Contents, Rules};
 use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
-use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Former};
+use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Former, GrantWarning};
 
 use crate::approval::{Values, approved, ask, command_form, is_terminal, left_out, shown};
 use crate::authored::same;
@@ -25,8 +25,7 @@ use crate::{Common, open, output, pins};
 
 An approval is of a plugin as it is: one that changes must be approved again. Where less was granted
 before than was requested, `--yes` grants what of that is still requested, and says what it leaves
-out; `--grant` and `--all-requested` grant more. A server that `.mcp.json` or `.tenon/plugins` of the
-project names is started, or reached, when what is shown of it was approved.
+out; `--grant` and `--all-requested` grant more. What a project starts and loads is for `tenon trust`.
 
 The tools of an MCP server that are not what they were when they were first seen are held, and are
 approved in the same way: what has changed is shown.")]
@@ -74,6 +73,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         tracing::warn!("{diagnostic}");
     }
     let candidates = &found.discovery.candidates;
+    let surroundings = &found.sources.surroundings;
     let locks = Rules::default().contents(Contents::read(candidates));
     let mut asked = Vec::new();
     for candidate in candidates {
@@ -81,7 +81,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         if !args.all && !is_named {
             continue;
         }
-        let Some(request) = candidate.approval_request() else { continue };
+        let Some(mut request) = candidate.approval_request() else { continue };
         if let Some(refusal) = locks.not_as_locked(candidate) {
             let problem = format!("plugin \"{}\" cannot be approved: {refusal}", candidate.id());
             return Err(Error::Refused { problem, hint: refusal.remedy() });
@@ -95,12 +95,19 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             true => None,
             false => {
                 check_names(&request, &args.grant)?;
-                let surroundings = &found.sources.surroundings;
                 let wanted = candidate.grants_of(&args.grant, surroundings);
                 Some(wanted.map_err(Error::Input)?)
             }
         };
         let former = file.former(&request)?;
+        // Less than what is requested may be said in other words.
+        for granted in wanted.iter().chain(former.as_ref().map(|former| &former.granted)) {
+            for warning in GrantWarning::of(granted, surroundings) {
+                if !request.warnings.contains(&warning) {
+                    request.warnings.push(warning);
+                }
+            }
+        }
         asked.push(Asked { request, approval, former, wanted });
     }
     for id in &args.plugins {
@@ -166,8 +173,13 @@ pub(crate) async fn installed(
             "it is not approved yet: `{command}` asks, and with `--yes` does not"
         ))?;
     }
-    let requested = request.capabilities;
-    Ok(Some(json!({ "plugin": id, "approved": false, "requested": requested, "command": command })))
+    Ok(Some(json!({
+        "plugin": id,
+        "approved": false,
+        "requested": request.capabilities,
+        "warnings": request.warnings,
+        "command": command,
+    })))
 }
 
 /// Checks that what is to be granted is something that the plugin requests.
@@ -262,6 +274,7 @@ async fn approve(
         "approved": granted.is_some(),
         "command": request.command.as_ref().map(command_form),
         "requested": request.capabilities,
+        "warnings": request.warnings,
         "notGranted": granted.as_ref().map(|granted| left_out(&request, granted)),
         "granted": granted,
     }))

@@ -16,7 +16,7 @@ use crate::component::sha256;
 use crate::error::Error;
 use crate::installed::check_file;
 use crate::templates::Language;
-use crate::{Common, output};
+use crate::{Common, output, trust};
 
 /// Build the plugin of a folder
 #[derive(clap::Args)]
@@ -46,7 +46,9 @@ pub(crate) struct Built {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let authored = Authored::read(args.folder.as_ref().unwrap_or(&common.project))?;
+    let folder = args.folder.as_ref().unwrap_or(&common.project);
+    let authored = Authored::read(folder)?;
+    trust::require_code(common, folder)?;
     let built = build(&authored).await?;
     if common.json {
         output::json(&built)?;

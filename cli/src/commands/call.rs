@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
-use tenon_host::{Call, Caller, wire};
+use tenon_host::wire::Form;
+use tenon_host::{Call, Caller};
 
 use crate::error::Error;
 use crate::{Common, open, output, progress};
@@ -36,8 +37,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let arguments = output::read_json("arguments", &arguments)?;
     let found = open::found(common)?;
     let caller = Caller { agent_id: agent, session_id: session, ..open::caller(timeout) };
-    let tool = name.clone();
-    open::with(common, found.platform_for_tool(&tool), async |platform| {
+    let (tool, passed) = (name.clone(), arguments.clone());
+    open::with(common, found.platform_for_tool(&tool, &passed), async |platform| {
         let call = platform.call(Call { name, arguments, caller });
         show(common, &progress::shown(common, platform, call).await?)
     })
@@ -46,7 +47,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 
 fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&wire::tool_result(result))?;
+        output::json(&Form(result))?;
     } else {
         print(result)?;
     }

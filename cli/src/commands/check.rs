@@ -19,7 +19,7 @@ use crate::commands::build::{self, size};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
 use crate::error::Error;
 use crate::templates::Language;
-use crate::{Common, open, output};
+use crate::{Common, open, output, trust};
 
 /// Check the plugin of a folder, before anybody gets it
 #[derive(clap::Args)]
@@ -80,7 +80,9 @@ impl Findings {
 const LARGE: usize = 32_000_000;
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let authored = Authored::read(args.folder.as_ref().unwrap_or(&common.project))?;
+    let folder = args.folder.as_ref().unwrap_or(&common.project);
+    let authored = Authored::read(folder)?;
+    trust::require_code(common, folder)?;
     let plugin = &authored.plugin;
     if plugin.kind() == PluginKind::Mcp {
         let problem =

@@ -4,48 +4,96 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::model::{CompletionRequest, CompletionSummary, Delta, Part, StopReason};
-use tenon_host::{CallError, Caller, Platform, PluginKind};
+use tenon_host::model::{
+    CompletionRequest, Delta, Message, ModelFeatures, Part, Role, StopReason, ToolCall,
+};
+use tenon_host::{CallError, Caller, Platform, one_line};
 
 use crate::error::Error;
-use crate::{Common, open, output};
+use crate::model_json::{self, summary};
+use crate::{Common, open, output, trust};
 
-/// Ask a language model
+/// Ask a language model, or list the models that there are
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  tenon complete
   tenon complete echo --prompt 'Hello there'
-  tenon complete echo_provider/echo --prompt 'Hello there' --stream")]
+  tenon complete echo_provider/echo --system 'Be brief' --prompt 'Hello there' --stream
+  tenon --json complete echo --messages @conversation.json --tools @tools.json
+
+A conversation is a list of objects with `role` (system, user, assistant or tool), and with `content` that
+is a text or a list of parts; `parts` of an answer are such a list. Tools are a list as `tenon --json tools`
+prints it. What a model thinks, which tools it asks for, and why it stopped early goes to standard error,
+and with --json into the object.")]
 pub(crate) struct Args {
-    /// The model, by its id or as PLUGIN/ID
-    model: String,
-    /// What to ask
-    #[arg(long, value_name = "TEXT")]
-    prompt: String,
+    /// The model, by its id or as PLUGIN/ID; without it, the models are listed
+    model: Option<String>,
+    /// What to ask, as the last message
+    #[arg(long, value_name = "TEXT", requires = "model")]
+    prompt: Option<String>,
+    /// What the model is told first
+    #[arg(long, value_name = "TEXT", requires = "model")]
+    system: Option<String>,
+    /// The conversation so far: a JSON list, @FILE, or -
+    #[arg(long, value_name = "JSON", requires = "model")]
+    messages: Option<String>,
+    /// The tools that the model may ask for: a JSON list, @FILE, or -
+    #[arg(long, value_name = "JSON", requires = "model")]
+    tools: Option<String>,
+    /// Whether it has to ask for one: auto, none, required, or the name of one
+    #[arg(long, value_name = "CHOICE", requires = "tools")]
+    tool_choice: Option<String>,
     /// Print the answer as it comes; with --json, an object a line
-    #[arg(long)]
+    #[arg(long, requires = "model")]
     stream: bool,
     /// The most tokens to write
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
+    /// How freely it answers
+    #[arg(long, value_name = "NUMBER")]
+    temperature: Option<f64>,
+    /// From how much of what is likely it chooses
+    #[arg(long, value_name = "NUMBER")]
+    top_p: Option<f64>,
+    /// A text at which it stops; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    /// Makes the answer repeatable, where the provider can
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// A JSON Schema that the answer must match: JSON, @FILE, or -
+    #[arg(long, value_name = "JSON")]
+    response_schema: Option<String>,
+    /// The provider's own settings: a JSON object, @FILE, or -
+    #[arg(long, value_name = "JSON")]
+    extra: Option<String>,
     /// How long the whole answer may take, such as 30s
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     timeout: Option<Duration>,
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    // An MCP server has no models.
+    let request = args.model.clone().map(|model| request(model, &args)).transpose()?;
+    // An MCP server has no models, and those that have some may turn to it.
     let found = open::found(common)?;
-    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
+    let untrusted = found.discovery.untrusted.clone();
+    let platform = found.platform_with_hooks();
     open::with(common, platform, async |platform| {
-        let caller = open::caller(args.timeout);
-        let model = args.model.clone();
+        let Some(request) = request else {
+            return list(common, platform).await;
+        };
+        let caller = Caller { timeout: args.timeout, ..open::caller(args.timeout) };
+        let model = request.model.clone();
         let result = match args.stream {
-            true => stream(common, platform, request(args), &caller).await,
-            false => complete(common, platform, request(args), &caller).await,
+            true => stream(common, platform, request, &caller).await,
+            false => complete(common, platform, request, &caller).await,
         };
         let result = result.map_err(|error| match error {
             Error::Call(CallError::NotFound { what: "model", .. }) => {
-                open::unserved(platform, &model).unwrap_or(error)
+                let of_project = untrusted
+                    .as_ref()
+                    .map(|untrusted| trust::unknown(&format!("model \"{model}\""), untrusted));
+                open::unserved(platform, &model).or(of_project).unwrap_or(error)
             }
             error => error,
         });
@@ -54,10 +102,83 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     .await
 }
 
-fn request(args: Args) -> CompletionRequest {
-    let mut request = CompletionRequest::new(args.model, args.prompt);
+/// Lists the models of all providers.
+async fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
+    let models = platform.models().await;
+    if common.json {
+        let form = |model: &tenon_host::invoke::Model| {
+            let info = &model.info;
+            json!({
+                "plugin": &*model.plugin,
+                "id": info.id,
+                "provider": info.provider,
+                "title": info.title,
+                "contextWindow": info.context_window,
+                "maxOutputTokens": info.max_output_tokens,
+                "features": features(info.features),
+            })
+        };
+        output::json(&models.iter().map(form).collect::<Vec<Value>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for model in &models {
+        let title = model.info.title.as_deref().unwrap_or_default();
+        let name = format!("{}/{}", model.plugin, model.info.id);
+        let line = format!("{}  {}", one_line(&name), one_line(title));
+        output::line(line.trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn features(features: ModelFeatures) -> Vec<&'static str> {
+    let known = [
+        ("tools", ModelFeatures::TOOLS),
+        ("images", ModelFeatures::IMAGES),
+        ("audio", ModelFeatures::AUDIO),
+        ("responseSchema", ModelFeatures::RESPONSE_SCHEMA),
+    ];
+    known.into_iter().filter(|(_, one)| features.contains(*one)).map(|(name, _)| name).collect()
+}
+
+fn request(model: String, args: &Args) -> Result<CompletionRequest, Error> {
+    let inputs = [&args.messages, &args.tools, &args.response_schema, &args.extra];
+    if inputs.into_iter().flatten().filter(|text| *text == "-").count() > 1 {
+        return Err(Error::Input("standard input can be one of the options, not several".into()));
+    }
+    let read = |what: &str, text: &Option<String>| {
+        text.as_ref().map(|text| output::read_json(what, text)).transpose()
+    };
+    let object = |what: &str, text: &Option<String>| match read(what, text)? {
+        Some(value @ Value::Object(_)) => Ok(Some(value.to_string())),
+        None => Ok(None),
+        Some(_) => Err(Error::Input(format!("{what} must be a JSON object"))),
+    };
+    let system = args.system.iter().map(|text| Message::text(Role::System, text));
+    let mut messages: Vec<Message> = system.collect();
+    if let Some(value) = read("messages", &args.messages)? {
+        let said = model_json::messages(value);
+        messages.extend(said.map_err(|problem| Error::Input(format!("messages: {problem}")))?);
+    }
+    messages.extend(args.prompt.iter().map(|text| Message::text(Role::User, text)));
+    if messages.iter().all(|message| message.role == Role::System) {
+        return Err(Error::Input("there is nothing to ask: give --prompt or --messages".into()));
+    }
+    let tools = read("tools", &args.tools)?.map(|value| model_json::tools(&value)).transpose();
+    let mut request = CompletionRequest::new(model, "");
+    request.messages = messages;
+    request.tools =
+        tools.map_err(|problem| Error::Input(format!("tools: {problem}")))?.unwrap_or_default();
+    if let Some(choice) = &args.tool_choice {
+        request.tool_choice = model_json::tool_choice(choice);
+    }
     request.limits.max_tokens = args.max_tokens;
-    request
+    request.limits.temperature = args.temperature;
+    request.limits.top_p = args.top_p;
+    request.limits.stop.clone_from(&args.stop);
+    request.limits.seed = args.seed;
+    request.response_schema = object("the response schema", &args.response_schema)?;
+    request.extra = object("extra", &args.extra)?;
+    Ok(request)
 }
 
 async fn complete(
@@ -73,21 +194,41 @@ async fn complete(
     });
     let text = texts.collect::<Vec<_>>().join("\n");
     if !common.json {
+        for part in &completion.parts {
+            match part {
+                Part::Reasoning(reasoning) => aside("thinks", &reasoning.text),
+                Part::ToolCall(ToolCall { name, arguments, .. }) => {
+                    aside("asks for", &format!("{name} {arguments}"));
+                }
+                Part::Image(media) | Part::Audio(media) => {
+                    let what = format!("{}, {} bytes", media.mime_type, media.data.len());
+                    aside("gives", &what);
+                }
+                Part::Other(json) => aside("gives", json),
+                Part::Text(_) | Part::ToolAnswer(_) => {}
+            }
+        }
+        stopped(&completion.summary.stop_reason);
         return output::text(&text);
     }
     let mut form = summary(&completion.summary);
     form["text"] = json!(text);
-    form["toolCalls"] = completion
-        .parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::ToolCall(call) => {
-                Some(json!({ "id": call.id, "name": call.name, "arguments": call.arguments }))
-            }
-            _ => None,
-        })
-        .collect();
+    form["parts"] = completion.parts.iter().map(model_json::part).collect();
     output::json(&form)
+}
+
+/// Says what is no part of the text.
+fn aside(what: &str, text: &str) {
+    use std::io::Write;
+    // Where standard error is closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "[{what}: {}]", one_line(text));
+}
+
+/// Says why a model stopped, where it was not done.
+fn stopped(reason: &StopReason) {
+    if !matches!(reason, StopReason::EndTurn) {
+        aside("stopped", model_json::stop_reason(reason));
+    }
 }
 
 async fn stream(
@@ -98,11 +239,12 @@ async fn stream(
 ) -> Result<(), Error> {
     let model = request.model.clone();
     let mut answer = platform.stream(request, caller).await?;
+    let mut asides = Asides::default();
     while let Some(delta) = answer.next().await {
         match (common.json, delta) {
             (true, delta) => output::json_line(&piece(&delta))?,
             (false, Delta::Text(text)) => output::piece(&text)?,
-            (false, _) => {}
+            (false, delta) => asides.add(delta),
         }
     }
     let plugin = answer.plugin().cloned().unwrap_or_else(|| model.into());
@@ -110,7 +252,43 @@ async fn stream(
     if common.json {
         return output::json_line(&summary(&end));
     }
-    output::line("")
+    output::line("")?;
+    asides.tell();
+    stopped(&end.stop_reason);
+    Ok(())
+}
+
+/// What comes in pieces beside the text. It is told when it is whole: pieces of several things come
+/// between each other.
+#[derive(Default)]
+struct Asides {
+    reasoning: String,
+    /// Names and arguments of calls, by their index.
+    calls: std::collections::BTreeMap<u32, (String, String)>,
+}
+
+impl Asides {
+    fn add(&mut self, delta: Delta) {
+        match delta {
+            Delta::Text(_) => {}
+            Delta::Reasoning(text) => self.reasoning.push_str(&text),
+            Delta::ToolCallStart(start) => {
+                self.calls.insert(start.index, (start.name, String::new()));
+            }
+            Delta::ToolCallArguments(more) => {
+                self.calls.entry(more.index).or_default().1.push_str(&more.fragment);
+            }
+        }
+    }
+
+    fn tell(&self) {
+        if !self.reasoning.is_empty() {
+            aside("thinks", &self.reasoning);
+        }
+        for (name, arguments) in self.calls.values() {
+            aside("asks for", &format!("{name} {arguments}"));
+        }
+    }
 }
 
 fn piece(delta: &Delta) -> Value {
@@ -124,20 +302,4 @@ fn piece(delta: &Delta) -> Value {
             json!({ "toolCall": { "index": arguments.index, "arguments": arguments.fragment } })
         }
     }
-}
-
-fn summary(summary: &CompletionSummary) -> Value {
-    let stop = match &summary.stop_reason {
-        StopReason::EndTurn => "end-turn",
-        StopReason::MaxTokens => "max-tokens",
-        StopReason::StopText => "stop-text",
-        StopReason::ToolUse => "tool-use",
-        StopReason::Refusal => "refusal",
-        StopReason::Other(reason) => reason,
-    };
-    json!({
-        "model": summary.model,
-        "stopReason": stop,
-        "usage": { "input": summary.usage.input, "output": summary.usage.output },
-    })
 }

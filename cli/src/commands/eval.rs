@@ -2,39 +2,83 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::bindings::eval_handler::{Evaluation, Verdict};
+use std::sync::Arc;
+use std::time::Duration;
+use tenon_host::bindings::eval_handler::{Evaluation, Finding, Verdict};
+use tenon_host::bindings::lifecycle::EvalDefinition;
+use tenon_host::{PluginKind, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// Score an output with a strategy
+/// Score an output with a strategy, or list the strategies that there are
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  tenon eval
   tenon eval checks/contains --subject '{\"output\": \"hello\"}' --options '{\"all\": [\"ell\"]}'")]
 pub(crate) struct Args {
-    /// The strategy, as PLUGIN/STRATEGY
-    strategy: String,
+    /// The strategy, as PLUGIN/STRATEGY; without it, the strategies are listed
+    #[arg(requires = "subject")]
+    strategy: Option<String>,
     /// What is judged: a JSON object with `output`, and `input` or `expected` where they are
     /// needed; @FILE, or -
-    #[arg(long, value_name = "JSON")]
-    subject: String,
+    #[arg(long, value_name = "JSON", requires = "strategy")]
+    subject: Option<String>,
     /// The options of the strategy: a JSON object, @FILE, or -
     #[arg(long, value_name = "JSON", default_value = "{}")]
     options: String,
+    /// How long it may take, such as 30s
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
+    timeout: Option<Duration>,
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    if args.subject == "-" && args.options == "-" {
+    let (Some(strategy), Some(subject)) = (args.strategy, args.subject) else {
+        return list(common).await;
+    };
+    if subject == "-" && args.options == "-" {
         let problem = "standard input can be the subject or the options, not both";
         return Err(Error::Input(problem.into()));
     }
-    let subject = output::read_json("subject", &args.subject)?;
+    let subject = output::read_json("subject", &subject)?;
     let options = output::read_json("options", &args.options)?;
-    let plugin = args.strategy.split('/').next().unwrap_or_default();
+    let plugin = strategy.split('/').next().unwrap_or_default();
     let found = open::found(common)?;
     open::with(common, found.platform_with(plugin), async |platform| {
-        let caller = open::caller(None);
-        show(common, &platform.evaluate(&args.strategy, subject, options, &caller).await?)
+        let caller = open::caller(args.timeout);
+        show(common, &platform.evaluate(&strategy, subject, options, &caller).await?)
+    })
+    .await
+}
+
+/// Lists the strategies of all plugins. An MCP server has none.
+async fn list(common: &Common) -> Result<ExitCode, Error> {
+    let found = open::found(common)?;
+    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
+    open::with(common, platform, async |platform| {
+        let registry = platform.registry();
+        let all = registry.plugins().iter().flat_map(|plugin| {
+            plugin.evals().iter().map(|eval| (plugin.loaded().id(), &eval.definition))
+        });
+        if common.json {
+            let form = |(plugin, eval): (&Arc<str>, &EvalDefinition)| {
+                let schema = eval.options_schema.as_deref().map(serde_json::from_str::<Value>);
+                json!({
+                    "plugin": &**plugin,
+                    "name": eval.name,
+                    "description": eval.description,
+                    "optionsSchema": schema.and_then(Result::ok),
+                })
+            };
+            output::json(&all.map(form).collect::<Vec<Value>>())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for (plugin, eval) in all {
+            let about = eval.description.lines().next().unwrap_or_default();
+            let name = format!("{plugin}/{}", eval.name);
+            output::line(format!("{}  {}", one_line(&name), one_line(about)).trim_end())?;
+        }
+        Ok(ExitCode::SUCCESS)
     })
     .await
 }
@@ -46,7 +90,12 @@ fn show(common: &Common, evaluation: &Evaluation) -> Result<ExitCode, Error> {
         output::line(format!("{} ({:.2})", verdict(evaluation.verdict), evaluation.score))?;
         for finding in &evaluation.findings {
             let verdict = verdict(finding.verdict);
-            output::text(&format!("  {verdict}: {}: {}", finding.criterion, finding.reason))?;
+            let score = finding.score.map(|score| format!(" ({score:.2})")).unwrap_or_default();
+            let Finding { criterion, reason, .. } = finding;
+            output::text(&format!("  {verdict}{score}: {criterion}: {reason}"))?;
+        }
+        if let Some(extra) = &evaluation.extra {
+            output::text(&format!("  {extra}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -68,11 +117,15 @@ fn form(evaluation: &Evaluation) -> Value {
             form
         })
         .collect();
-    json!({
+    let mut form = json!({
         "score": evaluation.score,
         "verdict": verdict(evaluation.verdict),
         "findings": findings,
-    })
+    });
+    if let Some(extra) = &evaluation.extra {
+        form["extra"] = serde_json::from_str(extra).unwrap_or_else(|_| json!(extra));
+    }
+    form
 }
 
 fn verdict(verdict: Verdict) -> &'static str {

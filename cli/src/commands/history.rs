@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_host::history::{Query, Record, read};
+use tenon_host::invoke::CallKind;
 use tenon_host::{Surroundings, one_line};
 
 use crate::error::Error;
@@ -16,6 +17,9 @@ use crate::{Common, output};
   tenon history --tool 'files__*' --limit 5
   tenon --json history | jq '.[] | select(.usage.wallMicros > 1000000)'")]
 pub(crate) struct Args {
+    /// Only what was asked in this way: tool, read-resource, get-prompt, completion, evaluation, hook, …
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<CallKind>,
     /// Only calls of this tool; * stands for anything
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
@@ -39,6 +43,14 @@ pub(crate) struct Args {
     limit: usize,
 }
 
+fn kind(text: &str) -> Result<CallKind, String> {
+    let found = CallKind::ALL.into_iter().find(|kind| kind.word() == text);
+    found.ok_or_else(|| {
+        let words = CallKind::ALL.map(CallKind::word).join(", ");
+        format!("there is no such kind; there are {words}")
+    })
+}
+
 /// Where records of calls, and results that were too long, are kept.
 pub(crate) fn folder(surroundings: &Surroundings) -> Result<PathBuf, Error> {
     let problem = "there is no place for records: neither HOME nor XDG_STATE_HOME is set";
@@ -46,14 +58,14 @@ pub(crate) fn folder(surroundings: &Surroundings) -> Result<PathBuf, Error> {
 }
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let Args { tool, plugin, session, outcome, failed, since, limit } = args;
+    let Args { kind, tool, plugin, session, outcome, failed, since, limit } = args;
     let since = since.map(|since| {
         let then = SystemTime::now().checked_sub(since).unwrap_or(UNIX_EPOCH);
         let since = then.duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     });
     let limit = Some(limit);
-    let query = Query { tool, plugin, session, outcome, failed, since, limit };
+    let query = Query { kind, tool, plugin, session, outcome, failed, since, limit };
     let folder = folder(&Surroundings::of_process())?;
     let records = read(&folder, &query).map_err(|error| Error::Read(folder, error))?;
     if common.json {
@@ -69,7 +81,11 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
 
 /// `2026-11-21T17:20:11Z  text_tools__slug  ok  0.8 ms  {"text":"A"}`
 fn line(record: &Record) -> String {
-    let Record { at, tool, outcome, usage, arguments, error, .. } = record;
+    let Record { kind, at, tool, plugin, outcome, usage, arguments, error, .. } = record;
+    let tool = match (kind, plugin) {
+        (CallKind::Hook, Some(plugin)) => format!("{tool} in {plugin}"),
+        _ => tool.clone(),
+    };
     // What is not before the year 9999 has no such form.
     let at = Duration::from_millis((*at).min(253_402_300_799_000));
     let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + at);

@@ -4,18 +4,19 @@ use serde_json::json;
 use std::process::ExitCode;
 use tenon_host::hook::{POINTS, PointInfo};
 use tenon_host::invoke::{HookOutcome, HookReport};
+use tenon_host::register::Registry;
 use tenon_host::types::HookPoint;
-use tenon_host::{CallError, PluginKind};
+use tenon_host::{CallError, PluginKind, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// Run the hooks of a point over a context
+/// Run the hooks of a point over a context, or list the handlers of all points
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Args {
-    /// The point, one of those below or custom:NAME
-    point: HookPoint,
+    /// The point, one of those below or custom:NAME; without it, the handlers are listed in their order
+    point: Option<HookPoint>,
     /// The context: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", default_value = "{}")]
     context: String,
@@ -29,7 +30,10 @@ fn help() -> String {
         "Points:
 {points}  custom:NAME       of your own
 
+A veto ends the command with the exit code 3.
+
 Examples:
+  tenon hook
   tenon hook before-plan --context '{{\"goal\": \"tidy up\"}}'
   tenon --json hook custom:deploy --context @context.json"
     )
@@ -37,19 +41,47 @@ Examples:
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let context = output::read_json("context", &args.context)?;
-    // An MCP server has no hooks.
     let found = open::found(common)?;
-    let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
-    open::with(common, platform, async |platform| {
-        show(common, platform.fire(&args.point, context, &open::caller(None)).await?)
+    let Some(point) = &args.point else {
+        // An MCP server has no hooks.
+        let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
+        return open::with(common, platform, async |platform| list(common, &platform.registry()))
+            .await;
+    };
+    open::with(common, found.platform_with_hooks(), async |platform| {
+        show(common, platform.fire(point, context, &open::caller(None)).await?)
     })
     .await
+}
+
+/// Lists who handles which point. Handlers run in this order.
+fn list(common: &Common, registry: &Registry) -> Result<ExitCode, Error> {
+    let rows = registry.hooks().map(|(point, handlers)| {
+        (point.to_string(), handlers.iter().map(|plugin| plugin.loaded().id()).collect::<Vec<_>>())
+    });
+    if common.json {
+        let rows = rows.map(|(point, handlers)| {
+            let handlers: Vec<&str> = handlers.iter().map(|id| &***id).collect();
+            json!({ "point": point, "handlers": handlers })
+        });
+        output::json(&rows.collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (point, handlers) in rows {
+        let handlers: Vec<&str> = handlers.iter().map(|id| &***id).collect();
+        output::line(format!("{}  {}", one_line(&point), handlers.join(", ")))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
     if let HookOutcome::Stopped { plugin, failure } = report.outcome {
         return Err(CallError::Failed { plugin, failure }.into());
     }
+    let code = match report.outcome {
+        HookOutcome::Veto { .. } => ExitCode::from(3),
+        _ => ExitCode::SUCCESS,
+    };
     if common.json {
         let mut form = match &report.outcome {
             HookOutcome::Veto { reason, .. } => json!({ "outcome": "veto", "reason": reason }),
@@ -58,7 +90,7 @@ fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
         form["context"] = report.context;
         form["handlers"] = json!(report.handlers);
         output::json(&form)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code);
     }
     for handler in &report.handlers {
         let error = handler.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
@@ -70,5 +102,5 @@ fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
         }
         _ => output::json(&report.context)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

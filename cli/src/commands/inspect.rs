@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tenon_host::capability::Need;
 use tenon_host::discover::Candidate;
 use tenon_host::files::{self, COMPONENT};
-use tenon_host::services::Approval;
+use tenon_host::services::{Approval, GrantWarning};
 use tenon_host::{Limits, one_line};
 
 use crate::approval::{Values, command_form, command_lines};
@@ -52,6 +52,9 @@ struct Inspection {
     /// How that plugin's manifest and its grants stand to what it imports.
     #[serde(skip_serializing_if = "Option::is_none")]
     capabilities: Option<Vec<Need>>,
+    /// What some of that means, which nobody should grant without knowing it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<GrantWarning>,
     /// How much that plugin may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
@@ -95,7 +98,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
                 let problem = format!("plugin \"{}\" is no component", plugin.id());
                 return Err(Error::Input(problem));
             }
-            (None, Ok(found)) => return show_plugin(common, plugin, &granted(found, plugin)?),
+            (None, Ok(found)) => return show_plugin(common, found, plugin),
             (None, Err(_)) => &file,
         },
     };
@@ -114,6 +117,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     if let (Some(plugin), Ok(found)) = (plugin, &found) {
         let granted = granted(found, plugin)?;
         let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
+        inspection.warnings = warnings(found, &plugin.requested(), &granted);
         inspection.limits = Some(plugin.limits().clone());
         inspection.plugin = Some(plugin.id().to_string());
         inspection.capabilities = Some(needs);
@@ -131,6 +135,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         imports: _,
         plugin,
         capabilities,
+        warnings,
         limits,
     } = inspection;
     for key in KEYS {
@@ -167,7 +172,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::line(format!("capabilities of plugin \"{plugin}\":"))?;
         for Need { capability, verdict, requested, granted, .. } in &capabilities {
             output::line(format!("  {capability}: {verdict}"))?;
-            values(requested, granted)?;
+            values(capability, requested, granted, &warnings)?;
         }
         if capabilities.is_empty() {
             output::line("  none")?;
@@ -190,30 +195,46 @@ fn granted(found: &Found, plugin: &Candidate) -> Result<Values, Error> {
     })
 }
 
+/// What some values mean that are requested or granted.
+fn warnings(found: &Found, requested: &Values, granted: &Values) -> Vec<GrantWarning> {
+    let surroundings = &found.sources.surroundings;
+    let mut warnings = GrantWarning::of(requested, surroundings);
+    for warning in GrantWarning::of(granted, surroundings) {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
 /// Shows a plugin that is no component.
-fn show_plugin(common: &Common, plugin: &Candidate, granted: &Values) -> Result<ExitCode, Error> {
+fn show_plugin(common: &Common, found: &Found, plugin: &Candidate) -> Result<ExitCode, Error> {
+    let granted = granted(found, plugin)?;
     let (id, kind, requested) = (plugin.id(), plugin.kind(), plugin.requested());
     let limits = plugin.limits();
-    let command = plugin.approval_request().and_then(|request| request.command);
+    let command = plugin.command_line();
+    let warnings = warnings(found, &requested, &granted);
     if common.json {
         output::json(&json!({
             "plugin": id,
             "kind": kind,
-            "command": command.as_ref().map(command_form),
+            "command": command.map(command_form),
             "requested": requested,
             "granted": granted,
+            "warnings": warnings,
             "limits": limits,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(command) = &command {
+    if let Some(command) = command {
         output::line(format!("server of plugin \"{id}\", which has to be approved:"))?;
         output::write(command_lines(command))?;
     }
     output::line(format!("capabilities of plugin \"{id}\" ({kind}):"))?;
     for (capability, of) in &requested {
         output::line(format!("  {capability}"))?;
-        values(of, granted.get(capability).map(Vec::as_slice).unwrap_or_default())?;
+        let granted = granted.get(capability).map(Vec::as_slice).unwrap_or_default();
+        values(capability, of, granted, &warnings)?;
     }
     if requested.is_empty() {
         output::line("  none")?;
@@ -223,13 +244,23 @@ fn show_plugin(common: &Common, plugin: &Candidate, granted: &Values) -> Result<
 }
 
 /// The values of a capability: those that are requested, and those that are granted in their place.
-fn values(requested: &[String], granted: &[String]) -> Result<(), Error> {
+fn values(
+    capability: &str,
+    requested: &[String],
+    granted: &[String],
+    warnings: &[GrantWarning],
+) -> Result<(), Error> {
+    let line = |mark: &str, value: &String| {
+        let is_it = |w: &&GrantWarning| w.capability == capability && w.value == *value;
+        let meaning = warnings.iter().find(is_it);
+        let meaning = meaning.map(|w| format!(" — {}", w.meaning)).unwrap_or_default();
+        output::line(format!("    {mark:<9} {}{meaning}", one_line(value)))
+    };
     for value in requested {
-        let mark = if granted.contains(value) { "granted" } else { "requested" };
-        output::line(format!("    {mark:<9} {}", one_line(value)))?;
+        line(if granted.contains(value) { "granted" } else { "requested" }, value)?;
     }
     for value in granted.iter().filter(|value| !requested.contains(value)) {
-        output::line(format!("    {:<9} {}", "granted", one_line(value)))?;
+        line("granted", value)?;
     }
     Ok(())
 }
@@ -246,6 +277,7 @@ impl Inspection {
             needs,
             plugin: None,
             capabilities: None,
+            warnings: Vec::new(),
             limits: None,
             metadata,
         }

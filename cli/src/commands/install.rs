@@ -16,7 +16,7 @@ use crate::component::Component;
 use crate::error::Error;
 use crate::fetch::{FetchError, Fetched, Fetcher, Source};
 use crate::installed::{About, MANIFEST, Place, is_left_over};
-use crate::{Common, open, output};
+use crate::{Common, open, output, trust};
 
 /// Install a plugin, or all that the lock file has
 #[derive(clap::Args)]
@@ -71,8 +71,12 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let surroundings = Surroundings::of_process();
     let place = Place::of(common, &surroundings, args.user)?;
     let fetcher = Fetcher::new(common, &surroundings, args.insecure);
-    // Before anything is changed: what cannot be read is told now.
-    open::configs(common, &surroundings)?;
+    // Before anything is changed: what cannot be read, or is not trusted, is told now.
+    let keeping = match args.user || common.config.is_some() {
+        true => None,
+        false => trust::keep(common)?,
+    };
+    open::check_configs(common)?;
     let (rows, failed) = match &args.source {
         Some(text) => {
             let mut plan = plan(&fetcher, text, &args, &place).await?;
@@ -90,6 +94,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             install_all(common, &fetcher, &place, &mut lock).await?
         }
     };
+    if let Some(keeping) = keeping {
+        keeping.renew()?;
+    }
     let mut rows = approve_all(common, &place, rows, args.yes).await?;
     rows.extend(failed.iter().map(
         |(id, error)| json!({ "plugin": id, "state": "failed", "error": error.to_json()["error"] }),

@@ -19,5 +19,6 @@ pub(crate) mod publish;
 pub(crate) mod resources;
 pub(crate) mod revoke;
 pub(crate) mod tools;
+pub(crate) mod trust;
 pub(crate) mod uninstall;
 pub(crate) mod watch;

@@ -9,7 +9,7 @@ use tenon_host::discover::is_id;
 
 use crate::error::Error;
 use crate::templates::{Language, Made, Order, World, files};
-use crate::{Common, output};
+use crate::{Common, output, trust};
 
 /// Make the project of a new plugin
 #[derive(clap::Args)]
@@ -62,6 +62,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         let path = folder.join(path);
         write_new(&path, text).map_err(|error| Error::Write(path, error))?;
     }
+    trust::trust_new(common, &folder)?;
     show(common, &folder, &files, &order)
 }
 

@@ -1,17 +1,19 @@
 //! `tenon prompts`
 
-use serde_json::Value;
 use std::process::ExitCode;
 use tenon_host::bindings::prompts::{Prompt, PromptDefinition};
-use tenon_host::{Caller, one_line, wire};
+use tenon_host::wire::{self, Form};
+use tenon_host::{Caller, one_line};
 
 use super::call::block;
+use super::resources::list_all;
 use crate::error::Error;
 use crate::{Common, open, output};
 
 /// List or fill in the prompts of plugins
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  tenon prompts list
   tenon prompts list reviews
   tenon prompts get reviews summary language=en 'topic=error handling'
   tenon --json prompts get reviews summary | jq '.messages'")]
@@ -22,10 +24,10 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// List the prompts of a plugin, with their arguments
+    /// List the prompts of a plugin, or of all, with their arguments
     List {
         /// The plugin
-        plugin: String,
+        plugin: Option<String>,
     },
     /// Fill in a prompt of a plugin, and print its messages
     Get {
@@ -49,7 +51,20 @@ fn argument(text: &str) -> Result<(String, String), String> {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
     match args.verb {
-        Verb::List { plugin } => {
+        Verb::List { plugin: None } => {
+            open::with(common, found.platform(|_| true), async |platform| {
+                let registry = platform.registry();
+                let mut all = Vec::new();
+                for plugin in registry.plugins().iter().filter(|plugin| plugin.has_prompts()) {
+                    let plugin = plugin.loaded().id();
+                    let listed = platform.prompts(plugin, &Caller::default()).await;
+                    all.push((plugin.to_string(), listed));
+                }
+                list_all(common, all, columns)
+            })
+            .await
+        }
+        Verb::List { plugin: Some(plugin) } => {
             open::with(common, found.platform_with(&plugin), async |platform| {
                 list(common, &platform.prompts(&plugin, &Caller::default()).await?)
             })
@@ -67,26 +82,31 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 
 fn list(common: &Common, listed: &[PromptDefinition]) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&listed.iter().map(wire::prompt_definition).collect::<Vec<Value>>())?;
+        output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
     for prompt in listed {
-        let arguments = prompt.arguments.iter().map(|argument| match argument.required {
-            true => format!(" {}=…", one_line(&argument.name)),
-            false => format!(" [{}=…]", one_line(&argument.name)),
-        });
-        let arguments: String = arguments.collect();
-        let about = prompt.description.as_deref().or(prompt.title.as_deref()).unwrap_or_default();
-        let about = about.lines().next().unwrap_or_default();
-        let line = format!("{}{arguments}  {}", one_line(&prompt.name), one_line(about));
-        output::line(line.trim_end())?;
+        let (name, about) = columns(prompt);
+        output::line(format!("{}  {}", one_line(&name), one_line(&about)).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// A prompt with its arguments, and what it is for.
+fn columns(prompt: &PromptDefinition) -> (String, String) {
+    let arguments = prompt.arguments.iter().map(|argument| match argument.required {
+        true => format!(" {}=…", argument.name),
+        false => format!(" [{}=…]", argument.name),
+    });
+    let arguments: String = arguments.collect();
+    let about = prompt.description.as_deref().or(prompt.title.as_deref()).unwrap_or_default();
+    let about = about.lines().next().unwrap_or_default();
+    (format!("{}{arguments}", prompt.name), about.to_string())
+}
+
 fn show(common: &Common, prompt: &Prompt) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&wire::prompt(prompt))?;
+        output::json(&Form(prompt))?;
         return Ok(ExitCode::SUCCESS);
     }
     for message in &prompt.messages {

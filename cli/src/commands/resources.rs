@@ -1,11 +1,15 @@
 //! `tenon resources`
 
+use serde::Serialize;
 use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::bindings::resources::{ListedResource, ResourceTemplate};
-use tenon_host::invoke::Budget;
+use tenon_host::invoke::{Budget, TRUNCATED};
 use tenon_host::types::{ResourceBody, ResourceContents};
-use tenon_host::{Caller, RESULT_URI, one_line, wire};
+use tenon_host::wire::Form;
+use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, STRUCTURED, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -13,11 +17,13 @@ use crate::{Common, open, output};
 /// List or read resources: those of plugins, and results that were too long to be passed on
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  tenon resources list
   tenon resources list files
   tenon resources templates files
   tenon resources read files file:///notes.txt --max-bytes 4096
   tenon resources read files file:///book.txt --max-tokens 8000
-  tenon resources read tenon://results/4fJ2c…")]
+  tenon resources read tenon://results/4fJ2c…
+  tenon resources read images images://logo --output logo.png")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -25,15 +31,16 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// List the resources of a plugin
+    /// List the resources of a plugin, or of all
     List {
         /// The plugin
-        plugin: String,
+        plugin: Option<String>,
     },
-    /// List the templates of a plugin, of which URIs of further resources can be made
+    /// List the templates of a plugin, of which URIs of further resources can be made; or those of
+    /// all plugins
     Templates {
         /// The plugin
-        plugin: String,
+        plugin: Option<String>,
     },
     /// Read a resource of a plugin, or the whole of a result by the URI that the result gave
     Read {
@@ -46,32 +53,69 @@ enum Verb {
         /// The same in tokens of a language model, each taken for four bytes
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         max_tokens: Option<u64>,
+        /// Write the text or the bytes to a file as they are; of a result its blocks, without the
+        /// structured content that says the same to programs
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["max_bytes", "max_tokens"])]
+        output: Option<PathBuf>,
     },
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
     match args.verb {
-        Verb::List { plugin } => {
+        Verb::List { plugin: None } => {
+            open::with(common, found.platform(|_| true), async |platform| {
+                let mut all = Vec::new();
+                for plugin in having(platform) {
+                    let listed = platform.resources(&plugin, &Caller::default()).await;
+                    all.push((plugin, listed));
+                }
+                list_all(common, all, |resource: &ListedResource| {
+                    (resource.link.uri.clone(), resource.link.name.clone())
+                })
+            })
+            .await
+        }
+        Verb::Templates { plugin: None } => {
+            open::with(common, found.platform(|_| true), async |platform| {
+                let mut all = Vec::new();
+                for plugin in having(platform) {
+                    let listed = platform.resource_templates(&plugin, &Caller::default()).await;
+                    // Not every plugin with resources has templates.
+                    let listed = match listed {
+                        Err(CallError::Failed { failure: Failure::Unsupported(_), .. }) => {
+                            Ok(Vec::new())
+                        }
+                        listed => listed,
+                    };
+                    all.push((plugin, listed));
+                }
+                list_all(common, all, |template: &ResourceTemplate| {
+                    (template.uri_template.clone(), template.name.clone())
+                })
+            })
+            .await
+        }
+        Verb::List { plugin: Some(plugin) } => {
             open::with(common, found.platform_with(&plugin), async |platform| {
                 list(common, &platform.resources(&plugin, &Caller::default()).await?)
             })
             .await
         }
-        Verb::Templates { plugin } => {
+        Verb::Templates { plugin: Some(plugin) } => {
             open::with(common, found.platform_with(&plugin), async |platform| {
                 let listed = platform.resource_templates(&plugin, &Caller::default()).await?;
                 list_templates(common, &listed)
             })
             .await
         }
-        Verb::Read { which, max_bytes, max_tokens } => match &which[..] {
+        Verb::Read { which, max_bytes, max_tokens, output } => match &which[..] {
             [uri] if uri.starts_with(RESULT_URI) => {
                 open::with(common, found.build(|_| false), async |platform| {
                     let budget = budget(max_bytes, max_tokens);
                     let read = platform.read_result_within(uri, budget).await;
                     let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
-                    show(common, &read?)
+                    give(common, output.as_deref(), &read?)
                 })
                 .await
             }
@@ -79,8 +123,18 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 open::with(common, found.platform_with(plugin), async |platform| {
                     let budget = budget(max_bytes, max_tokens);
                     let caller = Caller::default();
-                    let read = platform.read_resource_within(plugin, uri, budget, &caller).await;
-                    show(common, &read?)
+                    let read = platform.read_resource_within(plugin, uri, budget, &caller).await?;
+                    // A file has room for what is too long to be shown.
+                    let whole = match output.as_ref().and_then(|_| kept(&read)) {
+                        Some(uri) => Some(
+                            platform
+                                .read_result(&uri)
+                                .await
+                                .map_err(|error| Error::Input(format!("{uri}: {error}")))?,
+                        ),
+                        None => None,
+                    };
+                    give(common, output.as_deref(), &whole.unwrap_or(read))
                 })
                 .await
             }
@@ -98,9 +152,64 @@ fn budget(max_bytes: Option<u64>, max_tokens: Option<u64>) -> Budget {
     Budget { max_bytes: max_bytes.map(length), max_tokens: max_tokens.map(length) }
 }
 
+/// The plugins that have resources.
+fn having(platform: &Platform) -> Vec<String> {
+    let registry = platform.registry();
+    let plugins = registry.plugins().iter().filter(|plugin| plugin.has_resources());
+    plugins.map(|plugin| plugin.loaded().id().to_string()).collect()
+}
+
+/// Something that a plugin has, and the plugin.
+#[derive(Serialize)]
+#[serde(bound = "")]
+pub(super) struct OfPlugin<'a, T>
+where
+    Form<'a, T>: Serialize,
+{
+    plugin: &'a str,
+    #[serde(flatten)]
+    form: Form<'a, T>,
+}
+
+/// Lists what all plugins have. One that cannot say what it has is reported, and its error is that of the
+/// command.
+pub(super) fn list_all<T>(
+    common: &Common,
+    all: Vec<(String, Result<Vec<T>, CallError>)>,
+    columns: impl Fn(&T) -> (String, String),
+) -> Result<ExitCode, Error>
+where
+    for<'a> Form<'a, T>: Serialize,
+{
+    let mut code = ExitCode::SUCCESS;
+    let mut listed = Vec::new();
+    for (plugin, result) in all {
+        match result {
+            Ok(items) => listed.push((plugin, items)),
+            Err(error) => {
+                let error = Error::from(error);
+                error.tell();
+                code = error.code().into();
+            }
+        }
+    }
+    let items =
+        listed.iter().flat_map(|(plugin, items)| items.iter().map(move |item| (plugin, item)));
+    if common.json {
+        let forms = items.map(|(plugin, item)| OfPlugin { plugin, form: Form(item) });
+        output::json(&forms.collect::<Vec<_>>())?;
+        return Ok(code);
+    }
+    for (plugin, item) in items {
+        let (name, about) = columns(item);
+        output::line(format!("{plugin}  {}  {}", one_line(&name), one_line(&about)).trim_end())?;
+    }
+    Ok(code)
+}
+
 fn list(common: &Common, listed: &[ListedResource]) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&listed.iter().map(wire::listed_resource).collect::<Vec<Value>>())?;
+        output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
     } else {
         for resource in listed {
             let (uri, name) = (one_line(&resource.link.uri), one_line(&resource.link.name));
@@ -112,7 +221,7 @@ fn list(common: &Common, listed: &[ListedResource]) -> Result<ExitCode, Error> {
 
 fn list_templates(common: &Common, listed: &[ResourceTemplate]) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&listed.iter().map(wire::resource_template).collect::<Vec<Value>>())?;
+        output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
     } else {
         for template in listed {
             let (uri, name) = (one_line(&template.uri_template), one_line(&template.name));
@@ -122,10 +231,41 @@ fn list_templates(common: &Common, listed: &[ResourceTemplate]) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
+/// Shows what was read, or writes it to a file.
+fn give(
+    common: &Common,
+    file: Option<&Path>,
+    contents: &[ResourceContents],
+) -> Result<ExitCode, Error> {
+    let Some(file) = file else { return show(common, contents) };
+    let blocks: Vec<_> = contents.iter().filter(|part| !is_structured(part)).collect();
+    let parts = if blocks.is_empty() { contents.iter().collect() } else { blocks };
+    let bytes = parts.iter().map(|part| match &part.body {
+        ResourceBody::Text(text) => text.as_bytes(),
+        ResourceBody::Blob(bytes) => bytes,
+    });
+    let bytes = bytes.collect::<Vec<&[u8]>>().concat();
+    fs::write(file, bytes).map_err(|error| Error::Write(file.into(), error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the whole is kept of what was too long to be passed on.
+fn kept(read: &[ResourceContents]) -> Option<String> {
+    read.iter().find_map(|part| {
+        let extra: Value = serde_json::from_str(part.extra.as_deref()?).ok()?;
+        extra["_meta"][TRUNCATED]["uri"].as_str().map(ToString::to_string)
+    })
+}
+
+/// Whether a part of a result is its structured content.
+fn is_structured(part: &ResourceContents) -> bool {
+    let extra = part.extra.as_deref().map(serde_json::from_str::<Value>);
+    matches!(extra, Some(Ok(extra)) if extra["_meta"][STRUCTURED] == true)
+}
+
 fn show(common: &Common, contents: &[ResourceContents]) -> Result<ExitCode, Error> {
     if common.json {
-        let forms: Vec<Value> = contents.iter().map(wire::resource_contents).collect();
-        output::json(&forms)?;
+        output::json(&contents.iter().map(Form).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
     for part in contents {

@@ -26,8 +26,10 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         _ if args.everywhere => None,
         Some(candidate) => Some(candidate.named_in()),
         None => {
-            let problem = found.unknown(id);
-            return Err(Error::Input(format!("{problem}; `--everywhere` is for all projects")));
+            return Err(match found.unknown(id) {
+                refused @ Error::Refused { .. } => refused,
+                problem => Error::Input(format!("{problem}; `--everywhere` is for all projects")),
+            });
         }
     };
     let revoked = file.revoke(id, named_in)?;

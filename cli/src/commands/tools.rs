@@ -1,23 +1,54 @@
 //! `tenon tools`
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::process::ExitCode;
-use tenon_host::{Platform, PluginState, one_line, wire};
+use tenon_host::types::ToolDefinition;
+use tenon_host::wire::Form;
+use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// List the tools of all plugins
+/// List the tools of all plugins, or of those that are named
+///
+/// An MCP server whose tools are known from an earlier run is not started.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  tenon tools\n  tenon --json tools | jq '.[].name'")]
-pub(crate) struct Args {}
+#[command(after_help = "\
+A plugin that is named and is not there is an error. Where none is named and a declared plugin fails,
+the tools of the others are listed, and the exit code is that of the failure. A project that is not
+trusted, or a plugin that awaits approval, is no failure.
 
-pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
-    let found = open::found(common)?;
-    open::with(common, found.platform(|_| true), async |platform| list(common, platform)).await
+Examples:
+  tenon tools
+  tenon tools files search
+  tenon --json tools | jq '.[].name'")]
+pub(crate) struct Args {
+    /// List the tools of these alone, and look at no other
+    #[arg(value_name = "PLUGIN")]
+    plugins: Vec<String>,
 }
 
-fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
+pub(crate) async fn run(common: &Common, Args { plugins }: Args) -> Result<ExitCode, Error> {
+    let found = open::found(common)?;
+    let ids: Vec<&str> = plugins.iter().map(String::as_str).collect();
+    if ids.is_empty() {
+        let platform = found.platform(|_| true);
+        return open::with(common, platform, async |platform| {
+            list(common, platform)?;
+            Ok(ExitCode::from(open::code_of_failures(platform)))
+        })
+        .await;
+    }
+    let platform = found.platform_with_only(&ids);
+    open::with(common, platform, async |platform| {
+        list(common, platform)?;
+        Ok(ExitCode::SUCCESS)
+    })
+    .await
+}
+
+/// Lists the tools of the plugins that are there.
+fn list(common: &Common, platform: &Platform) -> Result<(), Error> {
     let shown = show(common, platform);
     for report in platform.plugins().iter() {
         // What is not there at all was reported before.
@@ -31,20 +62,21 @@ fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     shown
 }
 
-fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
+fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
     let registry = platform.registry();
     if common.json {
-        let tools: Vec<Value> = registry
+        let named: Vec<(ToolDefinition, Owner<'_>)> = registry
             .tools()
             .map(|(plugin, tool)| {
-                let mut form = wire::tool_definition(tool.name.as_str(), &tool.definition);
-                form["plugin"] = json!(**plugin.loaded().id());
-                form["tool"] = json!(tool.definition.name);
-                form["kind"] = json!(plugin.loaded().kind());
-                form
+                let definition = ToolDefinition::clone(&tool.definition);
+                let definition = ToolDefinition { name: tool.name.to_string(), ..definition };
+                let (plugin, kind) = (plugin.loaded().id(), plugin.loaded().kind());
+                (definition, Owner { plugin, tool: &tool.definition.name, kind })
             })
             .collect();
-        output::json(&tools)?;
+        let listed =
+            named.iter().map(|(definition, owner)| Listed { tool: Form(definition), owner });
+        output::json(&listed.collect::<Vec<_>>())?;
     } else {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
         for (_, tool) in registry.tools() {
@@ -59,7 +91,24 @@ fn show(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
             output::line(format!("{name:width$}  {about}{renamed}").trim_end())?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// A tool under the name that callers use, and whose it is.
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    tool: Form<'a, ToolDefinition>,
+    #[serde(flatten)]
+    owner: &'a Owner<'a>,
+}
+
+#[derive(Serialize)]
+struct Owner<'a> {
+    plugin: &'a str,
+    /// What its plugin calls it.
+    tool: &'a str,
+    kind: PluginKind,
 }
 
 /// The beginning of a description, as far as a line of a list has room for it.

@@ -10,7 +10,7 @@ use tenon_host::name::nearest;
 use crate::approval::is_terminal;
 use crate::error::Error;
 use crate::installed::{MANIFEST, Place};
-use crate::{Common, open, output};
+use crate::{Common, open, output, trust};
 
 /// Remove a plugin that was installed, and take back what was approved of it
 #[derive(clap::Args)]
@@ -29,6 +29,10 @@ pub(crate) struct Args {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { plugin: id, user, yes } = args;
     let place = Place::of(common, &Surroundings::of_process(), user)?;
+    let keeping = match user || common.config.is_some() {
+        true => None,
+        false => trust::keep(common)?,
+    };
     let path = place.lock();
     let known = LockFile::read(&path)?;
     if !known.plugins.contains_key(&id) {
@@ -61,6 +65,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         None => 0,
     };
     let left = place.remove(&mut lock, &id, &files)?;
+    if let Some(keeping) = keeping {
+        keeping.renew()?;
+    }
     if common.json {
         let left: Vec<_> = left.iter().map(|path| path.to_string_lossy()).collect();
         output::json(&json!({ "plugin": id, "revoked": revoked, "left": left }))?;

@@ -33,8 +33,13 @@ const ALLOWED: &[Allowed] = &[
     ("list", "mixed", "", "ok link.md ok.md"),
     ("list", "ro", "", "ok r.txt"),
     ("list", "log", "", "ok "),
-    ("list", ".", "", "ok log mixed own pub ro"),
+    ("list", ".", "", "ok code log mixed own pub ro"),
     ("list", "/", "", "ok {first}"),
+    // What only may not be changed by a glob is read and listed, and what has passwords is not.
+    ("read", "code/tenon.toml", "", "ok granted t"),
+    ("read", "code/.git/config", "", "ok granted g"),
+    ("read", "code/to-config", "", "ok granted g"),
+    ("list", "code", "", "ok .config .git free.txt named nested plain tenon.toml to-config to-git"),
     (
         "list",
         "pub",
@@ -81,6 +86,7 @@ const WRITTEN: &[(&str, &str, &str, &[&str])] = &[
     ("remove-folder", "OWN/bare", "", &["OWN/bare: gone"]),
     ("set-times", "OWN/timed.txt", "", &["OWN/timed.txt: touched"]),
     ("write", "log/new-BY.txt", "", &["log/new-BY.txt: \"written\""]),
+    ("write", "code/named/.git/BY", "", &["code/named/.git/BY: \"written\""]),
 ];
 
 /// Nothing else is read, looked at or told of.
@@ -105,6 +111,7 @@ const UNREADABLE: &[(&str, &[&str])] = &[
             "mixed/OK.MD",
             "PUB/a.txt",
             "log/l.txt",
+            "code/.env",
             "secret/none",
             "/etc/passwd",
             "/proc/self/environ",
@@ -118,8 +125,15 @@ const UNREADABLE: &[(&str, &[&str])] = &[
 ];
 
 /// What nobody is told of, by its own name and by links.
-const HIDDEN: &[&str] =
-    &["secret/s.txt", "pub/out", "pub/out-folder/s.txt", "mixed/no.txt", "secret", "/etc/passwd"];
+const HIDDEN: &[&str] = &[
+    "secret/s.txt",
+    "pub/out",
+    "pub/out-folder/s.txt",
+    "mixed/no.txt",
+    "code/.env",
+    "secret",
+    "/etc/passwd",
+];
 
 /// The same for what has no function in the standard library.
 const UNREADABLE_BY_WASI: &[(&str, &[&str])] = &[
@@ -166,6 +180,56 @@ const UNWRITABLE: &[(&str, &[&str])] = &[
     ("make-folder", &["ro/new", "secret/new", "new", "mixed/new.md"]),
     ("unlink", &["ro/r.txt", "mixed/ok.md", "secret/s.txt"]),
     ("remove-folder", &["ro", "secret", "mixed/sub", "."]),
+];
+
+/// No glob covers what decides what is started: with each function that changes something, by its own
+/// name, by links, and for the name of its folder.
+const PROTECTED: &[(&str, &[&str])] = &[
+    (
+        "write",
+        &[
+            "code/tenon.toml",
+            "code/.env",
+            "code/.git/config",
+            "code/.git/hooks-new",
+            "code/to-git/new",
+            "code/to-config",
+            "code/plain/../.git/config",
+            "code/plain/.mcp.json",
+            "code/plain/plugin.toml",
+            "code/plain/CLAUDE.md",
+            "code/plain/.envrc",
+        ],
+    ),
+    ("append", &["code/tenon.toml", "code/to-config"]),
+    ("create-new", &["code/.bashrc", "code/.git/new", "code/to-git/new", "code/HEAD"]),
+    ("truncate", &["code/tenon.toml", "code/to-config"]),
+    ("set-times", &["code/tenon.toml", "code/to-config", "code/.git"]),
+    ("make-folder", &["code/.GIT", "code/.vscode", "code/.tenon", "code/.git/hooks"]),
+    ("unlink", &["code/tenon.toml", "code/.env", "code/.git/config", "code/.config"]),
+    ("remove-folder", &["code/.git"]),
+];
+
+/// And none is moved, replaced, or led to by another name.
+const PROTECTED_NAMES: &[(&str, &str, &str)] = &[
+    ("rename", "code/free.txt", "code/tenon.toml"),
+    ("rename", "code/free.txt", "code/plain/.mcp.json"),
+    ("rename", "code/tenon.toml", "code/x"),
+    ("rename", "code/.git", "code/x"),
+    ("rename", "code/.git/config", "code/x"),
+    ("rename", "code/plain", "code/.vscode"),
+    ("rename", "code/plain", "code/.github"),
+    ("rename", "code/.config", "code/x"),
+    ("rename", "code/.env", "code/x"),
+    // A folder takes along what is in it.
+    ("rename", "code/nested", "code/x"),
+    ("rename", "code/nested", "code/plain/x"),
+    ("link", "code/free.txt", "code/.bashrc"),
+    ("link", "code/tenon.toml", "code/x"),
+    ("link", "code/.env", "code/x"),
+    ("symlink", "code/.vscode", "plain"),
+    ("symlink", "code/.github", "plain"),
+    ("symlink", "code/.git/x", "config"),
 ];
 
 /// Files that are there, and may not be written.
@@ -238,10 +302,10 @@ pub(super) fn rows() -> Vec<Row> {
             let needs_pipe = path.contains("pipe");
             rows.push(Row { requires: needs_pipe.then_some("pipes"), ..row });
         }
-        for (deed, paths) in UNWRITABLE {
+        for (deed, paths) in UNWRITABLE.iter().chain(PROTECTED) {
             rows.extend(paths.iter().map(|path| denied(by, deed, path, "")));
         }
-        let renamed = RENAMED.iter().filter(|(deed, ..)| has(by, deed));
+        let renamed = RENAMED.iter().chain(PROTECTED_NAMES).filter(|(deed, ..)| has(by, deed));
         rows.extend(renamed.map(|(deed, path, other)| denied(by, deed, path, other)));
         let attempt = Attempt::Race(edition(by), "pub/race");
         let tried = "read a file while a link that leads out is swapped in";

@@ -56,13 +56,28 @@ impl Configuration {
         serde_json::from_str(&config::all()).unwrap_or_default()
     }
 
+    /// Which era is tried first. Requests over HTTP do not end a server that does not know them.
+    #[cfg(feature = "http")]
+    fn order(&self) -> Protocol {
+        match self.protocol {
+            Protocol::Auto if self.http.speaks_streamable_http() => Protocol::Probe,
+            protocol => protocol,
+        }
+    }
+
+    /// Which era is tried first.
+    #[cfg(not(feature = "http"))]
+    fn order(&self) -> Protocol {
+        self.protocol
+    }
+
     /// What of it is for the client.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             name: "tenon".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             timeout: self.request_timeout_ms,
-            protocol: self.protocol,
+            protocol: self.order(),
             era: self.revision.as_deref().map(|revision| match revision {
                 MODERN => Era::Modern,
                 _ => Era::Legacy,

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use mcp_client::{
-    Action, AskId, AskKind, Client, LogLevel, Mirrored, Numbered, OperationId, Outcome, Server,
-    ServerCapabilities,
+    Action, AskId, AskKind, Awaited, Client, LogLevel, Mirrored, Numbered, OperationId, Outcome,
+    Server, ServerCapabilities,
 };
 
 use crate::bindings::tenon::plugin::log::{self, Level};
@@ -177,6 +177,10 @@ impl State {
             Event::Oversized { prefix, length } => self.client.oversized(&prefix, length),
             Event::Failed { request, error } => self.client.failed(request, error),
             Event::Lost(how) => self.lost(&how),
+            Event::Ended(how) => {
+                let how = with_last_words(&how, &self.client);
+                self.client.failed_to_go_on(&how);
+            }
             Event::Timer => {
                 self.timer = None;
                 self.client.tick(now);
@@ -185,7 +189,8 @@ impl State {
     }
 
     fn lost(&mut self, how: &str) {
-        self.client.lost(&with_last_words(how));
+        let how = with_last_words(how, &self.client);
+        self.client.lost(&how);
     }
 
     /// Makes a place to wait for an operation, and does what its beginning asks for.
@@ -248,9 +253,11 @@ pub(crate) fn listed_by() -> u64 {
 
 /// What the host is told of a server that has not said in time what it offers.
 pub(crate) fn not_started(step: &str) -> Error {
-    let startup = with(|state| state.startup);
-    let how = format!("the server did not {step} within {startup} ms");
-    Error::Unavailable(Unavailability { message: with_last_words(&how), retry_after: None })
+    let message = with(|state| {
+        let how = format!("the server did not {step} within {} ms", state.startup);
+        with_last_words(&how, &state.client)
+    });
+    Error::Unavailable(Unavailability { message, retry_after: None })
 }
 
 /// The server is gone.
@@ -262,6 +269,12 @@ pub(crate) fn lost(how: &str) {
 /// Notes how each tool is called.
 pub(crate) fn note_tools(tools: BTreeMap<String, Called>) {
     with(|state| state.tools = Some(tools));
+}
+
+/// Notes which lists have nothing, so that it is news when they do.
+pub(crate) fn await_lists(awaited: Awaited) {
+    let now = transport::now();
+    tell(|state| state.client.await_lists(awaited, now));
 }
 
 /// Whether the tools were listed.
@@ -342,18 +355,22 @@ async fn connect() -> Result<ServerCapabilities, Error> {
             _ => {
                 // What it wrote may still be on its way, until it has ended.
                 transport::stop().await;
-                convert::reworded(convert::error(error), with_last_words)
+                convert::reworded(convert::error(error), |how| {
+                    with(|state| with_last_words(how, &state.client))
+                })
             }
         }),
     }
 }
 
-/// What has become of a server, with what it wrote to its standard error last.
-fn with_last_words(how: &str) -> String {
-    let tail = transport::last_words();
-    match tail.is_empty() {
+/// What has become of a server, with what it wrote to its standard error last, and to its standard
+/// output besides messages before it was connected.
+fn with_last_words(how: &str, client: &Client) -> String {
+    let mut words = transport::last_words();
+    words.extend(client.words().map(str::to_string));
+    match words.is_empty() {
         true => how.to_string(),
-        false => format!("{how}; its last words:\n{}", tail.join("\n")),
+        false => format!("{how}; its last words:\n{}", words.join("\n")),
     }
 }
 

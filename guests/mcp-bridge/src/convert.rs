@@ -1,7 +1,9 @@
 //! JSON of MCP into the contract's types.
 //!
-//! Each object is read as members whose values stay text until they are known. What a type does not
-//! name goes into its `extra` as it came, so that nothing is lost.
+//! Each object is read as members whose values stay text until they are known. A member goes into a
+//! type where the type can say exactly that. Every other member goes into its `extra` as it came: one
+//! that the type does not name, and one that is null or of another type than it should be. So the host
+//! can write what the server said, member for member.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -31,7 +33,11 @@ const MEMBERS: usize = 10_000;
 
 /// The members of an object that were not taken yet. Of one that is there twice, the last counts.
 #[derive(Default)]
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct Members<'a> {
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// What is left of members that are objects themselves, in their place.
+    inner: Vec<(&'static str, String)>,
+}
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -56,7 +62,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                     }
                     members.push((name, value));
                 }
-                Ok(Members(members))
+                Ok(Members { members, inner: Vec::new() })
             }
         }
 
@@ -77,25 +83,51 @@ impl<'a> Members<'a> {
 
     /// A member's text as it is, which may be null. It is not taken.
     fn get(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.get())
+        self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.get())
     }
 
-    /// A member's text, if it is there and not null.
+    /// A member's text, if it is there and not null. One that is null is left.
     fn raw(&mut self, key: &str) -> Option<&'a str> {
-        let text = self.get(key)?;
-        self.0.retain(|(name, _)| name != key);
-        (text != "null").then_some(text)
+        let text = self.get(key).filter(|text| *text != "null")?;
+        self.members.retain(|(name, _)| name != key);
+        Some(text)
     }
 
-    /// A member that may be missing. One of the wrong type is an error.
-    fn optional<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>> {
-        let Some(text) = self.raw(key) else { return Ok(None) };
-        serde_json::from_str(text).map(Some).map_err(|error| format!("\"{key}\": {error}"))
-    }
-
-    /// A member that says something about another: of the wrong type, it is as good as missing.
+    /// A member that says something about another. One of the wrong type is left.
     fn hint<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
-        self.optional(key).ok().flatten()
+        self.hint_if(key, |_| true)
+    }
+
+    /// The same for a value that the type can say. Every other one is left.
+    fn hint_if<T: DeserializeOwned>(
+        &mut self,
+        key: &str,
+        can_be_said: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
+        let text = self.get(key).filter(|text| *text != "null")?;
+        let value = serde_json::from_str(text).ok().filter(can_be_said)?;
+        self.raw(key);
+        Some(value)
+    }
+
+    /// A member that is another object: `read` takes what it knows of it, and the rest of it is left.
+    fn within<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Members<'a>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let Some(mut inner) = self.get(key).and_then(|json| Members::read(json).ok()) else {
+            return Ok(None);
+        };
+        let is_empty = inner.members.is_empty();
+        let value = read(&mut inner)?;
+        match inner.rest() {
+            Some(rest) => self.inner.push((key, rest)),
+            // One that was empty is there all the same.
+            None if is_empty => {}
+            None => drop(self.raw(key)),
+        }
+        Ok(Some(value))
     }
 
     /// A text of any length.
@@ -111,7 +143,8 @@ impl<'a> Members<'a> {
     }
 
     fn required<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
-        self.optional(key)?.ok_or_else(|| format!("\"{key}\" is missing"))
+        let text = self.raw(key).ok_or_else(|| format!("\"{key}\" is missing"))?;
+        serde_json::from_str(text).map_err(|error| format!("\"{key}\": {error}"))
     }
 
     fn items(&mut self, key: &str) -> Result<Vec<&'a str>> {
@@ -120,21 +153,27 @@ impl<'a> Members<'a> {
         Ok(items.into_iter().map(RawValue::get).collect())
     }
 
-    /// What is left, as an object.
+    /// What is left, as an object in the order of its members.
     fn rest(self) -> Option<String> {
-        if self.0.is_empty() {
-            return None;
+        let positions = self.members.iter().enumerate();
+        let last: BTreeMap<&str, usize> =
+            positions.map(|(position, (name, _))| (&**name, position)).collect();
+        let mut rest = String::new();
+        for (position, (name, json)) in self.members.iter().enumerate() {
+            if last.get(&**name) != Some(&position) {
+                continue;
+            }
+            rest.push(if rest.is_empty() { '{' } else { ',' });
+            rest.push_str(&quoted(name));
+            rest.push(':');
+            let inner = self.inner.iter().find(|(key, _)| key == name);
+            match inner.map_or(json.get(), |(_, json)| json) {
+                json if is_readable(json) => rest.push_str(json),
+                // As a text it costs nothing but itself.
+                json => rest.push_str(&quoted(json)),
+            }
         }
-        let member = |(name, json): (Cow<'a, str>, &'a RawValue)| {
-            let shown = match is_deep(json.get()) {
-                // No reader of JSON takes it. As a text it costs nothing but itself.
-                true => RawValue::from_string(quoted(json.get())).map(Cow::Owned).ok(),
-                false => Some(Cow::Borrowed(json)),
-            };
-            Some((name, shown?))
-        };
-        let rest: BTreeMap<_, _> = self.0.into_iter().filter_map(member).collect();
-        Some(serde_json::to_string(&rest).expect("names and JSON texts make an object"))
+        (!rest.is_empty()).then(|| rest + "}")
     }
 }
 
@@ -142,19 +181,35 @@ impl<'a> Members<'a> {
 /// around it.
 const DEEP: usize = 100;
 
-fn is_deep(json: &str) -> bool {
+/// The most digits in a row of a number that any reader takes.
+const DIGITS: u32 = 300;
+
+/// Whether every reader of JSON takes a value. Some do not take what is nested deeply, half a
+/// character, or a number beyond all bounds.
+fn is_readable(json: &str) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    json.bytes().any(|byte| {
+    let (mut digits, mut is_doubtful) = (0, false);
+    for (at, byte) in json.bytes().enumerate() {
         match byte {
-            _ if std::mem::take(&mut escaped) => {}
+            _ if std::mem::take(&mut escaped) => {
+                let next = json.as_bytes().get(at + 1);
+                is_doubtful |= byte == b'u' && matches!(next, Some(b'd' | b'D'));
+            }
             b'\\' => escaped = in_string,
             b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => depth += 1,
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ if in_string => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'e' | b'E' => is_doubtful |= digits > 0,
             _ => {}
         }
-        depth > DEEP
-    })
+        if depth > DEEP {
+            return false;
+        }
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+        is_doubtful |= digits > DIGITS;
+    }
+    !is_doubtful || serde_json::from_str::<serde_json::Value>(json).is_ok()
 }
 
 /// A text as JSON.
@@ -196,6 +251,15 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
             Error::Unavailable(Unavailability { message, retry_after })
         }
         E::Protocol(message) | E::Needs(message) => Error::Failed(message),
+    }
+}
+
+/// The same for a request that names a resource and says nothing else: if that is wrong, there is no
+/// such resource. The newer era has the code of bad parameters for it.
+pub(crate) fn of_resource(error: Error) -> Error {
+    match error {
+        Error::InvalidInput(message) => Error::NotFound(message),
+        error => error,
     }
 }
 
@@ -251,22 +315,25 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
         Some("required") => Execution::Task,
         _ => Execution::Call,
     };
-    let annotations = members.raw("annotations").and_then(|json| Members::read(json).ok());
-    let mut annotations = annotations.unwrap_or_default();
-    let hints = ToolAnnotations {
-        read_only: annotations.hint("readOnlyHint"),
-        destructive: annotations.hint("destructiveHint"),
-        idempotent: annotations.hint("idempotentHint"),
-        open_world: annotations.hint("openWorldHint"),
-    };
-    let title: Option<String> = members.hint("title");
-    let title = title.or_else(|| annotations.hint("title"));
+    let hints = members.within("annotations", |annotations| {
+        Ok(ToolAnnotations {
+            read_only: annotations.hint("readOnlyHint"),
+            destructive: annotations.hint("destructiveHint"),
+            idempotent: annotations.hint("idempotentHint"),
+            open_world: annotations.hint("openWorldHint"),
+        })
+    });
+    let no_hints =
+        ToolAnnotations { read_only: None, destructive: None, idempotent: None, open_world: None };
     let tool = ToolDefinition {
-        title,
-        description: members.hint("description").unwrap_or_default(),
+        title: members.hint("title"),
+        // The type cannot tell one that is empty from none.
+        description: members
+            .hint_if("description", |text: &String| !text.is_empty())
+            .unwrap_or_default(),
         input_schema: schema.to_string(),
         output_schema: members.raw("outputSchema").map(Into::into),
-        annotations: hints,
+        annotations: hints?.unwrap_or(no_hints),
         capabilities: Vec::new(),
         extra: members.rest(),
         name,
@@ -456,9 +523,22 @@ pub(crate) fn template_page(json: &str, left_out: impl FnMut(&str)) -> Result<Te
     Ok(TemplatePage { templates, next })
 }
 
+/// Whether a page of a list has anything, or another one follows. What cannot be read may have.
+pub(crate) fn has_items(json: &str, member: &str) -> bool {
+    let Ok(page) = Members::read(json) else { return true };
+    let of = |key| page.get(key).filter(|text| *text != "null");
+    let is_empty =
+        of(member).is_none_or(|items| mcp_client::items(items).is_ok_and(|items| items.is_empty()));
+    !is_empty || of("nextCursor").is_some()
+}
+
 pub(crate) fn prompt_page(json: &str, left_out: impl FnMut(&str)) -> Result<PromptPage, Error> {
     let read = |mut members: Members<'_>| {
-        let arguments = members.items("arguments")?;
+        // Nor one list without arguments from none.
+        let arguments = match members.get("arguments").map(mcp_client::items) {
+            Some(Ok(items)) if items.is_empty() => Vec::new(),
+            _ => members.items("arguments")?,
+        };
         Ok(PromptDefinition {
             name: members.required("name")?,
             title: members.hint("title"),
@@ -477,19 +557,23 @@ fn argument(json: &str) -> Result<PromptArgument> {
         name: members.required("name")?,
         title: members.hint("title"),
         description: members.hint("description"),
-        required: members.hint("required").unwrap_or(false),
+        required: members.hint_if("required", |required| *required).unwrap_or(false),
+        extra: members.rest(),
     })
 }
 
 /// Values for a blank. Who suggests nothing at all has none.
 pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
     let mut members = Members::read(json).map_err(broken)?;
-    let completion = members.raw("completion").map(Members::read).transpose().map_err(broken)?;
-    let mut completion = completion.unwrap_or_default();
-    let mut values: Vec<String> = completion.hint("values").unwrap_or_default();
-    let more = completion.hint("hasMore").unwrap_or(false) || values.len() > SUGGESTIONS;
-    values.truncate(SUGGESTIONS);
-    Ok(Suggestions { values, total: completion.hint("total"), more })
+    let suggested = members.within("completion", |completion| {
+        let mut values: Vec<String> = completion.hint("values").unwrap_or_default();
+        let more = completion.hint_if("hasMore", |more| *more).unwrap_or(false);
+        let more = more || values.len() > SUGGESTIONS;
+        values.truncate(SUGGESTIONS);
+        Ok((values, completion.hint("total"), more))
+    });
+    let (values, total, more) = suggested.map_err(broken)?.unwrap_or_default();
+    Ok(Suggestions { values, total, more, extra: members.rest() })
 }
 
 /// The most values that are suggested for a blank.
@@ -502,17 +586,24 @@ pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
     Ok(Prompt {
         description: members.hint("description"),
         messages: messages.into_iter().map(prompt_message).collect(),
+        extra: members.rest(),
     })
 }
 
 /// A message of a prompt. What is none is the user's, and what it says.
 fn prompt_message(json: &str) -> PromptMessage {
     let mut members = Members::read(json).unwrap_or_default();
-    let role = match members.hint::<String>("role").as_deref() {
+    let role = members.hint_if("role", |role: &String| matches!(&**role, "user" | "assistant"));
+    let role = match role.as_deref() {
         Some("assistant") => PromptRole::Assistant,
         Some(_) | None => PromptRole::User,
     };
-    PromptMessage { role, content: content_block(members.raw("content").unwrap_or(json)) }
+    match members.raw("content") {
+        Some(content) => {
+            PromptMessage { role, content: content_block(content), extra: members.rest() }
+        }
+        None => PromptMessage { role, content: content_block(json), extra: None },
+    }
 }
 
 #[cfg(test)]
@@ -585,9 +676,49 @@ mod tests {
         .unwrap();
         let (tool, execution) = tool;
         assert_eq!(execution, Execution::Call);
-        assert_eq!(tool.extra.as_deref(), Some(r#"{"_meta":{"a":2},"icons":[1]}"#));
-        assert_eq!(tool.title.as_deref(), Some("T"));
+        assert_eq!(
+            tool.extra.as_deref(),
+            Some(
+                r#"{"icons":[1],"_meta":{"a":2},"annotations":{"title":"T","destructiveHint":"?"}}"#
+            )
+        );
+        assert_eq!(tool.title, None);
         assert_eq!((tool.annotations.read_only, tool.annotations.destructive), (Some(true), None));
+    }
+
+    #[test]
+    fn what_a_type_cannot_say_is_left_for_extra() {
+        let check = |json: &str, expected: Option<&str>| {
+            let members = &json[1..];
+            let all = format!(r#"{{"name":"t","inputSchema":{{}}{}{members}"#, comma(members));
+            assert_eq!(tool(&all).unwrap().0.extra.as_deref(), expected, "{json}");
+        };
+        fn comma(members: &str) -> &str {
+            if members == "}" { "" } else { "," }
+        }
+        check("{}", None);
+        check(r#"{"title":"T","description":"d","outputSchema":{}}"#, None);
+        check(r#"{"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#, None);
+        for same in [
+            r#"{"annotations":{}}"#,
+            r#"{"annotations":null}"#,
+            r#"{"annotations":"?"}"#,
+            r#"{"annotations":{"title":null}}"#,
+            r#"{"annotations":{"idempotentHint":1}}"#,
+            r#"{"title":null,"description":null,"outputSchema":null}"#,
+            r#"{"title":7,"description":""}"#,
+            r#"{"_meta":{"a":1.0,"b":1e3,"c":123456789012345678901234567890,"d":-0}}"#,
+            r#"{"z":{},"a":[],"\n":null}"#,
+            r#"{"x":"\ud83d\ude00"}"#,
+        ] {
+            check(same, Some(same));
+        }
+        check(r#"{"a":1,"b":2,"a":3}"#, Some(r#"{"b":2,"a":3}"#));
+        // What some readers do not take goes along as text.
+        check(r#"{"x":"\ud83d"}"#, Some(r#"{"x":"\"\\ud83d\""}"#));
+        check(r#"{"x":[1E+400]}"#, Some(r#"{"x":"[1E+400]"}"#));
+        let long = format!(r#"{{"x":{}}}"#, "1".repeat(400));
+        check(&long, Some(&long.replace(":1", ":\"1").replace('}', "\"}")));
     }
 
     #[test]
@@ -662,6 +793,8 @@ mod tests {
         let rpc = |code| mcp_client::Error::Rpc { code, message: "m".into(), data: None };
         assert_eq!(error(rpc(-32602)), Error::InvalidInput("m".into()));
         assert_eq!(error(rpc(-32002)), Error::NotFound("m".into()));
+        assert_eq!(of_resource(error(rpc(-32602))), Error::NotFound("m".into()));
+        assert_eq!(of_resource(error(rpc(5))), Error::Failed("m (code 5)".into()));
         assert_eq!(error(rpc(5)), Error::Failed("m (code 5)".into()));
     }
 }

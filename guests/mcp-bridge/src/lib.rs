@@ -28,7 +28,8 @@ use bindings::tenon::plugin::types::{
 };
 use connection::Called;
 use convert::{Execution, quoted};
-use mcp_client::{Mirrored, Outcome, Payload, Request, members};
+use futures::future::{join, join3};
+use mcp_client::{Awaited, Mirrored, Outcome, Payload, Request, members};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,17 @@ bindings::export!(Bridge with_types_in bindings);
 impl plugin::Guest for Bridge {
     async fn register() -> Result<Registration, Error> {
         let capabilities = connection::connected(None).await?;
-        let tools = list_tools(capabilities.tasks).await?;
+        let (tools, resources, prompts) = join3(
+            list_tools(capabilities.tasks),
+            async { capabilities.resources && has_resources().await },
+            async { capabilities.prompts && lists_any("prompts/list", "prompts").await },
+        )
+        .await;
+        let tools = tools?;
+        connection::await_lists(Awaited {
+            resources: capabilities.resources && !resources,
+            prompts: capabilities.prompts && !prompts,
+        });
         let server = connection::server().unwrap_or_default();
         Ok(Registration {
             identity: Identity {
@@ -53,8 +64,8 @@ impl plugin::Guest for Bridge {
             hooks: Vec::new(),
             providers: Vec::new(),
             evals: Vec::new(),
-            resources: capabilities.resources,
-            prompts: capabilities.prompts,
+            resources,
+            prompts,
         })
     }
 
@@ -123,7 +134,8 @@ impl resources::Guest for Bridge {
     async fn read(uri: String, context: CallContext) -> Result<Vec<ResourceContents>, Error> {
         let params = members(&json!({ "uri": uri }));
         let asked = Asked { method: "resources/read", params: &params, subject: Some(&uri) };
-        match of_resources(asked, &context).await? {
+        let read = of_resources(asked, &context).await;
+        match read.map_err(convert::of_resource)? {
             Some(result) => convert::resource_contents(result.get(), &uri),
             None => Err(Error::NotFound("the server reads no resources".into())),
         }
@@ -146,7 +158,7 @@ async fn subscribe(uri: &str, wanted: bool, context: &CallContext) -> Result<(),
         return Err(Error::NotFound("the server does not tell when resources change".into()));
     }
     let subscribed = connection::run(None, |client, now| client.subscribe(uri, wanted, now)).await;
-    subscribed.map(drop).map_err(convert::error)
+    subscribed.map(drop).map_err(convert::error).map_err(convert::of_resource)
 }
 
 impl prompts::Guest for Bridge {
@@ -248,6 +260,37 @@ fn listed(item: &str, has_tasks: bool) -> Result<(ToolDefinition, Called), Strin
         false => Vec::new(),
     };
     Ok((tool, Called { task, mirrored }))
+}
+
+/// Whether the server lists a resource, or a template of some. Many servers declare that they have
+/// resources, and have none.
+async fn has_resources() -> bool {
+    let listed = lists_any("resources/list", "resources");
+    let templates = lists_any("resources/templates/list", "resourceTemplates");
+    let (listed, templates) = join(listed, templates).await;
+    listed || templates
+}
+
+/// How long a server may take to say whether a list has anything, in milliseconds.
+const LISTED_WITHIN: u64 = 3_000;
+
+/// Whether a list of the server's has anything. Where it does not say so in time, it may have.
+async fn lists_any(method: &'static str, member: &str) -> bool {
+    let timeout = Some(LISTED_WITHIN);
+    let request = Request {
+        method,
+        params: "",
+        meta: "",
+        subject: None,
+        timeout,
+        progress: false,
+        task: false,
+    };
+    match connection::run(None, |client, now| client.request(request, now)).await {
+        Ok(Outcome::Result(page)) => convert::has_items(page.get(), member),
+        Err(mcp_client::Error::Rpc { code: -32601, .. }) => false,
+        Ok(_) | Err(_) => true,
+    }
 }
 
 /// What is asked of the server.

@@ -23,7 +23,9 @@ mod server;
 mod settings;
 mod text;
 
-pub use client::{Action, AskId, AskKind, Client, Error, LogLevel, OperationId, Outcome, Request};
+pub use client::{
+    Action, AskId, AskKind, Awaited, Client, Error, LogLevel, OperationId, Outcome, Request,
+};
 pub use items::{ITEMS, items};
 pub use message::Payload;
 pub use mirrored::Mirrored;

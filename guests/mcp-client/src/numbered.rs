@@ -43,6 +43,10 @@ impl<K: Copy + Ord, V> Numbered<K, V> {
         self.0.iter().map(|(_, value)| value)
     }
 
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
     pub fn into_values(self) -> impl Iterator<Item = V> {
         self.0.into_iter().map(|(_, value)| value)
     }

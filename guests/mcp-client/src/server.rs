@@ -28,9 +28,13 @@ pub struct ServerCapabilities {
     /// It tells when its tools are other ones.
     pub tools_changes: bool,
     pub resources: bool,
+    /// It tells when it has other resources.
+    pub resources_changes: bool,
     /// It tells when a resource that was subscribed to is another one.
     pub subscriptions: bool,
     pub prompts: bool,
+    /// It tells when it has other prompts.
+    pub prompts_changes: bool,
     pub completions: bool,
     pub logging: bool,
     /// Its tools can be called as tasks.
@@ -49,8 +53,10 @@ impl ServerCapabilities {
             tools: has("tools"),
             tools_changes: says("tools", "/listChanged"),
             resources: has("resources"),
+            resources_changes: says("resources", "/listChanged"),
             subscriptions: says("resources", "/subscribe"),
             prompts: has("prompts"),
+            prompts_changes: says("prompts", "/listChanged"),
             completions: has("completions"),
             logging: has("logging"),
             tasks: member("tasks", "/requests/tools/call").is_some_and(Value::is_object),

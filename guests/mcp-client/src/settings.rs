@@ -36,7 +36,8 @@ pub struct Settings {
 pub enum Protocol {
     /// As with a server of the older era; if that fails, as with one of the newer. The
     /// specification recommends the other order. But there are published servers of the older era
-    /// that end or fall silent when they are asked what they do not know.
+    /// that end or fall silent when they are asked what they do not know. (Over HTTP they do not, and
+    /// whoever makes the settings chooses the other order.)
     #[default]
     Auto,
     /// The other way round.

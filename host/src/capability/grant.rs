@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::filesystem::pattern::resolve;
-use super::filesystem::{Files, PathGrant};
+use super::filesystem::{Files, PathGrant, Protection};
 use super::network::{NetworkGrants, UrlGrant};
 use super::{Capability, Lent, within};
 use crate::name::nearest;
+use crate::services::GrantWarning;
 use crate::surroundings::Surroundings;
 use crate::text::fits;
 
@@ -226,6 +227,31 @@ impl GrantSet {
         there.map(|(capability, grants)| (capability.clone(), texts(grants))).collect()
     }
 
+    /// What those of the values mean that name protected files.
+    pub(crate) fn warnings(&self, surroundings: &Surroundings) -> Vec<GrantWarning> {
+        let capability = super::filesystem::NAME;
+        let paths: Vec<&PathGrant> = { self.of(capability).iter() }
+            .filter_map(|grant| match grant {
+                Grant::Path(path) => Some(path),
+                _ => None,
+            })
+            .collect();
+        if paths.is_empty() {
+            return Vec::new();
+        }
+        let protection = Protection::of(surroundings);
+        let warning = |path: &&PathGrant| {
+            let (capability, value) = (capability.to_string(), path.text().to_string());
+            Some(GrantWarning { capability, value, meaning: protection.meaning(path)? })
+        };
+        paths.iter().filter_map(warning).collect()
+    }
+
+    /// The values of a capability, as texts.
+    pub(crate) fn values(&self, capability: &str) -> impl Iterator<Item = &str> {
+        self.of(capability).iter().map(Grant::text)
+    }
+
     /// The names of the capabilities that there are values of.
     pub(crate) fn capabilities(&self) -> impl Iterator<Item = &str> {
         self.names().filter(|name| !self.of(name).is_empty())
@@ -323,7 +349,12 @@ impl Grants {
         });
         let Surroundings { state, configuration, cache, .. } = surroundings;
         let own = [state, configuration, cache].into_iter().flatten();
-        Files::new(sets, own.filter_map(|folder| resolve(folder)).collect())
+        let own = own.filter_map(|folder| resolve(folder)).collect();
+        let protection = match sets.is_empty() {
+            true => Protection::default(),
+            false => Protection::of(surroundings),
+        };
+        Files::new(sets, own, protection)
     }
 
     /// What of the web was granted, if anything was.

@@ -2,6 +2,7 @@
 //! the same place.
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
@@ -10,9 +11,9 @@ use super::Grants;
 use super::log::Voice;
 use crate::bindings::log::Level;
 use crate::bindings::model::{Completion, CompletionRequest};
-use crate::bindings::types::{Error, ToolResult};
+use crate::bindings::types::{Error, HookPoint, ToolResult};
 use crate::capability::network::Network;
-use crate::invoke::{Call, CallError, Caller};
+use crate::invoke::{Call, CallError, Caller, HookReport};
 use crate::register::Registry;
 use crate::runtime::Failure;
 use crate::services::{ClientFeatures, Services};
@@ -52,6 +53,16 @@ impl Lent {
         self.reach.services.features.clone()
     }
 
+    /// Masks secrets in JSON that the plugin says to the host: its own, and those of other plugins.
+    pub(super) fn mask(&self, json: &mut Value) {
+        if let Some(voice) = &self.voice {
+            voice.mask(json);
+        }
+        if let Ok(hub) = self.reach.hub() {
+            hub.registry().redactor().texts(json);
+        }
+    }
+
     pub(super) fn grants(&self) -> &Grants {
         &self.grants
     }
@@ -70,6 +81,22 @@ impl Lent {
             true => granted_less(&self.plugin, tried),
             false => not_granted(&self.plugin, tried, capability, value),
         }
+    }
+
+    /// The words of a refusal of what only a request by its name covers.
+    pub(crate) fn protected(
+        &self,
+        tried: &str,
+        capability: &str,
+        value: &str,
+        what: &str,
+    ) -> String {
+        let plugin = &self.plugin;
+        format!(
+            "plugin \"{plugin}\": {} is not granted, as no glob covers {what}; its plugin.toml would \
+             request it by name, with `{capability} = [{value:?}]` under [capabilities]",
+            one_line(tried)
+        )
     }
 
     /// A refusal in these words, which the operator learns of as well.
@@ -125,6 +152,14 @@ pub(crate) trait Hub: Send + Sync {
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<Completion, CallError>;
+
+    /// Runs the hooks of a point of the host's own, whose context is what it has to be.
+    async fn fire(
+        &self,
+        point: &HookPoint,
+        context: Map<String, Value>,
+        caller: &Caller,
+    ) -> HookReport;
 }
 
 impl Reach {

@@ -1,5 +1,6 @@
 //! `log`: a plugin's words for the operator, through `tracing`, at a bounded rate and length.
 
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,9 +105,21 @@ impl Voice {
         true
     }
 
+    /// Masks secrets in the texts of JSON.
+    pub(super) fn mask(&self, json: &mut Value) {
+        self.redactor.texts(json);
+    }
+
     /// What of a text may be shown.
     pub(crate) fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.text(text)
+    }
+}
+
+impl Voice {
+    /// What of the beginning of a longer text may be shown.
+    pub(crate) fn beginning_without_secrets(&self, text: &str) -> String {
+        self.redactor.beginning(text)
     }
 }
 

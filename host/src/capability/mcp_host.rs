@@ -7,6 +7,7 @@ use super::Host;
 use super::lent::apart;
 use crate::bindings::mcp_host;
 use crate::bindings::types::Error;
+use crate::runtime::StandStill;
 use crate::runtime::wasm::HostState;
 use crate::services::ServerRequest;
 use crate::text::cut;
@@ -24,6 +25,7 @@ const PROBLEM: usize = 500;
 impl mcp_host::Host for HostState {
     fn connected(&mut self, revision: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
+            let revision = self.setting.voice.without_secrets(&revision);
             server.connected(cut(&revision, REVISION));
         }
         Ok(())
@@ -38,6 +40,7 @@ impl mcp_host::Host for HostState {
 
     fn left_out(&mut self, problem: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
+            let problem = self.setting.voice.without_secrets(&problem);
             server.left_out(cut(&problem, PROBLEM));
         }
         Ok(())
@@ -75,12 +78,15 @@ async fn ask<T>(
     params: &str,
     call_id: Option<String>,
 ) -> Result<String, Error> {
-    let params: Value = serde_json::from_str(params)
+    let mut params: Value = serde_json::from_str(params)
         .map_err(|error| Error::InvalidInput(format!("the parameters are no JSON: {error}")))?;
-    let (plugin, lent) = accessor.with(|mut access| {
+    let (plugin, lent, calls) = accessor.with(|mut access| {
         let state = access.get();
-        (state.setting.id.to_string(), state.setting.lent.clone())
+        let calls = state.served(call_id.as_deref());
+        (state.setting.id.to_string(), state.setting.lent.clone(), calls)
     });
+    let _still = StandStill::of(calls);
+    lent.mask(&mut params);
     let request = ServerRequest { server: plugin, call_id, params };
     let features = lent.features();
     let answered = apart(async move {

@@ -2,15 +2,33 @@
 
 use wasmtime::component::{Accessor, Linker};
 
-use super::Host;
 use super::lent::{Lent, apart, as_contract, deeper};
+use super::{GrantSet, Host};
 use crate::bindings::tools;
 use crate::bindings::types::{Error, ToolDefinition, ToolResult};
-use crate::invoke::{Call, Caller};
+use crate::invoke::{Call, Caller, operations};
 use crate::runtime::wasm::HostState;
+use crate::text::fits;
 
 /// The name in manifests.
 pub(super) const NAME: &str = "tools";
+
+/// Whether a tool could be among those that are requested whose name begins so.
+pub(crate) fn may_be_among(requests: &GrantSet, prefix: &str) -> bool {
+    requests.values(NAME).any(|pattern| {
+        let plain = pattern.split('*').next().unwrap_or_default();
+        match plain.len() < pattern.len() {
+            true => plain.starts_with(prefix) || prefix.starts_with(plain),
+            false => plain.starts_with(prefix),
+        }
+    })
+}
+
+/// Whether one is requested that a host has once for all plugins.
+pub(crate) fn is_one_shared(requests: &GrantSet) -> bool {
+    let mut shared = operations::on(true, true).map(|(operation, _)| operation.name());
+    shared.any(|name| requests.values(NAME).any(|pattern| fits(pattern, name)))
+}
 
 /// The tools that a plugin may call, under the names that it calls them by.
 pub(crate) fn list(lent: &Lent) -> Result<Vec<ToolDefinition>, Error> {

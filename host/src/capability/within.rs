@@ -7,6 +7,7 @@
 use http::Method;
 use url::Url;
 
+use super::filesystem::{PathGrant, Protection};
 use super::grant::Grant;
 use super::network::UrlGrant;
 use crate::text::fits;
@@ -41,6 +42,10 @@ fn covers_path(granted: &str, wanted: &str) -> bool {
     let segments = |glob: &str| -> Vec<String> {
         glob.split('/').filter(|segment| !segment.is_empty()).map(Into::into).collect()
     };
+    // A name that no glob covers is to be spelled out.
+    let protected = PathGrant::parse_approved(&format!("{wanted_access}:{wanted}"));
+    let protected = protected.map(|grant| Protection::default().protected_segments(&grant));
+    let protected = protected.unwrap_or_default();
     let (granted, wanted) = (segments(granted), segments(wanted));
     // Whether the rest of the wanted glob, from each of its segments on, is covered by the rest of
     // the granted one, whose segments are looked at from the last to the first.
@@ -49,8 +54,10 @@ fn covers_path(granted: &str, wanted: &str) -> bool {
         let mut covered = vec![false; rest.len()];
         for from in (0..rest.len()).rev() {
             let next = wanted.get(from);
+            let by_name = protected.get(from) == Some(&true);
             covered[from] = match segment == "**" {
-                true => rest[from] || next.is_some() && covered[from + 1],
+                true => rest[from] || next.is_some() && !by_name && covered[from + 1],
+                false if by_name => next == Some(segment) && rest[from + 1],
                 false => next.is_some_and(|next| covers_segment(segment, next)) && rest[from + 1],
             };
         }
@@ -148,6 +155,13 @@ mod tests {
         files(&["read:/**/*.md"], "read:/x/y/z", false);
         files(&["read:/a/**/b/**"], "read:/a/x/b", true);
         files(&["read:/a/**/b/**"], "read:/a/x", false);
+        // No glob covers these for writing, or those with keys for reading.
+        files(&["write:/a/**"], "write:/a/.git/hooks/**", false);
+        files(&["write:/a/**/.git/**"], "write:/a/.git/hooks/**", true);
+        files(&["write:/a/.g*/**"], "write:/a/.git/hooks/**", false);
+        files(&["readwrite:/a/**"], "read:/a/.git/hooks/**", true);
+        files(&["readwrite:/a/**"], "read:/a/.ssh/**", false);
+        files(&["readwrite:/a/.ssh/**"], "read:/a/.ssh/**", true);
         // These cannot be compared by their texts.
         files(&["read:/a/[xy]"], "read:/a/x", true);
         let urls = |granted: &[&str], wanted, expected| {

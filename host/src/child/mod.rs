@@ -33,6 +33,7 @@ use stderr::Tail;
 use crate::bindings::stdio_child::{Event, ExitStatus};
 use crate::bindings::types::{Error, Unavailability};
 use crate::capability::log::Voice;
+use crate::limits::LONGEST;
 use crate::server::{Supervisor, TooOften};
 
 /// How to run a child. The bridge can neither choose nor see any of it.
@@ -183,7 +184,7 @@ impl ChildSlot {
     }
 
     pub(crate) fn set_timer(&mut self, at: Duration) {
-        self.alarm = Some(Alarm::set(self.began + at, self.changed.clone()));
+        self.alarm = Some(Alarm::set(self.began + at.min(LONGEST), self.changed.clone()));
     }
 
     pub(crate) fn clear_timer(&mut self) {

@@ -38,8 +38,12 @@ impl Tail {
     }
 
     fn push(&self, line: &[u8]) {
+        let is_cut = line.len() >= LINE;
         let line = String::from_utf8_lossy(line);
-        let line = self.voice.without_secrets(line.trim_end()).into_owned();
+        let line = match is_cut {
+            true => self.voice.beginning_without_secrets(&line),
+            false => self.voice.without_secrets(line.trim_end()).into_owned(),
+        };
         self.voice.write(Level::Info, &format!("stderr: {line}"), &[]);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == LINES {
@@ -76,6 +80,20 @@ pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<Tail>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::{Redactor, Secrets};
+
+    #[tokio::test]
+    async fn half_a_secret_at_the_end_of_a_long_line_is_not_shown() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter22");
+        for shown in 0.."hunter22".len() + 2 {
+            let line = format!("{}hunter22 and more", "x".repeat(LINE - shown));
+            let voice = Voice::new("test".into(), Redactor::new(&secrets), 100);
+            let tail = Arc::new(Tail::new(Arc::new(voice)));
+            drain(line.as_bytes(), tail.clone()).await;
+            assert!(!tail.lines()[0].contains('h'), "{shown}");
+        }
+    }
 
     #[tokio::test]
     async fn the_last_lines_are_kept_and_long_ones_cut() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::{Facts, Origin, PluginKind, facts};
 use crate::capability::{GrantSet, Grants};
 use crate::config::ContextSettings;
+use crate::config::combine::Owner;
 use crate::entry::{EnvironmentPolicy, LogLevel, Protocol, Transport};
 use crate::expand::secrets_in;
 use crate::files::{self, COMPONENT, Digest};
@@ -16,10 +17,11 @@ use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::lock::Bond;
 use crate::manifest::Permissions;
+use crate::pins::{PinMode, PinnedServer};
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::Supervision;
-use crate::services::{ApprovalRequest, CommandLine};
+use crate::services::{ApprovalRequest, CommandLine, GrantWarning};
 use crate::surroundings::Surroundings;
 
 /// A plugin that may be loaded, if it is admitted.
@@ -29,6 +31,9 @@ pub struct Candidate {
     /// The name that its id is made of, where it has no manifest.
     pub(super) name: Option<String>,
     pub(crate) origin: Origin,
+    /// Whether no project has a say in it: a component or script of its user's, whose hooks may guard
+    /// against what a project does, or a server of its user's that one of these may call.
+    pub(crate) is_shielded: bool,
     /// The rank of its place among all places.
     pub(super) rank: usize,
     /// The configuration file or manifest that names it.
@@ -43,20 +48,28 @@ pub struct Candidate {
     /// Its manifest, where it has one.
     pub(super) manifest: Option<Digest>,
     pub(crate) requests: GrantSet,
+    /// What some of that means, for those who approve.
+    pub(super) warnings: Vec<GrantWarning>,
     /// How its server is started or reached, where that has to be approved: a file that comes with
     /// a project names it.
     pub(crate) command: Option<CommandLine>,
+    /// Whether that has been approved already, with all of its project.
+    pub(super) is_command_approved: bool,
     /// Whether its entry wants it.
     pub(super) is_enabled: bool,
     /// What it was granted of that; nothing before it is admitted.
     pub(crate) grants: Grants,
     /// The content that was approved, where somebody was asked.
     pub(crate) approved: Option<Digest>,
+    /// The content that its code has to have, where its user trusts the project that it is of as that was.
+    pub(crate) trusted: Option<Digest>,
     /// What it may register; all, where nothing is said.
     pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,
     /// Which of its tools are wanted.
     pub(crate) tools: ToolFilter,
+    /// What its entry says of definitions that are not what they were.
+    pub(crate) pins: Option<PinMode>,
     /// What it is told of who calls.
     pub(crate) context: ContextSettings,
     pub(crate) settings: Map<String, Value>,
@@ -181,6 +194,11 @@ impl Candidate {
         self.origin
     }
 
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { origin: self.origin, is_shielded: self.is_shielded }
+    }
+
     /// The configuration file or manifest that names it.
     pub fn named_in(&self) -> &Path {
         &self.named_in
@@ -197,6 +215,23 @@ impl Candidate {
         };
         let named_in = self.named_in.display();
         Some(format!("check its {keys} in {named_in}; it must be an MCP server that {how}"))
+    }
+
+    /// What to do where its server did not start in the time that it has.
+    pub(crate) fn how_to_wait_longer(&self, startup: Duration) -> String {
+        let written = |duration| humantime::format_duration(duration);
+        // Nobody sets a time that is too long to be doubled.
+        let (longer, startup) = (written(startup.saturating_mul(2)), written(startup));
+        let key = match self.is_of_servers() {
+            true => format!("\"startup_timeout\": \"{longer}\""),
+            false => format!("startup_timeout = \"{longer}\""),
+        };
+        let named_in = self.named_in.display();
+        let check = self.what_to_check().map(|check| format!("; else {check}")).unwrap_or_default();
+        format!(
+            "if the server needs longer than {startup} to start, set `{key}` in its entry in \
+             {named_in}{check}"
+        )
     }
 
     /// The content of its manifest, where it has one.
@@ -234,6 +269,18 @@ impl Candidate {
             },
         };
         Redactor::new(&self.secrets).text(&source).into_owned()
+    }
+
+    /// What its definitions are pinned for, where it is a server that says it has this version.
+    pub(crate) fn pinned_server(&self, version: &str, mode: PinMode) -> Option<PinnedServer> {
+        let Source::Mcp(server) = &self.source else { return None };
+        let started = Digest::of(format!("{:?} {version}", server.place));
+        Some(PinnedServer {
+            plugin: self.id.clone(),
+            named_in: self.named_in.clone(),
+            server: started.to_string(),
+            mode,
+        })
     }
 
     /// How much it may use.
@@ -287,7 +334,18 @@ impl Candidate {
     /// Whether somebody has to approve it: it requests something, or a file that comes with a
     /// project has it start a program or turn to somebody.
     pub(crate) fn needs_approval(&self) -> bool {
-        !self.requests.is_empty() || self.command.is_some()
+        !self.requests.is_empty() || self.command.is_some() && !self.is_command_approved
+    }
+
+    /// How its server is started or reached, where a file that comes with a project says so; the user's secrets
+    /// are masked.
+    pub fn command_line(&self) -> Option<&CommandLine> {
+        self.command.as_ref()
+    }
+
+    /// Has how its server is started or reached need no approval: who trusts the project was shown it.
+    pub(super) fn approve_command(&mut self) {
+        self.is_command_approved = self.origin.is_of_project();
     }
 
     /// The names of the secrets that have a place in what its server is given.
@@ -351,6 +409,7 @@ impl Candidate {
             source: self.source(),
             named_in: self.named_in.clone(),
             capabilities: self.requests.texts(),
+            warnings: self.warnings.clone(),
             command: self.command.clone(),
             component: content.map(|digest| digest.to_string()),
             manifest: self.manifest.map(|digest| digest.to_string()),
@@ -364,6 +423,7 @@ impl Candidate {
             id,
             name: _,
             origin,
+            is_shielded,
             // Its neighbours' doing.
             rank: _,
             named_in,
@@ -376,12 +436,18 @@ impl Candidate {
             command,
             // One that is not wanted is not compared.
             is_enabled: _,
+            // What it was approved for is in the command.
+            is_command_approved: _,
+            // It is about what the plugin says, and not about how it runs.
+            pins: _,
             // What it says is in the others.
             manifest: _,
             // What follows from the others, and from the user.
+            warnings: _,
             grants: _,
             approved: _,
             given: _,
+            trusted,
             permissions,
             limits,
             tools,
@@ -392,14 +458,14 @@ impl Candidate {
             facts,
             bond,
         } = self;
-        let place = (id, origin, named_in, folder);
+        let place = (id, origin, is_shielded, named_in, folder);
         let about = (version, description, api_version);
         let requests = requests.texts();
         format!(
             "{:?}",
             (
                 (place, about, source, command, requests, permissions),
-                (limits, tools, context, settings, facts, bond)
+                (limits, tools, context, settings, facts, bond, trusted)
             )
         )
     }

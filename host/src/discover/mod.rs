@@ -15,10 +15,11 @@ mod reader;
 mod roots;
 mod server;
 mod sidecar;
+mod trusted;
 mod walk;
 
 use serde::Serialize;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -28,12 +29,18 @@ pub(crate) use candidate::{
 };
 pub(crate) use facts::Facts;
 pub use roots::{Origin, USER, WORKSPACE};
+pub use trusted::discover_trusted;
 
-use crate::config::Config;
+use crate::capability::tools;
+use crate::config::combine::OwnSettings;
+use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
+use crate::files::Digest;
+use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
-use crate::name::nearest;
+use crate::name::{NameStyle, nearest};
 use crate::surroundings::Surroundings;
+use crate::trust::{ProjectTrust, Untrusted};
 use reader::Reader;
 
 /// The kinds of plugin. After registration nothing asks for it but reports.
@@ -68,6 +75,8 @@ pub struct Sources {
     pub configs: Vec<Config>,
     /// The project: plugins in its `.tenon/plugins` are found.
     pub workspace: Option<PathBuf>,
+    /// Whose word it is that the project may be used.
+    pub trust: ProjectTrust,
     /// Folders with plugins that come with the host.
     pub bundled: Vec<PathBuf>,
     /// The environment and the user's folders.
@@ -87,6 +96,13 @@ pub struct Discovery {
     pub warnings: Vec<Diagnostic>,
     /// The folders that were looked in: what changes there may change what is found.
     pub looked_in: BTreeSet<PathBuf>,
+    /// The project, where its user does not trust it: nothing of it is among the rest.
+    pub untrusted: Option<Untrusted>,
+    /// Components and scripts in folders of plugins that no manifest is beside, and where the folders come
+    /// from.
+    bare: Vec<(Origin, PathBuf)>,
+    /// The files of the project whose text was read.
+    pub(crate) read: BTreeMap<PathBuf, Digest>,
 }
 
 /// Something that was found and is no candidate.
@@ -155,7 +171,10 @@ impl fmt::Display for Reason {
             Self::Shadowed { by, named_in, names } => {
                 write!(f, "shadowed by the one that {} names ({by})", named_in.display())?;
                 match names {
-                    Some([own, other]) => write!(f, ": one id is made of {own:?} and {other:?}"),
+                    Some([own, other]) => write!(
+                        f,
+                        ": one id is made of {own:?} and {other:?}; give one of them another name"
+                    ),
                     None => Ok(()),
                 }
             }
@@ -174,6 +193,12 @@ impl Sources {
         Config::inherit(&mut self.configs);
         self
     }
+
+    /// How the names of a candidate's tools are rendered.
+    pub fn name_style(&self, candidate: &Candidate) -> NameStyle {
+        let config = combine::speaking_for(&self.configs, candidate.origin);
+        config.map(|config| config.names.style).unwrap_or_default()
+    }
 }
 
 /// An id made of a name, where one can be: lower case, and `-` for what an id cannot hold.
@@ -188,14 +213,20 @@ pub fn discover(sources: &Sources) -> Discovery {
     let mut discovery = Discovery::default();
     for config in configs {
         discovery.look_in(config.folder());
+        if let (true, Some(digest)) = (config.is_of_project_file(), config.digest()) {
+            discovery.read.insert(config.path.clone(), digest);
+        }
     }
     for (rank, root) in roots::all(sources, &nothing).iter().enumerate() {
         Reader { root, rank, sources, discovery: &mut discovery }.read();
     }
     discovery.leave_out(nested);
+    shield(&mut discovery.candidates, configs);
     discovery.leave_out(shadowed);
+    discovery.warn_of_what_a_project_cannot_say(configs);
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
     discovery.candidates.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
+    discovery.warn_of_files_without_a_manifest();
     discovery.report_names_of_one_id();
     discovery.report_settings_for_nobody(configs);
     discovery.warn_of_policies_for_nobody(configs);
@@ -236,20 +267,67 @@ impl Discovery {
         }
     }
 
+    /// A component or script that lies in a folder of plugins and is none may be thought to be one.
+    fn warn_of_files_without_a_manifest(&mut self) {
+        const MOST: usize = 5;
+        let named = self.candidates.iter().filter_map(|candidate| candidate.file());
+        let named: BTreeSet<PathBuf> = named.filter_map(|file| file.canonicalize().ok()).collect();
+        let is_named = |file: &Path| file.canonicalize().is_ok_and(|real| named.contains(&real));
+        let bare = std::mem::take(&mut self.bare);
+        for (origin, file) in bare.iter().filter(|(_, file)| !is_named(file)).take(MOST) {
+            let key = match file.extension().is_some_and(|kind| kind == "rhai") {
+                true => "scripts",
+                false => "wasm",
+            };
+            let problem = "no plugin.toml is beside it, so it is no plugin";
+            let remedy = format!("put one beside it, or name the file in `{key}` under [plugins]");
+            let warning = Diagnostic::in_file(file.display(), problem).remedy(remedy);
+            // In a folder that is for plugins alone somebody may take it for a guard.
+            let is_local = *origin == Origin::Config;
+            self.warnings.push(Diagnostic { is_local, ..warning });
+        }
+    }
+
     /// One place that shadows another is meant to; a file that names two by one id is not.
     fn report_names_of_one_id(&mut self) {
         for LeftOut { id, named_in, reason, .. } in &self.left_out {
             if let Reason::Shadowed { named_in: other, names: Some([own, first]), .. } = reason
                 && named_in == other
             {
-                let problem =
-                    format!("one id is made of {first:?} and {own:?}, and it is the first");
-                self.diagnostics.push(
-                    Diagnostic::of(id, problem)
-                        .file(named_in.display())
-                        .remedy("give one of them another name"),
+                let problem = format!(
+                    "one id is made of {first:?} and {own:?}, and it is the first; give one of them \
+                     another name"
                 );
+                self.diagnostics.push(Diagnostic::of(id, problem).file(named_in.display()));
             }
+        }
+    }
+
+    /// What a project's file says against its user's word has no effect, and is said to have none.
+    fn warn_of_what_a_project_cannot_say(&mut self, configs: &[Config]) {
+        let user = combine::of_user(configs).map(|user| user.path.display().to_string());
+        let Some(user) = user else { return };
+        for config in configs.iter().filter(|config| combine::is_bounded(config, configs)) {
+            let file = config.path.display();
+            for key in config.keys_for_user_only() {
+                let problem = format!("`{key}` has no effect in the file of a project");
+                let remedy = format!("set it in {user}");
+                self.warnings.push(Diagnostic::in_file(&file, problem).remedy(remedy));
+            }
+            let shielded = self.candidates.iter().filter(|candidate| candidate.is_shielded);
+            let disabled = shielded.filter(|guard| config.leaves_out(&guard.id));
+            let warnings = disabled.map(|guard| {
+                let problem = match guard.kind() {
+                    PluginKind::Mcp => {
+                        "a project cannot leave out a server that a component or script of its user \
+                         may call"
+                    }
+                    _ => "a project cannot leave out a component or script of its user",
+                };
+                let remedy = format!("add it to `disabled` under [discovery] in {user}");
+                Diagnostic::of(&guard.id, problem).file(&file).remedy(remedy)
+            });
+            self.warnings.extend(warnings.collect::<Vec<_>>());
         }
     }
 
@@ -307,12 +385,39 @@ fn nested(candidates: &[Candidate]) -> Vec<Option<Reason>> {
     places.iter().map(outer).collect()
 }
 
-/// Of several with one id, the first counts; candidates are in the order of precedence.
+/// Keeps a project's hands off what may guard its user, and off what that turns to.
+fn shield(candidates: &mut [Candidate], configs: &[Config]) {
+    if !configs.iter().any(|config| combine::is_bounded(config, configs)) {
+        return;
+    }
+    let of_user = |candidate: &&mut Candidate| !candidate.origin.is_of_project();
+    let (servers, guards): (Vec<_>, Vec<_>) = { candidates.iter_mut().filter(of_user) }
+        .partition(|candidate| candidate.kind() == PluginKind::Mcp);
+    let style = OwnSettings::of(configs, Origin::User).names.style;
+    for server in servers {
+        let namespace = Permissions::namespace(server.permissions.as_ref(), &server.id);
+        let prefix = style.rendered_prefix(&server.id, namespace);
+        server.is_shielded = guards.iter().any(|guard| {
+            let requests = &guard.requests;
+            tools::may_be_among(requests, &prefix) || tools::is_one_shared(requests)
+        });
+    }
+    guards.into_iter().for_each(|guard| guard.is_shielded = true);
+}
+
+/// Of several with one id, the first counts; candidates are in the order of precedence. But what a
+/// project has no say in goes before what it brings.
 fn shadowed(candidates: &[Candidate]) -> Vec<Option<Reason>> {
     let mut reasons = Vec::new();
     let mut first: HashMap<&str, &Candidate> = HashMap::new();
     for candidate in candidates {
-        let known = *first.entry(&candidate.id).or_insert(candidate);
+        let known = first.entry(&candidate.id).or_insert(candidate);
+        if known.origin.is_of_project() && candidate.is_shielded {
+            *known = candidate;
+        }
+    }
+    for candidate in candidates {
+        let known = first[candidate.id.as_str()];
         let names = candidate.name.clone().zip(known.name.clone());
         let names = names.filter(|(own, other)| own != other);
         let reason = Reason::Shadowed {
@@ -330,11 +435,14 @@ fn not_wanted(candidates: &[Candidate], configs: &[Config]) -> Vec<Option<Reason
         if !candidate.is_enabled {
             return Some(Reason::Disabled { by: candidate.named_in.clone() });
         }
-        let disabled = configs.iter().find(|c| c.discovery.disabled.contains(&candidate.id));
+        let owner = candidate.owner();
+        let speaks = |config: &&Config| owner.hears(combine::is_bounded(config, configs));
+        let mut speaking = configs.iter().filter(speaks);
+        let disabled = speaking.clone().find(|c| c.discovery.disabled.contains(&candidate.id));
         if let Some(config) = disabled {
             return Some(Reason::Disabled { by: config.path.clone() });
         }
-        let not_allowed = configs.iter().find(|config| {
+        let not_allowed = speaking.find(|config| {
             let allowlist = &config.discovery.allowlist;
             !allowlist.is_empty() && !allowlist.contains(&candidate.id)
         });
@@ -417,6 +525,7 @@ mod tests {
                 configs: self.configs.clone(),
                 workspace: Some(path("project")),
                 bundled: vec![path("bundled")],
+                trust: ProjectTrust::Host,
                 surroundings,
             });
             assert_eq!(discovery.diagnostics, []);
@@ -474,11 +583,12 @@ mod tests {
         assert_eq!(
             found.left_out[0].reason.to_string(),
             "shadowed by the one that /project/tenon.toml names (config): one id is made of \
-             \"my-server\" and \"My Server\""
+             \"my-server\" and \"My Server\"; give one of them another name"
         );
         assert_eq!(
             found.diagnostics[0].problem,
-            "one id is made of \"My Server\" and \"my-server\", and it is the first"
+            "one id is made of \"My Server\" and \"my-server\", and it is the first; give one of them \
+             another name"
         );
         // The same name, twice, is how one place shadows another.
         let found = find(&format!("plugins.mcp = [{}, {}]", one("s"), one("s")));

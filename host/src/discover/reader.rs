@@ -5,19 +5,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::facts::{Facts, file_of};
-use super::roots::{Place as Found, Root};
+use super::roots::{EDITOR, Place as Found, Root};
 use super::server::{Meant, Standpoint};
 use super::walk;
 use super::{
     Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources, sidecar,
 };
-use crate::config::{Config, ContextSettings, FileEntry, LimitsTable};
+use crate::capability::GrantSet;
+use crate::config::{Config, ContextSettings, FileEntry, FileTable, LimitsTable, combine};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
-use crate::files::{self, CONFIGURATION};
+use crate::files::{self, CONFIGURATION, Digest};
 use crate::lock::Bonds;
 use crate::manifest::{self, Manifest, Runtime};
+use crate::runtime::wasm::Mode;
 use crate::secret::Secrets;
 use crate::services::CommandLine;
 use crate::surroundings::Surroundings;
@@ -48,6 +50,9 @@ impl Reader<'_> {
             },
             Found::Folder(folder) => {
                 let bonds = self.root.lock.as_deref().map(Bonds::read);
+                if let Some((file, digest)) = bonds.as_ref().and_then(Bonds::content) {
+                    self.note_read(file.into(), digest);
+                }
                 // These need not exist.
                 match folder.try_exists() {
                     Ok(true) => self.add_folder(folder, bonds.as_ref()),
@@ -72,14 +77,27 @@ impl Reader<'_> {
         &self.sources.surroundings
     }
 
+    /// Notes that a file was read, where it is the project's.
+    fn note_read(&mut self, path: PathBuf, digest: Digest) {
+        if self.root.origin.is_of_project() {
+            self.discovery.read.insert(path, digest);
+        }
+    }
+
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.discovery.diagnostics.push(diagnostic);
+        let is_local = matches!(self.root.place, Found::Server(_) | Found::Servers(_));
+        self.discovery.diagnostics.push(Diagnostic { is_local, ..diagnostic });
     }
 
     /// Reports what is wrong with a plugin, unless it is disabled anyway.
     fn report_of(&mut self, id: &str, diagnostic: Diagnostic) {
-        let mut configs = self.sources.configs.iter();
-        if !configs.any(|config| config.discovery.disabled.iter().any(|disabled| disabled == id)) {
+        let configs = &self.sources.configs;
+        // What cannot be understood may be a guard.
+        let is_users = !self.root.origin.is_of_project();
+        let mut speaking =
+            configs.iter().filter(|config| !is_users || !combine::is_bounded(config, configs));
+        let is_disabled = |config: &Config| config.discovery.disabled.iter().any(|of| of == id);
+        if !speaking.any(is_disabled) {
             self.report(diagnostic);
         }
     }
@@ -90,17 +108,39 @@ impl Reader<'_> {
     }
 
     fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {
-        let (text, id, mode) = match entry {
-            FileEntry::Path(path) => (path, None, Default::default()),
-            FileEntry::Table(table) => (&table.path, table.id.as_deref(), table.instance),
+        let simple;
+        let table = match entry {
+            FileEntry::Table(table) => table,
+            FileEntry::Path(path) => {
+                simple = FileTable { path: path.clone(), ..FileTable::default() };
+                &simple
+            }
         };
-        let stem = Path::new(text).file_stem().and_then(|stem| stem.to_str());
-        let id = id.or(stem).unwrap_or_default().to_string();
+        let stem = Path::new(&table.path).file_stem().and_then(|stem| stem.to_str());
+        let id = table.id.as_deref().or(stem).unwrap_or_default().to_string();
         let file = self.config().path.clone();
-        let source = self.path(text).map_err(|error| error.to_string()).map(|path| match kind {
+        let path = self.path(&table.path);
+        if let Ok(path) = &path
+            && let Some(folder) = manifest_beside(path)
+        {
+            let FileTable { path: _, id, instance, capabilities } = table;
+            if id.is_some() || *instance != Mode::default() || !capabilities.is_empty() {
+                let manifest = folder.join(manifest::FILE_NAME);
+                let problem = format!("{} says all that there is to say of it", manifest.display());
+                let remedy = "leave `path` alone in its entry, or take that file away";
+                let id = id_of(stem.unwrap_or_default());
+                let diagnostic = Diagnostic::of(&id, problem).file(file.display()).remedy(remedy);
+                return self.report_of(&id, diagnostic);
+            }
+            return self.add_manifest(&folder, &folder, None);
+        }
+        let source = path.map_err(|error| error.to_string()).map(|path| match kind {
             PluginKind::Rhai => Source::Rhai { path },
-            _ => Source::Wasm { path, mode },
+            _ => Source::Wasm { path, mode: table.instance },
         });
+        let folder = self.config().folder();
+        let requests = manifest::requests_of(&table.capabilities, self.surroundings(), folder);
+        let source = source.and_then(|source| Ok((source, requests?)));
         self.add_entry(&id, &file, source, None);
     }
 
@@ -112,7 +152,10 @@ impl Reader<'_> {
             return;
         }
         let servers = match files::read_text(file, CONFIGURATION) {
-            Ok(text) => json::servers(&text).map_err(|error| error.to_string()),
+            Ok(text) => {
+                self.note_read(file.into(), Digest::of(&text));
+                json::servers(&text).map_err(|error| error.to_string())
+            }
             Err(error) => Err(format!("it cannot be read: {error}")),
         };
         match servers {
@@ -130,11 +173,22 @@ impl Reader<'_> {
 
     /// Adds a server that a file names.
     fn add_server(&mut self, name: &str, entry: &McpEntry, file: &Path) {
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let folder = parent.unwrap_or(Path::new("."));
+        let mut parent = file.parent();
+        if parent.is_some_and(|parent| parent.ends_with(EDITOR)) {
+            // Its paths begin where those of the project's other files do.
+            parent = parent.and_then(Path::parent);
+        }
+        let folder =
+            parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let meant = self.meant(entry, Standpoint { folder, required: &[] });
         let (source, meant) = match meant {
-            Ok(meant) => (Ok(Source::Mcp(meant.server.clone().into())), Some(meant)),
+            Ok(meant) => {
+                if let Some((path, digest)) = meant.env_file.clone() {
+                    self.note_read(path, digest);
+                }
+                let source = Source::Mcp(meant.server.clone().into());
+                (Ok((source, GrantSet::default())), Some(meant))
+            }
             Err(problem) => (Err(problem), None),
         };
         if let Some(env_file) = &entry.env_file
@@ -150,7 +204,7 @@ impl Reader<'_> {
         &mut self,
         name: &str,
         file: &Path,
-        source: Result<Source, String>,
+        source: Result<(Source, GrantSet), String>,
         server: Option<(&McpEntry, Option<Meant>)>,
     ) {
         let id = id_of(name);
@@ -165,12 +219,12 @@ impl Reader<'_> {
         let (entry, meant) = server.unzip();
         let is_enabled = entry.is_none_or(McpEntry::is_enabled);
         let settings = self.settings(&id);
-        let made = source.and_then(|source| {
+        let made = source.and_then(|(source, requests)| {
             let secrets = self.secrets(&source, &settings);
             let command = Self::command_line(entry, meant.flatten().as_ref())?;
-            Ok((source, secrets, command))
+            Ok((source, requests, secrets, command))
         });
-        let (source, secrets, command) = match made {
+        let (source, requests, secrets, command) = match made {
             Ok(made) => made,
             // Of what is not wanted nobody wants to know what is wrong with it.
             Err(_) if !is_enabled => return,
@@ -181,9 +235,11 @@ impl Reader<'_> {
         let mut limits = self.config().limits_of(&id, &LimitsTable::default());
         if let Some(timeout) = entry.and_then(|entry| entry.timeout) {
             limits.wall = match &self.root.place {
-                Found::Server(_) => timeout,
+                Found::Server(_) if !combine::is_bounded(self.config(), &self.sources.configs) => {
+                    timeout
+                }
                 // It is not the operator who says it.
-                _ => timeout.min(self.config().most.wall),
+                _ => timeout.min(self.config().most_of(&id).wall),
             };
         }
         let files: Vec<&Path> = file_of(&source).into_iter().collect();
@@ -195,6 +251,7 @@ impl Reader<'_> {
             id,
             name: Some(name.into()),
             origin: self.root.origin,
+            is_shielded: false,
             rank: self.rank,
             named_in: file.to_path_buf(),
             folder: None,
@@ -202,15 +259,19 @@ impl Reader<'_> {
             description: None,
             api_version: None,
             manifest: None,
-            requests: Default::default(),
+            warnings: requests.warnings(self.surroundings()),
+            requests,
             command,
+            is_command_approved: false,
             is_enabled,
             grants: Default::default(),
             approved: None,
             given: Default::default(),
+            trusted: None,
             permissions: None,
             limits,
             tools: entry.map(McpEntry::tools).unwrap_or_default(),
+            pins: entry.and_then(|entry| entry.pins),
             context: self.config().context,
             secrets,
             source,
@@ -234,8 +295,12 @@ impl Reader<'_> {
     /// What the operator set for a plugin.
     fn settings(&self, id: &str) -> serde_json::Map<String, serde_json::Value> {
         let mut settings = serde_json::Map::new();
-        // What comes first goes over what comes later.
-        for config in self.sources.configs.iter().rev() {
+        let configs = &self.sources.configs;
+        // What comes first goes over what comes later, but a project's file over none of its user's.
+        let (bounded, free): (Vec<&Config>, Vec<&Config>) =
+            configs.iter().rev().partition(|config| combine::is_bounded(config, configs));
+        let bounded = bounded.into_iter().filter(|_| self.root.origin.is_of_project());
+        for config in bounded.chain(free) {
             settings.extend(config.settings.get(id).cloned().unwrap_or_default());
         }
         settings
@@ -286,6 +351,14 @@ impl Reader<'_> {
         let walk = walk::Walk::new(folder, settings);
         self.discovery.diagnostics.extend(walk.diagnostics);
         self.discovery.looked_in.extend(walk.folders);
+        self.discovery.warnings.extend(walk.links.iter().map(|link| {
+            Diagnostic::in_file(link.display(), "it is a link, which is not followed").remedy(
+                "name what it leads to under `plugins.folders`, or set `follow_links = true` under \
+                 [discovery]",
+            )
+        }));
+        let origin = self.root.origin;
+        self.discovery.bare.extend(walk.bare.into_iter().map(|file| (origin, file)));
         if let Some(folder) = self.root.lock.as_ref().and_then(|lock| lock.parent()) {
             self.discovery.look_in(folder);
         }
@@ -332,6 +405,7 @@ impl Reader<'_> {
         };
         let requests = manifest.requests(&text, self.surroundings());
         let digest = text.digest();
+        self.note_read(text.path.clone(), digest);
         let path = text.path;
         let Manifest {
             plugin,
@@ -342,6 +416,7 @@ impl Reader<'_> {
             limits,
             context,
             settings,
+            ..
         } = manifest;
         let id = plugin.id;
         let mut server = None;
@@ -351,10 +426,20 @@ impl Reader<'_> {
             }
             Runtime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
             Runtime::McpBridge { subprocess } => subprocess
-                .map_or_else(|| sidecar::read(folder, &id), |subprocess| Ok(*subprocess))
+                .map_or_else(
+                    || {
+                        let (entry, path, digest) = sidecar::read(folder, &id)?;
+                        self.note_read(path, digest);
+                        Ok::<_, String>(entry)
+                    },
+                    |subprocess| Ok(*subprocess),
+                )
                 .and_then(|entry| {
                     let meant =
                         self.meant(&entry, Standpoint { folder, required: &requires.env })?;
+                    if let Some((path, digest)) = meant.env_file.clone() {
+                        self.note_read(path, digest);
+                    }
                     let source = Source::Mcp(meant.server.clone().into());
                     server = Some((entry, meant));
                     Ok(source)
@@ -394,7 +479,7 @@ impl Reader<'_> {
         };
         let entry = entry.unwrap_or_default();
         if let Some(timeout) = entry.timeout {
-            limits.wall = timeout.min(self.config().most.wall);
+            limits.wall = timeout.min(self.config().most_of(&id).wall);
         }
         // Under another id it is still the plugin that was installed in its folder.
         let own = folder.file_name().and_then(|name| name.to_str());
@@ -403,6 +488,7 @@ impl Reader<'_> {
             id,
             name: None,
             origin: self.root.origin,
+            is_shielded: false,
             rank: self.rank,
             named_in: path,
             folder: Some(folder.to_path_buf()),
@@ -412,15 +498,19 @@ impl Reader<'_> {
             secrets,
             source,
             manifest: Some(digest),
+            warnings: requests.warnings(self.surroundings()),
             requests,
             command,
+            is_command_approved: false,
             is_enabled: entry.is_enabled(),
             grants: Default::default(),
             approved: None,
             given: Default::default(),
+            trusted: None,
             permissions,
             limits,
             tools: entry.tools(),
+            pins: entry.pins,
             context: ContextSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },
@@ -428,6 +518,22 @@ impl Reader<'_> {
             facts,
             bond,
         });
+    }
+}
+
+/// The folder of a component or script, where a manifest in it is of that file, or cannot be understood.
+fn manifest_beside(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    if !folder.join(manifest::FILE_NAME).is_file() {
+        return None;
+    }
+    let is_of = |manifest: &Manifest| {
+        let own = manifest.code().and_then(|code| folder.join(code).canonicalize().ok());
+        own.is_some() && own == path.canonicalize().ok()
+    };
+    match Manifest::read(folder) {
+        Ok((manifest, _)) if !is_of(&manifest) => None,
+        Ok(_) | Err(_) => Some(folder.to_path_buf()),
     }
 }
 

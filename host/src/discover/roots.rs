@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::{PluginKind, Sources, sidecar};
-use crate::config::{Config, FileEntry};
+use crate::config::{Config, FileEntry, combine};
 use crate::entry::McpEntry;
 use crate::lock;
 
@@ -15,6 +15,10 @@ pub(super) const VARIABLE: &str = "TENON_PLUGINS";
 
 /// The folder with plugins in a project's.
 pub const WORKSPACE: &str = ".tenon/plugins";
+
+/// The folder of VS Code in a project's, and its file with servers.
+pub(super) const EDITOR: &str = ".vscode";
+const EDITOR_FILE: &str = "mcp.json";
 
 /// The folder with plugins in that of the user's configuration.
 pub const USER: &str = "plugins";
@@ -28,13 +32,21 @@ pub enum Origin {
     Config,
     /// In a folder that the environment names, in `TENON_PLUGINS`.
     Environment,
-    /// In the project's `.tenon/plugins`, or named by its `.mcp.json`.
+    /// In the project's `.tenon/plugins`, or named by its `.mcp.json` or `.vscode/mcp.json`.
     Workspace,
     /// Named by the user's own configuration, in `plugins` beside it, or named by the file with the
     /// user's servers for all programs.
     User,
     /// Part of the host.
     Bundled,
+}
+
+impl Origin {
+    /// Whether a project brings what is found there; what is found elsewhere is its user's, or the
+    /// host's.
+    pub fn is_of_project(self) -> bool {
+        matches!(self, Self::Config | Self::Workspace)
+    }
 }
 
 impl fmt::Display for Origin {
@@ -74,11 +86,11 @@ pub(super) enum Place<'a> {
 
 /// All places in order of precedence.
 pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>> {
-    let Sources { configs, workspace, bundled, surroundings } = sources;
-    let default = configs.first().unwrap_or(nothing);
+    let Sources { configs, workspace, trust: _, bundled, surroundings } = sources;
+    let config = |origin| combine::speaking_for(configs, origin).unwrap_or(nothing);
     let folder = |origin, path: PathBuf| Root {
         origin,
-        config: default,
+        config: config(origin),
         place: Place::Folder(path),
         lock: None,
     };
@@ -92,14 +104,16 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>
     });
     let servers = |origin, path: PathBuf| Root {
         origin,
-        config: default,
+        config: config(origin),
         place: Place::Servers(path),
         lock: None,
     };
-    let of_project = workspace.iter().map(|path| path.join(sidecar::FILE_NAME));
+    let of_project = workspace
+        .iter()
+        .flat_map(|path| [path.join(sidecar::FILE_NAME), path.join(EDITOR).join(EDITOR_FILE)]);
     let of_user = surroundings.servers.iter().cloned();
     let mut roots = Vec::new();
-    // It goes first, as it does for the other programs that read it.
+    // They go first, as they do for the other programs that read it.
     roots.extend(of_project.map(|path| servers(Origin::Workspace, path)));
     roots.extend(named(configs, Origin::Config));
     roots.extend(environment.map(|path| folder(Origin::Environment, path)));

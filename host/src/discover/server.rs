@@ -11,8 +11,10 @@ use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::Words;
 use crate::files::{self, CONFIGURATION, Digest};
 use crate::secret::{MASK, Redactor, Secrets, is_secret_name, is_secret_variable};
+use crate::server::Supervision;
 use crate::services::CommandLine;
 use crate::surroundings::Surroundings;
+use crate::trust::ProjectTrust;
 
 /// The longest command that somebody is asked about, in bytes, with all that belongs to it.
 const COMMAND: usize = 32 << 10;
@@ -24,6 +26,8 @@ pub(super) struct Meant {
     shown: Option<Server>,
     /// Variables of its file.
     from_file: BTreeMap<String, String>,
+    /// That file, and its content.
+    pub(super) env_file: Option<(PathBuf, Digest)>,
 }
 
 /// Where an entry stands.
@@ -40,13 +44,16 @@ impl Reader<'_> {
     pub(super) fn meant(&self, entry: &McpEntry, at: Standpoint<'_>) -> Result<Meant, String> {
         let workspace = self.workspace();
         let words = Words { surroundings: self.surroundings(), workspace: workspace.as_deref() };
-        let from_file = match (transport_of(entry)?, &entry.env_file) {
-            (Transport::Stdio, Some(file)) => variables_in(file, words, at.folder)?,
-            _ => BTreeMap::new(),
+        let (from_file, env_file) = match (transport_of(entry)?, &entry.env_file) {
+            (Transport::Stdio, Some(file)) => {
+                let (variables, path, digest) = variables_in(file, words, at.folder)?;
+                (variables, Some((path, digest)))
+            }
+            _ => (BTreeMap::new(), None),
         };
         let server = self.server(entry, words, at, &from_file)?;
         let shown = match self.root.origin {
-            Origin::Workspace => {
+            Origin::Workspace | Origin::Config if self.is_shown() => {
                 let surroundings = &without_secrets(words.surroundings);
                 let shown = self.server(entry, Words { surroundings, ..words }, at, &from_file);
                 // All else that can be wrong was said of the server itself.
@@ -54,7 +61,12 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        Ok(Meant { server, shown, from_file })
+        Ok(Meant { server, shown, from_file, env_file })
+    }
+
+    /// Whether somebody is shown what is found here before it is started.
+    fn is_shown(&self) -> bool {
+        self.root.origin == Origin::Workspace || self.sources.trust == ProjectTrust::Review
     }
 
     /// The server that an entry means.
@@ -72,7 +84,11 @@ impl Reader<'_> {
         Ok(Server {
             place,
             startup_timeout: entry.startup_timeout,
-            supervision: self.config().supervision.clone(),
+            supervision: Supervision {
+                // It is the host's, and changes no server.
+                concurrent_starts: None,
+                ..self.config().supervision.clone()
+            },
             wishes: wishes(entry, words, at.folder)?,
         })
     }
@@ -124,10 +140,7 @@ impl Reader<'_> {
                 ));
             }
         }
-        let mut names: BTreeSet<String> = entry.env_vars.iter().cloned().collect();
-        if entry.env_policy == EnvironmentPolicy::Filtered {
-            names.extend(at.required.iter().cloned());
-        }
+        let names: BTreeSet<String> = entry.env_vars.iter().chain(at.required).cloned().collect();
         Ok(Program {
             program: if is_path { files::in_folder(at.folder, program) } else { program.into() },
             arguments: entry.args.iter().map(text).collect::<Result<_, _>>()?,
@@ -192,6 +205,19 @@ impl Meant {
     }
 }
 
+impl Place {
+    /// The same from wherever the host is started.
+    pub(crate) fn absolute(&self) -> Self {
+        match self {
+            Self::Remote(remote) => Self::Remote(remote.clone()),
+            Self::Child(child) => {
+                let (program, folder) = child.absolute();
+                Self::Child(Program { program, folder, ..child.clone() })
+            }
+        }
+    }
+}
+
 impl Program {
     /// The program and its folder, the same from wherever the host is started.
     fn absolute(&self) -> (PathBuf, Option<PathBuf>) {
@@ -250,8 +276,13 @@ fn transport_of(entry: &McpEntry) -> Result<Transport, String> {
         (Transport::Stdio, None, false) => Ok(transport),
         (Transport::Http | Transport::Sse, Some(_), true) => Ok(transport),
         (_, Some(_), false) => Err("it has both a `command` and a `url`".into()),
-        (Transport::Stdio, ..) => Err("it has no `command`".into()),
-        (Transport::Http | Transport::Sse, ..) => Err("it has no `url`".into()),
+        (Transport::Stdio, Some(_), _) => {
+            Err("its `type` is `stdio`, which needs a `command`; a `url` needs no `type`".into())
+        }
+        (Transport::Stdio, None, _) => Err("it has neither a `command` nor a `url`".into()),
+        (Transport::Http | Transport::Sse, ..) => {
+            Err("its `type` is that of a server elsewhere, and it has no `url`".into())
+        }
     }
 }
 
@@ -293,15 +324,16 @@ fn variables_in(
     file: &str,
     words: Words<'_>,
     folder: &Path,
-) -> Result<BTreeMap<String, String>, String> {
+) -> Result<(BTreeMap<String, String>, PathBuf, Digest), String> {
     let path = folder.join(words.path(file).map_err(|error| error.to_string())?);
     let of_file = |problem: String| format!("its `env_file` {}: {problem}", path.display());
     let text = files::read_text(&path, CONFIGURATION)
         .map_err(|error| of_file(format!("it cannot be read: {error}")))?;
-    match text.contains('\0') {
-        true => Err(of_file("there is a zero byte in it".into())),
-        false => dotenv::parse(&text).map_err(|error| of_file(error.to_string())),
+    if text.contains('\0') {
+        return Err(of_file("there is a zero byte in it".into()));
     }
+    let variables = dotenv::parse(&text).map_err(|error| of_file(error.to_string()))?;
+    Ok((variables, path, Digest::of(&text)))
 }
 
 #[cfg(test)]
@@ -378,6 +410,31 @@ mod tests {
             json!({ "type": "http", "url": "https://good.test/?t=${A_TOKEN}" }),
             &["url https://good.test/?t=[redacted]"],
         );
+    }
+
+    #[test]
+    fn the_servers_of_an_editor_come_after_those_for_all_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, member: &str, servers: Value| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, json!({ member: servers }).to_string()).unwrap();
+        };
+        let one = |program: &str| json!({ "type": "stdio", "command": program });
+        write(".mcp.json", "mcpServers", json!({ "both": one("./first") }));
+        let of_editor = json!({ "both": one("./second"), "own": one("./bin/own") });
+        write(".vscode/mcp.json", "servers", of_editor);
+        let workspace = Some(folder.path().to_path_buf());
+        let found = discover(&Sources { workspace, ..Sources::default() });
+        assert_eq!(found.diagnostics, []);
+        let programs = found.candidates.iter().map(|candidate| {
+            let command = candidate.command.as_ref().expect("it has to be approved");
+            (candidate.id(), command.program.clone().unwrap())
+        });
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let expected = [("both", path("first")), ("own", path("bin/own"))];
+        assert_eq!(programs.collect::<Vec<_>>(), expected);
+        assert_eq!(found.left_out.len(), 1);
     }
 
     #[test]

@@ -2,17 +2,19 @@
 //!
 //! The file is the one that editors and agents share; see [`crate::entry::json`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::entry::{McpEntry, json};
-use crate::files::{self, CONFIGURATION};
+use crate::files::{self, CONFIGURATION, Digest};
 
 /// The name of the file.
 pub(super) const FILE_NAME: &str = ".mcp.json";
 
 /// The server that a plugin's `.mcp.json` names: the one with the plugin's id, or the only one.
-pub(super) fn read(folder: &Path, id: &str) -> Result<McpEntry, String> {
-    let text = files::read_text(&folder.join(FILE_NAME), CONFIGURATION).map_err(|error| {
+/// Gives the file and its content, too.
+pub(super) fn read(folder: &Path, id: &str) -> Result<(McpEntry, PathBuf, Digest), String> {
+    let path = folder.join(FILE_NAME);
+    let text = files::read_text(&path, CONFIGURATION).map_err(|error| {
         format!("its manifest names no server under [runtime.subprocess], and {FILE_NAME} cannot be read: {error}")
     })?;
     let mut servers = json::servers(&text).map_err(|error| format!("{FILE_NAME}: {error}"))?;
@@ -25,7 +27,8 @@ pub(super) fn read(folder: &Path, id: &str) -> Result<McpEntry, String> {
         }
     };
     let (name, entry) = servers.swap_remove(place);
-    entry.map_err(|problem| format!("{FILE_NAME}: \"{name}\": {problem}"))
+    let entry = entry.map_err(|problem| format!("{FILE_NAME}: \"{name}\": {problem}"))?;
+    Ok((entry, path, Digest::of(&text)))
 }
 
 #[cfg(test)]
@@ -36,7 +39,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE_NAME), text).unwrap();
         match (read(folder.path(), "me"), expected) {
-            (Ok(server), Ok(command)) => assert_eq!(server.command, command),
+            (Ok((server, ..)), Ok(command)) => assert_eq!(server.command, command),
             (Err(problem), Err(expected)) => assert!(problem.contains(expected), "{problem}"),
             (result, _) => panic!("{text}: {result:?}"),
         }
@@ -51,7 +54,7 @@ mod tests {
             Ok("b"),
         );
         check(r#"{"servers": {"a": {"command": "a"}, "b": {"command": "b"}}}"#, Err("2 servers"));
-        check(r#"{"servers": {"a": {"args": 1}}}"#, Err("\"a\": invalid type: integer `1`"));
+        check(r#"{"servers": {"a": {"args": 1}}}"#, Err("\"a\": `args` must be a list of texts"));
         check("{", Err(".mcp.json: "));
     }
 }

@@ -12,8 +12,12 @@ use crate::manifest;
 pub(super) struct Walk {
     /// The folders with a manifest, in the order of their paths.
     pub(super) manifests: Vec<PathBuf>,
+    /// Components and scripts, by their names, that no folder with a manifest holds.
+    pub(super) bare: Vec<PathBuf>,
     /// All folders that were looked into.
     pub(super) folders: Vec<PathBuf>,
+    /// Links right below the root that are not followed.
+    pub(super) links: Vec<PathBuf>,
     /// What could not be read, or leads out of the root; it was passed over.
     pub(super) diagnostics: Vec<Diagnostic>,
 }
@@ -22,7 +26,11 @@ impl Walk {
     pub(super) fn new(root: &Path, settings: &DiscoverySettings) -> Self {
         let mut found = Self::default();
         match root.canonicalize() {
-            Ok(real_root) => found.walk(root, &real_root, settings),
+            Ok(real_root) => {
+                found.walk(root, &real_root, settings);
+                let Self { manifests, bare, .. } = &mut found;
+                bare.retain(|file| !manifests.iter().any(|folder| file.starts_with(folder)));
+            }
             Err(error) => {
                 let problem = format!("the folder cannot be read: {error}");
                 found.diagnostics.push(Diagnostic::in_file(root.display(), problem));
@@ -56,15 +64,24 @@ impl Walk {
                 if is_folder {
                     walk.skip_current_dir();
                 }
+            } else if entry.depth() == 1 && entry.file_type().is_symlink() {
+                self.links.push(entry.into_path());
             } else if is_folder && is_ignored(&entry, &settings.ignore_dirs) {
                 walk.skip_current_dir();
             } else if is_folder && entry.depth() <= settings.max_depth {
                 self.folders.push(entry.into_path());
             } else if entry.file_type().is_file() && entry.file_name() == manifest::FILE_NAME {
                 self.manifests.extend(entry.path().parent().map(Path::to_path_buf));
+            } else if entry.file_type().is_file() && is_code(entry.path()) {
+                self.bare.push(entry.into_path());
             }
         }
     }
+}
+
+/// Whether a file is a component or a script, by its name.
+fn is_code(file: &Path) -> bool {
+    file.extension().is_some_and(|kind| kind == "wasm" || kind == "rhai")
 }
 
 fn leads_out(entry: &DirEntry, real_root: &Path) -> bool {
@@ -167,5 +184,18 @@ mod tests {
             diagnostics,
             ["the link leads back to T/root/", "the link leads out of T/root/"]
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_that_are_not_followed_are_named_where_plugins_are_looked_for() {
+        let tree = Tree::new(&["a/deep"]);
+        for (target, link) in [("a", "to-a"), ("nowhere", "to-nowhere"), ("deep", "a/to-deep")] {
+            std::os::unix::fs::symlink(target, tree.path(link)).expect("a link is made");
+        }
+        let links = |settings: &DiscoverySettings| Walk::new(&tree.path(""), settings).links;
+        let named = ["to-a", "to-nowhere"].map(|link| tree.path(link));
+        assert_eq!(links(&DiscoverySettings::default()), named);
+        assert!(links(&following()).is_empty());
     }
 }

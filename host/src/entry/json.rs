@@ -1,13 +1,16 @@
-//! Files with MCP servers as editors and agents share them: `.mcp.json` of a project, `servers.json`
-//! of a user.
+//! Files with MCP servers as editors and agents share them: `.mcp.json` and `.vscode/mcp.json` of a
+//! project, `servers.json` of a user.
 //!
 //! They have `mcpServers`, or `servers` as VS Code calls them; comments and trailing commas are
-//! allowed. What else is in them is for other programs, and ignored.
+//! allowed. What VS Code would ask its user for, in `inputs`, is a secret or a variable here. What else
+//! is in the files is for other programs, and ignored.
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashSet};
 
 use super::{FIELDS, McpEntry};
+use crate::name::nearest;
 
 /// Members of the file that have servers in them, the first goes before the second.
 const SERVERS: [&str; 2] = ["mcpServers", "servers"];
@@ -34,7 +37,9 @@ pub(crate) fn servers(text: &str) -> Result<Vec<Server>, JsonError> {
             return Err(JsonError { line: error.line_display(), problem });
         }
     };
+    let inputs = inputs(file.remove("inputs"));
     let mut servers: Vec<Server> = Vec::new();
+    let mut names = HashSet::new();
     for member in SERVERS {
         let named = match file.remove(member) {
             None => continue,
@@ -45,8 +50,8 @@ pub(crate) fn servers(text: &str) -> Result<Vec<Server>, JsonError> {
             }
         };
         for (name, entry) in named {
-            if !servers.iter().any(|(known, _)| *known == name) {
-                let entry = self::entry(&name, entry);
+            if names.insert(name.clone()) {
+                let entry = self::entry(&name, entry, &inputs);
                 servers.push((name, entry));
             }
         }
@@ -60,27 +65,220 @@ fn line_of(text: &str, member: &str) -> usize {
     crate::config::line_of(text, place)
 }
 
-fn entry(name: &str, entry: Value) -> Result<McpEntry, String> {
+/// What VS Code asks its user for, as what stands for it in `${…}` here, by its id.
+type Inputs = BTreeMap<String, String>;
+
+/// A password is a secret of that name. Everything else is the variable `TENON_INPUT_…`, or what the
+/// file says it is where nobody says anything else.
+fn inputs(declared: Option<Value>) -> Inputs {
+    let Some(Value::Array(declared)) = declared else { return Inputs::new() };
+    let word = |input: &Value| {
+        let id = input["id"].as_str()?;
+        let word = match (input["password"].as_bool(), input["default"].as_str()) {
+            (Some(true), _) => format!("secret:{id}"),
+            (_, Some(default)) => format!("input:{id}:-{default}"),
+            (_, None) => format!("input:{id}"),
+        };
+        Some((id.to_string(), word))
+    };
+    declared.iter().filter_map(word).collect()
+}
+
+/// A value with what stands for inputs in its texts.
+fn with_inputs(value: Value, inputs: &Inputs) -> Result<Value, String> {
+    Ok(match value {
+        Value::String(text) => input_words(&text, inputs)?.into(),
+        Value::Array(items) => {
+            items.into_iter().map(|item| with_inputs(item, inputs)).collect::<Result<_, _>>()?
+        }
+        Value::Object(members) => {
+            let members = members.into_iter();
+            let members = members.map(|(name, value)| Ok((name, with_inputs(value, inputs)?)));
+            Value::Object(members.collect::<Result<_, String>>()?)
+        }
+        value => value,
+    })
+}
+
+fn input_words(text: &str, inputs: &Inputs) -> Result<String, String> {
+    const BEGIN: &str = "${input:";
+    let mut words = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        // What has no end is told of with all other words.
+        let Some((id, after)) = after.split_once('}') else { break };
+        let Some(word) = inputs.get(id) else {
+            return Err(format!("`${{input:{id}}}` is none of the `inputs` of the file"));
+        };
+        // It would end before its end, or be expanded itself.
+        if word.contains('}') || word.contains("${") {
+            return Err(format!("the default of the input `{id}` has `${{` or `}}` in it"));
+        }
+        words.push_str(&format!("{before}${{{word}}}"));
+        rest = after;
+    }
+    words.push_str(rest);
+    Ok(words)
+}
+
+fn entry(name: &str, entry: Value, inputs: &Inputs) -> Result<McpEntry, String> {
     let Value::Object(entry) = entry else { return Err("it is no object".into()) };
     let mut known = Map::new();
+    // How each field is written in the file.
+    let mut written: BTreeMap<String, String> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    let mut urls = BTreeMap::new();
     for (member, value) in entry {
         let field = snake(&member);
-        // `name` is in some of them, beside the one that counts.
-        if field == "name" || !FIELDS.contains(&&*field) || value.is_null() {
+        if let Some(place) = URLS.iter().position(|url| *url == field) {
+            if !value.is_null() {
+                urls.insert(place, (member, with_inputs(value, inputs)?));
+            }
             continue;
         }
-        let value = match &*field {
-            "timeout" | "tool_timeout" | "startup_timeout" | "ping_interval" => time(value),
-            "env" | "headers" => texts(value),
-            _ => value,
+        if !FIELDS.contains(&&*field) {
+            unknown.push(member);
+            continue;
+        }
+        // `name` is in some of them, beside the one that counts.
+        if field == "name" || value.is_null() {
+            continue;
+        }
+        let value = match (&*field, with_inputs(value, inputs)?) {
+            ("timeout" | "tool_timeout" | "startup_timeout" | "ping_interval", value) => {
+                time(value)
+            }
+            ("env" | "headers", value) => texts(value),
+            (_, value) => value,
         };
         if known.insert(field.clone(), value).is_some() {
             return Err(format!("it has `{field}` twice"));
         }
+        written.insert(field, member);
     }
-    let entry: McpEntry =
-        serde_json::from_value(Value::Object(known)).map_err(|error| error.to_string())?;
+    if let Some((place, (member, url))) = urls.into_iter().next() {
+        if URLS[place] == "http_url"
+            && !known.contains_key("type")
+            && !known.contains_key("transport")
+        {
+            known.insert("transport".into(), "http".into());
+        }
+        known.insert("url".into(), url);
+        written.insert("url".into(), member);
+    }
+    command_and_arguments(&mut known)?;
+    for (field, value) in &known {
+        let member = written.get(field).unwrap_or(field);
+        check(member, field, value)?;
+    }
+    if !["command", "binary_path", "url"].iter().any(|field| known.contains_key(*field))
+        && let Some((member, meant)) =
+            unknown.iter().find_map(|member| Some((member, meant(member)?)))
+    {
+        return Err(format!(
+            "it has neither a `command` nor a `url`, and `{member}` is not known; did you mean `{meant}`?"
+        ));
+    }
+    let entry = serde_json::from_value::<McpEntry>(Value::Object(known.clone()));
+    let entry = entry.map_err(|error| {
+        let alone = known.into_iter().find_map(|(field, value)| {
+            let alone = Map::from_iter([(field.clone(), value)]);
+            let error = serde_json::from_value::<McpEntry>(Value::Object(alone)).err()?;
+            Some(format!("`{}`: {error}", written.get(&field).unwrap_or(&field)))
+        });
+        alone.unwrap_or_else(|| error.to_string())
+    })?;
     Ok(McpEntry { name: name.into(), ..entry })
+}
+
+/// The members that say where a server is; the first that is there counts. Gemini CLI has `httpUrl` for
+/// a server with Streamable HTTP, Windsurf `serverUrl` for any.
+const URLS: [&str; 3] = ["http_url", "url", "server_url"];
+
+/// Where the command is a list, as some programs have it, it begins with the program.
+fn command_and_arguments(known: &mut Map<String, Value>) -> Result<(), String> {
+    let Some(Value::Array(command)) = known.get_mut("command") else { return Ok(()) };
+    let mut command = std::mem::take(command).into_iter();
+    let program = command.next().ok_or("`command` is an empty list")?;
+    known.insert("command".into(), program);
+    let mut arguments: Vec<Value> = command.collect();
+    match known.get_mut("args") {
+        Some(Value::Array(more)) => {
+            arguments.append(more);
+            *more = arguments;
+        }
+        // One that is no list is told of.
+        Some(_) => {}
+        None => drop(known.insert("args".into(), arguments.into())),
+    }
+    Ok(())
+}
+
+/// Checks that a field has a value of the kind that it has to have.
+fn check(member: &str, field: &str, value: &Value) -> Result<(), String> {
+    let is_list_of_texts =
+        |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+    let (is_right, kind) = match field {
+        "args" => (is_list_of_texts(value), "a list of texts, such as [\"-y\", \"a-server\"]"),
+        "env_vars" | "enabled_tools" | "disabled_tools" | "roots" => {
+            (is_list_of_texts(value), "a list of texts")
+        }
+        "env" | "headers" => {
+            let is_right =
+                value.as_object().is_some_and(|members| members.values().all(Value::is_string));
+            (is_right, "an object with texts, such as {\"NAME\": \"value\"}")
+        }
+        "enabled" | "disabled" => (value.is_boolean(), "true or false"),
+        "timeout" | "tool_timeout" | "startup_timeout" | "ping_interval" => {
+            (value.is_string(), "a number of seconds, or a text such as \"30s\"")
+        }
+        _ => (value.is_string(), "a text"),
+    };
+    if is_right {
+        return Ok(());
+    }
+    let found = match value {
+        Value::Array(items) if kind.starts_with("a list") => {
+            let other = items.iter().find(|item| !item.is_string()).unwrap_or(&Value::Null);
+            return Err(format!("`{member}` must be {kind}; {} is in it", kind_of(other)));
+        }
+        Value::Object(members) if kind.starts_with("an object") => {
+            let other = members.iter().find(|(_, value)| !value.is_string());
+            let (name, value) = other.map_or(("", &Value::Null), |(name, value)| (&**name, value));
+            return Err(format!("`{member}` must be {kind}; `{name}` is {}", kind_of(value)));
+        }
+        value => kind_of(value),
+    };
+    Err(format!("`{member}` must be {kind}; it is {found}"))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Which of the two that an entry needs may be meant by a member that is not known.
+fn meant(member: &str) -> Option<&'static str> {
+    let member = member.to_ascii_lowercase();
+    let other_words = [
+        ("command", ["cmd", "program", "executable", "exec"]),
+        ("url", ["uri", "endpoint", "address", "href"]),
+    ];
+    let letters = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let other = other_words
+        .iter()
+        .find(|(field, words)| words.contains(&&*member) || letters(field) == letters(&member));
+    other.map(|(field, _)| *field).or_else(|| nearest(&member, ["command", "url"].into_iter()))
 }
 
 /// `envFile` as `env_file`.
@@ -95,11 +293,20 @@ fn snake(member: &str) -> String {
     snake
 }
 
-/// Numbers are milliseconds here.
+/// The most that a number of seconds is.
+const SECONDS: f64 = 3600.0;
+
+/// Of the programs that share such files, some count in seconds, and at most an hour of them (Cline, Roo
+/// Code); the others count in milliseconds (Claude Code, Gemini CLI). So a number of up to 3600 is one
+/// of seconds, and a larger one of milliseconds. Who is wrong about it waits too long, and not too
+/// short.
 fn time(value: Value) -> Value {
-    match value.as_u64() {
-        Some(millis) => format!("{millis}ms").into(),
-        None => value,
+    match value.as_f64() {
+        Some(seconds) if (0.0..=SECONDS).contains(&seconds) => {
+            format!("{}ms", (seconds * 1000.0).round()).into()
+        }
+        Some(millis) if millis > SECONDS => format!("{}ms", millis.round()).into(),
+        _ => value,
     }
 }
 
@@ -125,10 +332,18 @@ mod tests {
     }
 
     #[test]
+    fn many_servers_take_no_longer_than_their_text() {
+        let names: String = (0..100_000).map(|i| format!("\"s{i}\": {{}},")).collect();
+        let file =
+            format!("{{\"mcpServers\": {{{names}}}, \"servers\": {{\"s1\": {{}}, \"t\": {{}}}}}}");
+        assert_eq!(servers(&file).unwrap().len(), 100_001);
+    }
+
+    #[test]
     fn entries_are_read_as_other_programs_write_them() {
         let entry = one(r#"{
             "type": "stdio", "command": "c", "args": ["a"], "env": {"N": 1, "T": true, "X": null},
-            "envFile": ".env", "envVars": ["HTTP_PROXY"], "timeout": 1500, "startupTimeout": "2s",
+            "envFile": ".env", "envVars": ["HTTP_PROXY"], "timeout": 15000, "startupTimeout": "2s",
             "disabled": true, "alwaysAllow": ["x"], "name": "other", "enabledTools": ["t"],
             "envPolicy": "filtered", "protocol": "modern", "logLevel": "notice",
         }"#)
@@ -136,7 +351,7 @@ mod tests {
         assert_eq!((&*entry.name, &*entry.command), ("s", "c"));
         let env = [("N", "1"), ("T", "true")].map(|(n, v)| (n.to_string(), v.to_string()));
         assert_eq!(entry.env, env.into());
-        assert_eq!(entry.timeout, Some(Duration::from_millis(1500)));
+        assert_eq!(entry.timeout, Some(Duration::from_millis(15_000)));
         assert_eq!(entry.startup_timeout, Some(Duration::from_secs(2)));
         assert_eq!(entry.env_file.as_deref(), Some(".env"));
         assert_eq!(entry.env_policy, super::super::EnvironmentPolicy::Filtered);
@@ -146,17 +361,114 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_one_of_seconds_or_of_milliseconds() {
+        let check = |number: &str, millis: u64| {
+            let entry = one(&format!("{{\"command\": \"c\", \"timeout\": {number}}}")).unwrap();
+            assert_eq!(entry.timeout, Some(Duration::from_millis(millis)), "{number}");
+        };
+        check("0.5", 500);
+        check("60", 60_000);
+        check("3600", 3_600_000);
+        check("3601", 3_601);
+        check("60000", 60_000);
+        check("6e5", 600_000);
+    }
+
+    #[test]
+    fn where_a_server_is_is_read_as_other_programs_write_it() {
+        let check = |entry: &str, url: &str, transport: Option<super::super::Transport>| {
+            let entry = one(entry).unwrap();
+            assert_eq!((entry.url.as_deref(), entry.transport), (Some(url), transport));
+        };
+        let http = Some(super::super::Transport::Http);
+        check(r#"{"serverUrl": "u"}"#, "u", None);
+        check(r#"{"server_url": "u", "url": "v"}"#, "v", None);
+        check(r#"{"httpUrl": "u"}"#, "u", http);
+        check(r#"{"url": "v", "httpUrl": "u"}"#, "u", http);
+        let sse = Some(super::super::Transport::Sse);
+        check(r#"{"httpUrl": "u", "type": "sse"}"#, "u", sse);
+    }
+
+    #[test]
+    fn a_command_that_is_a_list_has_its_arguments() {
+        let check = |entry: &str, program: &str, arguments: &[&str]| {
+            let entry = one(entry).unwrap();
+            assert_eq!(entry.command, program);
+            assert_eq!(entry.args, arguments);
+        };
+        check(r#"{"command": ["npx", "-y", "x"]}"#, "npx", &["-y", "x"]);
+        check(r#"{"command": ["npx", "-y"], "args": ["x"]}"#, "npx", &["-y", "x"]);
+        check(r#"{"command": ["c"]}"#, "c", &[]);
+    }
+
+    #[test]
     fn what_is_wrong_with_an_entry_is_said_of_it() {
         let check = |entry: &str, expected: &str| assert_eq!(one(entry).unwrap_err(), expected);
         check("3", "it is no object");
-        check("{\"command\": 3}", "invalid type: integer `3`, expected a string");
+        check("{\"command\": 3}", "`command` must be a text; it is a number");
+        check("{\"command\": []}", "`command` is an empty list");
+        check("{\"command\": [3]}", "`command` must be a text; it is a number");
         check("{\"envFile\": \"a\", \"env_file\": \"b\"}", "it has `env_file` twice");
-        check("{\"timeout\": 0}", "a time must be more than nothing");
+        check("{\"timeout\": 0}", "`timeout`: a time must be more than nothing");
+        check(
+            "{\"toolTimeout\": true}",
+            "`toolTimeout` must be a number of seconds, or a text such as \"30s\"; it is true or false",
+        );
+        check(
+            r#"{"command": "c", "args": "-y x"}"#,
+            r#"`args` must be a list of texts, such as ["-y", "a-server"]; it is a text"#,
+        );
+        check(
+            r#"{"command": "c", "args": ["--port", 80]}"#,
+            r#"`args` must be a list of texts, such as ["-y", "a-server"]; a number is in it"#,
+        );
+        check(
+            r#"{"command": "c", "env": ["A=b"]}"#,
+            r#"`env` must be an object with texts, such as {"NAME": "value"}; it is a list"#,
+        );
+        check(
+            r#"{"command": "c", "env": {"A": ["b"]}}"#,
+            r#"`env` must be an object with texts, such as {"NAME": "value"}; `A` is a list"#,
+        );
+        check(r#"{"httpUrl": 3}"#, "`httpUrl` must be a text; it is a number");
+        check(
+            r#"{"type": "http", "ulr": "https://x"}"#,
+            "it has neither a `command` nor a `url`, and `ulr` is not known; did you mean `url`?",
+        );
+        check(
+            r#"{"cmd": "c", "args": []}"#,
+            "it has neither a `command` nor a `url`, and `cmd` is not known; did you mean `command`?",
+        );
         check(
             "{\"type\": \"carrier-pigeon\"}",
-            "unknown variant `carrier-pigeon`, expected one of `stdio`, `http`, `streamable-http`, \
-             `streamableHttp`, `sse`",
+            "`type`: unknown variant `carrier-pigeon`, expected one of `stdio`, `http`, \
+             `streamable-http`, `streamableHttp`, `sse`",
         );
+    }
+
+    #[test]
+    fn what_an_editor_would_ask_for_is_a_secret_or_a_variable() {
+        let inputs = r#"[
+            {"id": "key", "type": "promptString", "password": true, "default": "never"},
+            {"id": "host", "type": "promptString", "default": "localhost"},
+            {"id": "level", "type": "pickString", "options": ["a", "b"], "default": "a"},
+            {"id": "none", "type": "promptString", "description": "?"},
+            {"id": "made", "type": "command", "command": "x.y"},
+            {"id": "odd", "default": "${HOME}"}, {"id": 3}, 4]"#;
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let file = format!(
+                r#"{{"inputs": {inputs}, "servers": {{"s": {{"command": "c", "args": ["{text}"]}}}}}}"#
+            );
+            let entry = servers(&file).unwrap().remove(0).1;
+            let found = entry.as_ref().map(|entry| &*entry.args[0]).map_err(String::as_str);
+            assert_eq!(found, expected);
+        };
+        check("a ${input:key} b", Ok("a ${secret:key} b"));
+        check("${input:host}:${input:level}", Ok("${input:host:-localhost}:${input:level:-a}"));
+        check("${input:none}${input:made}", Ok("${input:none}${input:made}"));
+        check("${input:host", Ok("${input:host"));
+        check("${input:x}", Err("`${input:x}` is none of the `inputs` of the file"));
+        check("${input:odd}", Err("the default of the input `odd` has `${` or `}` in it"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::filter::ToolFilter;
+use crate::pins::PinMode;
 
 /// An MCP server: a child process, or one elsewhere.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
@@ -57,6 +58,8 @@ pub struct McpEntry {
     pub enabled_tools: Vec<String>,
     /// Tools of it that there are not.
     pub disabled_tools: Vec<String>,
+    /// What becomes of definitions that are not what they were when they were first seen.
+    pub pins: Option<PinMode>,
     /// How a connection is begun.
     pub protocol: Protocol,
     /// The folders that it is told to work in.
@@ -90,6 +93,7 @@ const FIELDS: &[&str] = &[
     "disabled",
     "enabled_tools",
     "disabled_tools",
+    "pins",
     "protocol",
     "roots",
     "log_level",
@@ -180,7 +184,8 @@ pub enum Transport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// As with a server of the older era; if that fails, as with one of the newer.
+    /// As with a server of the older era; if that fails, as with one of the newer. With a server
+    /// elsewhere that is spoken to by Streamable HTTP, the other way round.
     #[default]
     Auto,
     /// The other way round, as the specification recommends.

@@ -1,4 +1,4 @@
-//! The record of calls: who called what, how it ended and what it took. One JSON object a line, in
+//! The record of all that is asked of plugins: who called what, how it ended and what it took. One JSON object a line, in
 //! files of bounded length.
 //!
 //! Calls hand their records over without waiting; a thread of its own writes them, at the latest 50
@@ -25,8 +25,8 @@ use tokio::sync::oneshot;
 pub use query::{Query, read};
 
 use crate::files::claim;
-use crate::invoke::Fingerprint;
 use crate::invoke::weight::weigh;
+use crate::invoke::{CallKind, Fingerprint};
 use crate::runtime::Usage;
 use crate::secret::Redactor;
 use files::{FILES, PATIENCE};
@@ -47,11 +47,15 @@ const TOO_LONG: &str = "[too long]";
 /// One call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
+    /// What was asked.
+    #[serde(default)]
+    pub kind: CallKind,
     /// When it began, in milliseconds since 1970 (UTC).
     pub at: u64,
     /// The call's id in its process.
     pub call: String,
-    /// The tool, as the caller named it.
+    /// The tool as the caller named it; the name of the tool that does the same, for what is asked of
+    /// resources and prompts; else the strategy, the model or the hook point.
     pub tool: String,
     /// The plugin; nothing where there was no such tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -203,6 +207,7 @@ mod tests {
 
     fn entry(tool: &str, arguments: Value) -> Entry {
         let record = Record {
+            kind: CallKind::Tool,
             at: 1,
             call: "1".into(),
             tool: tool.into(),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::Record;
 use super::files::{FILES, open, path, readable, turn};
+use crate::invoke::CallKind;
 use crate::text::fits;
 
 /// The longest line that is read, in bytes; none of ours is longer.
@@ -14,6 +15,8 @@ const LINE: u64 = 1 << 20;
 /// Which calls of a history are wanted. What is not said is no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
+    /// What was asked.
+    pub kind: Option<CallKind>,
     /// The tool; `*` stands for anything.
     pub tool: Option<String>,
     /// The plugin.
@@ -32,8 +35,9 @@ pub struct Query {
 
 impl Query {
     fn wants(&self, record: &Record) -> bool {
-        let Self { tool, plugin, session, outcome, failed, since, limit: _ } = self;
-        tool.as_ref().is_none_or(|tool| fits(tool, &record.tool))
+        let Self { kind, tool, plugin, session, outcome, failed, since, limit: _ } = self;
+        kind.is_none_or(|kind| record.kind == kind)
+            && tool.as_ref().is_none_or(|tool| fits(tool, &record.tool))
             && plugin.as_ref().is_none_or(|plugin| record.plugin.as_deref() == Some(plugin))
             && session.as_ref().is_none_or(|session| record.session.as_ref() == Some(session))
             && outcome.as_ref().is_none_or(|outcome| record.outcome == *outcome)
@@ -59,7 +63,7 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
         // None is renamed between one and the next. Who writes does not wait for more than that.
         let _turn = match turn(folder) {
             // Who may read and not write takes no turn.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+            Err(error) if is_only_read(error.kind()) => None,
             turn => Some(turn?),
         };
         for age in (0..FILES).rev() {
@@ -87,4 +91,9 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
         }
     }
     Ok(found.into())
+}
+
+/// Whether a file could not be written to because of what may be done there.
+fn is_only_read(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }

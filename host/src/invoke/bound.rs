@@ -15,7 +15,7 @@ use crate::wire;
 pub const TRUNCATED: &str = "tenon/truncated";
 
 /// What a block counts besides what it says, in bytes.
-const BLOCK: usize = 32;
+pub(super) const BLOCK: usize = 32;
 
 /// The length of a result, in bytes.
 pub(super) fn length(result: &ToolResult) -> usize {
@@ -28,7 +28,8 @@ pub(super) fn length(result: &ToolResult) -> usize {
     blocks.sum::<usize>() + others.sum::<usize>()
 }
 
-fn length_of(block: &ContentBlock) -> usize {
+/// The length of a block, in bytes.
+pub(super) fn length_of(block: &ContentBlock) -> usize {
     let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     of(&block.extra)
         + match &block.body {
@@ -138,6 +139,19 @@ fn cut_to(
     result
 }
 
+/// Keeps the first items of several, as many as have so many bytes.
+pub(super) fn keep_first<T>(items: &mut Vec<T>, most: usize, length: impl Fn(&T) -> usize) {
+    let mut left = most;
+    let fits = items.iter().take_while(|item| {
+        let length = length(item) + BLOCK;
+        let fits = length <= left;
+        left = left.saturating_sub(length);
+        fits
+    });
+    let fits = fits.count();
+    items.truncate(fits);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_short_enough_is_not_touched() {
-        let results = Arc::new(Results::new(None));
+        let results = Arc::new(Results::new(None, Default::default()));
         let (bounded, uri) = bound(result(&["12345"], None), 5, &results).await;
         assert_eq!((bounded.plain_text().as_str(), uri), ("12345", None));
         let (bounded, uri) = bound(result(&["123456"], None), 5, &results).await;

@@ -4,12 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::bindings::types::{Error, ToolAnnotations};
-use crate::config::{SideEffects, ToolRule};
+use crate::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
 use crate::runtime::Failure;
-use crate::text::fits;
-
-/// How long to wait before a second attempt, where nothing is said.
-const BACKOFF: Duration = Duration::from_millis(200);
 
 /// The longest wait between attempts.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -25,31 +21,25 @@ pub(crate) struct Constraints {
 }
 
 impl Constraints {
-    /// What rules come to for a tool of this name. The first rule that says something holds.
-    pub(crate) fn new(
-        name: &str,
-        annotations: &ToolAnnotations,
-        rules: &[(String, ToolRule)],
-    ) -> Self {
-        let mut said = ToolRule::default();
-        for (_, rule) in rules.iter().filter(|(pattern, _)| fits(pattern, name)) {
-            let ToolRule { enabled, timeout, max_attempts, retry_backoff, side_effects } = rule;
-            said.enabled = said.enabled.or(*enabled);
-            said.timeout = said.timeout.or(*timeout);
-            said.max_attempts = said.max_attempts.or(*max_attempts);
-            said.retry_backoff = said.retry_backoff.or(*retry_backoff);
-            said.side_effects = said.side_effects.or(*side_effects);
-        }
+    /// How what is no tool is asked for: once, with the plugin's own limit of time.
+    pub(crate) const ONCE: Self =
+        Self { enabled: true, timeout: None, attempts: 1, backoff: DEFAULT_RETRY_BACKOFF };
+
+    /// How a tool is called by what the operator says of it and its plugin's hints, as far as they are
+    /// believed.
+    pub(crate) fn new(hints: Option<&ToolAnnotations>, said: ToolRule) -> Self {
         let repeatable = match said.side_effects {
             Some(effects) => effects != SideEffects::Repeated,
-            None => annotations.idempotent == Some(true) || annotations.read_only == Some(true),
+            None => hints.is_some_and(|hints| {
+                hints.idempotent == Some(true) || hints.read_only == Some(true)
+            }),
         };
         let attempts = said.max_attempts.map_or(1, NonZeroU32::get);
         Self {
             enabled: said.enabled.unwrap_or(true),
             timeout: said.timeout,
             attempts: if repeatable { attempts } else { 1 },
-            backoff: said.retry_backoff.unwrap_or(BACKOFF),
+            backoff: said.retry_backoff.unwrap_or(DEFAULT_RETRY_BACKOFF),
         }
     }
 
@@ -78,12 +68,15 @@ mod tests {
     use super::*;
     use crate::bindings::types::Unavailability;
     use crate::config::Config;
+    use crate::config::combine::ToolRules;
+    use crate::discover::Origin;
 
     fn constraints(config: &str, read_only: Option<bool>, idempotent: Option<bool>) -> Constraints {
         let config = Config::parse(config, "tenon.toml").expect("it is read");
         let annotations =
             ToolAnnotations { read_only, destructive: None, idempotent, open_world: None };
-        Constraints::new("p__t", &annotations, &config.tools)
+        let rules = ToolRules::new(&[config]);
+        Constraints::new(Some(&annotations), rules.of("p__t", "p__t", Origin::Config.into()))
     }
 
     #[test]
@@ -105,6 +98,19 @@ mod tests {
         assert_eq!(constraints(rule, None, Some(true)).attempts, 3);
         let told = "tools.p__t = { max_attempts = 3, side_effects = \"repeated\" }";
         assert_eq!(constraints(told, Some(true), None).attempts, 1);
+        let of_nobody = |rule: &str| {
+            let config = Config::parse(rule, "tenon.toml").expect("it is read");
+            Constraints::new(
+                None,
+                ToolRules::new(&[config]).of("p__t", "p__t", Origin::Config.into()),
+            )
+            .attempts
+        };
+        assert_eq!(of_nobody(rule), 1);
+        assert_eq!(
+            of_nobody("tools.p__t = { max_attempts = 3, side_effects = \"idempotent\" }"),
+            3
+        );
     }
 
     #[test]

@@ -1,28 +1,44 @@
 //! Evaluations.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tracing::Span;
 
-use super::call::problems;
-use super::{CallError, Caller, redact, served, span_of};
-use crate::bindings::eval_handler::Evaluation;
-use crate::register::Registry;
-use crate::runtime::Failure;
+use super::bound::{BLOCK, keep_first};
+use super::constraints::Constraints;
+use super::pipeline::{self, Answer, Points, Request};
+use super::state::CallState;
+use super::{Call, CallError, CallKind, Caller, Facilities, Masked, TRUNCATED, Unmasked, span};
+use crate::bindings::eval_handler::{Evaluation, Finding};
+use crate::bindings::types::{CallContext, HookPoint, ToolResult};
+use crate::register::{Eval, Registered, Registry};
+use crate::results::Results;
+use crate::runtime::{Failure, PluginHandle};
+use crate::secret::Redactor;
 use crate::wire;
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(
+    facilities: &Arc<Facilities>,
     registry: &Registry,
     name: &str,
     subject: Value,
     options: Value,
     caller: &Caller,
-) -> Result<Evaluation, CallError> {
+) -> Result<Masked<Evaluation>, CallError> {
+    let arguments = json!({ "subject": subject, "options": options });
+    let call = Call { name: name.into(), arguments, caller: caller.clone() };
+    let state = CallState::begin(facilities, registry, CallKind::Evaluation, call);
+    pipeline::run(registry, state, find(registry, name)).await
+}
+
+fn find<'a>(registry: &'a Registry, name: &'a str) -> Result<Strategy<'a>, CallError> {
     let found = name.split_once('/').and_then(|(plugin, strategy)| {
         let plugin = registry.plugin(plugin)?;
         let eval = plugin.evals().iter().find(|eval| eval.definition.name == strategy)?;
-        Some((plugin, eval))
+        Some(Strategy { plugin, eval, name })
     });
-    let Some((plugin, eval)) = found else {
+    found.ok_or_else(|| {
         let names: Vec<String> = registry
             .plugins()
             .iter()
@@ -33,37 +49,162 @@ pub(crate) async fn evaluate(
                     .map(|eval| format!("{}/{}", plugin.loaded().id(), eval.definition.name))
             })
             .collect();
-        return Err(CallError::not_found("strategy", name, names.iter().map(String::as_str)));
-    };
-    let invalid =
-        |what, problems| CallError::InvalidInput { what, name: name.to_string(), problems };
-    if !subject.is_object() {
-        return Err(invalid("subject", vec!["it is not a JSON object".into()]));
+        CallError::not_found("strategy", name, names.iter().map(String::as_str))
+    })
+}
+
+/// A strategy that is asked to score.
+struct Strategy<'a> {
+    plugin: &'a Arc<Registered>,
+    eval: &'a Eval,
+    /// `plugin/strategy`
+    name: &'a str,
+}
+
+impl Request for Strategy<'_> {
+    type Answer = Evaluation;
+
+    const POINTS: Option<Points> = Some(Points {
+        before: HookPoint::BeforeEvaluate,
+        after: HookPoint::AfterEvaluate,
+        asked: ("subject", Some("subject")),
+        answer: "evaluation",
+    });
+
+    fn plugin(&self) -> &Arc<Registered> {
+        self.plugin
     }
-    match &eval.options {
-        _ if !options.is_object() => {
-            return Err(invalid("options", vec!["they are no JSON object".into()]));
-        }
-        Some(schema) if !schema.is_valid(&options) => {
-            return Err(invalid("options", problems(schema, &options)));
-        }
-        _ => {}
+
+    fn constraints(&self) -> &Constraints {
+        &Constraints::ONCE
     }
-    let loaded = plugin.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let strategy = &eval.definition.name;
-    let span = span_of!("evaluate", loaded.id(), caller, context, strategy = name);
-    let (subject, options) = (wire::written(&subject), wire::written(&options));
-    let answer = loaded.plugin().evaluate(strategy, subject, options, context);
-    let evaluation = served(span, registry, caller, timeout, answer)
-        .await
-        .map_err(CallError::failed(loaded.id()))?;
-    let scores = evaluation.findings.iter().filter_map(|finding| finding.score);
-    for score in scores.chain([evaluation.score]) {
-        if !(0.0..=1.0).contains(&score) {
-            let problem = format!("the score {score} is not from 0 to 1");
-            return Err(CallError::failed(loaded.id())(Failure::Contract(problem)));
+
+    fn span(&self, state: &CallState) -> Span {
+        let (number, trace) = (state.number(), state.trace());
+        let id = self.plugin.loaded().id();
+        span!("evaluate", id, state.caller, number, trace, strategy = state.name)
+    }
+
+    fn about(&self, _: &CallState) -> [(&'static str, String); 2] {
+        let plugin = self.plugin.loaded().id().to_string();
+        [("strategy", self.name.to_string()), ("plugin", plugin)]
+    }
+
+    fn arguments_of(&self) -> &'static str {
+        "subject"
+    }
+
+    async fn check(&self, state: &CallState) -> Result<Vec<String>, CallError> {
+        let (subject, options) = (&state.arguments["subject"], &state.arguments["options"]);
+        if !subject.is_object() {
+            return Ok(vec!["it is not a JSON object".into()]);
+        }
+        let problems = match &self.eval.options {
+            _ if !options.is_object() => vec!["they are no JSON object".into()],
+            Some(schema) => match schema.problems(options) {
+                Some(problems) => problems,
+                None => Box::pin(self.check_options(options)).await?,
+            },
+            None => Vec::new(),
+        };
+        match problems.is_empty() {
+            true => Ok(problems),
+            false => {
+                let name = self.name.to_string();
+                Err(CallError::InvalidInput { what: "options", name, problems })
+            }
         }
     }
-    Ok(redact::evaluation(registry.redactor(), evaluation))
+
+    fn ask(
+        &mut self,
+        plugin: PluginHandle<'_>,
+        _: &Arc<Redactor>,
+        arguments: &Value,
+        context: CallContext,
+    ) -> (u64, impl Future<Output = Unmasked<Result<Evaluation, Failure>>> + Send) {
+        let subject = wire::written(&arguments["subject"]);
+        let options = wire::written(&arguments["options"]);
+        let bytes_in = (subject.len() + options.len()) as u64;
+        let strategy = &self.eval.definition.name;
+        let evaluation = async move { plugin.evaluate(strategy, subject, options, context).await };
+        (bytes_in, evaluation)
+    }
+
+    async fn check_answer(&self, evaluation: Evaluation) -> Result<Evaluation, CallError> {
+        match problem(&evaluation) {
+            None => Ok(evaluation),
+            Some(problem) => {
+                Err(CallError::failed(self.plugin.loaded().id())(Failure::Contract(problem)))
+            }
+        }
+    }
+}
+
+impl Strategy<'_> {
+    /// Checks options against a schema that may cost any amount.
+    async fn check_options(&self, options: &Value) -> Result<Vec<String>, CallError> {
+        let loaded = self.plugin.loaded();
+        let schema = self.eval.definition.options_schema.as_deref().unwrap_or("true");
+        let problems = loaded.schemas().problems(schema, options, "the options", loaded.limits());
+        problems.await.map_err(CallError::failed(loaded.id()))
+    }
+}
+
+/// What is wrong with the scores of an evaluation.
+fn problem(evaluation: &Evaluation) -> Option<String> {
+    let mut scores = evaluation.findings.iter().filter_map(|finding| finding.score);
+    let scores = scores.by_ref().chain([evaluation.score]);
+    let wrong = scores.into_iter().find(|score| !(0.0..=1.0).contains(score));
+    wrong.map(|score| format!("the score {score} is not from 0 to 1"))
+}
+
+fn length_of(finding: &Finding) -> usize {
+    finding.criterion.len() + finding.reason.len()
+}
+
+impl Answer for Evaluation {
+    fn length(&self) -> usize {
+        let findings = self.findings.iter().map(|finding| length_of(finding) + BLOCK);
+        self.extra.as_ref().map_or(0, String::len) + findings.sum::<usize>()
+    }
+
+    async fn bound(
+        mut self,
+        most: usize,
+        kept: Option<String>,
+        results: &Arc<Results>,
+    ) -> (Self, Option<String>) {
+        let length = self.length();
+        if length <= most {
+            return (self, kept);
+        }
+        let whole = match kept {
+            Some(kept) => Some(kept),
+            None => {
+                let form = Some(self.form().to_string());
+                let result = ToolResult { structured: form, ..ToolResult::text("") };
+                results.keep_apart(result).await
+            }
+        };
+        keep_first(&mut self.findings, most, length_of);
+        self.extra = None;
+        let about = json!({ "bytes": length, "uri": whole });
+        wire::insert_meta_of(&mut self.extra, TRUNCATED, &about);
+        (self, whole)
+    }
+
+    fn form(&self) -> Value {
+        wire::evaluation(self)
+    }
+
+    fn changed(self, _: &Value, after: Value) -> Result<Self, String> {
+        let changed = wire::read_evaluation(after);
+        let changed = changed
+            .map_err(|error| format!("its hook left something else than an evaluation: {error}"))?;
+        match problem(&changed) {
+            None => Ok(changed),
+            Some(problem) => Err(problem),
+        }
+    }
 }

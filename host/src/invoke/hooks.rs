@@ -1,18 +1,27 @@
 //! The chain of hooks at a point: in load order, each handler sees the context as the one before it
 //! left it.
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::Span;
 
+use super::constraints::Constraints;
 use super::memory::Question;
-use super::{Caller, served, span_of};
+use super::pipeline::{self, Answer, Points, Request};
+use super::state::CallState;
+use super::weight::weigh_members;
+use super::{Call, CallError, CallKind, Caller, Facilities, Mask, Unmasked, span};
 use crate::bindings::hook_handler::{Event, Outcome};
-use crate::bindings::types::HookPoint;
-use crate::config::{HookSettings, OnFailure};
+use crate::bindings::types::{CallContext, HookPoint};
+use crate::config::OnFailure;
 use crate::register::{Registered, Registry};
-use crate::runtime::Failure;
+use crate::runtime::{Failure, PluginHandle};
+use crate::secret::Redactor;
+use crate::text::shorten;
 
 /// What came of a point.
 #[derive(Debug, Clone)]
@@ -65,19 +74,33 @@ pub struct HandlerReport {
 
 /// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the context
 /// as it was before it, or stops there, as the configuration has it.
-pub(crate) async fn fire(
+///
+/// Handlers are asked the way of all requests, which itself fires points: the future is boxed.
+pub(crate) fn fire<'a>(
+    facilities: &'a Arc<Facilities>,
+    registry: &'a Registry,
+    point: &'a HookPoint,
+    context: Map<String, Value>,
+    caller: &'a Caller,
+) -> BoxFuture<'a, HookReport> {
+    chain(facilities, registry, point, context, caller).boxed()
+}
+
+async fn chain(
+    facilities: &Arc<Facilities>,
     registry: &Registry,
     point: &HookPoint,
     context: Map<String, Value>,
     caller: &Caller,
 ) -> HookReport {
-    let HookSettings { timeout, on_failure, .. } = &registry.settings().hooks;
+    let settings = registry.settings();
     let start = Instant::now();
     let mut context = context;
     let mut outcome = HookOutcome::Continue;
     let mut handlers = Vec::new();
     for plugin in registry.handlers(point) {
         let id = plugin.loaded().id();
+        let timeout = settings.of(plugin.loaded().origin()).hooks.timeout;
         let began = Instant::now();
         let memory = registry.memory(id);
         let question = memory.map(|memory| (memory, Question::new(point, &context, caller)));
@@ -88,7 +111,8 @@ pub(crate) async fn fire(
             None => {
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
-                ask(registry, plugin, point, &context, &caller, *timeout).await
+                let handler = Handler { plugin, point, context: &context, timeout };
+                ask(facilities, registry, handler, caller).await
             }
         };
         // Where the caller's time is up, there is none for the others.
@@ -110,7 +134,7 @@ pub(crate) async fn fire(
             Err(failure) => {
                 tracing::warn!(plugin = &**id, %point, "a hook handler failed: {failure}");
                 let error = failure.to_string();
-                if *on_failure == OnFailure::Stop || late {
+                if settings.on_failure == OnFailure::Stop || late {
                     outcome = HookOutcome::Stopped { plugin: id.clone(), failure };
                 }
                 ("error", Some(error))
@@ -133,35 +157,146 @@ pub(crate) enum Decision {
     Veto(String),
 }
 
-async fn ask(
-    registry: &Registry,
-    plugin: &Arc<Registered>,
-    point: &HookPoint,
-    context: &Map<String, Value>,
-    caller: &Caller,
+/// A handler that is asked.
+struct Handler<'a> {
+    plugin: &'a Arc<Registered>,
+    point: &'a HookPoint,
+    context: &'a Map<String, Value>,
     timeout: Duration,
+}
+
+async fn ask(
+    facilities: &Arc<Facilities>,
+    registry: &Registry,
+    handler: Handler<'_>,
+    caller: Caller,
 ) -> Result<Decision, Failure> {
-    let loaded = plugin.loaded();
-    let json = serde_json::to_string(context).map_err(|error| Failure::Host(error.to_string()))?;
-    let (timeout, call) = caller.context(timeout.min(loaded.limits().wall));
-    let span = span_of!("hook", loaded.id(), caller, call, point = point.to_string());
-    let event = Event { point: point.clone(), context: json, call };
-    match served(span, registry, caller, timeout, loaded.plugin().handle(event)).await? {
+    let arguments = match facilities.are_watching() {
+        true => handler.recorded(),
+        false => Value::Null,
+    };
+    let call = Call { name: handler.point.to_string(), arguments, caller };
+    let state = CallState::begin(facilities, registry, CallKind::Hook, call);
+    match pipeline::run(registry, state, Ok(handler)).await {
+        Ok(decision) => Ok(decision.into_inner()),
+        Err(CallError::Failed { failure, .. }) => Err(failure),
+        Err(error) => Err(Failure::Host(error.to_string())),
+    }
+}
+
+impl Handler<'_> {
+    /// What the record says of the context. That of a call or of an evaluation has a row of its own,
+    /// which says the rest, as far as it is recorded.
+    fn recorded(&self) -> Value {
+        let is_of_another = matches!(
+            self.point,
+            HookPoint::BeforeToolCall
+                | HookPoint::AfterToolCall
+                | HookPoint::BeforeEvaluate
+                | HookPoint::AfterEvaluate
+        );
+        let about = |name: &str| !is_of_another || matches!(name, "tool" | "plugin" | "strategy");
+        let members = self.context.iter().filter(|(name, _)| about(name));
+        members.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+impl Request for Handler<'_> {
+    type Answer = Decision;
+
+    const POINTS: Option<Points> = None;
+
+    fn plugin(&self) -> &Arc<Registered> {
+        self.plugin
+    }
+
+    fn constraints(&self) -> &Constraints {
+        &Constraints::ONCE
+    }
+
+    fn span(&self, state: &CallState) -> Span {
+        let (number, trace) = (state.number(), state.trace());
+        let id = self.plugin.loaded().id();
+        span!("hook", id, state.caller, number, trace, point = state.name)
+    }
+
+    fn wall(&self) -> Duration {
+        self.timeout.min(self.plugin.loaded().limits().wall)
+    }
+
+    async fn check(&self, _: &CallState) -> Result<Vec<String>, CallError> {
+        Ok(Vec::new())
+    }
+
+    fn ask(
+        &mut self,
+        plugin: PluginHandle<'_>,
+        _: &Arc<Redactor>,
+        _: &Value,
+        call: CallContext,
+    ) -> (u64, impl Future<Output = Unmasked<Result<Decision, Failure>>> + Send) {
+        let (point, before) = (self.point, self.context);
+        let json = serde_json::to_string(before).expect("the keys of a tree are texts");
+        let bytes_in = json.len() as u64;
+        let event = Event { point: point.clone(), context: json, call };
+        let decision = async move {
+            let outcome = plugin.handle(event).await;
+            outcome.map(|outcome| decide(point, before, outcome?))
+        };
+        (bytes_in, decision)
+    }
+}
+
+/// What an outcome means at a point.
+fn decide(
+    point: &HookPoint,
+    before: &Map<String, Value>,
+    outcome: Outcome,
+) -> Result<Decision, Failure> {
+    match outcome {
         Outcome::Continue => Ok(Decision::Continue),
-        Outcome::Replace(mut json) => {
-            registry.redactor().json_text(&mut json);
-            match serde_json::from_str(&json) {
-                Ok(Value::Object(replaced)) => replace(point, context, replaced),
-                Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
-                Err(error) => {
-                    Err(Failure::Contract(format!("the new context is not JSON: {error}")))
-                }
-            }
-        }
+        Outcome::Replace(json) => match serde_json::from_str(&json) {
+            Ok(Value::Object(replaced)) => replace(point, before, replaced),
+            Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
+            Err(error) => Err(Failure::Contract(format!("the new context is not JSON: {error}"))),
+        },
         Outcome::Veto(_) if !point.allows_veto() => {
             Err(Failure::Contract(format!("{point} cannot be vetoed: it has happened")))
         }
-        Outcome::Veto(reason) => Ok(Decision::Veto(registry.redactor().text(&reason).into_owned())),
+        Outcome::Veto(reason) => Ok(Decision::Veto(reason)),
+    }
+}
+
+/// The longest reason of a veto, in bytes.
+const REASON: usize = 16 << 10;
+
+impl Mask for Decision {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        match self {
+            Self::Continue => {}
+            Self::Replace(context) if !redactor.is_idle() => {
+                let mut masked = Value::Object(std::mem::take(context));
+                redactor.texts(&mut masked);
+                if let Value::Object(masked) = masked {
+                    *context = masked;
+                }
+            }
+            Self::Replace(_) => {}
+            Self::Veto(reason) => {
+                redactor.redact(reason);
+                shorten(reason, REASON);
+            }
+        }
+    }
+}
+
+impl Answer for Decision {
+    fn length(&self) -> usize {
+        match self {
+            Self::Continue => 0,
+            Self::Replace(context) => weigh_members(context),
+            Self::Veto(reason) => reason.len(),
+        }
     }
 }
 

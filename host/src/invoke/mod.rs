@@ -1,7 +1,8 @@
 //! Step five: calls of all kinds through one registry.
 //!
-//! `call.rs` is the way of a tool call, from its name to its answer. Hooks, evaluations and models
-//! have shorter ways of their own beside it.
+//! `pipeline.rs` is the way of all that is asked of a plugin, from its name to its answer; `state.rs` is
+//! what its steps leave for each other. What is particular to tools, resources and prompts, hooks,
+//! evaluations and models is beside it.
 
 mod bound;
 mod budget;
@@ -12,17 +13,20 @@ mod fingerprint;
 pub(crate) mod gauges;
 pub(crate) mod hooks;
 pub(crate) mod memory;
+pub(crate) mod nulls;
 pub(crate) mod operations;
 mod pages;
-mod passage;
+mod pipeline;
 pub(crate) mod prompts;
 pub(crate) mod provider;
 pub(crate) mod redact;
 pub(crate) mod resources;
+mod state;
 mod trace;
 pub(crate) mod weight;
 
 use futures::FutureExt;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,25 +36,102 @@ pub use budget::{Budget, tokens};
 pub use call::{Call, OUTPUT_MISMATCH};
 pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
-pub(crate) use passage::Question;
-pub use passage::{REFUSED, USAGE};
+pub(crate) use operations::Question;
 pub use provider::Model;
+pub(crate) use redact::Mask;
+pub use redact::{Masked, Unmasked};
+pub(crate) use state::CallState;
+pub use state::{REFUSED, USAGE};
 
 use crate::bindings::types::{CallContext, Error};
 use crate::capability::notify::News;
 use crate::history::History;
 use crate::name::nearest;
-use crate::register::Registry;
 use crate::results::Results;
-use crate::runtime::{Failure, Serving};
+use crate::runtime::{Failure, OuterCalls};
+use operations::SHARED_TOOL_PLUGIN;
 use trace::TraceParent;
-use tracing::{Instrument, Span};
 
 /// What calls reach besides the registry.
 pub(crate) struct Facilities {
     pub(crate) news: News,
     pub(crate) history: Option<History>,
     pub(crate) results: Arc<Results>,
+}
+
+impl Facilities {
+    /// Whether anybody learns of a call.
+    fn are_watching(&self) -> bool {
+        self.history.is_some() || self.news.events().are_heard()
+    }
+}
+
+/// What is asked of a plugin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CallKind {
+    /// A call of a tool.
+    #[default]
+    Tool,
+    /// The list of its resources.
+    ListResources,
+    /// The list of its resource templates.
+    ListResourceTemplates,
+    /// What is in a resource.
+    ReadResource,
+    /// To tell when a resource changes.
+    SubscribeResource,
+    /// Not to tell that any more.
+    UnsubscribeResource,
+    /// The list of its prompts.
+    ListPrompts,
+    /// A prompt, filled in.
+    GetPrompt,
+    /// Values for a blank.
+    Suggest,
+    /// An answer of a model.
+    Completion,
+    /// An evaluation.
+    Evaluation,
+    /// To handle a hook point.
+    Hook,
+}
+
+impl CallKind {
+    /// All kinds.
+    pub const ALL: [Self; 12] = [
+        Self::Tool,
+        Self::ListResources,
+        Self::ListResourceTemplates,
+        Self::ReadResource,
+        Self::SubscribeResource,
+        Self::UnsubscribeResource,
+        Self::ListPrompts,
+        Self::GetPrompt,
+        Self::Suggest,
+        Self::Completion,
+        Self::Evaluation,
+        Self::Hook,
+    ];
+
+    /// The word for it, as in the record.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::ListResources => "list-resources",
+            Self::ListResourceTemplates => "list-resource-templates",
+            Self::ReadResource => "read-resource",
+            Self::SubscribeResource => "subscribe-resource",
+            Self::UnsubscribeResource => "unsubscribe-resource",
+            Self::ListPrompts => "list-prompts",
+            Self::GetPrompt => "get-prompt",
+            Self::Suggest => "suggest",
+            Self::Completion => "completion",
+            Self::Evaluation => "evaluation",
+            Self::Hook => "hook",
+        }
+    }
 }
 
 /// Why a call has no answer. It says whose doing that is.
@@ -149,6 +230,19 @@ impl CallError {
     }
 
     /// Nothing is called `name`; the nearest of `names` may be what was meant.
+    /// That a call of a tool which is there once for all plugins names none of them.
+    pub fn without_plugin(tool: &str) -> Self {
+        let problem = format!("at /{SHARED_TOOL_PLUGIN}: it has to be the id of a plugin");
+        Self::InvalidInput { what: "arguments", name: tool.to_string(), problems: vec![problem] }
+    }
+
+    /// That a plugin has nothing which a tool is for that is there once for all plugins. Nothing where
+    /// there is no such tool.
+    pub fn nothing_for_shared_tool(tool: &str, plugin: &str) -> Option<Self> {
+        let what = operations::shared_operation(tool)?.looked_for();
+        Some(Self::NotFound { what, name: plugin.to_string(), nearest: None })
+    }
+
     pub(crate) fn not_found<'a>(
         what: &'static str,
         name: &str,
@@ -174,21 +268,18 @@ pub struct Caller {
     pub by: Option<Arc<str>>,
     /// How many plugins there are between the host and the call, each of which has called the next.
     pub depth: u32,
+    /// The calls that this one is made for, where it is a plugin that calls.
+    pub outer: OuterCalls,
 }
 
 impl Caller {
-    /// The time that a call may take, and what the plugin is told of it.
-    pub(crate) fn context(&self, wall: Duration) -> (Duration, CallContext) {
-        self.context_of(next_call().to_string(), self.trace(), wall)
-    }
-
     /// The place of the next call in the caller's trace.
     fn trace(&self) -> Option<TraceParent> {
         self.traceparent.as_deref().and_then(TraceParent::parse).map(TraceParent::child)
     }
 
-    /// The same for a call that has an id and a place in a trace already.
-    fn context_of(
+    /// The time that a call of this id and place in a trace may take, and what the plugin is told of it.
+    pub(crate) fn context_of(
         &self,
         call_id: String,
         trace: Option<TraceParent>,
@@ -225,38 +316,6 @@ macro_rules! span {
 }
 pub(crate) use span;
 
-/// The same for a call whose context was made already.
-macro_rules! span_of {
-    ($what:literal, $plugin:expr, $caller:expr, $context:expr, $field:ident = $value:expr) => {{
-        let trace = $context.traceparent.as_deref().and_then($crate::invoke::TraceParent::parse);
-        $crate::invoke::span!(
-            $what,
-            $plugin,
-            $caller,
-            $context.call_id.as_str(),
-            trace,
-            $field = $value
-        )
-    }};
-}
-pub(crate) use span_of;
-
-/// Has a plugin serve something on a caller's behalf, in this time and this span. What it says of a
-/// failure is free of secrets.
-pub(crate) async fn served<T>(
-    span: Span,
-    registry: &Registry,
-    caller: &Caller,
-    timeout: Duration,
-    answer: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    let serving = span.in_scope(|| Serving::new(caller.clone()));
-    let answer = serving.by(within(timeout, answer)).instrument(span.clone()).await;
-    let answer = answer.map_err(|failure| redact::failure(registry.redactor(), failure));
-    span.record("outcome", if answer.is_ok() { "ok" } else { "error" });
-    answer
-}
-
 /// The number of the next call.
 fn next_call() -> u64 {
     static CALLS: AtomicU64 = AtomicU64::new(1);
@@ -275,9 +334,33 @@ pub(crate) fn within<T>(
     timed.map(move |answer| answer.unwrap_or(Err(Failure::Deadline(timeout))))
 }
 
+/// The same for an answer that was not masked yet.
+pub(crate) fn within_unmasked<T>(
+    timeout: Duration,
+    answer: impl Future<Output = Unmasked<Result<T, Failure>>>,
+) -> impl Future<Output = Unmasked<Result<T, Failure>>> {
+    let timed = tokio::time::timeout(timeout, answer);
+    timed.map(move |answer| {
+        answer.unwrap_or_else(|_| Unmasked::new(Err(Failure::Deadline(timeout))))
+    })
+}
+
+/// An operation had an answer of another kind, which cannot be.
+fn another_answer(plugin: &str) -> CallError {
+    let failure = Failure::Host("the answer is of another kind".into());
+    CallError::Failed { plugin: plugin.into(), failure }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_kind_is_written_as_its_word() {
+        for kind in CallKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
+        }
+    }
 
     #[test]
     fn a_slip_of_the_finger_finds_what_was_meant() {

@@ -1,15 +1,31 @@
-//! The host's own operations on a plugin's resources and prompts, as tools beside the plugin's own:
-//! so a model can list and read what is there, and each time is a call like any other.
+//! The host's own operations on a plugin's resources and prompts: as tools beside the plugin's own, so
+//! that a model can list and read what is there, and for hosts as functions. Either way it is the same
+//! request.
 
-use serde_json::{Map, Value, json};
-use std::sync::LazyLock;
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+use tracing::Span;
 
-use super::{Budget, prompts, redact, resources};
-use crate::bindings::types::{
-    CallContext, Content, ContentBlock, ToolAnnotations, ToolDefinition, ToolResult,
+use super::bound::{BLOCK, keep_first};
+use super::call::TOOL_POINTS;
+use super::constraints::Constraints;
+use super::gauges::Gauges;
+use super::pipeline::{self, Answer, Points, Request};
+use super::state::CallState;
+use super::{
+    Budget, Call, CallError, CallKind, Caller, Facilities, Mask, Masked, Unmasked, prompts,
+    resources, span,
 };
-use crate::register::Offered;
-use crate::runtime::{Failure, Plugin};
+use crate::bindings::completions::Suggestions;
+use crate::bindings::prompts::{Prompt, PromptDefinition};
+use crate::bindings::resources::{ListedResource, ResourceTemplate};
+use crate::bindings::types::{
+    CallContext, Content, ContentBlock, ResourceContents, ToolAnnotations, ToolDefinition,
+    ToolResult,
+};
+use crate::register::{Offered, Registered, Registry};
+use crate::results::Results;
+use crate::runtime::{Failure, PluginHandle};
 use crate::secret::Redactor;
 use crate::{shown, wire};
 
@@ -21,6 +37,10 @@ pub(crate) enum Operation {
     ListTemplates,
     ListPrompts,
     GetPrompt,
+    /// No tool does what follows.
+    Subscribe,
+    Unsubscribe,
+    Suggest,
 }
 
 /// Those on resources, as tools.
@@ -30,7 +50,7 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
             Operation::ListResources,
             tool(
                 "list_resources",
-                "Lists the resources that can be read here, by their URIs",
+                "Lists the resources of a plugin, by their URIs",
                 json!({}),
                 &[],
                 list_of("resources"),
@@ -40,7 +60,7 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
             Operation::ReadResource,
             tool(
                 "read_resource",
-                "Reads a resource by its URI",
+                "Reads a resource of a plugin by its URI",
                 json!({
                     "uri": { "type": "string", "description": "The URI, as it was listed, or made of a template" },
                     "max_bytes": {
@@ -62,7 +82,7 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
             Operation::ListTemplates,
             tool(
                 "list_resource_templates",
-                "Lists the templates (RFC 6570) of the URIs of resources that are not listed one by one",
+                "Lists the templates (RFC 6570) of the URIs of a plugin's resources that are not listed one by one",
                 json!({}),
                 &[],
                 list_of("resourceTemplates"),
@@ -78,7 +98,7 @@ static ON_PROMPTS: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
             Operation::ListPrompts,
             tool(
                 "list_prompts",
-                "Lists the prompts that are prepared here, with the arguments that they take",
+                "Lists the prompts of a plugin, with the arguments that they take",
                 json!({}),
                 &[],
                 list_of("prompts"),
@@ -88,7 +108,7 @@ static ON_PROMPTS: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
             Operation::GetPrompt,
             tool(
                 "get_prompt",
-                "Fills in a prompt and gives its messages",
+                "Fills in a prompt of a plugin and gives its messages",
                 json!({
                     "name": { "type": "string", "description": "The prompt, as it was listed" },
                     "arguments": {
@@ -111,6 +131,36 @@ pub(crate) fn on(
 ) -> impl Iterator<Item = &'static (Operation, Offered)> {
     let resources = has_resources.then(|| ON_RESOURCES.iter()).into_iter().flatten();
     resources.chain(has_prompts.then(|| ON_PROMPTS.iter()).into_iter().flatten())
+}
+
+/// The argument of a tool that a host has once for all plugins which names the plugin, by its id.
+pub const SHARED_TOOL_PLUGIN: &str = "plugin";
+
+/// Whether a tool of this name may be one that a host has once for all plugins.
+pub fn is_shared_tool(name: &str) -> bool {
+    shared_operation(name).is_some()
+}
+
+pub(super) fn shared_operation(name: &str) -> Option<Operation> {
+    on(true, true).map(|(operation, _)| *operation).find(|operation| operation.name() == name)
+}
+
+/// An operation as a tool that does it for any of these plugins.
+pub(crate) fn shared(operation: Operation, ids: &[Arc<str>]) -> Offered {
+    let own = operation.as_tool().expect("operations that are shared are tools");
+    let definition = &own.definition;
+    let mut schema: Value =
+        serde_json::from_str(&definition.input_schema).expect("the host's own schemas are JSON");
+    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+    schema["properties"][SHARED_TOOL_PLUGIN] =
+        json!({ "type": "string", "enum": ids, "description": "The plugin, by its id" });
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.insert(0, SHARED_TOOL_PLUGIN.into());
+    }
+    Offered::own(ToolDefinition {
+        input_schema: schema.to_string(),
+        ..ToolDefinition::clone(definition)
+    })
 }
 
 fn tool(
@@ -136,7 +186,7 @@ fn tool(
         },
         ..ToolDefinition::new(name, description, &schema)
     };
-    Offered::new(definition).expect("the schemas are our own")
+    Offered::own(definition)
 }
 
 fn list_of(member: &str) -> Option<Value> {
@@ -148,58 +198,415 @@ fn list_of(member: &str) -> Option<Value> {
 }
 
 impl Operation {
+    /// Its name. Those that are tools have it among a plugin's tools.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ListResources => "list_resources",
+            Self::ReadResource => "read_resource",
+            Self::ListTemplates => "list_resource_templates",
+            Self::ListPrompts => "list_prompts",
+            Self::GetPrompt => "get_prompt",
+            Self::Subscribe => "subscribe_resource",
+            Self::Unsubscribe => "unsubscribe_resource",
+            Self::Suggest => "suggest",
+        }
+    }
+
+    /// What is looked for where there is no plugin for it.
+    pub(crate) fn looked_for(self) -> &'static str {
+        match self.is_on_prompts() {
+            true => "plugin with prompts",
+            false => "plugin with resources",
+        }
+    }
+
+    /// Whether it is about prompts, and not about resources.
+    pub(crate) fn is_on_prompts(self) -> bool {
+        matches!(self, Self::ListPrompts | Self::GetPrompt)
+    }
+
+    fn kind(self) -> CallKind {
+        match self {
+            Self::ListResources => CallKind::ListResources,
+            Self::ReadResource => CallKind::ReadResource,
+            Self::ListTemplates => CallKind::ListResourceTemplates,
+            Self::ListPrompts => CallKind::ListPrompts,
+            Self::GetPrompt => CallKind::GetPrompt,
+            Self::Subscribe => CallKind::SubscribeResource,
+            Self::Unsubscribe => CallKind::UnsubscribeResource,
+            Self::Suggest => CallKind::Suggest,
+        }
+    }
+
+    /// What it is as a tool, if it is one.
+    pub(crate) fn as_tool(self) -> Option<&'static Offered> {
+        let found = on(true, true).find(|(operation, _)| *operation == self);
+        found.map(|(_, offered)| offered)
+    }
+
     /// Does it for a plugin. The arguments are what the tool's schema takes.
     pub(super) async fn serve(
         self,
-        plugin: &dyn Plugin,
-        redactor: &Redactor,
+        plugin: PluginHandle<'_>,
+        redactor: &Arc<Redactor>,
         arguments: &Value,
         context: CallContext,
-    ) -> Result<ToolResult, Failure> {
+    ) -> Unmasked<Result<OperationAnswer, Failure>> {
         let text = |name: &str| arguments[name].as_str().unwrap_or_default();
-        match self {
-            Self::ListResources => {
-                let mut listed = resources::all(plugin, context).await?;
-                listed.iter_mut().for_each(shown::resource);
-                Ok(list("resources", listed.iter().map(wire::listed_resource)))
-            }
-            Self::ListTemplates => {
-                let listed = match resources::all_templates(plugin, context).await {
-                    Err(Failure::Unsupported(_)) => Vec::new(),
-                    listed => listed?,
-                };
-                Ok(list("resourceTemplates", listed.iter().map(wire::resource_template)))
-            }
-            Self::ReadResource => {
-                let mut read = plugin.read_resource(text("uri"), context).await?;
-                read.iter_mut().for_each(|part| wire::drop_ours(&mut part.extra));
-                // The result is masked as any other, but half a secret would not be known for one.
-                if let Some(most) = budget(arguments).most() {
-                    read.iter_mut().for_each(|part| redact::contents(redactor, part));
-                    resources::cut_to(&mut read, most);
+        let answer: Unmasked<Result<_, Failure>> = Unmasked::of(|opening| async move {
+            Ok(match self {
+                Self::ListResources => {
+                    OperationAnswer::Resources(resources::all(plugin, context, opening).await?)
                 }
-                let blocks = read
-                    .into_iter()
-                    .map(|part| ContentBlock { body: Content::Resource(part), extra: None });
-                Ok(ToolResult { content: blocks.collect(), ..empty() })
+                Self::ListTemplates => {
+                    let listed = resources::all_templates(plugin, context, opening).await;
+                    OperationAnswer::Templates(match listed {
+                        Err(Failure::Unsupported(_)) => Vec::new(),
+                        listed => listed?,
+                    })
+                }
+                Self::ReadResource => {
+                    let read = plugin.read_resource(text("uri"), context).await;
+                    OperationAnswer::Contents(read.open(opening)?)
+                }
+                Self::ListPrompts => {
+                    OperationAnswer::Prompts(prompts::all(plugin, context, opening).await?)
+                }
+                Self::GetPrompt => {
+                    let filled_in = pairs(&arguments["arguments"]);
+                    let prompt = plugin.get_prompt(text("name"), filled_in, context).await;
+                    OperationAnswer::Prompt(prompt.open(opening)?)
+                }
+                Self::Subscribe | Self::Unsubscribe => {
+                    let wanted = self == Self::Subscribe;
+                    plugin.subscribe(text("uri"), wanted, context).await.open(opening)?;
+                    OperationAnswer::Done
+                }
+                Self::Suggest => {
+                    let blank = prompts::blank(arguments).map_err(Failure::Host)?;
+                    let suggested = plugin.suggest(blank, context).await;
+                    OperationAnswer::Suggestions(suggested.open(opening)?)
+                }
+            })
+        })
+        .await;
+        // Half a secret would not be known for one, nor one with escapes in it.
+        let answer = answer.mask(redactor);
+        answer.map(|answer| answer.map(|answer| answer.prepared(budget(arguments)))).again()
+    }
+}
+
+/// What a plugin answers to an operation.
+pub(crate) enum OperationAnswer {
+    Resources(Vec<ListedResource>),
+    Templates(Vec<ResourceTemplate>),
+    Contents(Vec<ResourceContents>),
+    Prompts(Vec<PromptDefinition>),
+    Prompt(Prompt),
+    Suggestions(Suggestions),
+    Done,
+}
+
+impl OperationAnswer {
+    /// As it is shown: what is for reading is visible, and no more is read than was wanted.
+    fn prepared(mut self, budget: Budget) -> Self {
+        match &mut self {
+            Self::Resources(listed) => listed.iter_mut().for_each(shown::resource),
+            Self::Templates(listed) => listed.iter_mut().for_each(shown::template),
+            Self::Contents(read) => {
+                read.iter_mut().for_each(|part| wire::drop_ours(&mut part.extra));
+                if let Some(most) = budget.most() {
+                    resources::cut_to(read, most, None);
+                }
             }
-            Self::ListPrompts => {
-                let listed = prompts::all(plugin, context).await?;
-                Ok(list("prompts", listed.iter().map(wire::prompt_definition)))
+            Self::Prompts(listed) => listed.iter_mut().for_each(shown::prompt_definition),
+            Self::Prompt(prompt) => shown::prompt(prompt),
+            Self::Suggestions(_) | Self::Done => {}
+        }
+        self
+    }
+
+    /// The same as the result of a tool.
+    pub(super) fn into_result(self) -> ToolResult {
+        match self {
+            Self::Resources(_) | Self::Templates(_) | Self::Prompts(_) | Self::Done => {
+                self.to_result()
             }
-            Self::GetPrompt => {
-                let filled_in = arguments["arguments"].as_object().map(pairs).unwrap_or_default();
-                let mut prompt = plugin.get_prompt(text("name"), filled_in, context).await?;
-                shown::prompt(&mut prompt);
+            Self::Contents(read) => {
+                let block = |part| ContentBlock { body: Content::Resource(part), extra: None };
+                ToolResult { content: read.into_iter().map(block).collect(), ..empty() }
+            }
+            Self::Prompt(prompt) => {
                 let form = wire::prompt(&prompt);
                 // Who speaks stands before what is said.
                 let content = prompt.messages.into_iter().flat_map(|message| {
                     [said(format!("[{}]", wire::role(message.role))), message.content]
                 });
                 let content = content.collect();
-                Ok(ToolResult { content, structured: Some(form.to_string()), ..empty() })
+                ToolResult { content, structured: Some(form.to_string()), ..empty() }
+            }
+            Self::Suggestions(suggestions) => {
+                let form = wire::suggestions(&suggestions).to_string();
+                ToolResult { content: vec![said(form.clone())], structured: Some(form), ..empty() }
             }
         }
+    }
+
+    fn to_result(&self) -> ToolResult {
+        match self {
+            Self::Resources(listed) => list("resources", listed.iter().map(wire::listed_resource)),
+            Self::Templates(listed) => {
+                list("resourceTemplates", listed.iter().map(wire::resource_template))
+            }
+            Self::Prompts(listed) => list("prompts", listed.iter().map(wire::prompt_definition)),
+            Self::Contents(read) => Self::Contents(read.clone()).into_result(),
+            Self::Prompt(prompt) => Self::Prompt(prompt.clone()).into_result(),
+            Self::Suggestions(suggestions) => Self::Suggestions(suggestions.clone()).into_result(),
+            Self::Done => empty(),
+        }
+    }
+
+    /// The answer that hooks have made of it as the result of a tool.
+    fn read(self, before: &Value, after: Value) -> Result<Self, String> {
+        let result = wire::read_tool_result(after.clone()).map_err(|error| error.to_string())?;
+        if result.is_error {
+            return Err(result.plain_text());
+        }
+        let is_structured = before["structuredContent"] != after["structuredContent"];
+        let form = match is_structured {
+            true => after["structuredContent"].clone(),
+            // What is structured says the same as the text, which a handler may have changed alone.
+            false => serde_json::from_str(&result.plain_text()).unwrap_or_default(),
+        };
+        let read = match self {
+            Self::Resources(_) => {
+                wire::read_all(&form, "resources", wire::read_listed_resource).map(Self::Resources)
+            }
+            Self::Templates(_) => {
+                wire::read_all(&form, "resourceTemplates", wire::read_resource_template)
+                    .map(Self::Templates)
+            }
+            Self::Prompts(_) => {
+                wire::read_all(&form, "prompts", wire::read_prompt_definition).map(Self::Prompts)
+            }
+            Self::Suggestions(_) => wire::read_suggestions(form).map(Self::Suggestions),
+            Self::Contents(_) => {
+                let parts = result.content.into_iter().map(|block| match block.body {
+                    Content::Resource(part) => Ok(part),
+                    _ => Err("its hook left something else than what was read".to_string()),
+                });
+                return parts.collect::<Result<_, _>>().map(Self::Contents);
+            }
+            Self::Prompt(_) if is_structured => wire::read_prompt(form).map(Self::Prompt),
+            Self::Prompt(mut prompt) => {
+                if result.content.len() != 2 * prompt.messages.len() {
+                    return Err("its hook left something else than the messages".into());
+                }
+                let said = result.content.into_iter().skip(1).step_by(2);
+                for (message, content) in prompt.messages.iter_mut().zip(said) {
+                    message.content = content;
+                }
+                Ok(Self::Prompt(prompt))
+            }
+            Self::Done => Ok(Self::Done),
+        };
+        read.map_err(|error| {
+            format!("its hook left something else than what was asked for: {error}")
+        })
+    }
+}
+
+impl Mask for OperationAnswer {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        match self {
+            Self::Resources(listed) => listed.mask(redactor),
+            Self::Templates(listed) => listed.mask(redactor),
+            Self::Contents(read) => read.mask(redactor),
+            Self::Prompts(listed) => listed.mask(redactor),
+            Self::Prompt(prompt) => prompt.mask(redactor),
+            Self::Suggestions(suggestions) => suggestions.mask(redactor),
+            Self::Done => {}
+        }
+    }
+}
+
+impl Answer for OperationAnswer {
+    fn length(&self) -> usize {
+        let items = |lengths: &mut dyn Iterator<Item = usize>| -> usize {
+            lengths.map(|length| length + BLOCK).sum()
+        };
+        match self {
+            Self::Resources(listed) => items(&mut listed.iter().map(resources::length_of)),
+            Self::Templates(listed) => items(&mut listed.iter().map(resources::length_of_template)),
+            Self::Contents(read) => items(&mut read.iter().map(resources::length_of_contents)),
+            Self::Prompts(listed) => items(&mut listed.iter().map(prompts::length_of_definition)),
+            Self::Prompt(prompt) => prompts::length_of(prompt),
+            Self::Suggestions(suggestions) => {
+                let extra = suggestions.extra.as_ref().map_or(0, String::len);
+                extra + items(&mut suggestions.values.iter().map(String::len))
+            }
+            Self::Done => 0,
+        }
+    }
+
+    async fn bound(
+        mut self,
+        most: usize,
+        kept: Option<String>,
+        results: &Arc<Results>,
+    ) -> (Self, Option<String>) {
+        let length = self.length();
+        if length <= most {
+            return (self, kept);
+        }
+        let whole = match kept {
+            Some(kept) => Some(kept),
+            None => results.keep_apart(self.to_result()).await,
+        };
+        let place = whole.as_deref().unwrap_or("nowhere");
+        tracing::warn!(
+            "the answer is cut: a part of {length} bytes is given; the whole is {place}"
+        );
+        match &mut self {
+            Self::Resources(listed) => keep_first(listed, most, resources::length_of),
+            Self::Templates(listed) => keep_first(listed, most, resources::length_of_template),
+            Self::Contents(read) => resources::cut_to(read, most, whole.as_deref()),
+            Self::Prompts(listed) => keep_first(listed, most, prompts::length_of_definition),
+            Self::Prompt(prompt) => prompts::cut_to(prompt, most, length, whole.as_deref()),
+            Self::Suggestions(suggestions) => {
+                suggestions.extra = None;
+                suggestions.more = true;
+                keep_first(&mut suggestions.values, most, String::len);
+            }
+            Self::Done => {}
+        }
+        (self, whole)
+    }
+
+    fn form(&self) -> Value {
+        wire::tool_result(&self.to_result())
+    }
+
+    fn changed(self, before: &Value, after: Value) -> Result<Self, String> {
+        self.read(before, after)
+    }
+}
+
+/// An operation on a plugin that a host asks for by itself, and not as a tool.
+struct OperationRequest<'a> {
+    operation: Operation,
+    plugin: &'a Arc<Registered>,
+    constraints: Constraints,
+    gauges: Option<&'a Gauges>,
+}
+
+/// Who is asked what, as the caller names it.
+pub(crate) struct Question<'a> {
+    pub(crate) facilities: &'a Arc<Facilities>,
+    pub(crate) registry: &'a Registry,
+    pub(crate) caller: &'a Caller,
+    /// The plugin, as the caller named it.
+    pub(crate) plugin: &'a str,
+}
+
+impl<'a> Question<'a> {
+    /// Does an operation on the plugin, as the tool would that does the same.
+    pub(super) async fn ask(
+        &self,
+        operation: Operation,
+        arguments: Value,
+    ) -> Result<Masked<OperationAnswer>, CallError> {
+        let Self { facilities, registry, caller, plugin } = *self;
+        let plugin = registry.plugin(plugin);
+        let name = operation.name();
+        let name = plugin.map_or_else(|| name.into(), |of| registry.name_of(of, name).to_string());
+        let call = Call { name, arguments, caller: caller.clone() };
+        let mut state = CallState::begin(facilities, registry, operation.kind(), call);
+        if let Some(plugin) = plugin {
+            state.of_plugin(plugin.loaded().id());
+        }
+        let found = self.found(operation);
+        pipeline::run(registry, state, found).await
+    }
+
+    /// The plugin that is asked, if it has what not every plugin has.
+    fn found(&self, operation: Operation) -> Result<OperationRequest<'a>, CallError> {
+        let Self { registry, plugin: id, .. } = *self;
+        let (has, what, looked_for): (fn(&Registered) -> bool, _, _) = match operation {
+            operation if operation.is_on_prompts() => {
+                (Registered::may_have_prompts, "prompts", operation.looked_for())
+            }
+            Operation::Suggest => (|_| true, "completions", "plugin"),
+            _ => (Registered::may_have_resources, "resources", operation.looked_for()),
+        };
+        match registry.plugin(id) {
+            Some(plugin) if has(plugin) => {
+                let (constraints, gauges) = registry.operation(plugin, operation)?;
+                Ok(OperationRequest { operation, plugin, constraints, gauges })
+            }
+            Some(plugin) => {
+                Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported(what)))
+            }
+            None => {
+                let all = registry.plugins().iter().filter(|plugin| has(plugin));
+                let ids = all.map(|plugin| &**plugin.loaded().id());
+                Err(CallError::not_found(looked_for, id, ids))
+            }
+        }
+    }
+}
+
+impl Request for OperationRequest<'_> {
+    type Answer = OperationAnswer;
+
+    const POINTS: Option<Points> = Some(TOOL_POINTS);
+
+    fn plugin(&self) -> &Arc<Registered> {
+        self.plugin
+    }
+
+    fn constraints(&self) -> &Constraints {
+        &self.constraints
+    }
+
+    fn gauges(&self) -> Option<&Gauges> {
+        self.gauges
+    }
+
+    fn span(&self, state: &CallState) -> Span {
+        let (number, trace) = (state.number(), state.trace());
+        let id = self.plugin.loaded().id();
+        span!("call", id, state.caller, number, trace, tool = state.name)
+    }
+
+    /// A caller's own arguments are of the right types; what hooks have made of them may not be.
+    async fn check(&self, state: &CallState) -> Result<Vec<String>, CallError> {
+        if state.changed_by.is_none() {
+            return Ok(Vec::new());
+        }
+        let arguments = &state.arguments;
+        Ok(match self.operation {
+            Operation::Suggest => prompts::blank(arguments).err().into_iter().collect(),
+            Operation::Subscribe | Operation::Unsubscribe if !arguments["uri"].is_string() => {
+                vec!["at /uri: it is no text".into()]
+            }
+            // Schemas of the host's own cost little.
+            operation => operation
+                .as_tool()
+                .and_then(|offered| offered.arguments.problems(arguments))
+                .unwrap_or_default(),
+        })
+    }
+
+    fn ask(
+        &mut self,
+        plugin: PluginHandle<'_>,
+        redactor: &Arc<Redactor>,
+        arguments: &Value,
+        context: CallContext,
+    ) -> (u64, impl Future<Output = Unmasked<Result<OperationAnswer, Failure>>> + Send) {
+        let bytes_in = wire::written(arguments).len() as u64;
+        (bytes_in, Box::pin(self.operation.serve(plugin, redactor, arguments, context)))
     }
 }
 
@@ -209,9 +616,10 @@ fn budget(arguments: &Value) -> Budget {
     Budget { max_bytes: most("max_bytes"), max_tokens: most("max_tokens") }
 }
 
-fn pairs(arguments: &Map<String, Value>) -> Vec<(String, String)> {
+/// Texts by their names.
+pub(super) fn pairs(arguments: &Value) -> Vec<(String, String)> {
     let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_string()));
-    arguments.iter().filter_map(pair).collect()
+    arguments.as_object().map(|of| of.iter().filter_map(pair).collect()).unwrap_or_default()
 }
 
 /// A listing, as structured content and as the same in text.

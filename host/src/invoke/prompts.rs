@@ -2,22 +2,28 @@
 
 use serde_json::{Map, Value, json};
 
+use super::bound::{BLOCK, length_of as length_of_block};
+use super::operations::{Operation, OperationAnswer, Question, pairs};
 use super::pages::{Page, all_pages};
-use super::{CallError, Question, redact};
+use super::redact::Opening;
+use super::{CallError, Masked, TRUNCATED, another_answer};
 use crate::bindings::completions::{Blank, Place, Suggestions};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
-use crate::bindings::types::CallContext;
-use crate::register::Registered;
-use crate::runtime::{Failure, Plugin};
-use crate::{shown, wire};
+use crate::bindings::types::{CallContext, Content, ContentBlock};
+use crate::runtime::{Failure, PluginHandle};
+use crate::text::cut;
+use crate::wire;
 
 /// Lists the prompts of a plugin.
-pub(crate) async fn list(question: Question<'_>) -> Result<Vec<PromptDefinition>, CallError> {
-    let found = with_prompts(&question);
-    let mut listed = question.ask("list_prompts", json!({}), found, all).await?;
-    let redactor = question.registry.redactor();
-    listed.iter_mut().for_each(|prompt| redact::prompt_definition(redactor, prompt));
-    Ok(listed)
+pub(crate) async fn list(
+    question: Question<'_>,
+) -> Result<Masked<Vec<PromptDefinition>>, CallError> {
+    let listed = question.ask(Operation::ListPrompts, json!({})).await?;
+    let listed = listed.map(|answer| match answer {
+        OperationAnswer::Prompts(listed) => Ok(listed),
+        _ => Err(another_answer(question.plugin)),
+    });
+    listed.transpose()
 }
 
 /// Fills in a prompt of a plugin.
@@ -25,50 +31,63 @@ pub(crate) async fn get(
     question: Question<'_>,
     name: &str,
     arguments: Vec<(String, String)>,
-) -> Result<Prompt, CallError> {
+) -> Result<Masked<Prompt>, CallError> {
     let asked = json!({ "name": name, "arguments": filled_in(&arguments) });
-    let found = with_prompts(&question);
-    let get = question.ask("get_prompt", asked, found, |plugin, context| {
-        plugin.get_prompt(name, arguments, context)
+    let prompt = question.ask(Operation::GetPrompt, asked).await?;
+    let prompt = prompt.map(|answer| match answer {
+        OperationAnswer::Prompt(prompt) => Ok(prompt),
+        _ => Err(another_answer(question.plugin)),
     });
-    let mut prompt = get.await?;
-    redact::prompt(question.registry.redactor(), &mut prompt);
-    shown::prompt(&mut prompt);
-    Ok(prompt)
+    prompt.transpose()
 }
 
 /// Suggests values for a blank of a prompt or of a resource template.
 pub(crate) async fn suggest(
     question: Question<'_>,
     blank: Blank,
-) -> Result<Suggestions, CallError> {
+) -> Result<Masked<Suggestions>, CallError> {
     let (place, of) = match &blank.place {
         Place::Prompt(name) => ("prompt", name),
         Place::ResourceTemplate(template) => ("template", template),
     };
     let filled = filled_in(&blank.filled);
     let asked = json!({ place: of, "name": blank.name, "value": blank.value, "filled": filled });
-    let found = plugin(&question);
-    let suggest =
-        question.ask("suggest", asked, found, |plugin, context| plugin.suggest(blank, context));
-    let mut suggestions = suggest.await?;
-    let redactor = question.registry.redactor();
-    suggestions.values.iter_mut().for_each(|value| redactor.redact(value));
-    Ok(suggestions)
+    let suggestions = question.ask(Operation::Suggest, asked).await?;
+    let suggestions = suggestions.map(|answer| match answer {
+        OperationAnswer::Suggestions(suggestions) => Ok(suggestions),
+        _ => Err(another_answer(question.plugin)),
+    });
+    suggestions.transpose()
+}
+
+/// The blank that values are suggested for, of the arguments of the request.
+pub(super) fn blank(arguments: &Value) -> Result<Blank, String> {
+    let text = |name: &str| {
+        let text = arguments[name].as_str().map(ToString::to_string);
+        text.ok_or_else(|| format!("at /{name}: it is no text"))
+    };
+    let place = match arguments.get("template") {
+        Some(_) => Place::ResourceTemplate(text("template")?),
+        None => Place::Prompt(text("prompt")?),
+    };
+    let filled = pairs(&arguments["filled"]);
+    Ok(Blank { place, name: text("name")?, value: text("value")?, filled })
 }
 
 /// All pages of a plugin's list of prompts.
 pub(super) async fn all(
-    plugin: &dyn Plugin,
+    plugin: PluginHandle<'_>,
     context: CallContext,
+    opening: Opening,
 ) -> Result<Vec<PromptDefinition>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_prompts(cursor, context.clone());
-        async { page.await.map(|page| Page { items: page.prompts, next: page.next }) }
+        async move {
+            let page = page.await.open(opening)?;
+            Ok(Page { items: page.prompts, next: page.next })
+        }
     };
-    let mut listed = all_pages("prompts", wire::prompt_definition, pages).await?;
-    listed.iter_mut().for_each(shown::prompt_definition);
-    Ok(listed)
+    all_pages("prompts", wire::prompt_definition, pages).await
 }
 
 /// What blanks were filled in with, by their names.
@@ -76,17 +95,60 @@ fn filled_in(pairs: &[(String, String)]) -> Map<String, Value> {
     pairs.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
 }
 
-/// The plugin that is asked.
-fn plugin<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
-    let Question { registry, plugin: id, .. } = *question;
-    let plugin = registry.plugin(id).ok_or_else(|| {
-        let ids = registry.plugins().iter().map(|plugin| &**plugin.loaded().id());
-        CallError::not_found("plugin", id, ids)
-    })?;
-    Ok(plugin)
+fn of(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
 }
 
-/// The same, if it has prompts.
-fn with_prompts<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
-    question.of_one_that(Registered::has_prompts, "prompts", "plugin with prompts")
+/// The length of a prompt in a listing, in bytes.
+pub(super) fn length_of_definition(prompt: &PromptDefinition) -> usize {
+    let PromptDefinition { name, title, description, arguments, extra } = prompt;
+    let arguments = arguments.iter().map(|argument| {
+        let texts = of(&argument.title) + of(&argument.description) + of(&argument.extra);
+        argument.name.len() + texts + BLOCK
+    });
+    name.len() + of(title) + of(description) + of(extra) + arguments.sum::<usize>()
+}
+
+/// The length of a prompt that was filled in, in bytes.
+pub(super) fn length_of(prompt: &Prompt) -> usize {
+    let messages = prompt.messages.iter();
+    let messages =
+        messages.map(|message| length_of_block(&message.content) + of(&message.extra) + BLOCK);
+    of(&prompt.description) + of(&prompt.extra) + messages.sum::<usize>()
+}
+
+/// Cuts the messages of a prompt to so many bytes. The last says how long the prompt was, and where the
+/// whole is kept.
+pub(super) fn cut_to(prompt: &mut Prompt, most: usize, length: usize, whole: Option<&str>) {
+    let mut left = most;
+    prompt.extra = None;
+    if let Some(description) = &mut prompt.description {
+        *description = cut(description, left).to_string();
+        left -= description.len();
+    }
+    let place = match whole {
+        Some(uri) => format!("the whole is the resource {uri}"),
+        None => "the rest is lost".into(),
+    };
+    let marker = format!("[cut: a part of {length} bytes; {place}]");
+    let mut kept = 0;
+    for message in &mut prompt.messages {
+        let length = length_of_block(&message.content) + of(&message.extra) + BLOCK;
+        kept += 1;
+        if length <= left {
+            left -= length;
+            continue;
+        }
+        let beginning = match &message.content.body {
+            Content::Text(text) => format!("{}\n", cut(text, left)),
+            _ => String::new(),
+        };
+        let body = Content::Text(beginning + marker.as_str());
+        message.content = ContentBlock { body, extra: None };
+        message.extra = None;
+        break;
+    }
+    prompt.messages.truncate(kept);
+    let about = json!({ "bytes": length, "uri": whole });
+    wire::insert_meta_of(&mut prompt.extra, TRUNCATED, &about);
 }

@@ -1,15 +1,28 @@
 //! Language models.
 
 use futures::stream::{FuturesOrdered, Stream, StreamExt};
+use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Span;
 
-use super::{CallError, Caller, redact, served, span_of, within};
-use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
+use super::bound::{BLOCK, length_of as length_of_block};
+use super::constraints::Constraints;
+use super::pipeline::{self, Answer, Points, Request};
+use super::state::CallState;
+use super::{
+    Call, CallError, CallKind, Caller, Facilities, Masked, TRUNCATED, Unmasked, span,
+    within_unmasked,
+};
+use crate::bindings::model::{Completion, CompletionRequest, Message, ModelInfo, Part, Role};
+use crate::bindings::types::{CallContext, Content, ContentBlock, ToolResult};
 use crate::register::{Registered, Registry};
-use crate::runtime::{CompletionStream, Failure};
-use crate::shown;
+use crate::results::Results;
+use crate::runtime::{CompletionStream, Failure, PluginHandle};
+use crate::secret::Redactor;
+use crate::text::cut;
+use crate::{shown, wire};
 
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]
@@ -23,15 +36,19 @@ pub struct Model {
 /// Lists the models of all providers. A provider that cannot say is left out, and its reason
 /// logged.
 pub(crate) async fn models(registry: &Registry) -> Vec<Model> {
-    ask_all(registry, None).concat().await
+    ask_all(registry, registry.names_first(), None).concat().await
 }
 
-/// The models of each provider, in load order. All are asked at once.
-fn ask_all(registry: &Registry, timeout: Option<Duration>) -> impl Stream<Item = Vec<Model>> {
-    let providers = registry.plugins().iter().filter(|plugin| !plugin.providers().is_empty());
+/// The models of each provider among plugins, in their order. All are asked at once.
+fn ask_all<'a>(
+    registry: &'a Registry,
+    plugins: impl Iterator<Item = &'a Arc<Registered>>,
+    timeout: Option<Duration>,
+) -> impl Stream<Item = Vec<Model>> {
+    let providers = plugins.filter(|plugin| !plugin.providers().is_empty());
     let asked = providers.map(move |plugin| async move {
         let id = plugin.loaded().id();
-        match models_of(plugin, timeout).await {
+        match models_of(registry, plugin, timeout).await {
             Ok(models) => {
                 models.iter().map(|info| Model { plugin: id.clone(), info: info.clone() }).collect()
             }
@@ -45,34 +62,31 @@ fn ask_all(registry: &Registry, timeout: Option<Duration>) -> impl Stream<Item =
 }
 
 /// The models of a provider, which is asked once for each time that it registers.
-async fn models_of(
-    plugin: &Registered,
+async fn models_of<'a>(
+    registry: &Registry,
+    plugin: &'a Registered,
     timeout: Option<Duration>,
-) -> Result<&[ModelInfo], Failure> {
+) -> Result<&'a [ModelInfo], Failure> {
     let loaded = plugin.loaded();
     let wall = loaded.limits().wall;
     let timeout = timeout.map_or(wall, |timeout| timeout.min(wall));
     let models = plugin.models().get_or_try_init(async || {
-        within(timeout, loaded.plugin().models()).await.map(shown::models)
+        let models = within_unmasked(timeout, loaded.plugin().models()).await;
+        models.mask(registry.redactor()).into_inner().map(shown::models)
     });
     Ok(models.await?)
 }
 
 /// Answers a request in one piece. The model is named by its id, or `plugin/id`.
 pub(crate) async fn complete(
+    facilities: &Arc<Facilities>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
-) -> Result<Completion, CallError> {
-    let (plugin, request) = provider(registry, request, caller).await?;
-    let loaded = plugin.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let model = request.model.clone();
-    let span = span_of!("complete", loaded.id(), caller, context, model = model);
-    let answer = loaded.plugin().complete(request, context);
-    let completion = served(span, registry, caller, timeout, answer).await;
-    let completion = completion.map_err(CallError::failed(loaded.id()))?;
-    Ok(redact::completion(registry.redactor(), completion))
+) -> Result<Masked<Completion>, CallError> {
+    let state = begin(facilities, registry, &request, caller);
+    let found = provider(registry, request, caller).await.map(InOnePiece);
+    pipeline::run(registry, state, found).await
 }
 
 /// How many times the plugin's wall limit an answer may take that comes in pieces, where the caller
@@ -82,46 +96,315 @@ const PIECES: u32 = 20;
 /// Begins to answer a request piece by piece. The plugin's time is for the beginning, and again for
 /// each piece; the caller's is for all of them.
 pub(crate) async fn stream(
+    facilities: &Arc<Facilities>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
-) -> Result<CompletionStream, CallError> {
-    let (plugin, request) = provider(registry, request, caller).await?;
-    let loaded = plugin.loaded();
-    let (timeout, context) = caller.context(loaded.limits().wall);
-    let model = request.model.clone();
-    let span = span_of!("complete", loaded.id(), caller, context, model = model);
-    let answer = loaded.plugin().stream(request, context);
-    let stream = served(span, registry, caller, timeout, answer).await;
-    let stream = stream.map_err(CallError::failed(loaded.id()))?;
-    let total = caller.timeout.unwrap_or(loaded.limits().wall * PIECES);
-    Ok(stream.with_patience(timeout, total).of(loaded.id().clone(), loaded.uses()))
+) -> Result<Masked<CompletionStream>, CallError> {
+    let state = begin(facilities, registry, &request, caller);
+    let found = provider(registry, request, caller).await;
+    let found = found.map(|model| InPieces { model, timeout: caller.timeout });
+    pipeline::run(registry, state, found).await
 }
 
-/// The plugin that serves a request, and the request as the plugin understands it.
+fn begin(
+    facilities: &Arc<Facilities>,
+    registry: &Registry,
+    request: &CompletionRequest,
+    caller: &Caller,
+) -> Box<CallState> {
+    let arguments = match facilities.are_watching() {
+        true => recorded(request),
+        false => Value::Null,
+    };
+    let call = Call { name: request.model.clone(), arguments, caller: caller.clone() };
+    CallState::begin(facilities, registry, CallKind::Completion, call)
+}
+
+/// What the record says of a request: who said what, and what of the answer is wanted.
+fn recorded(request: &CompletionRequest) -> Value {
+    let CompletionRequest { messages, tools, limits, .. } = request;
+    let messages = messages.iter().map(|Message { role, parts }| {
+        let role = match role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        };
+        let parts: Vec<Value> = parts.iter().map(recorded_part).collect();
+        json!({ "role": role, "parts": parts })
+    });
+    let tools = tools.iter().map(|tool| Value::from(tool.name.as_str()));
+    let mut form = json!({ "messages": messages.collect::<Vec<_>>() });
+    let wanted = [
+        (
+            "tools",
+            Some(tools.collect::<Vec<_>>()).filter(|tools| !tools.is_empty()).map(Value::from),
+        ),
+        ("maxTokens", limits.max_tokens.map(Value::from)),
+        ("temperature", limits.temperature.map(Value::from)),
+    ];
+    for (name, value) in wanted {
+        if let Some(value) = value {
+            form[name] = value;
+        }
+    }
+    form
+}
+
+fn recorded_part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({ "text": text }),
+        Part::Reasoning(reasoning) => json!({ "reasoning": reasoning.text }),
+        Part::Image(media) | Part::Audio(media) => {
+            json!({ "mimeType": media.mime_type, "bytes": media.data.len() })
+        }
+        Part::ToolCall(call) => {
+            let arguments: Value = serde_json::from_str(&call.arguments)
+                .unwrap_or_else(|_| call.arguments.as_str().into());
+            json!({ "toolCall": { "name": call.name, "arguments": arguments } })
+        }
+        Part::ToolAnswer(answer) => {
+            json!({ "toolAnswer": answer.content.iter().map(wire::content_block).collect::<Vec<_>>() })
+        }
+        Part::Other(other) => serde_json::from_str(other).unwrap_or_else(|_| other.as_str().into()),
+    }
+}
+
+/// A model that is asked.
+struct ModelRequest {
+    plugin: Arc<Registered>,
+    /// Until it is asked, which is once.
+    request: Option<CompletionRequest>,
+    /// The model as its plugin names it.
+    model: String,
+}
+
+impl ModelRequest {
+    fn span(&self, state: &CallState) -> Span {
+        let (number, trace) = (state.number(), state.trace());
+        let id = self.plugin.loaded().id();
+        span!("complete", id, state.caller, number, trace, model = self.model)
+    }
+
+    /// The request, and its length in bytes.
+    fn take(&mut self) -> (u64, Result<CompletionRequest, Failure>) {
+        let request = self.request.take();
+        let parts = request.iter().flat_map(|request| &request.messages);
+        let parts = parts.flat_map(|message| &message.parts).map(length_of);
+        let bytes = parts.sum::<usize>() as u64;
+        (bytes, request.ok_or_else(|| Failure::Host("a model is asked once".into())))
+    }
+}
+
+/// An answer of a model that comes as a whole.
+struct InOnePiece(ModelRequest);
+
+impl Request for InOnePiece {
+    type Answer = Completion;
+
+    const POINTS: Option<Points> = None;
+
+    fn plugin(&self) -> &Arc<Registered> {
+        &self.0.plugin
+    }
+
+    fn constraints(&self) -> &Constraints {
+        &Constraints::ONCE
+    }
+
+    fn span(&self, state: &CallState) -> Span {
+        self.0.span(state)
+    }
+
+    async fn check(&self, _: &CallState) -> Result<Vec<String>, CallError> {
+        Ok(Vec::new())
+    }
+
+    fn ask(
+        &mut self,
+        plugin: PluginHandle<'_>,
+        _: &Arc<Redactor>,
+        _: &Value,
+        context: CallContext,
+    ) -> (u64, impl Future<Output = Unmasked<Result<Completion, Failure>>> + Send) {
+        let (bytes_in, request) = self.0.take();
+        let answer = async move {
+            match request {
+                Ok(request) => plugin.complete(request, context).await,
+                Err(failure) => Unmasked::new(Err(failure)),
+            }
+        };
+        (bytes_in, answer)
+    }
+}
+
+/// An answer of a model that comes piece by piece.
+struct InPieces {
+    model: ModelRequest,
+    /// The caller's time.
+    timeout: Option<Duration>,
+}
+
+impl Request for InPieces {
+    type Answer = CompletionStream;
+
+    const POINTS: Option<Points> = None;
+
+    fn plugin(&self) -> &Arc<Registered> {
+        &self.model.plugin
+    }
+
+    fn constraints(&self) -> &Constraints {
+        &Constraints::ONCE
+    }
+
+    fn span(&self, state: &CallState) -> Span {
+        self.model.span(state)
+    }
+
+    async fn check(&self, _: &CallState) -> Result<Vec<String>, CallError> {
+        Ok(Vec::new())
+    }
+
+    fn ask(
+        &mut self,
+        plugin: PluginHandle<'_>,
+        _: &Arc<Redactor>,
+        _: &Value,
+        context: CallContext,
+    ) -> (u64, impl Future<Output = Unmasked<Result<CompletionStream, Failure>>> + Send) {
+        let (bytes_in, request) = self.model.take();
+        let answer = async move {
+            match request {
+                Ok(request) => plugin.stream(request, context).await,
+                Err(failure) => Unmasked::new(Err(failure)),
+            }
+        };
+        (bytes_in, answer)
+    }
+
+    async fn check_answer(&self, stream: CompletionStream) -> Result<CompletionStream, CallError> {
+        let loaded = self.model.plugin.loaded();
+        let wall = loaded.limits().wall;
+        let piece = self.timeout.map_or(wall, |timeout| timeout.min(wall));
+        let total = self.timeout.unwrap_or(wall * PIECES);
+        Ok(stream.with_patience(piece, total).of(loaded.id().clone(), loaded.uses()))
+    }
+}
+
+impl Answer for CompletionStream {
+    const GOES_ON: bool = true;
+
+    fn length(&self) -> usize {
+        0
+    }
+
+    fn ending(self, state: Box<CallState>) -> Self {
+        Self::ending(self, state)
+    }
+}
+
+impl Answer for Completion {
+    fn length(&self) -> usize {
+        let parts = self.parts.iter().map(|part| length_of(part) + BLOCK);
+        self.summary.extra.as_ref().map_or(0, String::len) + parts.sum::<usize>()
+    }
+
+    async fn bound(
+        mut self,
+        most: usize,
+        kept: Option<String>,
+        results: &Arc<Results>,
+    ) -> (Self, Option<String>) {
+        let length = self.length();
+        if length <= most {
+            return (self, kept);
+        }
+        let parts = self.parts.iter().map(recorded_part).map(|part| {
+            let text = match part["text"].as_str().or(part["reasoning"].as_str()) {
+                Some(text) => text.to_string(),
+                None => part.to_string(),
+            };
+            ContentBlock { body: Content::Text(text), extra: None }
+        });
+        let whole = ToolResult { content: parts.collect(), ..ToolResult::text("") };
+        let whole = results.keep_apart(whole).await;
+        let mut left = most;
+        let mut parts = Vec::new();
+        for part in self.parts {
+            let length = length_of(&part) + BLOCK;
+            match part {
+                part if length <= left => {
+                    left -= length;
+                    parts.push(part);
+                    continue;
+                }
+                Part::Text(text) => parts.push(Part::Text(cut(&text, left).to_string())),
+                _ => {}
+            }
+            break;
+        }
+        self.parts = parts;
+        self.summary.extra = None;
+        let about = json!({ "bytes": length, "uri": whole });
+        wire::insert_meta_of(&mut self.summary.extra, TRUNCATED, &about);
+        (self, whole)
+    }
+}
+
+fn length_of(part: &Part) -> usize {
+    match part {
+        Part::Text(text) | Part::Other(text) => text.len(),
+        Part::Image(media) | Part::Audio(media) => media.data.len() + media.mime_type.len(),
+        Part::Reasoning(reasoning) => {
+            reasoning.text.len() + reasoning.signature.as_ref().map_or(0, String::len)
+        }
+        Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
+        Part::ToolAnswer(answer) => {
+            answer.id.len() + answer.content.iter().map(length_of_block).sum::<usize>()
+        }
+    }
+}
+
+/// The model that a request names, and the request as its plugin understands it.
 async fn provider(
     registry: &Registry,
     mut request: CompletionRequest,
     caller: &Caller,
-) -> Result<(Arc<Registered>, CompletionRequest), CallError> {
-    if let Some((plugin, model)) = request.model.split_once('/')
-        && let Some(plugin) = registry.plugin(plugin)
-        && !plugin.providers().is_empty()
+) -> Result<ModelRequest, CallError> {
+    let found = |plugin: &Arc<Registered>, request: CompletionRequest| {
+        let (plugin, model) = (plugin.clone(), request.model.clone());
+        Ok(ModelRequest { plugin, request: Some(request), model })
+    };
+    let prefixed = request.model.split_once('/').and_then(|(plugin, model)| {
+        let plugin = registry.plugin(plugin).filter(|plugin| !plugin.providers().is_empty())?;
+        Some((plugin, model.to_string()))
+    });
+    if let Some((plugin, model)) = &prefixed
+        && plugin.loaded().names_come_first()
     {
-        let (plugin, model) = (plugin.clone(), model.to_string());
-        request.model = model;
-        return Ok((plugin, request));
+        request.model.clone_from(model);
+        return found(plugin, request);
     }
+    // No project puts a plugin of its own in the place of a model that its user has.
+    let may_have_it =
+        |plugin: &&Arc<Registered>| prefixed.is_none() || plugin.loaded().names_come_first();
     let mut names = Vec::new();
     {
-        let mut asked = pin!(ask_all(registry, caller.timeout));
+        let asked = registry.names_first().filter(may_have_it);
+        let mut asked = pin!(ask_all(registry, asked, caller.timeout));
         while let Some(models) = asked.next().await {
-            let found = models.iter().find(|model| model.info.id == request.model);
-            if let Some(plugin) = found.and_then(|model| registry.plugin(&model.plugin)) {
-                return Ok((plugin.clone(), request));
+            let model = models.iter().find(|model| model.info.id == request.model);
+            if let Some(plugin) = model.and_then(|model| registry.plugin(&model.plugin)) {
+                return found(plugin, request);
             }
             names.extend(models.into_iter().map(|model| model.info.id));
         }
+    }
+    if let Some((plugin, model)) = prefixed {
+        request.model = model;
+        return found(plugin, request);
     }
     Err(CallError::not_found("model", &request.model, names.iter().map(String::as_str)))
 }

@@ -1,29 +1,209 @@
 //! Keeping secrets out of what plugins answer, and what they say of failures short.
+//!
+//! Whatever a plugin answers comes out of it as [`Unmasked`], which only this module opens: what leaves
+//! the host is [`Masked`], and a way out that forgets to mask does not compile.
+
+use std::ops::Deref;
+use std::sync::Arc;
 
 use super::CallError;
-use crate::bindings::eval_handler::Evaluation;
+use crate::bindings::completions::Suggestions;
+use crate::bindings::eval_handler::{Evaluation, Finding};
 use crate::bindings::lifecycle::{Identity, Registration};
-use crate::bindings::model::{Completion, Part};
-use crate::bindings::prompts::{Prompt, PromptDefinition};
+use crate::bindings::model::{
+    Completion, CompletionSummary, ModelInfo, Part, Reasoning, StopReason, ToolAnswer, ToolCall,
+};
+use crate::bindings::prompts::{Prompt, PromptArgument, PromptDefinition, PromptMessage};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{
-    Content, ContentBlock, Error, ResourceBody, ResourceContents, ResourceLink, ToolResult,
+    Content, ContentBlock, Error, Media, ResourceBody, ResourceContents, ResourceLink, ToolResult,
 };
 use crate::runtime::Failure;
 use crate::secret::Redactor;
 use crate::text::shorten;
 
+/// What a plugin answered, with whatever secrets are in it. Nobody gets it but as [`Masked`].
+///
+/// ```compile_fail,E0616
+/// fn show(answer: tenon_host::invoke::Unmasked<String>) -> String {
+///     answer.0
+/// }
+/// ```
+#[must_use]
+pub struct Unmasked<T>(T);
+
+/// What a plugin answered, without secrets. Masking it is the only way to make one.
+///
+/// ```compile_fail,E0423
+/// let masked = tenon_host::invoke::Masked(String::from("as it was"));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Masked<T>(T);
+
+/// Opens what a plugin answered, where what comes of that is [`Unmasked`] again.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening(());
+
+impl<T> Unmasked<T> {
+    /// What a plugin answered.
+    pub(crate) fn new(answer: T) -> Self {
+        Self(answer)
+    }
+
+    /// What comes of answers that are opened on the way.
+    pub(crate) fn of<F: Future<Output = T>>(
+        work: impl FnOnce(Opening) -> F,
+    ) -> impl Future<Output = Self> {
+        let work = work(Opening(()));
+        async move { Self(work.await) }
+    }
+
+    /// The answer itself, for work whose outcome is `Unmasked` again.
+    pub(crate) fn open(self, _: Opening) -> T {
+        self.0
+    }
+
+    /// The same in another form.
+    pub(crate) fn map<U>(self, form: impl FnOnce(T) -> U) -> Unmasked<U> {
+        Unmasked(form(self.0))
+    }
+}
+
+#[expect(private_bounds, reason = "which types can be masked is the host's own affair")]
+impl<T: Mask> Unmasked<T> {
+    /// The answer without secrets.
+    pub(crate) fn mask(mut self, redactor: &Arc<Redactor>) -> Masked<T> {
+        self.0.mask(redactor);
+        Masked(self.0)
+    }
+}
+
+impl<T> Unmasked<Result<T, Failure>> {
+    /// Whether there is an answer.
+    pub fn is_ok(&self) -> bool {
+        self.0.is_ok()
+    }
+
+    /// The answer as it was; or the failure, masked.
+    pub(crate) fn or_masked_failure(
+        self,
+        redactor: &Arc<Redactor>,
+    ) -> Result<Unmasked<T>, Failure> {
+        match self.0 {
+            Ok(answer) => Ok(Unmasked(answer)),
+            Err(failure) => Err(self::failure(redactor, failure)),
+        }
+    }
+}
+
+impl<T> Masked<T> {
+    /// What may leave the host.
+    pub(crate) fn into_inner(self) -> T {
+        self.0
+    }
+
+    /// The same in another form.
+    pub(crate) fn map<U>(self, form: impl FnOnce(T) -> U) -> Masked<U> {
+        Masked(form(self.0))
+    }
+
+    /// For steps that take what was not masked yet: it is masked once more.
+    pub(crate) fn again(self) -> Unmasked<T> {
+        Unmasked(self.0)
+    }
+
+    /// The same after work that takes time.
+    pub(crate) async fn then<U, F: Future<Output = U>>(
+        self,
+        work: impl FnOnce(T) -> F,
+    ) -> Masked<U> {
+        Masked(work(self.0).await)
+    }
+}
+
+impl<T, E> Masked<Result<T, E>> {
+    pub(crate) fn transpose(self) -> Result<Masked<T>, E> {
+        self.0.map(Masked)
+    }
+}
+
+impl<T> Deref for Masked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// What can be masked: each text of it that a plugin chose.
+pub(crate) trait Mask {
+    fn mask(&mut self, redactor: &Arc<Redactor>);
+}
+
+/// Masks values by what is done to one of them where there is something to mask.
+macro_rules! mask {
+    ($($type:ty => $with:expr;)*) => {$(
+        impl Mask for $type {
+            fn mask(&mut self, redactor: &Arc<Redactor>) {
+                if !redactor.is_idle() {
+                    let mask: fn(&Redactor, &mut Self) = $with;
+                    mask(redactor, self);
+                }
+            }
+        }
+    )*};
+}
+
+mask! {
+    ToolResult => result;
+    ResourceContents => contents;
+    ListedResource => resource;
+    ResourceTemplate => template;
+    PromptDefinition => prompt_definition;
+    Prompt => prompt;
+    Suggestions => suggestions;
+    Evaluation => evaluation;
+    Completion => completion;
+    CompletionSummary => summary;
+    ModelInfo => model;
+    Registration => registration;
+}
+
+impl<T: Mask> Mask for Vec<T> {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        self.iter_mut().for_each(|item| item.mask(redactor));
+    }
+}
+
+impl<T: Mask, E: Mask> Mask for Result<T, E> {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        match self {
+            Ok(answer) => answer.mask(redactor),
+            Err(error) => error.mask(redactor),
+        }
+    }
+}
+
+impl Mask for Failure {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        mask_failure(redactor, self);
+    }
+}
+
+impl Mask for CallError {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        mask_error(redactor, self);
+    }
+}
+
 /// The longest words of a failure, in bytes.
 const WORDS: usize = 16 << 10;
 
-/// A result without secrets.
-pub(super) fn result(redactor: &Redactor, mut result: ToolResult) -> ToolResult {
-    if redactor.is_idle() {
-        return result;
-    }
+/// Masks secrets in a result.
+fn result(redactor: &Redactor, result: &mut ToolResult) {
     result.extra.iter_mut().chain(&mut result.structured).for_each(|json| redactor.json_text(json));
     result.content.iter_mut().for_each(|content| block(redactor, content));
-    result
 }
 
 /// Masks secrets in a block of content.
@@ -34,25 +214,28 @@ fn block(redactor: &Redactor, block: &mut ContentBlock) {
         Content::Other(json) => redactor.json_text(json),
         Content::Resource(part) => contents(redactor, part),
         Content::ResourceLink(to) => link(redactor, to),
-        Content::Image(media) | Content::Audio(media) => redactor.redact(&mut media.mime_type),
+        Content::Image(of) | Content::Audio(of) => media(redactor, of),
     }
+}
+
+fn media(redactor: &Redactor, media: &mut Media) {
+    redactor.redact(&mut media.mime_type);
+    redactor.bytes(&mut media.data);
 }
 
 /// Masks secrets in what was read.
-pub(super) fn contents(redactor: &Redactor, contents: &mut ResourceContents) {
+fn contents(redactor: &Redactor, contents: &mut ResourceContents) {
     let texts = [&mut contents.uri].into_iter().chain(&mut contents.mime_type);
     texts.for_each(|text| redactor.redact(text));
     contents.extra.iter_mut().for_each(|json| redactor.json_text(json));
-    if let ResourceBody::Text(text) = &mut contents.body {
-        redactor.redact(text);
+    match &mut contents.body {
+        ResourceBody::Text(text) => redactor.redact(text),
+        ResourceBody::Blob(bytes) => redactor.bytes(bytes),
     }
 }
 
-/// What a plugin says of itself, without secrets.
-pub(crate) fn registration(redactor: &Redactor, mut registration: Registration) -> Registration {
-    if redactor.is_idle() {
-        return registration;
-    }
+/// Masks secrets in what a plugin says of itself.
+fn registration(redactor: &Redactor, registration: &mut Registration) {
     let Identity { name, version, description } = &mut registration.identity;
     [name, version, description].into_iter().for_each(|text| redactor.redact(text));
     for tool in &mut registration.tools {
@@ -62,17 +245,26 @@ pub(crate) fn registration(redactor: &Redactor, mut registration: Registration) 
         let texts = [&mut tool.output_schema, &mut tool.extra];
         texts.into_iter().flatten().for_each(|json| redactor.json_text(json));
     }
-    registration
+    registration.providers.iter_mut().for_each(|of| redactor.redact(&mut of.description));
+    for eval in &mut registration.evals {
+        redactor.redact(&mut eval.description);
+        eval.options_schema.iter_mut().for_each(|json| redactor.json_text(json));
+    }
+}
+
+/// Masks secrets in what a provider says of a model. Its id stays, by which it is asked for.
+fn model(redactor: &Redactor, model: &mut ModelInfo) {
+    model.title.iter_mut().for_each(|text| redactor.redact(text));
 }
 
 /// Masks secrets in a resource of a listing.
-pub(super) fn resource(redactor: &Redactor, resource: &mut ListedResource) {
+fn resource(redactor: &Redactor, resource: &mut ListedResource) {
     resource.extra.iter_mut().for_each(|json| redactor.json_text(json));
     link(redactor, &mut resource.link);
 }
 
 /// Masks secrets in a resource template of a listing.
-pub(super) fn template(redactor: &Redactor, template: &mut ResourceTemplate) {
+pub(crate) fn template(redactor: &Redactor, template: &mut ResourceTemplate) {
     let ResourceTemplate { uri_template, name, title, description, mime_type, extra } = template;
     let texts = [title, description, mime_type].into_iter().flatten().chain([uri_template, name]);
     texts.for_each(|text| redactor.redact(text));
@@ -80,18 +272,33 @@ pub(super) fn template(redactor: &Redactor, template: &mut ResourceTemplate) {
 }
 
 /// Masks secrets in what a prompt of a listing says of itself. Names stay, by which it is asked for.
-pub(super) fn prompt_definition(redactor: &Redactor, prompt: &mut PromptDefinition) {
+pub(crate) fn prompt_definition(redactor: &Redactor, prompt: &mut PromptDefinition) {
     let PromptDefinition { name: _, title, description, arguments, extra } = prompt;
-    let of_arguments = arguments.iter_mut().flat_map(|of| [&mut of.title, &mut of.description]);
-    let texts = of_arguments.chain([title, description]).flatten();
+    let texts = [title, description].into_iter().flatten();
     texts.for_each(|text| redactor.redact(text));
     extra.iter_mut().for_each(|json| redactor.json_text(json));
+    for PromptArgument { name: _, title, description, required: _, extra } in arguments {
+        let texts = [title, description].into_iter().flatten();
+        texts.for_each(|text| redactor.redact(text));
+        extra.iter_mut().for_each(|json| redactor.json_text(json));
+    }
 }
 
 /// Masks secrets in a prompt that was filled in.
-pub(super) fn prompt(redactor: &Redactor, prompt: &mut Prompt) {
-    prompt.description.iter_mut().for_each(|text| redactor.redact(text));
-    prompt.messages.iter_mut().for_each(|message| block(redactor, &mut message.content));
+fn prompt(redactor: &Redactor, prompt: &mut Prompt) {
+    let Prompt { description, messages, extra } = prompt;
+    description.iter_mut().for_each(|text| redactor.redact(text));
+    extra.iter_mut().for_each(|json| redactor.json_text(json));
+    for PromptMessage { role: _, content, extra } in messages {
+        block(redactor, content);
+        extra.iter_mut().for_each(|json| redactor.json_text(json));
+    }
+}
+
+/// Masks secrets in values for a blank.
+fn suggestions(redactor: &Redactor, suggestions: &mut Suggestions) {
+    suggestions.values.iter_mut().for_each(|value| redactor.redact(value));
+    suggestions.extra.iter_mut().for_each(|json| redactor.json_text(json));
 }
 
 /// Masks secrets in a link to a resource.
@@ -101,32 +308,54 @@ fn link(redactor: &Redactor, link: &mut ResourceLink) {
     texts.for_each(|text| redactor.redact(text));
 }
 
-/// An evaluation without secrets.
-pub(super) fn evaluation(redactor: &Redactor, mut evaluation: Evaluation) -> Evaluation {
+/// Masks secrets in an evaluation.
+fn evaluation(redactor: &Redactor, evaluation: &mut Evaluation) {
     evaluation.extra.iter_mut().for_each(|json| redactor.json_text(json));
-    for finding in &mut evaluation.findings {
-        redactor.redact(&mut finding.criterion);
-        redactor.redact(&mut finding.reason);
+    for Finding { criterion, reason, verdict: _, score: _ } in &mut evaluation.findings {
+        redactor.redact(criterion);
+        redactor.redact(reason);
     }
-    evaluation
 }
 
-/// An answer of a model without secrets.
-pub(super) fn completion(redactor: &Redactor, mut completion: Completion) -> Completion {
+/// Masks secrets in an answer of a model.
+fn completion(redactor: &Redactor, completion: &mut Completion) {
     for part in &mut completion.parts {
         match part {
             Part::Text(text) => redactor.redact(text),
-            Part::ToolCall(call) => redactor.json_text(&mut call.arguments),
+            // A proof that has a secret in it proves nothing any more, which is better than the secret.
+            Part::Reasoning(Reasoning { text, signature }) => {
+                redactor.redact(text);
+                signature.iter_mut().for_each(|text| redactor.redact(text));
+            }
+            Part::ToolCall(ToolCall { id, name, arguments }) => {
+                redactor.redact(id);
+                redactor.redact(name);
+                redactor.json_text(arguments);
+            }
+            Part::ToolAnswer(ToolAnswer { id, content, is_error: _ }) => {
+                redactor.redact(id);
+                content.iter_mut().for_each(|content| block(redactor, content));
+            }
             Part::Other(json) => redactor.json_text(json),
-            Part::Image(_) | Part::Audio(_) | Part::Reasoning(_) | Part::ToolAnswer(_) => {}
+            Part::Image(of) | Part::Audio(of) => media(redactor, of),
         }
     }
-    completion
+    summary(redactor, &mut completion.summary);
 }
 
-/// An error without secrets, of bounded length.
-pub(super) fn error(redactor: &Redactor, mut error: CallError) -> CallError {
-    match &mut error {
+/// Masks secrets in what a provider says of an answer.
+fn summary(redactor: &Redactor, summary: &mut CompletionSummary) {
+    let CompletionSummary { model, stop_reason, usage: _, extra } = summary;
+    redactor.redact(model);
+    if let StopReason::Other(reason) = stop_reason {
+        redactor.redact(reason);
+    }
+    extra.iter_mut().for_each(|json| redactor.json_text(json));
+}
+
+/// Masks secrets in an error, and bounds its length.
+fn mask_error(redactor: &Redactor, error: &mut CallError) {
+    match error {
         CallError::NotFound { .. } | CallError::Disabled { .. } | CallError::Held { .. } => {}
         CallError::InvalidInput { problems, .. } => {
             problems.iter_mut().for_each(|problem| words(redactor, problem));
@@ -134,11 +363,16 @@ pub(super) fn error(redactor: &Redactor, mut error: CallError) -> CallError {
         CallError::Vetoed { reason, .. } => words(redactor, reason),
         CallError::Failed { failure, .. } => mask_failure(redactor, failure),
     }
+}
+
+/// An error without secrets, of bounded length.
+pub(super) fn error(redactor: &Redactor, mut error: CallError) -> CallError {
+    mask_error(redactor, &mut error);
     error
 }
 
 /// A failure without secrets, of bounded length.
-pub(crate) fn failure(redactor: &Redactor, mut failure: Failure) -> Failure {
+fn failure(redactor: &Redactor, mut failure: Failure) -> Failure {
     mask_failure(redactor, &mut failure);
     failure
 }
@@ -174,8 +408,9 @@ fn message_of(error: &mut Error) -> &mut String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::prompts::{PromptArgument, PromptMessage, PromptRole};
-    use crate::bindings::types::Media;
+    use crate::bindings::lifecycle::{EvalDefinition, ProviderDefinition};
+    use crate::bindings::prompts::PromptRole;
+    use crate::bindings::types::ToolDefinition;
     use crate::secret::Secrets;
 
     const SECRET: &str = "hunter22";
@@ -187,6 +422,8 @@ mod tests {
         mask(&Redactor::new(&secrets), &mut said);
         let said = format!("{said:?}");
         assert_eq!(said.matches(SECRET).count(), left, "{said}");
+        let bytes = format!("{:?}", SECRET.as_bytes());
+        assert!(!said.contains(bytes.trim_matches(['[', ']'])), "{said}");
     }
 
     fn text() -> String {
@@ -199,7 +436,7 @@ mod tests {
 
     #[test]
     fn secrets_are_masked_wherever_they_can_stand() {
-        let media = || Media { data: Vec::new(), mime_type: text() };
+        let media = || Media { data: text().into_bytes(), mime_type: text() };
         let link = || ResourceLink {
             uri: text(),
             name: text(),
@@ -239,6 +476,7 @@ mod tests {
             title: Some(text()),
             description: Some(text()),
             required: true,
+            extra: extra(),
         };
         let listed = PromptDefinition {
             name: text(),
@@ -249,7 +487,28 @@ mod tests {
         };
         check(listed, prompt_definition, 2);
         let content = ContentBlock { body: Content::Text(text()), extra: extra() };
-        let message = PromptMessage { role: PromptRole::User, content };
-        check(Prompt { description: Some(text()), messages: vec![message] }, prompt, 0);
+        let message = PromptMessage { role: PromptRole::User, content, extra: extra() };
+        let filled_in =
+            Prompt { description: Some(text()), messages: vec![message], extra: extra() };
+        check(filled_in, prompt, 0);
+        let tool = ToolDefinition {
+            title: Some(text()),
+            output_schema: extra(),
+            extra: extra(),
+            ..ToolDefinition::new("t", text(), &serde_json::json!({ "description": text() }))
+        };
+        let identity = Identity { name: text(), version: text(), description: text() };
+        let eval =
+            EvalDefinition { name: "e".into(), description: text(), options_schema: extra() };
+        let registered = Registration {
+            tools: vec![tool],
+            providers: vec![ProviderDefinition { name: "p".into(), description: text() }],
+            evals: vec![eval],
+            ..Registration::new(identity)
+        };
+        check(registered, registration, 0);
+        let suggested =
+            Suggestions { values: vec![text()], total: None, more: false, extra: extra() };
+        check(suggested, suggestions, 0);
     }
 }

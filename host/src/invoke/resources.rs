@@ -2,34 +2,36 @@
 
 use serde_json::json;
 
+use super::operations::{Operation, OperationAnswer, Question};
 use super::pages::{Page, all_pages};
-use super::{Budget, CallError, Question, TRUNCATED, redact};
+use super::redact::Opening;
+use super::{Budget, CallError, Masked, TRUNCATED, another_answer};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{CallContext, ResourceBody, ResourceContents};
-use crate::register::Registered;
-use crate::runtime::{Failure, Plugin};
+use crate::bindings::types::{CallContext, ResourceBody, ResourceContents, ResourceLink};
+use crate::runtime::{Failure, PluginHandle};
 use crate::text::cut;
-use crate::{shown, wire};
+use crate::wire;
 
 /// Lists the resources of a plugin.
-pub(crate) async fn list(question: Question<'_>) -> Result<Vec<ListedResource>, CallError> {
-    let found = with_resources(&question);
-    let list = question.ask("list_resources", json!({}), found, all);
-    let mut listed = list.await?;
-    let redactor = question.registry.redactor();
-    listed.iter_mut().for_each(|resource| redact::resource(redactor, resource));
-    listed.iter_mut().for_each(shown::resource);
-    Ok(listed)
+pub(crate) async fn list(question: Question<'_>) -> Result<Masked<Vec<ListedResource>>, CallError> {
+    let listed = question.ask(Operation::ListResources, json!({})).await?;
+    let listed = listed.map(|answer| match answer {
+        OperationAnswer::Resources(listed) => Ok(listed),
+        _ => Err(another_answer(question.plugin)),
+    });
+    listed.transpose()
 }
 
 /// Lists the resource templates of a plugin.
-pub(crate) async fn templates(question: Question<'_>) -> Result<Vec<ResourceTemplate>, CallError> {
-    let found = with_resources(&question);
-    let list = question.ask("list_resource_templates", json!({}), found, all_templates);
-    let mut listed = list.await?;
-    let redactor = question.registry.redactor();
-    listed.iter_mut().for_each(|template| redact::template(redactor, template));
-    Ok(listed)
+pub(crate) async fn templates(
+    question: Question<'_>,
+) -> Result<Masked<Vec<ResourceTemplate>>, CallError> {
+    let listed = question.ask(Operation::ListTemplates, json!({})).await?;
+    let listed = listed.map(|answer| match answer {
+        OperationAnswer::Templates(listed) => Ok(listed),
+        _ => Err(another_answer(question.plugin)),
+    });
+    listed.transpose()
 }
 
 /// Asks a plugin to tell when a resource changes, or not to tell any more.
@@ -38,12 +40,8 @@ pub(crate) async fn subscribe(
     uri: &str,
     wanted: bool,
 ) -> Result<(), CallError> {
-    let what = if wanted { "subscribe_resource" } else { "unsubscribe_resource" };
-    let found = with_resources(&question);
-    let subscribe = question.ask(what, json!({ "uri": uri }), found, |plugin, context| {
-        plugin.subscribe(uri, wanted, context)
-    });
-    subscribe.await
+    let operation = if wanted { Operation::Subscribe } else { Operation::Unsubscribe };
+    question.ask(operation, json!({ "uri": uri })).await.map(drop)
 }
 
 /// Reads a resource of a plugin, or the beginning of it.
@@ -51,55 +49,79 @@ pub(crate) async fn read(
     question: Question<'_>,
     uri: &str,
     budget: Budget,
-) -> Result<Vec<ResourceContents>, CallError> {
+) -> Result<Masked<Vec<ResourceContents>>, CallError> {
     let mut arguments = json!(budget);
     arguments["uri"] = uri.into();
-    let found = with_resources(&question);
-    let read = question.ask("read_resource", arguments, found, |plugin, context| {
-        plugin.read_resource(uri, context)
+    let read = question.ask(Operation::ReadResource, arguments).await?;
+    let read = read.map(|answer| match answer {
+        OperationAnswer::Contents(read) => Ok(read),
+        _ => Err(another_answer(question.plugin)),
     });
-    let mut read = read.await?;
-    let redactor = question.registry.redactor();
-    for part in &mut read {
-        wire::drop_ours(&mut part.extra);
-        redact::contents(redactor, part);
-    }
-    if let Some(most) = budget.most() {
-        // Only now: half a secret would not be known for one.
-        cut_to(&mut read, most);
-    }
-    Ok(read)
+    read.transpose()
 }
 
 /// All pages of a plugin's list of resources.
 pub(super) async fn all(
-    plugin: &dyn Plugin,
+    plugin: PluginHandle<'_>,
     context: CallContext,
+    opening: Opening,
 ) -> Result<Vec<ListedResource>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_resources(cursor, context.clone());
-        async { page.await.map(|page| Page { items: page.resources, next: page.next }) }
+        async move {
+            let page = page.await.open(opening)?;
+            Ok(Page { items: page.resources, next: page.next })
+        }
     };
     all_pages("resources", wire::listed_resource, pages).await
 }
 
 /// The same of its list of templates.
 pub(super) async fn all_templates(
-    plugin: &dyn Plugin,
+    plugin: PluginHandle<'_>,
     context: CallContext,
+    opening: Opening,
 ) -> Result<Vec<ResourceTemplate>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_templates(cursor, context.clone());
-        async { page.await.map(|page| Page { items: page.templates, next: page.next }) }
+        async move {
+            let page = page.await.open(opening)?;
+            Ok(Page { items: page.templates, next: page.next })
+        }
     };
-    let mut listed = all_pages("resource templates", wire::resource_template, pages).await?;
-    listed.iter_mut().for_each(shown::template);
-    Ok(listed)
+    all_pages("resource templates", wire::resource_template, pages).await
+}
+
+fn of(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+/// The length of a resource in a listing, in bytes.
+pub(super) fn length_of(resource: &ListedResource) -> usize {
+    let ResourceLink { uri, name, title, description, mime_type, size: _ } = &resource.link;
+    let texts = of(title) + of(description) + of(mime_type) + of(&resource.extra);
+    uri.len() + name.len() + texts
+}
+
+/// The same of a template.
+pub(super) fn length_of_template(template: &ResourceTemplate) -> usize {
+    let ResourceTemplate { uri_template, name, title, description, mime_type, extra } = template;
+    uri_template.len() + name.len() + of(title) + of(description) + of(mime_type) + of(extra)
+}
+
+/// The same of what was read.
+pub(super) fn length_of_contents(contents: &ResourceContents) -> usize {
+    let body = match &contents.body {
+        ResourceBody::Text(text) => text.len(),
+        ResourceBody::Blob(bytes) => bytes.len(),
+    };
+    body + contents.uri.len() + of(&contents.mime_type) + of(&contents.extra)
 }
 
 /// Cuts what was read to so many bytes. What is left out is marked where it was, in words and in
-/// the `_meta` of the part: [`TRUNCATED`], with how long the part was.
-pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
+/// the `_meta` of the part: [`TRUNCATED`], with how long the part was and, where the whole is kept, its
+/// URI.
+pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize, whole: Option<&str>) {
     let mut left = most;
     for part in read {
         let length = match &part.body {
@@ -110,23 +132,24 @@ pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize) {
             left -= length;
             continue;
         }
+        let place = whole.map(|uri| format!("; the whole is the resource {uri}"));
+        let place = place.unwrap_or_default();
         let marker = match &part.body {
             ResourceBody::Text(text) => {
                 let start = cut(text, left);
-                format!("{start}\n[cut: the first {} of {length} bytes]", start.len())
+                format!("{start}\n[cut: the first {} of {length} bytes{place}]", start.len())
             }
             // A piece of it would be of no use.
-            ResourceBody::Blob(_) => format!("[left out: {length} bytes]"),
+            ResourceBody::Blob(_) => format!("[left out: {length} bytes{place}]"),
         };
         part.body = ResourceBody::Text(marker);
-        wire::insert_meta_of(&mut part.extra, TRUNCATED, &json!({ "bytes": length }));
+        let mut about = json!({ "bytes": length });
+        if let Some(uri) = whole {
+            about["uri"] = uri.into();
+        }
+        wire::insert_meta_of(&mut part.extra, TRUNCATED, &about);
         left = 0;
     }
-}
-
-/// The plugin that is asked, if it has resources.
-fn with_resources<'a>(question: &Question<'a>) -> Result<&'a Registered, CallError> {
-    question.of_one_that(Registered::has_resources, "resources", "plugin with resources")
 }
 
 #[cfg(test)]
@@ -141,7 +164,7 @@ mod tests {
         let check = |most: usize, expected: &[&str]| {
             let blob = part(ResourceBody::Blob(vec![1, 2, 3]));
             let mut read = vec![text("123"), blob, text("aé")];
-            cut_to(&mut read, most);
+            cut_to(&mut read, most, None);
             let texts = read.iter().map(|part| match &part.body {
                 ResourceBody::Text(text) => text.as_str(),
                 ResourceBody::Blob(_) => "blob",

@@ -80,6 +80,8 @@ fn says(manifest: &Manifest) -> Says<'_> {
         limits,
         context,
         settings,
+        // Parsing moves it into `plugin`.
+        plugin_api_version: _,
     } = manifest;
     let capabilities = capabilities.iter().map(|(capability, values)| {
         (

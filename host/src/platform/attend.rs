@@ -57,7 +57,14 @@ impl Inner {
         });
         let events = futures::future::join_all(asked).await;
         plugins.check_pins().await;
-        self.current.store(Arc::new(plugins.current()));
+        let (former, current) = (self.current.load(), plugins.current());
+        // Whoever asked before it was registered again has not seen it.
+        let known = former.registry.diagnostics();
+        let new = current.registry.diagnostics().iter().filter(|now| !known.contains(now));
+        for diagnostic in new {
+            tracing::warn!("{diagnostic}");
+        }
+        self.current.store(Arc::new(current));
         drop(plugins);
         for event in events.into_iter().flatten() {
             self.facilities.news.events().publish(|| event.clone());

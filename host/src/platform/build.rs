@@ -4,6 +4,7 @@ use arc_swap::ArcSwap;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, join_all};
 use futures::stream::{self, StreamExt};
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -18,24 +19,28 @@ use super::{Inner, Platform, PluginReport, PluginState};
 use crate::admit::{Approvals, Contents, Refusal, Rules, admit};
 use crate::capability::lent::{Hub, Reach};
 use crate::capability::notify::News;
-use crate::config::{Config, ConfigError};
-use crate::diagnostic::chain;
-use crate::discover::{Candidate, Discovery, Fingerprint, PluginKind, Sources, discover};
+use crate::config::{Config, ConfigError, combine};
+use crate::diagnostic::{Diagnostic, chain};
+use crate::discover::{
+    Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
+};
 use crate::history::History;
 use crate::invoke::Facilities;
 use crate::limits::Limits;
 use crate::load::{LoadError, Loaded, Loader};
 use crate::pins::Holds;
-use crate::register::{Registered, register};
+use crate::register::{Registered, learn, register, register_as};
 use crate::results::Results;
-use crate::runtime::{Allocation, EngineError, Plugin};
+use crate::runtime::{Allocation, EngineError, Failure, Plugin};
 use crate::schema;
 use crate::secret::SurroundingSecrets;
+use crate::server::{StartObserver, StartProgress};
 use crate::services::{
     Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
     Services,
 };
 use crate::surroundings::Surroundings;
+use crate::trust::ProjectTrust;
 
 /// Why there is no platform. One bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +61,8 @@ pub struct Builder {
     state: Option<PathBuf>,
     most: Option<Limits>,
     until: Until,
+    start_first: BTreeSet<String>,
+    start_observer: Option<StartObserver>,
 }
 
 /// When plugins are not waited for any more.
@@ -74,6 +81,8 @@ impl Builder {
             state: None,
             most: None,
             until: pending().boxed().shared(),
+            start_first: BTreeSet::new(),
+            start_observer: None,
         }
     }
 
@@ -177,6 +186,22 @@ impl Builder {
         self
     }
 
+    /// Starts the MCP servers of these plugins before all others.
+    pub fn start_first(mut self, plugins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.start_first.extend(plugins.into_iter().map(Into::into));
+        self
+    }
+
+    /// Tells of each MCP server that starts, is ready or fails to start: also after the platform was
+    /// built. It is told while the queue of starts is locked, and must not wait.
+    pub fn on_start_progress(
+        mut self,
+        observer: impl Fn(&StartProgress<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.start_observer = Some(Arc::new(observer));
+        self
+    }
+
     /// Says what plugins get of what they request. Without it they get nothing.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.services.approver = Arc::new(approver);
@@ -234,20 +259,29 @@ impl Builder {
             most,
             lazy,
             until,
+            start_first,
+            start_observer,
         } = self;
         Config::inherit(&mut sources.configs);
-        let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
-        let results = Arc::new(Results::new(state.map(|folder| folder.join("results"))));
         let (sources, discovery) = match discovery {
             Some(discovery) => (sources, discovery),
             // Looking through folders blocks.
             None => tokio::task::spawn_blocking(move || {
-                let discovery = discover(&sources);
+                if sources.trust == ProjectTrust::Host {
+                    let discovery = discover(&sources);
+                    return (sources, discovery);
+                }
+                let (mut discovery, errors) = discover_trusted(&mut sources);
+                let errors = errors.iter().map(|error| Diagnostic::unplaced(chain(error)));
+                discovery.diagnostics.extend(errors);
                 (sources, discovery)
             })
             .await
             .expect("discovery does not panic, and is not aborted"),
         };
+        let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
+        let kept = sources.configs.first().map(|config| config.results).unwrap_or_default();
+        let results = Arc::new(Results::new(state.map(|folder| folder.join("results")), kept));
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
         let news = News::default();
@@ -260,6 +294,10 @@ impl Builder {
         let reach = Arc::new(Reach::new(services));
         let loader = Loader::new(allocation, &sources.surroundings, news.clone(), reach.clone())?;
         let loader = loader.lazy(lazy);
+        loader.starts().set_slots(concurrent_starts(&sources.configs));
+        if let Some(observer) = start_observer {
+            loader.starts().observe(observer);
+        }
         let allocation = loader.allocation();
         let workshop = Arc::new(Workshop {
             loader,
@@ -271,9 +309,11 @@ impl Builder {
             places: Semaphore::new(available_parallelism().map_or(2, Into::into)),
         });
 
-        let limits = sources.configs.first().map_or_else(Limits::default, |c| c.limits.clone());
+        let config = combine::speaking_for(&sources.configs, Origin::Bundled);
+        let limits = config.map_or_else(Limits::default, |config| config.limits.clone());
         let builtins = builtins.into_iter().map(async |(id, plugin)| {
-            Slot::of_builtin(Loaded::builtin(&id, plugin, &limits)).await
+            let schemas = workshop.loader.schemas().clone();
+            Slot::of_builtin(Loaded::builtin(&id, plugin, &limits, schemas)).await
         });
         let mut slots = join_all(builtins).await;
         let rules = tokio::select! {
@@ -283,7 +323,7 @@ impl Builder {
         let candidates = discovery.candidates.into_iter().map(|candidate| (candidate, None));
         let candidates: Vec<_> = candidates.collect();
         slots.extend(match rules {
-            Some(rules) => workshop.bring_until(candidates, &rules, until).await,
+            Some(rules) => workshop.bring_until(candidates, &rules, &start_first, until).await,
             // Who was to approve did not.
             None => join_all(candidates.into_iter().map(late)).await,
         });
@@ -299,13 +339,14 @@ impl Builder {
             replaced: Vec::new(),
             retiring: Default::default(),
             holds: Holds::default(),
+            untrusted: discovery.untrusted,
         };
         plugins.check_pins().await;
         let inner = Arc::new(Inner {
             current: ArcSwap::from_pointee(plugins.current()),
             plugins: AsyncMutex::new(plugins),
             allocation,
-            facilities: Facilities { news: news.clone(), history, results },
+            facilities: Arc::new(Facilities { news: news.clone(), history, results }),
             closing: AtomicBool::new(false),
             draining: OnceLock::new(),
             attending: Mutex::default(),
@@ -329,6 +370,12 @@ fn open_history(folder: &Path, configs: &[Config]) -> Option<History> {
             tracing::warn!("calls are not recorded in {}: {error}", folder.display());
         })
         .ok()
+}
+
+/// How many servers start at a time, where it is said.
+fn concurrent_starts(configs: &[Config]) -> Option<usize> {
+    let starts = configs.first()?.supervision.concurrent_starts?;
+    usize::try_from(starts.get()).ok()
 }
 
 /// How many plugins are on their way at a time; most of them wait for something.
@@ -373,7 +420,8 @@ impl Workshop {
         candidates: Vec<(Candidate, Option<Fingerprint>)>,
         rules: &Arc<Rules>,
     ) -> Vec<Slot> {
-        self.bring_until(candidates, rules, pending().boxed().shared()).await
+        let until = pending().boxed().shared();
+        self.bring_until(candidates, rules, &BTreeSet::new(), until).await
     }
 
     /// The same for those that get there in time.
@@ -381,27 +429,48 @@ impl Workshop {
         self: &Arc<Self>,
         candidates: Vec<(Candidate, Option<Fingerprint>)>,
         rules: &Arc<Rules>,
+        start_first: &BTreeSet<String>,
         until: Until,
     ) -> Vec<Slot> {
-        let slots = candidates.into_iter().map(async |(candidate, fingerprint)| {
-            let made_of = (candidate.clone(), fingerprint.clone());
-            tokio::select! {
-                // What is there is there.
-                biased;
-                slot = self.bring(candidate, fingerprint, rules.clone()) => slot,
-                () = until.clone() => late(made_of).await,
-            }
+        let is_first = |candidate: &Candidate| start_first.contains(candidate.id());
+        let mut candidates: Vec<_> = candidates
+            .into_iter()
+            .enumerate()
+            .map(|(place, (candidate, fingerprint))| {
+                let expected = is_first(&candidate) && candidate.kind() == PluginKind::Mcp;
+                let expected = expected.then(|| self.loader.starts().expect(candidate.id()));
+                (place, candidate, fingerprint, expected)
+            })
+            .collect();
+        // Servers wait for each other; nothing else has to wait for them.
+        candidates.sort_by_key(|(_, candidate, _, expected)| {
+            (expected.is_none(), candidate.kind() == PluginKind::Mcp)
         });
-        stream::iter(slots).buffered(ON_THEIR_WAY).collect().await
+        let slots =
+            candidates.into_iter().map(async |(place, candidate, fingerprint, expected)| {
+                let slot = self.bring(candidate, fingerprint, rules.clone(), until.clone()).await;
+                drop(expected);
+                (place, slot)
+            });
+        let slots = stream::iter(slots).buffer_unordered(ON_THEIR_WAY);
+        let mut slots: Vec<(usize, Slot)> = slots.collect().await;
+        slots.sort_by_key(|(place, _)| *place);
+        slots.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    /// Takes over what configurations say of the host.
+    pub(super) fn configure(&self, configs: &[Config]) {
+        self.loader.starts().set_slots(concurrent_starts(configs));
     }
 
     /// Takes one candidate there. Its fingerprint, where it is known, was taken before: what is
-    /// written meanwhile is found to be another.
+    /// written meanwhile is found to be another. One that has answered is there, whenever it is done.
     async fn bring(
         self: &Arc<Self>,
         candidate: Candidate,
         fingerprint: Option<Fingerprint>,
         rules: Arc<Rules>,
+        until: Until,
     ) -> Slot {
         let (id, kind) = (candidate.id().to_string(), candidate.kind());
         let made_of = candidate.clone();
@@ -410,7 +479,10 @@ impl Workshop {
             requested: requested.clone(),
             ..gone(&id, kind, state, detail, remedy)
         };
-        let loaded = match self.load(candidate, rules).await {
+        let Some(loaded) = before(&until, self.load(candidate, rules)).await else {
+            return late((made_of, fingerprint)).await;
+        };
+        let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(NotLoaded::Refused(refusal)) => {
                 let state = match refusal.is_meant() {
@@ -428,12 +500,27 @@ impl Workshop {
                 return Slot::without(made_of, fingerprint, report).await;
             }
         };
-        match register(loaded).await {
+        let Some(learned) = before(&until, learn(&loaded)).await else {
+            return late((made_of, fingerprint)).await;
+        };
+        let server = loaded.supervised().cloned();
+        let registered = match learned {
+            Ok(learned) => register_as(loaded, learned).await,
+            Err(failure) => Err(failure),
+        };
+        match registered {
             Ok(registered) => Slot::with(made_of, registered),
             Err(failure) => {
+                let exceeded = server.and_then(|server| server.startup_exceeded());
+                let remedy = match exceeded {
+                    Some(startup) => Some(made_of.how_to_wait_longer(startup)),
+                    None => made_of.what_to_check(),
+                };
+                let detail = failure.to_string();
                 let report = PluginReport {
-                    failure: Some(failure.clone()),
-                    ..gone(PluginState::Failed, failure.to_string(), made_of.what_to_check())
+                    // What its bridge answers has the server's last words; it is out of time.
+                    failure: Some(exceeded.map_or(failure, Failure::Deadline)),
+                    ..gone(PluginState::Failed, detail, remedy)
                 };
                 Slot::without(made_of, fingerprint, report).await
             }
@@ -469,6 +556,16 @@ impl Workshop {
                 remedy: None,
             }),
         }
+    }
+}
+
+/// What comes of something that is done in time.
+async fn before<T>(until: &Until, done: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        // What is there is there.
+        biased;
+        done = done => Some(done),
+        () = until.clone() => None,
     }
 }
 

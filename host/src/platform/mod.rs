@@ -12,7 +12,7 @@ mod watch;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -35,7 +35,7 @@ use crate::capability::lent::Hub;
 use crate::diagnostic::Diagnostic;
 use crate::event::Subscription;
 use crate::invoke::{
-    self, Budget, Call, CallError, Caller, Facilities, HookReport, Model, Question,
+    self, Budget, Call, CallError, Caller, Facilities, HookReport, Masked, Model, Question,
 };
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
@@ -56,7 +56,7 @@ struct Inner {
     /// What the current state was made of. Whoever replaces it holds this meanwhile.
     plugins: AsyncMutex<Plugins>,
     allocation: Allocation,
-    facilities: Facilities,
+    facilities: Arc<Facilities>,
     /// It is being shut down: what calls see is not replaced any more.
     closing: AtomicBool,
     /// While it is being shut down, what calls in flight see.
@@ -103,7 +103,8 @@ impl Hub for Inner {
     }
 
     async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
-        invoke::call::call_tool(&self.facilities, &self.registry(), call).await
+        let registry = self.registry();
+        invoke::call::call_tool(&self.facilities, &registry, call).await.map(Masked::into_inner)
     }
 
     async fn complete(
@@ -111,7 +112,20 @@ impl Hub for Inner {
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<Completion, CallError> {
-        invoke::provider::complete(&self.registry(), request, caller).await
+        let registry = self.registry();
+        let completion =
+            invoke::provider::complete(&self.facilities, &registry, request, caller).await;
+        completion.map(Masked::into_inner)
+    }
+
+    async fn fire(
+        &self,
+        point: &HookPoint,
+        context: Map<String, Value>,
+        caller: &Caller,
+    ) -> HookReport {
+        let registry = self.registry();
+        invoke::hooks::fire(&self.facilities, &registry, point, context, caller).await
     }
 }
 
@@ -138,6 +152,12 @@ impl Platform {
         current.diagnostics.iter().chain(current.registry.diagnostics()).cloned().collect()
     }
 
+    /// Those of [`Self::diagnostics`] that are about what could not be read or understood, and not about
+    /// what plugins offer that are there.
+    pub fn unread(&self) -> Vec<Diagnostic> {
+        self.inner.current.load().diagnostics.clone()
+    }
+
     /// How instances get their memory.
     pub fn allocation(&self) -> Allocation {
         self.inner.allocation
@@ -156,7 +176,8 @@ impl Platform {
     /// result says so.
     pub async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
         let inner = &self.inner;
-        invoke::call::call_tool(&inner.facilities, &self.registry(), call).await
+        let registry = self.registry();
+        invoke::call::call_tool(&inner.facilities, &registry, call).await.map(Masked::into_inner)
     }
 
     /// Runs the hooks of a point over a context, a JSON object.
@@ -180,7 +201,8 @@ impl Platform {
             name: point.to_string(),
             problems: vec![problem],
         })?;
-        Ok(invoke::hooks::fire(&self.registry(), point, context, caller).await)
+        let facilities = &self.inner.facilities;
+        Ok(invoke::hooks::fire(facilities, &self.registry(), point, context, caller).await)
     }
 
     /// Scores a subject with a strategy, which is named `plugin/strategy`. Both arguments are JSON
@@ -196,7 +218,10 @@ impl Platform {
         options: Value,
         caller: &Caller,
     ) -> Result<Evaluation, CallError> {
-        invoke::eval::evaluate(&self.registry(), strategy, subject, options, caller).await
+        let (facilities, registry) = (&self.inner.facilities, self.registry());
+        let evaluation =
+            invoke::eval::evaluate(facilities, &registry, strategy, subject, options, caller);
+        evaluation.await.map(Masked::into_inner)
     }
 
     /// Lists the models of all providers.
@@ -214,7 +239,9 @@ impl Platform {
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<Completion, CallError> {
-        invoke::provider::complete(&self.registry(), request, caller).await
+        let (facilities, registry) = (&self.inner.facilities, self.registry());
+        let completion = invoke::provider::complete(facilities, &registry, request, caller);
+        completion.await.map(Masked::into_inner)
     }
 
     /// Answers a request to a model piece by piece.
@@ -227,7 +254,9 @@ impl Platform {
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<CompletionStream, CallError> {
-        invoke::provider::stream(&self.registry(), request, caller).await
+        let (facilities, registry) = (&self.inner.facilities, self.registry());
+        let stream = invoke::provider::stream(facilities, &registry, request, caller);
+        stream.await.map(Masked::into_inner)
     }
 
     /// Lists the resources of a plugin.
@@ -240,7 +269,9 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<ListedResource>, CallError> {
-        invoke::resources::list(self.question(&self.registry(), plugin, caller)).await
+        let registry = self.registry();
+        let listed = invoke::resources::list(self.question(&registry, plugin, caller)).await;
+        listed.map(Masked::into_inner)
     }
 
     /// Lists the resource templates of a plugin.
@@ -253,7 +284,9 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<ResourceTemplate>, CallError> {
-        invoke::resources::templates(self.question(&self.registry(), plugin, caller)).await
+        let registry = self.registry();
+        let listed = invoke::resources::templates(self.question(&registry, plugin, caller)).await;
+        listed.map(Masked::into_inner)
     }
 
     /// Asks a plugin to tell when a resource changes: then there is an
@@ -299,7 +332,9 @@ impl Platform {
         plugin: &str,
         caller: &Caller,
     ) -> Result<Vec<PromptDefinition>, CallError> {
-        invoke::prompts::list(self.question(&self.registry(), plugin, caller)).await
+        let registry = self.registry();
+        let listed = invoke::prompts::list(self.question(&registry, plugin, caller)).await;
+        listed.map(Masked::into_inner)
     }
 
     /// Fills in a prompt of a plugin.
@@ -316,7 +351,7 @@ impl Platform {
     ) -> Result<Prompt, CallError> {
         let registry = self.registry();
         let question = self.question(&registry, plugin, caller);
-        invoke::prompts::get(question, name, arguments).await
+        invoke::prompts::get(question, name, arguments).await.map(Masked::into_inner)
     }
 
     /// Something that is asked of a plugin.
@@ -340,7 +375,9 @@ impl Platform {
         blank: Blank,
         caller: &Caller,
     ) -> Result<Suggestions, CallError> {
-        invoke::prompts::suggest(self.question(&self.registry(), plugin, caller), blank).await
+        let registry = self.registry();
+        let question = self.question(&registry, plugin, caller);
+        invoke::prompts::suggest(question, blank).await.map(Masked::into_inner)
     }
 
     /// How the MCP server of a plugin fares at this moment; nothing for a plugin without one.
@@ -392,7 +429,7 @@ impl Platform {
     ) -> Result<Vec<ResourceContents>, CallError> {
         let registry = self.registry();
         let question = self.question(&registry, plugin, caller);
-        invoke::resources::read(question, uri, budget).await
+        invoke::resources::read(question, uri, budget).await.map(Masked::into_inner)
     }
 
     /// Reads the whole of a result that was too long to be passed on, by the URI that the result
@@ -420,7 +457,7 @@ impl Platform {
         let read = tokio::task::spawn_blocking(move || results.read(&uri));
         let mut read = read.await.map_err(io::Error::other)??;
         if let Some(most) = budget.most() {
-            invoke::resources::cut_to(&mut read, most);
+            invoke::resources::cut_to(&mut read, most, None);
         }
         Ok(read)
     }

@@ -20,12 +20,14 @@ use super::{Current, Inner, Platform, PluginReport, PluginState};
 use crate::admit::{Rules, admit};
 use crate::capability::Grants;
 use crate::config::Config;
+use crate::config::combine;
 use crate::diagnostic::{Diagnostic, chain};
-use crate::discover::{Candidate, Discovery, Fingerprint, LeftOut, PluginKind, Sources, discover};
+use crate::discover::{Candidate, Discovery, Fingerprint, LeftOut, Sources, discover_trusted};
 use crate::event::{Change, Event};
 use crate::load::Retiring;
-use crate::pins::{Holds, Seen};
+use crate::pins::{Holds, PinKind};
 use crate::register::{Registered, Registry, Settings};
+use crate::trust::{Distrust, Untrusted};
 
 /// How long the calls of a plugin that was replaced may go on.
 const DRAIN: Duration = Duration::from_secs(600);
@@ -46,8 +48,10 @@ pub(super) struct Plugins {
     /// What was replaced, and may still be found by new calls.
     pub(super) replaced: Vec<Arc<Registered>>,
     pub(super) retiring: Retirement,
-    /// Which tools are held.
+    /// Which definitions are not what they were.
     pub(super) holds: Holds,
+    /// The project, where it is not trusted.
+    pub(super) untrusted: Option<Untrusted>,
 }
 
 /// The place of one plugin.
@@ -111,7 +115,11 @@ impl Plugins {
         let registry = Registry::new(registered.collect(), settings);
         let there = self.slots.iter().map(|slot| {
             let tools = registry.count(&slot.id);
-            PluginReport { tools, ..slot.report.clone() }
+            let mut report = PluginReport { tools, ..slot.report.clone() };
+            if let Some(registered) = &slot.registered {
+                report.description = Some(registered.identity().description.clone());
+            }
+            report
         });
         let reports: Vec<PluginReport> = there.chain(self.left_out.iter().map(left_out)).collect();
         Current {
@@ -121,23 +129,38 @@ impl Plugins {
         }
     }
 
-    /// Finds out which tools of MCP servers are held. It is asked again whenever plugins have
-    /// registered, before calls see them.
+    /// Finds out which definitions of MCP servers are not what they were. It is asked again whenever
+    /// plugins have registered, before calls see them.
     pub(super) async fn check_pins(&mut self) {
-        let seen = self.slots.iter().filter_map(|slot| {
+        let pins = &self.workshop.pins;
+        let servers = self.slots.iter().filter_map(|slot| {
             let (registered, made_of) = (slot.registered.as_ref()?, slot.made_of.as_ref()?);
+            let candidate = &made_of.candidate;
+            let (configs, owner) = (&self.sources.configs, registered.loaded().owner());
+            let mode = combine::pin_mode(configs, &slot.id, owner, candidate.pins);
+            let identity = registered.said_identity();
+            let server = candidate.pinned_server(&identity.version, mode)?;
             let tools = registered.tools().iter().map(|offered| &*offered.definition);
-            (registered.loaded().kind() == PluginKind::Mcp)
-                .then(|| Seen::new(&slot.id, made_of.candidate.named_in(), tools))
+            let seen = server.registered(tools, &identity.description);
+            if let Some(supervisor) = registered.loaded().supervised() {
+                supervisor.pin(pins.clone(), server);
+            }
+            Some((mode, seen.into()))
         });
-        let seen = seen.collect();
-        self.holds = Holds::ask(&*self.workshop.pins, seen).await;
+        let servers = servers.collect();
+        self.holds = Holds::ask(&**pins, servers).await;
+        for slot in &self.slots {
+            let Some(registered) = &slot.registered else { continue };
+            let hold = self.holds.of(&slot.id, PinKind::Instructions, "");
+            registered.hold_instructions(hold.is_some_and(|hold| !hold.is_warning));
+        }
     }
 
     /// Goes over to what is on disk. New plugins are there afterwards; those that they replace still
     /// take calls.
     async fn renew(&mut self, disk: OnDisk) -> Vec<Event> {
         let OnDisk { sources, discovery, fingerprints, problems } = disk;
+        self.workshop.configure(&sources.configs);
         let rules = self.workshop.rules(&sources.configs, &discovery.candidates).await;
         let former = std::mem::take(&mut self.slots);
         let (builtins, former): (Vec<_>, Vec<_>) =
@@ -153,6 +176,11 @@ impl Plugins {
         for (candidate, fingerprint) in discovery.candidates.into_iter().zip(fingerprints) {
             let id = candidate.id();
             if former.get(id).is_some_and(|slot| slot.may_stay(&fingerprint, &rules)) {
+                if let Some(MadeOf { candidate: made_of, .. }) =
+                    former.get_mut(id).and_then(|slot| slot.made_of.as_mut())
+                {
+                    made_of.pins = candidate.pins;
+                }
                 kept.extend(former.remove_entry(id));
             } else {
                 changed.push((candidate, Some(fingerprint)));
@@ -194,6 +222,7 @@ impl Plugins {
         self.sources = sources;
         self.left_out = discovery.left_out;
         self.looked_in = discovery.looked_in;
+        self.untrusted = discovery.untrusted;
         self.diagnostics = problems.into_iter().map(Diagnostic::unplaced).collect();
         self.diagnostics.extend(discovery.diagnostics);
         events.extend(self.new_problems());
@@ -266,20 +295,21 @@ struct OnDisk {
 impl OnDisk {
     async fn read(sources: Sources) -> Self {
         let read = tokio::task::spawn_blocking(move || {
-            let mut problems = Vec::new();
             let mut sources = sources;
-            for config in &mut sources.configs {
-                match config.read_again() {
-                    Ok(read) => *config = read,
-                    Err(error) => problems.push(chain(&error)),
-                }
-            }
-            Config::inherit(&mut sources.configs);
-            let discovery = discover(&sources);
+            let (discovery, errors) = discover_trusted(&mut sources);
+            let problems = errors.iter().map(|error| chain(error)).collect();
             let fingerprints = discovery.candidates.iter().map(Candidate::fingerprint).collect();
             Self { sources, discovery, fingerprints, problems }
         });
         read.await.expect("discovery does not panic, and is not aborted")
+    }
+
+    /// Why what is loaded is left as it is: the project has changed since it was trusted, and its user
+    /// has not looked at that.
+    fn waits_for_trust(&self, before: Option<&Untrusted>) -> Option<String> {
+        let untrusted = self.discovery.untrusted.as_ref()?;
+        let is_changed = matches!(untrusted.why, Distrust::Changed(_) | Distrust::Unreadable(_));
+        (before.is_none() && is_changed).then(|| format!("{untrusted}; {}", untrusted.remedy()))
     }
 
     /// How it differs from what is loaded.
@@ -404,6 +434,9 @@ impl Platform {
         let mut plugins = self.inner.plugins.lock().await;
         let disk = OnDisk::read(plugins.sources.clone()).await;
         plugins.looked_in.clone_from(&disk.discovery.looked_in);
+        if let Some(problem) = disk.waits_for_trust(plugins.untrusted.as_ref()) {
+            return (Vec::new(), vec![problem]);
+        }
         let differences = disk.differences(&plugins.slots);
         let problems = disk.discovery.diagnostics.iter().map(ToString::to_string);
         (differences, disk.problems.into_iter().chain(problems).collect())
@@ -427,6 +460,16 @@ impl Inner {
             return Vec::new();
         }
         let disk = OnDisk::read(plugins.sources.clone()).await;
+        if let Some(problem) = disk.waits_for_trust(plugins.untrusted.as_ref()) {
+            plugins.looked_in.extend(disk.discovery.looked_in);
+            let is_told = plugins.problems.contains(&problem);
+            plugins.problems = vec![problem.clone()];
+            let event = Event::NotReloaded { plugin: None, problem };
+            if !is_told {
+                self.facilities.news.events().publish(|| event.clone());
+            }
+            return vec![event];
+        }
         let events = plugins.renew(disk).await;
         plugins.check_pins().await;
         if self.closing.load(Ordering::SeqCst) {

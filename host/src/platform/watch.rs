@@ -9,14 +9,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::reload::Difference;
 use super::{Inner, Platform};
+use crate::config::WatchSettings;
 use crate::event::Event;
+use crate::limits::LONGEST;
 
 /// What to do about changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,12 +43,6 @@ impl Drop for Watch {
         self.task.abort();
     }
 }
-
-/// How long it must have been quiet before changes are looked at: a build writes several files.
-const QUIET: Duration = Duration::from_millis(100);
-
-/// How long to wait for quiet.
-const LONGEST: Duration = Duration::from_secs(2);
 
 impl Platform {
     /// Watches configurations, manifests, components and scripts for changes. What has changed
@@ -75,7 +70,11 @@ async fn watch(
     let mut unread: Vec<String> = Vec::new();
     loop {
         happened.notified().await;
-        quiet(&happened).await;
+        let settings = match platform.upgrade() {
+            Some(inner) => watch_settings(&inner).await,
+            None => return,
+        };
+        quiet(&happened, settings).await;
         let Some(inner) = platform.upgrade() else { return };
         let platform = Platform { inner };
         match on_change {
@@ -113,10 +112,16 @@ async fn watch(
     }
 }
 
+async fn watch_settings(platform: &Inner) -> WatchSettings {
+    let plugins = platform.plugins.lock().await;
+    plugins.sources.configs.first().map(|config| config.watch).unwrap_or_default()
+}
+
 /// Waits until nothing has happened for a while.
-async fn quiet(happened: &Notify) {
-    let end = Instant::now() + LONGEST;
-    while timeout_at(end.min(Instant::now() + QUIET), happened.notified()).await.is_ok() {
+async fn quiet(happened: &Notify, settings: WatchSettings) {
+    let debounce = settings.debounce.min(LONGEST);
+    let end = Instant::now() + settings.max_delay.min(LONGEST);
+    while timeout_at(end.min(Instant::now() + debounce), happened.notified()).await.is_ok() {
         if Instant::now() >= end {
             return;
         }
@@ -176,5 +181,46 @@ fn is_reading(kind: &EventKind) -> bool {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
         EventKind::Access(_) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// After how many milliseconds it is quiet, when something happens at these.
+    async fn quiet_after(happenings: &[u64], settings: WatchSettings) -> u128 {
+        let happened = Arc::new(Notify::new());
+        let began = Instant::now();
+        let times: Vec<_> =
+            happenings.iter().map(|ms| began + Duration::from_millis(*ms)).collect();
+        let happening = tokio::spawn({
+            let happened = happened.clone();
+            async move {
+                for time in times {
+                    tokio::time::sleep_until(time).await;
+                    happened.notify_one();
+                }
+            }
+        });
+        quiet(&happened, settings).await;
+        happening.abort();
+        began.elapsed().as_millis()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_are_taken_together_for_as_long_as_is_said() {
+        let settings = |debounce, max_delay| WatchSettings {
+            debounce: Duration::from_millis(debounce),
+            max_delay: Duration::from_millis(max_delay),
+        };
+        assert_eq!(quiet_after(&[], settings(100, 2_000)).await, 100);
+        assert_eq!(quiet_after(&[], settings(700, 2_000)).await, 700);
+        assert_eq!(quiet_after(&[50, 120, 400], settings(100, 2_000)).await, 220);
+        let many: Vec<u64> = (1..1_000).map(|n| n * 50).collect();
+        assert_eq!(quiet_after(&many, settings(100, 2_000)).await, 2_000);
+        assert_eq!(quiet_after(&many, settings(100, 30)).await, 30);
     }
 }

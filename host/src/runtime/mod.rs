@@ -7,8 +7,10 @@
 
 mod builtin;
 pub(crate) mod failure;
+mod handle;
 mod rhai;
 mod serving;
+mod standing;
 pub(crate) mod wasm;
 
 use async_trait::async_trait;
@@ -16,10 +18,13 @@ use futures::future::BoxFuture;
 
 pub use builtin::Builtin;
 pub use failure::Failure;
+pub use handle::PluginHandle;
 pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
 pub use rhai::{ScriptError, check_script};
 pub(crate) use serving::Serving;
 pub use serving::Usage;
+pub use standing::OuterCalls;
+pub(crate) use standing::StandStill;
 pub use wasm::stream::CompletionStream;
 pub use wasm::{Allocation, EngineError, ExportError, Mode, speaks};
 

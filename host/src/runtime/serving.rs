@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracing::Span;
 
+use super::standing::{OuterCalls, Standing};
 use crate::invoke::Caller;
 
 /// What one call of a tool used, all of its attempts together.
@@ -75,7 +76,7 @@ impl Usage {
 /// call back need not know of it.
 #[derive(Debug, Default)]
 pub(crate) struct Serving {
-    /// On whose behalf. Calls that the plugin makes are one deeper.
+    /// On whose behalf.
     caller: Caller,
     span: Option<Span>,
     /// Whether anything was noted.
@@ -85,6 +86,7 @@ pub(crate) struct Serving {
     host_calls: AtomicU64,
     /// Whether those were counted.
     counts_host_calls: AtomicBool,
+    standing: Standing,
     refusals: Mutex<Refusals>,
 }
 
@@ -123,13 +125,23 @@ impl Serving {
     }
 
     /// The call that is being served.
-    pub(super) fn current() -> Option<Arc<Self>> {
+    pub(crate) fn current() -> Option<Arc<Self>> {
         SERVING.try_with(Arc::clone).ok()
     }
 
     /// On whose behalf a plugin calls that serves this.
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// On whose behalf the plugin calls others meanwhile.
+    pub(crate) fn calls_others_for(self: &Arc<Self>) -> Caller {
+        Caller { outer: OuterCalls::of(self), ..self.caller.clone() }
+    }
+
+    /// For how long the call's time has stood still.
+    pub(super) fn standing(&self) -> &Standing {
+        &self.standing
     }
 
     /// The span of the call.

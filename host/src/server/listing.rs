@@ -1,10 +1,12 @@
 //! What a server contributed when it was last asked, kept on disk: with it the server's tools are
 //! there before it is started, and the first call starts it.
 //!
-//! A listing is found by how the server is started or reached, so that another configuration has
-//! another one. When the server is started it is asked again.
+//! A listing is found by how the server is started or reached, and by what it may ask of its client, so
+//! that another configuration has another one. When the server is started it is asked again.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
@@ -13,10 +15,16 @@ use std::time::Duration;
 
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{ToolAnnotations, ToolDefinition};
+use crate::discover::{Candidate, Server, Source};
 use crate::files::{CONFIGURATION, Digest, claim, read_private};
+use crate::invoke::{nulls, operations};
+use crate::pins::Definition;
+use crate::schema;
+use crate::services::Offers;
+use crate::surroundings::Surroundings;
 
 /// The form of the files. What is of another one is not read.
-const FORM: u32 = 1;
+const FORM: u32 = 3;
 
 /// One server's listing, and its place.
 pub(crate) struct Listing {
@@ -28,6 +36,18 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
+    /// What is kept of a server, where there is a folder for it. It blocks.
+    pub(crate) fn of(
+        server: &Server,
+        surroundings: &Surroundings,
+        offers: Offers,
+        lazy: bool,
+    ) -> Option<Self> {
+        let folder = surroundings.cache.as_ref()?.join("servers");
+        let way = format!("{:?}", (server.place.absolute(), &server.wishes, offers));
+        Some(Self::open(&folder, &way, lazy))
+    }
+
     /// What a folder has for what is started or reached in this way. It blocks.
     pub(crate) fn open(folder: &Path, way: &str, lazy: bool) -> Self {
         let key = Digest::of(format!("{FORM} {} {way}", env!("CARGO_PKG_VERSION")));
@@ -62,9 +82,10 @@ impl Listing {
     pub(crate) fn differing(&self, registration: &Registration) -> BTreeSet<String> {
         let Some(form) = self.standing_in() else { return BTreeSet::new() };
         let now = Form::new(registration, None);
+        // What varies from one start to the next is no other tool: it would be refused at each.
         let is_there = |tool: &ToolForm| {
             let now = now.tools.iter().find(|now| now.name == tool.name);
-            now == Some(tool)
+            now == Some(tool) || now.is_some_and(|now| now.is_as_firm_as(tool))
         };
         let differing = form.tools.iter().filter(|tool| !is_there(tool));
         differing.map(|tool| tool.name.clone()).collect()
@@ -98,6 +119,40 @@ impl Listing {
         file.write_all(&text)?;
         file.persist(&self.file)?;
         prune(folder)
+    }
+}
+
+/// What a server had when it was last asked. Nothing is started to know it.
+#[derive(Debug, Clone)]
+pub struct KnownServer {
+    tools: Vec<ToolDefinition>,
+}
+
+impl KnownServer {
+    /// What is kept of the server that a candidate is; nothing where it is none, or was never asked
+    /// as it is now, by a client that offers this. It blocks.
+    pub fn of(candidate: &Candidate, surroundings: &Surroundings, offers: Offers) -> Option<Self> {
+        let Source::Mcp(server) = &candidate.source else { return None };
+        let known = Listing::of(server, surroundings, offers, true)?.stand_in()?;
+        let of_host = operations::on(known.resources, known.prompts);
+        let of_host = of_host.map(|(_, offered)| ToolDefinition::clone(&offered.definition));
+        Some(Self { tools: known.tools.into_iter().chain(of_host).collect() })
+    }
+
+    /// Its tools, by the names that it has for them, and those that a host may have for its resources
+    /// and prompts.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str())
+    }
+
+    /// What is wrong with arguments for one of its tools; nothing where that is not known.
+    pub fn problems(&self, tool: &str, arguments: &Value) -> Vec<String> {
+        let known = self.tools.iter().find(|known| known.name == tool);
+        let schema = known.and_then(|known| schema::compile_if_plain(&known.input_schema));
+        let Some(schema) = schema else { return Vec::new() };
+        let mut arguments = arguments.clone();
+        nulls::leave_out(&schema, &mut arguments);
+        schema.problems(&arguments).unwrap_or_default()
     }
 }
 
@@ -174,6 +229,20 @@ impl Form {
             prompts: *prompts,
             tools,
         }
+    }
+}
+
+impl ToolForm {
+    /// Whether it differs from another in nothing but what may vary.
+    fn is_as_firm_as(&self, other: &Self) -> bool {
+        let firm = |form: &Self| {
+            let texts = [&form.output_schema, &form.extra].into_iter().flatten();
+            let mut texts = texts.chain([&form.input_schema]);
+            let is_json = texts.all(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+            let definition = is_json.then(|| Definition::of_tool(&form.clone().into()));
+            definition.map(|definition| definition.firm_sha256().to_string())
+        };
+        firm(self).is_some_and(|own| Some(own) == firm(other))
     }
 }
 

@@ -6,12 +6,14 @@
 
 mod breaker;
 mod listing;
+mod starts;
 mod supervised;
 
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,9 +21,16 @@ use tokio::time::Instant;
 use crate::bindings::lifecycle::Registration;
 use crate::capability::notify::News;
 use crate::event::Event;
+use crate::invoke::within;
+use crate::pins::{Definition, Holds, PinKind, PinnedServer};
+use crate::runtime::Failure;
+use crate::services::Pins;
 use breaker::Breaker;
 pub use breaker::BreakerState;
+pub use listing::KnownServer;
 pub(crate) use listing::Listing;
+pub use starts::StartProgress;
+pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
 pub(crate) use supervised::Supervised;
 
 /// How servers are kept running: `[supervision]` of a configuration.
@@ -52,6 +61,10 @@ pub struct Supervision {
     pub shutdown_grace: Duration,
     /// The longest message of a server, in bytes. A longer one costs its request.
     pub max_message: usize,
+    /// How many servers are started at a time; where nothing is said, as many as there are
+    /// processors, and two at least. A server that takes longer than ten seconds to start lets the
+    /// next one begin.
+    pub concurrent_starts: Option<NonZeroU32>,
 }
 
 impl Default for Supervision {
@@ -65,6 +78,7 @@ impl Default for Supervision {
             breaker_cooldown: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(5),
             max_message: 16 << 20,
+            concurrent_starts: None,
         }
     }
 }
@@ -140,6 +154,9 @@ pub(crate) struct Supervisor {
     news: News,
     /// What it contributed when it was last asked.
     listing: Option<Listing>,
+    /// Where its starts wait for their turn, and how long one may take then.
+    starts: StartQueue,
+    startup: Duration,
     watched: Mutex<Watched>,
 }
 
@@ -155,6 +172,12 @@ struct Watched {
     last_error: Option<String>,
     stderr: Vec<String>,
     breaker: Breaker,
+    /// Who remembers what it said of what it lists.
+    pins: Option<(Arc<dyn Pins>, PinnedServer)>,
+    /// What of that is held, and why.
+    held: BTreeMap<(PinKind, String), String>,
+    /// Its last start took longer than it may.
+    ran_out_of_time: bool,
 }
 
 /// Why a server is not started: it ended too often.
@@ -178,7 +201,52 @@ impl Supervisor {
         policy: Supervision,
         news: News,
     ) -> Self {
-        Self { plugin, transport, policy, news, listing: None, watched: Mutex::default() }
+        Self {
+            plugin,
+            transport,
+            policy,
+            news,
+            listing: None,
+            starts: StartQueue::default(),
+            startup: Duration::MAX,
+            watched: Mutex::default(),
+        }
+    }
+
+    /// The same, with a queue for its starts, and how long one may take.
+    pub(crate) fn with_starts(self, starts: StartQueue, startup: Duration) -> Self {
+        Self { starts, startup, ..self }
+    }
+
+    /// Starts the server when it is its turn, unless it runs. One that is called goes first. The time
+    /// that it has begins with its turn.
+    pub(crate) async fn start_in_turn<T>(
+        &self,
+        is_called: bool,
+        time: Duration,
+        start: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        if self.is_ready() {
+            return within(time, start).await;
+        }
+        let order = match (self.transport, is_called) {
+            ("stdio", true) => StartOrder::First,
+            ("stdio", false) => StartOrder::InTurn,
+            _ => StartOrder::AtOnce,
+        };
+        let timed = async {
+            let began = Instant::now();
+            let result = within(time, start).await;
+            let is_over = began.elapsed() >= self.startup;
+            self.watched().ran_out_of_time = result.is_err() && is_over;
+            result
+        };
+        self.starts.run(&self.plugin, order, timed).await
+    }
+
+    /// How long the last start could take, where it took longer.
+    pub(crate) fn startup_exceeded(&self) -> Option<Duration> {
+        self.watched().ran_out_of_time.then_some(self.startup)
     }
 
     /// The same, with a place for what it contributes.
@@ -300,6 +368,47 @@ impl Supervisor {
         if watched.left_out.len() < LEFT_OUT {
             watched.left_out.push(problem.to_string());
         }
+    }
+
+    /// From now on, what it lists is compared with what it listed when it was first seen.
+    pub(crate) fn pin(&self, pins: Arc<dyn Pins>, server: PinnedServer) {
+        self.watched().pins = Some((pins, server));
+    }
+
+    /// Compares what it has just listed with what it listed when it was first seen. What is held is
+    /// known afterwards.
+    pub(crate) async fn compare(
+        &self,
+        kind: PinKind,
+        listed: Vec<(String, Definition)>,
+        is_whole: bool,
+    ) {
+        let Some((pins, server)) = self.watched().pins.clone() else { return };
+        let names: Vec<String> = listed.iter().map(|(name, _)| name.clone()).collect();
+        let seen = server.seen(kind, listed.into_iter(), is_whole);
+        let holds = Holds::ask(&*pins, vec![(server.mode, vec![seen])]).await;
+        for name in names {
+            let told = holds.told(&self.plugin, kind, &name);
+            if let Some((_, said)) = &told {
+                let remedy = crate::pins::remedy(&self.plugin);
+                tracing::warn!("plugin \"{}\": {said}; {remedy}", self.plugin);
+            }
+            let key = (kind, name);
+            match told.filter(|(hold, _)| !hold.is_warning) {
+                Some((_, said)) => {
+                    if !self.watched().left_out.contains(&said) {
+                        self.left_out(&said);
+                    }
+                    self.watched().held.insert(key, said);
+                }
+                None => drop(self.watched().held.remove(&key)),
+            }
+        }
+    }
+
+    /// Why something that it listed is held, if it is.
+    pub(crate) fn held(&self, kind: PinKind, name: &str) -> Option<String> {
+        self.watched().held.get(&(kind, name.to_string())).cloned()
     }
 
     /// It has ended, or could not be started. Whether it is started again is for its callers.

@@ -14,12 +14,14 @@ use tokio::time::Instant;
 use super::Supervisor;
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::lifecycle::Registration;
-use crate::bindings::prompts::{Prompt, PromptPage};
-use crate::bindings::resources::{ResourcePage, TemplatePage};
+use crate::bindings::prompts::{Prompt, PromptDefinition, PromptPage};
+use crate::bindings::resources::{ResourcePage, ResourceTemplate, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
-use crate::invoke::within;
-use crate::runtime::{Failure, Plugin};
+use crate::invoke::{Unmasked, redact};
+use crate::pins::{Definition, PinKind};
+use crate::runtime::{Failure, Plugin, Serving};
 use crate::secret::Redactor;
+use crate::shown;
 
 /// After how many milliseconds a server has surely been registered again.
 const AGAIN: u64 = 1_000;
@@ -33,7 +35,7 @@ pub(crate) struct Supervised<P> {
 pub(crate) struct Inner<P> {
     bridge: P,
     supervisor: Arc<Supervisor>,
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     /// How long a server may take to say what it has.
     startup: Duration,
     /// The server was asked itself what it has.
@@ -58,8 +60,8 @@ impl<P: Plugin> Inner<P> {
     /// Asks the server what it has.
     async fn ask(&self) -> Result<(), Failure> {
         self.supervisor.lists();
-        let answer = self.bridge.register().await?;
-        let answer = crate::register::as_registered(&self.redactor, answer);
+        let answer = Unmasked::new(self.bridge.register().await);
+        let answer = crate::register::as_registered(&self.redactor, answer)?;
         // What is refused has to be known before anybody registers it again.
         let differing = self.supervisor.differing(&answer);
         if !differing.is_empty() {
@@ -89,7 +91,7 @@ impl<P: Plugin> Supervised<P> {
         let inner = Inner {
             bridge,
             supervisor,
-            redactor,
+            redactor: Arc::new(redactor),
             startup,
             asked: AtomicBool::new(false),
             asking: Mutex::default(),
@@ -111,7 +113,8 @@ impl<P: Plugin> Supervised<P> {
         let begin = || {
             let inner = self.inner.clone();
             let asking = async move {
-                let answer = within(inner.startup, inner.ask()).await;
+                let supervisor = &inner.supervisor;
+                let answer = supervisor.start_in_turn(true, inner.startup, inner.ask()).await;
                 inner.asked.store(answer.is_ok(), Ordering::Release);
                 *inner.asking() = None;
                 answer
@@ -165,7 +168,8 @@ impl<P: Plugin> Supervised<P> {
             })));
         }
         let deadline = deadline.map(|limit| began + Duration::from_millis(limit));
-        let mut trying = Trying { supervisor: &self.supervisor, began, deadline, done: false };
+        let (supervisor, serving) = (&self.supervisor, Serving::current());
+        let mut trying = Trying { supervisor, began, deadline, serving, done: false };
         let answer = answer.await;
         trying.done = true;
         match &answer {
@@ -186,6 +190,7 @@ struct Trying<'a> {
     supervisor: &'a Supervisor,
     began: Instant,
     deadline: Option<Instant>,
+    serving: Option<Arc<Serving>>,
     done: bool,
 }
 
@@ -200,7 +205,8 @@ impl Drop for Trying<'_> {
         }
         let now = Instant::now();
         // While it is being started, others have their eye on it.
-        let overdue = self.deadline.is_some_and(|deadline| now + EARLY >= deadline);
+        let stood = self.serving.as_ref().map(|serving| serving.stood()).unwrap_or_default();
+        let overdue = self.deadline.is_some_and(|deadline| now + EARLY >= deadline + stood);
         match overdue && self.supervisor.is_ready() {
             true => self.supervisor.unanswered(self.began, now),
             false => self.supervisor.abandoned(),
@@ -249,7 +255,22 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        self.guarded(context.deadline, || Ok(self.bridge.list_templates(cursor, context))).await
+        let is_first = cursor.is_none();
+        let deadline = context.deadline;
+        let listed = self.guarded(deadline, || Ok(self.bridge.list_templates(cursor, context)));
+        let mut page = listed.await?;
+        let definition = |template: &ResourceTemplate| {
+            let mut shown = template.clone();
+            redact::template(&self.redactor, &mut shown);
+            shown::template(&mut shown);
+            (template.uri_template.clone(), Definition::of_template(&shown))
+        };
+        let definitions = page.templates.iter().map(definition).collect();
+        let is_whole = is_first && page.next.is_none();
+        self.supervisor.compare(PinKind::Template, definitions, is_whole).await;
+        let is_held = |name: &str| self.supervisor.held(PinKind::Template, name).is_some();
+        page.templates.retain(|template| !is_held(&template.uri_template));
+        Ok(page)
     }
 
     async fn read_resource(
@@ -274,7 +295,21 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        self.guarded(context.deadline, || Ok(self.bridge.list_prompts(cursor, context))).await
+        let is_first = cursor.is_none();
+        let deadline = context.deadline;
+        let listed = self.guarded(deadline, || Ok(self.bridge.list_prompts(cursor, context)));
+        let mut page = listed.await?;
+        let definition = |prompt: &PromptDefinition| {
+            let mut shown = prompt.clone();
+            redact::prompt_definition(&self.redactor, &mut shown);
+            shown::prompt_definition(&mut shown);
+            (prompt.name.clone(), Definition::of_prompt(&shown))
+        };
+        let definitions = page.prompts.iter().map(definition).collect();
+        let is_whole = is_first && page.next.is_none();
+        self.supervisor.compare(PinKind::Prompt, definitions, is_whole).await;
+        page.prompts.retain(|prompt| self.supervisor.held(PinKind::Prompt, &prompt.name).is_none());
+        Ok(page)
     }
 
     async fn get_prompt(
@@ -283,6 +318,9 @@ impl<P: Plugin> Plugin for Supervised<P> {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
+        if let Some(why) = self.supervisor.held(PinKind::Prompt, name) {
+            return Err(Failure::Answered(Error::Denied(why)));
+        }
         self.guarded(context.deadline, || Ok(self.bridge.get_prompt(name, arguments, context)))
             .await
     }

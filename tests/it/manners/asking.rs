@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use tenon_host::services::{ClientFeatures, Offers, ServerRequest};
+use std::time::Duration;
+use tenon_host::services::{ClientFeatures, GrantAll, Offers, ServerRequest};
 use tenon_host::types::Error;
 use tokio::sync::Notify;
 
@@ -137,10 +138,57 @@ async fn what_a_server_does_not_want_to_know_any_more_is_not_asked_any_more() {
 async fn a_caller_who_gives_up_ends_what_the_server_asks_for_the_call() {
     let thinker = Thinker::default();
     let platform = offering(thinker.clone(), &["modern"]).await;
-    let timeout = std::time::Duration::from_millis(500);
+    let timeout = Duration::from_millis(500);
     let given_up = crate::support::call_within(&platform, "modern__ask", json!({}), timeout).await;
     assert!(given_up.unwrap_err().to_string().contains("no answer within"));
     eventually("it is not asked any more", || thinker.disturbed.lock().unwrap().is_some()).await;
     echoes(&platform, "modern").await;
+    platform.clone().shutdown().await;
+}
+
+/// Somebody who takes as long as this to answer.
+#[derive(Clone)]
+struct Slow(Duration);
+
+#[async_trait]
+impl ClientFeatures for Slow {
+    fn offers(&self) -> Offers {
+        Offers { forms: true, sampling: true, ..Offers::default() }
+    }
+
+    async fn elicit(&self, _: ServerRequest) -> Result<Value, Error> {
+        tokio::time::sleep(self.0).await;
+        Ok(json!({ "action": "accept", "content": {} }))
+    }
+
+    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
+        self.elicit(request).await
+    }
+}
+
+/// How long a user thinks is not the server's doing, nor that of the script which calls it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_has_its_time_however_long_the_answer_to_a_form_takes() {
+    let wall = Duration::from_secs(4);
+    let servers = configuration(&["asks", "asks-for", "modern"], "");
+    let script = "{ path = \"asker.rhai\", capabilities = { tools = [\"*__rude\"] } }";
+    let project = Project::new(&format!(
+        "{servers}\nlimits.wall = \"{wall:?}\"\nplugins.scripts = [{script}]"
+    ));
+    let script = "tool(#{ name: \"ask\", description: \"d\" }, |a| {
+        let form = `[[\"elicitation/create\", { \"message\": \"m\" }]]`;
+        call_tool(\"asks-for__rude\", #{ text: form })
+    });";
+    project.write("asker.rhai", script);
+    let builder = project.builder().client_features(Slow(wall + wall / 2)).approver(GrantAll);
+    let platform = Running::new(builder.build().await.unwrap(), project);
+    let calls = ["asker__ask", "asks__rude", "modern__ask"].map(async |tool| {
+        let said = text(&platform, tool, json!({})).await;
+        assert!(said.contains("accept"), "{tool}: {said}");
+    });
+    futures::future::join_all(calls).await;
+    // But its caller's time is what it is.
+    let given_up = crate::support::call_within(&platform, "asks__rude", json!({}), wall / 4).await;
+    assert!(given_up.unwrap_err().to_string().contains("no answer within"));
     platform.clone().shutdown().await;
 }

@@ -27,7 +27,10 @@ fn crowd(project: &Project) {
     };
     let entries: Vec<_> =
         (0..20).map(|i| if i % 4 == 3 { entry(BROKEN[i / 4].0) } else { good(i) }).collect();
-    project.write("tenon.toml", format!("plugins.mcp = [{}]", entries.join(", ")));
+    let together = "supervision.concurrent_starts = 20";
+    project.write("tenon.toml", format!("{together}\nplugins.mcp = [{}]", entries.join(", ")));
+    // For the command, whose user has a say in it.
+    project.write("tenon/config.toml", together);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,6 +11,7 @@ use crate::support::{RUDE_SERVER, call, call_within, eventually, failure, proces
 async fn a_handshake_that_fails_says_why() {
     let rows = [
         ("dies", "exited with code 7; its last words:\ncannot find my configuration"),
+        ("dies-aloud", "exited with code 6; its last words:\nusage: dies-aloud [OPTIONS]"),
         ("dies-listing", "exited with code 8; its last words:\nwhat tools?"),
         ("closes-first", "the server closed its output"),
         ("refuses", "no licence (code -32603); its last words:\nthe licence has run out"),
@@ -24,6 +25,23 @@ async fn a_handshake_that_fails_says_why() {
         assert!(why.contains(expected), "{habit}: {why}");
     }
     echoes(&platform, "good").await;
+    platform.clone().shutdown().await;
+}
+
+/// What it lacks it would lack again, whatever it is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_ends_with_an_error_is_not_started_for_the_other_era() {
+    let project = Project::new("");
+    let diary = project.path("diary");
+    project.write(
+        "tenon.toml",
+        format!("plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"dies-noting\", {diary:?}] }}]"),
+    );
+    let platform = project.platform().await;
+    let (state, why) = detail(&platform, "s");
+    assert_eq!(state, PluginState::Failed);
+    assert!(why.contains("exited with code 5"), "{why}");
+    assert_eq!(std::fs::read_to_string(&diary).unwrap(), "started\n");
     platform.clone().shutdown().await;
 }
 

@@ -25,6 +25,16 @@ pub(crate) const HABITS: &[Habit] = &[
             answer(call, text(json!(answers).to_string()));
         });
     }),
+    // Asks what its argument says: a list of methods with parameters.
+    ("asks-for", || {
+        on_call(|call| {
+            let asked = call["params"]["arguments"]["text"].as_str().expect("it is told what");
+            let asked: Vec<(String, Value)> = serde_json::from_str(asked).expect("it is a list");
+            let answers: Vec<Value> =
+                asked.into_iter().map(|(method, params)| ask(&method, params)).collect();
+            answer(call, text(json!(answers).to_string()));
+        });
+    }),
     // Asks the user, does not want to know any more, and goes on.
     ("fickle", || {
         on_call(|call| {

@@ -17,6 +17,18 @@ pub(crate) const HABITS: &[Habit] = &[
         eprintln!("cannot find my configuration");
         exit(7);
     }),
+    // The same on its standard output.
+    ("dies-aloud", || {
+        println!("usage: dies-aloud [OPTIONS]");
+        exit(6);
+    }),
+    // The same, noting that it was started in the file that its next argument names.
+    ("dies-noting", || {
+        let mut diary = fs::File::options().create(true).append(true).open(argument(2));
+        let diary = diary.as_mut().expect("a diary can be kept");
+        writeln!(diary, "started").expect("it can be written to");
+        exit(5);
+    }),
     // Ends in the middle of something.
     ("dies-listing", || {
         serve(|message| {

@@ -24,6 +24,7 @@ pub(crate) const HABITS: &[Habit] = &[
     ("modern-dies", || {
         modern(|message| {
             if message["method"] == "initialize" {
+                eprintln!("what is initialize?");
                 exit(13);
             }
             false

@@ -192,7 +192,10 @@ pub(crate) async fn next_events() -> (u64, Vec<Event>) {
             Event::Oversized { prefix: line.prefix, length: line.length }
         }
         stdio_child::Event::Closed => Event::Lost("the server closed its output".into()),
-        stdio_child::Event::Exited(status) => Event::Lost(describe(status)),
+        stdio_child::Event::Exited(status) => match status.code {
+            Some(code) if code != 0 => Event::Ended(describe(status)),
+            _ => Event::Lost(describe(status)),
+        },
         stdio_child::Event::Timer => Event::Timer,
     });
     (now, events.collect())

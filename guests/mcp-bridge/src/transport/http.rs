@@ -50,6 +50,13 @@ impl Default for Remote {
     }
 }
 
+impl Remote {
+    /// Whether the server may be of the newer era, which has no other transport.
+    pub(crate) fn speaks_streamable_http(&self) -> bool {
+        self.transport == Transport::Http
+    }
+}
+
 /// How the server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

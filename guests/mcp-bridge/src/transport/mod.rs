@@ -35,6 +35,9 @@ pub(crate) enum Event {
     Failed { request: u64, error: mcp_client::Error },
     /// The server is gone.
     Lost(String),
+    /// The server is gone, and has said that it failed.
+    #[cfg_attr(feature = "http", expect(dead_code, reason = "only a process says so"))]
+    Ended(String),
     /// The instant of [`set_timer`] has come.
     Timer,
 }

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 use super::{
-    Action, AskId, AskKind, Client, Error, InFlight, LogLevel, OperationId, Purpose, Resend, State,
+    Action, AskId, AskKind, Client, Error, InFlight, LogLevel, NEVER, OperationId, Purpose, Resend,
+    State,
 };
 use crate::message::Payload;
 use crate::settings::Era;
@@ -61,7 +62,9 @@ impl Client {
     /// Answers what the server asked: with a result, as JSON, or an error.
     pub fn answer(&mut self, ask: AskId, result: Result<String, (i64, String)>, now: u64) {
         self.now = now;
-        match self.asked.remove(&ask) {
+        let asked = self.asked.remove(&ask);
+        self.go_on();
+        match asked {
             Some(Asked::Request(id)) => self.reply(&id, &result),
             Some(Asked::Input { request, key }) => self.input(request, key, result),
             Some(Asked::OfTask { operation, task, key }) => {
@@ -143,6 +146,7 @@ impl Client {
         self.asks += 1;
         let ask = AskId(self.asks);
         self.asked.insert(ask, asked);
+        self.asking_since.get_or_insert(self.now);
         self.actions.push_back(Action::Ask { ask, kind, params: params.to_string(), operation });
     }
 
@@ -171,6 +175,19 @@ impl Client {
         let asks = self.asked.extract_if(.., |_, asked| is_it(asked));
         let withdrawn = asks.map(|(ask, _)| Action::Withdraw(ask));
         self.actions.extend(withdrawn);
+        self.go_on();
+    }
+
+    /// Where nothing is asked any more, the time of requests goes on: they have as long as they had
+    /// before.
+    fn go_on(&mut self) {
+        let Some(since) = self.asking_since.filter(|_| self.asked.is_empty()) else { return };
+        self.asking_since = None;
+        let took = self.now.saturating_sub(since);
+        for request in self.in_flight.values_mut().filter(|request| request.deadline != NEVER) {
+            request.deadline = request.deadline.saturating_add(took).min(NEVER - 1);
+        }
+        self.look_when_the_next_is_due();
     }
 
     /// A request was answered with what it takes to answer it.

@@ -35,6 +35,7 @@ impl Client {
     /// A server is about to be started, which may write before it is spoken to.
     pub fn starting(&mut self) {
         self.noise = 0;
+        self.words.clear();
     }
 
     /// Begins a connection with a server that has just started.
@@ -111,6 +112,19 @@ impl Client {
         matches!(&self.state, State::Connecting(handshake) if handshake.operation == operation)
     }
 
+    /// Notes that a server which ended in its handshake, before it answered anything, would do so again.
+    /// One that was asked in the words of the newer era on purpose may have failed for that: there are
+    /// published servers of the older era that do.
+    pub(super) fn ended_for_good(&mut self, reason: &str) {
+        let by_probe =
+            self.settings.protocol == Protocol::Probe && self.settings.era != Some(Era::Modern);
+        let State::Connecting(handshake) = &mut self.state else { return };
+        let answered = !handshake.failed.is_empty() || handshake.again;
+        if !by_probe && !answered && !speaks_of_the_era(reason) {
+            handshake.next = None;
+        }
+    }
+
     /// Whether a server that ended in its handshake is to be started once more, for the other era.
     pub(super) fn begin_again(&mut self, reason: &str) -> bool {
         let State::Connecting(handshake) = &mut self.state else { return false };
@@ -162,6 +176,7 @@ impl Client {
                 if let Some(level) = self.settings.log_level.clone().filter(|_| logs) {
                     self.send_aside("logging/setLevel", &members(&json!({ "level": level })));
                 }
+                self.subscribe_again();
             }
             Err(error) => self.attempt_failed(Era::Legacy, error),
         }
@@ -202,6 +217,7 @@ impl Client {
     fn connected(&mut self, server: Server) {
         let State::Connecting(Handshake { operation, .. }) = self.state else { return };
         self.settings.era = Some(server.era);
+        self.words.clear();
         self.state = State::Connected(server.clone());
         self.finish(operation, Ok(Outcome::Connected(server)));
     }
@@ -251,6 +267,21 @@ impl Client {
             }
         }
     }
+}
+
+/// Whether a server's last words are about how it was spoken to.
+fn speaks_of_the_era(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    [
+        "initialize",
+        "server/discover",
+        "protocolversion",
+        "protocol version",
+        "unknown method",
+        "method not found",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign))
 }
 
 /// Why no handshake succeeded, in the words of each that was tried. The kind is that of the first:

@@ -151,14 +151,33 @@ pub struct Client {
     /// What the server asked and was not answered.
     asked: BTreeMap<AskId, Asked>,
     asks: u64,
+    /// Since when there is any of that: meanwhile no request runs out of time.
+    asking_since: Option<u64>,
     /// When to say that the tools are others.
     tools_changed: Option<u64>,
+    /// The lists that had nothing, and are news once they have something.
+    awaited: Awaited,
     subscriptions: Subscriptions,
     /// When the server was last heard, on this connection.
     heard: u64,
     /// Lines that were no messages, on this connection.
     noise: u64,
+    /// The last of them that came before the handshake was over.
+    words: VecDeque<String>,
 }
+
+/// Lists that had nothing when they were read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// That of resources.
+    pub resources: bool,
+    /// That of prompts.
+    pub prompts: bool,
+}
+
+/// How many lines that are no messages are kept, and how much of each, in bytes.
+const WORDS: usize = 8;
+const WORD: usize = 512;
 
 #[derive(Debug, Clone, PartialEq)]
 enum State {
@@ -235,10 +254,13 @@ impl Client {
             actions: VecDeque::new(),
             asked: BTreeMap::new(),
             asks: 0,
+            asking_since: None,
             tools_changed: None,
+            awaited: Awaited::default(),
             subscriptions: Subscriptions::default(),
             heard: 0,
             noise: 0,
+            words: VecDeque::new(),
         }
     }
 
@@ -259,12 +281,19 @@ impl Client {
     pub fn deadline(&self) -> Option<u64> {
         let poll = self.polls.first().map(|(due, _)| *due);
         let rest = [self.tools_changed, self.ping_due(), self.subscriptions.due(), poll];
-        rest.into_iter().flatten().chain([self.earliest]).filter(|due| *due != NEVER).min()
+        let earliest = self.asking_since.is_none().then_some(self.earliest);
+        rest.into_iter().flatten().chain(earliest).filter(|due| *due != NEVER).min()
     }
 
     /// How many lines of the server were no messages, since it was started.
     pub fn noise(&self) -> u64 {
         self.noise
+    }
+
+    /// The last lines of a server that were no messages, while it is being connected: what it says
+    /// there may be why that fails.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(String::as_str)
     }
 
     /// The method of a request that is in flight, and what it is about.
@@ -322,6 +351,8 @@ impl Client {
     pub fn receive(&mut self, line: Vec<u8>, now: u64) {
         self.now = now;
         self.heard = now;
+        let connecting = matches!(self.state, State::Connecting(_));
+        let beginning = connecting.then(|| line[..line.len().min(WORD)].to_vec());
         match read(line) {
             Ok(messages) => {
                 for message in messages {
@@ -330,6 +361,14 @@ impl Client {
             }
             Err(_) => {
                 self.noise += 1;
+                let words =
+                    beginning.map(|words| String::from_utf8_lossy(&words).trim().to_string());
+                if let Some(words) = words.filter(|words| !words.is_empty()) {
+                    if self.words.len() == WORDS {
+                        self.words.pop_front();
+                    }
+                    self.words.push_back(words);
+                }
                 if self.noise == 1 {
                     self.log(LogLevel::Warn, "the server writes lines that are no messages");
                 }
@@ -362,6 +401,13 @@ impl Client {
         }
     }
 
+    /// Learns that the server has ended and says that it failed. It is not started again for the other
+    /// era, unless its words say that the era was the reason: what it lacks, it would lack again.
+    pub fn failed_to_go_on(&mut self, reason: &str) {
+        self.ended_for_good(reason);
+        self.lost(reason);
+    }
+
     /// Learns that the server is gone. Nothing is sent again: its caller decides.
     pub fn lost(&mut self, reason: &str) {
         // What it said and asked is over with it, also where it is started again at once.
@@ -369,6 +415,7 @@ impl Client {
         for ask in std::mem::take(&mut self.asked).into_keys() {
             self.actions.push_back(Action::Withdraw(ask));
         }
+        self.asking_since = None;
         self.earliest = NEVER;
         self.polls.clear();
         if self.begin_again(reason) {
@@ -390,7 +437,7 @@ impl Client {
     /// Learns what time it is, and gives up what is overdue.
     pub fn tick(&mut self, now: u64) {
         self.now = now;
-        while self.earliest <= now {
+        while self.asking_since.is_none() && self.earliest <= now {
             self.give_up_overdue();
         }
         if self.tools_changed.is_some_and(|due| due <= now) {
@@ -414,6 +461,10 @@ impl Client {
                 self.conclude(request, Err(Error::Timeout));
             }
         }
+        self.look_when_the_next_is_due();
+    }
+
+    fn look_when_the_next_is_due(&mut self) {
         let deadlines = self.in_flight.values().map(|request| request.deadline);
         self.earliest = deadlines.min().unwrap_or(NEVER);
     }
@@ -549,7 +600,12 @@ impl Client {
             Err(error) => Err(error),
         };
         match purpose {
-            Purpose::Plain(_) => self.finish(operation, result.map(Outcome::Result)),
+            Purpose::Plain(_) => {
+                if result.is_ok() && self.era() == Some(Era::Legacy) {
+                    self.subscribed(method, subject.as_deref());
+                }
+                self.finish(operation, result.map(Outcome::Result));
+            }
             Purpose::Initialize => self.initialized(result),
             Purpose::Discover => self.discovered(result),
             Purpose::List(listing) => self.listed(operation, listing, result),

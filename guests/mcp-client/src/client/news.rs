@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 use super::{
-    Action, Client, Error, InFlight, LogLevel, NEVER, OperationId, Outcome, Purpose, Request,
+    Action, Awaited, Client, Error, InFlight, LogLevel, NEVER, OperationId, Outcome, Purpose,
+    Request,
 };
 use crate::message::Payload;
 use crate::settings::{Era, members};
@@ -24,11 +25,11 @@ const ATTEMPTS: u32 = 5;
 /// How long to wait before the first of them; each further one waits twice as long.
 const RELISTEN: u64 = 1_000;
 
-/// What the server was asked to tell, in the newer era.
+/// What the server was asked to tell. It is asked again on the next connection.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     uris: BTreeSet<String>,
-    /// The request whose stream brings it.
+    /// In the newer era, the request whose stream brings it.
     stream: Option<u64>,
     /// How often it was begun.
     attempts: u32,
@@ -52,9 +53,10 @@ impl Subscriptions {
 impl Client {
     pub(super) fn notified(&mut self, method: &str, params: &str) {
         match method {
-            "notifications/tools/list_changed" => {
-                self.tools_changed.get_or_insert(self.now + DEBOUNCE);
-            }
+            "notifications/tools/list_changed" => self.note_change(),
+            // They are listed whenever somebody wants them; that there are any is news.
+            "notifications/resources/list_changed" if self.awaited.resources => self.note_change(),
+            "notifications/prompts/list_changed" if self.awaited.prompts => self.note_change(),
             "notifications/resources/updated" => {
                 #[derive(Deserialize)]
                 struct Params {
@@ -68,8 +70,24 @@ impl Client {
             "notifications/progress" => self.progressed(params),
             "notifications/message" => self.logged(params),
             "notifications/cancelled" => self.not_wanted(params),
-            // Lists of resources and prompts are fetched whenever somebody wants them.
             _ => {}
+        }
+    }
+
+    fn note_change(&mut self) {
+        self.tools_changed.get_or_insert(self.now + DEBOUNCE);
+    }
+
+    /// Says which lists have nothing. Once the server tells of a change of one of them, it is
+    /// [`Action::ToolsChanged`].
+    pub fn await_lists(&mut self, awaited: Awaited, now: u64) {
+        self.now = now;
+        let is_new = self.awaited != awaited;
+        self.awaited = awaited;
+        // The stream of news tells of what it was asked for.
+        if is_new && self.era() == Some(Era::Modern) {
+            self.subscriptions.attempts = 0;
+            self.listen();
         }
     }
 
@@ -153,6 +171,27 @@ impl Client {
         self.request(request, now)
     }
 
+    /// Notes what a server of the older era has agreed to tell, or to tell no more.
+    pub(super) fn subscribed(&mut self, method: &str, uri: Option<&str>) {
+        match (method, uri) {
+            ("resources/subscribe", Some(uri)) => {
+                self.subscriptions.uris.insert(uri.to_string());
+            }
+            ("resources/unsubscribe", Some(uri)) => drop(self.subscriptions.uris.remove(uri)),
+            _ => {}
+        }
+    }
+
+    /// Subscribes again to what a server of the older era was to tell before it was lost.
+    pub(super) fn subscribe_again(&mut self) {
+        if !self.server().is_some_and(|server| server.capabilities.subscriptions) {
+            return;
+        }
+        for uri in self.subscriptions.uris.clone() {
+            self.send_aside("resources/subscribe", &members(&json!({ "uri": uri })));
+        }
+    }
+
     /// Begins the stream of news, in place of one there may be.
     pub(super) fn listen(&mut self) {
         if let Some(former) = self.subscriptions.stream.take() {
@@ -163,6 +202,12 @@ impl Client {
         let mut wanted = json!({});
         if server.capabilities.tools_changes {
             wanted["toolsListChanged"] = json!(true);
+        }
+        if server.capabilities.resources_changes && self.awaited.resources {
+            wanted["resourcesListChanged"] = json!(true);
+        }
+        if server.capabilities.prompts_changes && self.awaited.prompts {
+            wanted["promptsListChanged"] = json!(true);
         }
         if !self.subscriptions.uris.is_empty() {
             wanted["resourceSubscriptions"] = json!(self.subscriptions.uris);

@@ -115,6 +115,7 @@ pub(super) fn whole(beneath: &Beneath) -> Result<Vec<Entry>, Stop> {
 #[cfg(test)]
 mod tests {
     use super::super::pattern::PathGrant;
+    use super::super::protected::Protection;
     use super::super::walk::Files;
     use super::*;
     use crate::surroundings::Surroundings;
@@ -129,7 +130,8 @@ mod tests {
         }
         fs::create_dir(folder.path().join("hidden")).unwrap();
         let grant = PathGrant::parse("read:*.txt", &Surroundings::default(), folder.path());
-        let files = Arc::new(Files::new(vec![vec![grant.unwrap()]], Vec::new()));
+        let files =
+            Arc::new(Files::new(vec![vec![grant.unwrap()]], Vec::new(), Protection::default()));
         let place = files.open_roots().swap_remove(0).1;
         let beneath = Beneath { files, folder: place };
 

@@ -9,6 +9,9 @@
 //! link or a new name would make reachable under other rights is refused, and so is what is neither
 //! a file nor a folder. A listing shows what may be read, and the folders on the way to what is
 //! granted.
+//!
+//! Files that decide what is started, and files with keys, are covered by no glob: see
+//! [`protected`].
 
 #[macro_use]
 #[cfg(unix)]
@@ -24,6 +27,7 @@ mod p2;
 #[cfg(unix)]
 mod p3;
 pub(crate) mod pattern;
+mod protected;
 #[cfg(unix)]
 mod view;
 #[cfg(unix)]
@@ -32,6 +36,7 @@ mod walk;
 #[cfg(not(unix))]
 pub(crate) use none::{Files, Folders, LENT, link};
 pub(crate) use pattern::PathGrant;
+pub(crate) use protected::Protection;
 #[cfg(unix)]
 pub(crate) use view::{FilesView, Folders, link};
 #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use wasmtime::component::Linker;
 
-use super::PathGrant;
+use super::{PathGrant, Protection};
 use crate::runtime::wasm::HostState;
 
 /// Which files a plugin may use: none.
@@ -16,7 +16,7 @@ pub(crate) struct Folders;
 pub(crate) const LENT: Option<crate::capability::Link> = None;
 
 impl Files {
-    pub(crate) fn new(_: Vec<Vec<PathGrant>>, _: Vec<String>) -> Self {
+    pub(crate) fn new(_: Vec<Vec<PathGrant>>, _: Vec<String>, _: Protection) -> Self {
         Self
     }
 }

@@ -4,15 +4,17 @@
 pub(super) mod fuzz;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
-    linkat, mkdirat, renameat, symlinkat, unlinkat, utimensat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat,
+    linkat, mkdirat, openat, renameat, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
+use std::ffi::CString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::pattern::Rights;
+use super::protected::Standing;
 use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
 
 /// How something is opened.
@@ -82,6 +84,33 @@ impl Time {
     }
 }
 
+/// The most that is moved with a folder, in files and folders, and how deeply nested: more of them
+/// would be looked at for too long, or need too many handles.
+const CARRIED: usize = 1_000_000;
+const DEPTH: usize = 128;
+
+/// A folder that is moved with another.
+struct Carried {
+    within: Arc<File>,
+    name: CString,
+    from: Step,
+    to: Step,
+    depth: usize,
+}
+
+/// Where something that is moved is, or would be.
+struct Step {
+    path: String,
+    standing: Standing,
+}
+
+impl Step {
+    fn down(&self, files: &Files, name: &str) -> Self {
+        let path = format!("{}/{name}", self.path);
+        Self { standing: files.standing_beneath(self.standing, name, &path), path }
+    }
+}
+
 /// A folder that paths are resolved beneath, for a plugin.
 #[derive(Clone)]
 pub(super) struct Beneath {
@@ -99,7 +128,7 @@ impl Beneath {
     fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), Stop> {
         let place = self.find(path, follow, Attempt::writing)?;
         if !place.rights(&self.files).write.here {
-            return Err(place.denied(Attempt::writing));
+            return Err(place.denied(&self.files, Attempt::writing));
         }
         // The folder that was begun in has no name here.
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
@@ -134,10 +163,10 @@ impl Beneath {
         let writes = how.write || how.truncate;
         let changes = writes || how.create;
         if changes && !rights.write.here {
-            return Err(place.denied(Attempt::writing));
+            return Err(place.denied(&self.files, Attempt::writing));
         }
         if !rights.any() {
-            return Err(place.denied(Attempt::reading));
+            return Err(place.denied(&self.files, Attempt::reading));
         }
         let name = place.name.as_deref().unwrap_or(".");
         let must_be_folder = how.folder || place.must_be_folder || place.name.is_none();
@@ -147,14 +176,14 @@ impl Beneath {
                 // A file that is only written to is not read by the way.
                 return match must_be_folder {
                     true => Err(Errno::ISDIR.into()),
-                    false => Err(place.denied(Attempt::reading)),
+                    false => Err(place.denied(&self.files, Attempt::reading)),
                 };
             }
             let opened = place.folder.open(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
             return match opened {
                 Ok(handle) => Ok(Opened::Folder(place.opened(&self.files, handle))),
                 Err(Errno::NOTDIR | Errno::NOENT) if !must_be_folder => {
-                    Err(place.denied(Attempt::reading))
+                    Err(place.denied(&self.files, Attempt::reading))
                 }
                 Err(errno) => Err(errno.into()),
             };
@@ -190,7 +219,7 @@ impl Beneath {
     fn stat(&self, path: &str, follow: bool) -> Result<Stat, Stop> {
         let place = self.find(path, follow, Attempt::looking_at)?;
         let rights = place.rights(&self.files);
-        let denied = || place.denied(Attempt::looking_at);
+        let denied = || place.denied(&self.files, Attempt::looking_at);
         if !rights.any() {
             return Err(denied());
         }
@@ -256,6 +285,9 @@ impl Beneath {
 
     pub(super) fn remove_file(&self, path: &str) -> Result<(), Stop> {
         let (folder, name) = self.find_to_change(path, false)?;
+        if is_link(&folder, &name) {
+            self.files.may_take(&folder, &name)?;
+        }
         Ok(unlinkat(&*folder.handle, name, AtFlags::empty())?)
     }
 
@@ -264,6 +296,13 @@ impl Beneath {
         let source = self.find_to_change(&trim(from), false)?;
         let target = to.find_to_change(&trim(into), false)?;
         self.may_move(&source, &target)?;
+        let leads_elsewhere = is_link(&source.0, &source.1);
+        if leads_elsewhere {
+            self.files.may_take(&source.0, &source.1)?;
+        }
+        if leads_elsewhere || is_link(&target.0, &target.1) {
+            self.files.may_take(&target.0, &target.1)?;
+        }
         // From another folder, a link leads elsewhere.
         if source.0.path != target.0.path
             && let Some(leads) = source.0.read_link(&source.1)?
@@ -305,15 +344,74 @@ impl Beneath {
             false => there.read.here && there.write.here,
         };
         match may_arrive {
+            true if is_folder => self.may_carry(source, target),
             true => Ok(()),
             false => Err(Stop::Denied(Attempt::moving(to, is_folder))),
         }
     }
 
+    /// Whether all that is in a folder may be moved with it: what is protected, where it is or where
+    /// it would be, has to be named by the grants.
+    ///
+    /// A plugin cannot bring anything in while this looks: it would be moving or making what is
+    /// protected there already, or what would be for the name that its folder gets, and
+    /// [`Files::may_take`] leaves no folder that name.
+    fn may_carry(&self, source: &(Folder, String), target: &(Folder, String)) -> Result<(), Stop> {
+        for (folder, name) in [source, target] {
+            self.files.may_take(folder, name)?;
+        }
+        let step = |(folder, name): &(Folder, String)| Step {
+            path: folder.path_of(name),
+            standing: self.files.standing_in(folder, name),
+        };
+        let name = CString::new(source.1.as_str()).map_err(|_| Errno::INVAL)?;
+        let (from, to) = (step(source), step(target));
+        let mut folders =
+            vec![Carried { within: source.0.handle.clone(), name, from, to, depth: 0 }];
+        let mut entries = 0;
+        while let Some(Carried { within, name, from, to, depth }) = folders.pop() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let handle = Arc::new(File::from(openat(&*within, &name, flags, Mode::empty())?));
+            for entry in Dir::read_from(&*handle)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                if matches!(name.to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                entries += 1;
+                if entries > CARRIED || depth > DEPTH {
+                    return Err(Stop::Never("moving a folder with so much in it"));
+                }
+                let shown = name.to_string_lossy();
+                let [from, to] = [&from, &to].map(|step| step.down(&self.files, &shown));
+                let is_folder = match entry.file_type() {
+                    FileType::Unknown => {
+                        let stat = statat(&*handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                        file_type(&stat) == FileType::Directory
+                    }
+                    found => found == FileType::Directory,
+                };
+                for Step { path, standing } in [&from, &to] {
+                    let rights = || self.files.rights(path);
+                    if standing.is_protected && !(rights().read.here && rights().write.here) {
+                        let attempt = Attempt::moving(path.clone(), is_folder);
+                        let protected = self.files.protects(path, true);
+                        return Err(Stop::Denied(Attempt { protected, ..attempt }));
+                    }
+                }
+                if is_folder {
+                    let (within, name) = (handle.clone(), name.to_owned());
+                    folders.push(Carried { within, name, from, to, depth: depth + 1 });
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
         let place = self.find(path, false, Attempt::looking_at)?;
         if !place.rights(&self.files).read.here {
-            return Err(place.denied(Attempt::looking_at));
+            return Err(place.denied(&self.files, Attempt::looking_at));
         }
         let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
         match place.folder.read_link(&name)? {
@@ -334,6 +432,7 @@ impl Beneath {
             return Err(Stop::Never("an absolute link"));
         }
         let (folder, name) = self.find_to_change(path, false)?;
+        self.files.may_take(&folder, &name)?;
         self.may_lead(&folder, target)?;
         Ok(symlinkat(target, &*folder.handle, name)?)
     }
@@ -351,7 +450,7 @@ impl Beneath {
             Walk::new(&self.files, &self.files.open_resolved("")?, &path, Attempt::reading)?;
         match walk.finish(true) {
             Ok(place) if is_granted(place.rights(&self.files)) => Ok(()),
-            Ok(place) => Err(place.denied(Attempt::reading)),
+            Ok(place) => Err(place.denied(&self.files, Attempt::reading)),
             // There is nothing on the way.
             Err(Stop::Os(_)) => Ok(()),
             Err(stop) => Err(stop),
@@ -364,6 +463,11 @@ impl Beneath {
         let rights = self.files.rights_in(&self.folder, name);
         rights.read.here || is_folder && rights.any()
     }
+}
+
+/// Whether a name in a folder is that of a link.
+fn is_link(folder: &Folder, name: &str) -> bool {
+    folder.stat(name).is_ok_and(|stat| file_type(&stat) == FileType::Symlink)
 }
 
 /// Tells a file from all others, for who has the key. What the system numbers it by could be told
@@ -387,6 +491,7 @@ fn timestamps(accessed: Time, modified: Time) -> Timestamps {
 #[cfg(test)]
 mod tests {
     use super::super::pattern::PathGrant;
+    use super::super::protected::Protection;
     use super::*;
     use crate::surroundings::Surroundings;
     use std::ffi::OsStr;
@@ -404,7 +509,7 @@ mod tests {
         fs::write(folder.path().join("d/a"), "").unwrap();
         let grant = |text| PathGrant::parse(text, &Surroundings::default(), folder.path()).unwrap();
         let grants = vec![grant("readwrite:d/**"), grant("write:s/**")];
-        let files = Arc::new(Files::new(vec![grants], Vec::new()));
+        let files = Arc::new(Files::new(vec![grants], Vec::new(), Protection::default()));
         let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
         let mut next = || Beneath { files: files.clone(), folder: roots.next().unwrap() };
         let (d, s) = (next(), next());
@@ -475,7 +580,7 @@ mod tests {
             ("a link to no name", |x| symlink(OsStr::from_bytes(b"\xff"), x)),
         ];
         let grants = PathGrant::parse("readwrite:d/**", &Surroundings::default(), &base).unwrap();
-        let files = Arc::new(Files::new(vec![vec![grants]], Vec::new()));
+        let files = Arc::new(Files::new(vec![vec![grants]], Vec::new(), Protection::default()));
         let root = Beneath { folder: files.open_resolved("").unwrap(), files };
         let read = Opening { read: true, follow: true, ..Opening::default() };
         let create = Opening { write: true, create: true, ..read };
@@ -517,5 +622,152 @@ mod tests {
         assert_eq!(d.make_link("../t", "e/z"), Ok(()));
         assert_eq!(d.rename("e/z", &d, "e/y"), Ok(()));
         denied(d.rename("e/y", &d, "z"));
+    }
+
+    /// A folder with what is protected and what is not, and it as a plugin has it that was granted
+    /// this.
+    fn protected_folder(grants: &[&str]) -> (TempDir, Beneath) {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for name in [".git/hooks", "sub/deep", "plain/deep", ".config", "hooks"] {
+            fs::create_dir_all(base.join(name)).unwrap();
+        }
+        for name in [".git/config", "tenon.toml", ".ssh.txt", "sub/deep/tenon.toml", "free"] {
+            fs::write(base.join(name), name).unwrap();
+        }
+        fs::write(base.join(".env"), "secret").unwrap();
+        for (name, target) in [
+            ("to-git", ".git"),
+            ("to-config", ".git/config"),
+            ("to-new", ".git/new"),
+            (".local", "plain"),
+        ] {
+            symlink(target, base.join(name)).unwrap();
+        }
+        let grant = |text: &&str| PathGrant::parse(text, &Surroundings::default(), &base).unwrap();
+        let grants = grants.iter().map(grant).collect();
+        let files = Arc::new(Files::new(vec![grants], Vec::new(), Protection::default()));
+        let folder_here = files.open_resolved(base.to_str().unwrap()).unwrap();
+        (folder, Beneath { files, folder: folder_here })
+    }
+
+    /// What is done to a folder, and the grants that it takes.
+    type Deed = (&'static [&'static str], fn(&Beneath) -> Result<(), Stop>);
+
+    #[test]
+    fn no_way_leads_to_what_is_protected_but_by_its_name() {
+        const READ: Opening = Opening {
+            read: true,
+            write: false,
+            create: false,
+            exclusive: false,
+            truncate: false,
+            folder: false,
+            follow: true,
+        };
+        const WRITE: Opening = Opening { read: false, write: true, ..READ };
+        const CREATE: Opening = Opening { create: true, ..WRITE };
+        const TRUNCATE: Opening = Opening { write: false, read: true, truncate: true, ..READ };
+        const GIT: &[&str] = &["readwrite:.git/**"];
+        const TENON: &[&str] = &["readwrite:tenon.toml"];
+        fn open(at: &Beneath, path: &str, how: Opening) -> Result<(), Stop> {
+            at.open(path, how).map(drop)
+        }
+        let deeds: &[Deed] = &[
+            (GIT, |at| open(at, ".git/config", WRITE)),
+            (GIT, |at| open(at, ".git/config", TRUNCATE)),
+            (GIT, |at| open(at, ".git/new", CREATE)),
+            (GIT, |at| open(at, ".git/hooks/new", CREATE)),
+            (GIT, |at| open(at, "to-git/hooks/new", CREATE)),
+            (GIT, |at| open(at, "to-config", WRITE)),
+            (GIT, |at| open(at, "to-new", CREATE)),
+            (GIT, |at| open(at, "plain/../.git/config", WRITE)),
+            (GIT, |at| at.set_times(".git/config", true, Time::Now, Time::Now)),
+            (GIT, |at| at.set_times("to-config", true, Time::Now, Time::Now)),
+            (GIT, |at| at.set_times(".git", true, Time::Now, Time::Now)),
+            (GIT, |at| at.create_folder(".git/new")),
+            (GIT, |at| at.remove_folder(".git/hooks")),
+            (GIT, |at| at.remove_file(".git/config")),
+            (GIT, |at| at.make_link("config", ".git/new")),
+            (GIT, |at| at.rename("free", at, ".git/new")),
+            (GIT, |at| at.rename(".git/config", at, "new")),
+            (GIT, |at| at.rename(".git/hooks", at, "new")),
+            (GIT, |at| at.rename(".git", at, "new")),
+            (GIT, |at| at.rename("hooks", at, ".git/new")),
+            (GIT, |at| at.link("free", at, ".git/new")),
+            (GIT, |at| at.link(".git/config", at, "new")),
+            (TENON, |at| at.rename("free", at, "tenon.toml")),
+            (TENON, |at| at.rename("tenon.toml", at, "free")),
+            // What a folder holds goes with it, to where it has to be named as well.
+            (&["readwrite:sub/deep/tenon.toml", "readwrite:new/deep/tenon.toml"], |at| {
+                at.rename("sub", at, "new")
+            }),
+            (&["readwrite:**/tenon.toml"], |at| at.rename("sub/deep", at, "plain/new")),
+            // What would be protected for the name of its folder.
+            (&["readwrite:.vscode/**"], |at| at.create_folder(".vscode")),
+            (&["readwrite:.vscode/**"], |at| at.rename("plain", at, ".vscode")),
+            (&["readwrite:.vscode/**"], |at| at.make_link("plain", ".vscode")),
+            (&["readwrite:.config/**"], |at| at.rename(".config", at, "new")),
+            (&["readwrite:.github/**"], |at| at.rename("plain", at, ".github")),
+            (&["readwrite:.github/**"], |at| at.make_link("plain", ".github")),
+            // Keys are not even read.
+            (&["read:.env"], |at| open(at, ".env", READ)),
+            (&["read:.env"], |at| at.see(".env", true).map(drop)),
+            (&["readwrite:.env"], |at| at.rename(".env", at, "new")),
+            (&["readwrite:.env"], |at| at.link(".env", at, "new")),
+        ];
+        // A grant that names a link is one of where it leads, and so nothing names this one.
+        let never: &[Deed] = &[
+            (&[], |at| at.remove_file(".local")),
+            (&[], |at| at.rename("free", at, ".local")),
+            (&[], |at| at.rename(".local", at, "new")),
+        ];
+        for (number, (names, deed)) in deeds.iter().chain(never).enumerate() {
+            let look = |folder: &TempDir| {
+                let walk = walkdir::WalkDir::new(folder.path()).sort_by_file_name();
+                let shown = |entry: walkdir::DirEntry| {
+                    let path = entry.path();
+                    (path.to_path_buf(), fs::read(path).ok(), fs::read_link(path).ok())
+                };
+                walk.into_iter().map(|entry| shown(entry.unwrap())).collect::<Vec<_>>()
+            };
+            let (folder, at) = protected_folder(&["readwrite:**"]);
+            let before = look(&folder);
+            let stop = deed(&at).unwrap_err();
+            assert!(
+                matches!(&stop, Stop::Denied(Attempt { protected: Some(_), .. })),
+                "{number}: {stop:?}"
+            );
+            assert_eq!(look(&folder), before, "{number}");
+
+            if names.is_empty() {
+                continue;
+            }
+            let granted: Vec<&str> = [&["readwrite:**"], *names].concat();
+            let (_folder, at) = protected_folder(&granted);
+            assert_eq!(deed(&at), Ok(()), "{number}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_protected_is_as_free_as_ever() {
+        let (_folder, at) = protected_folder(&["readwrite:**"]);
+        let read = Opening { read: true, follow: true, ..Opening::default() };
+        assert!(at.open(".git/config", read).is_ok());
+        assert!(at.open("to-config", read).is_ok());
+        assert_eq!(at.rename("plain", &at, "new"), Ok(()));
+        assert_eq!(at.rename("new", &at, "sub/new"), Ok(()));
+        assert_eq!(at.create_folder(".github"), Ok(()));
+        assert_eq!(at.make_link(".git/config", "new"), Ok(()));
+        assert_eq!(at.remove_file("to-git"), Ok(()));
+        assert_eq!(at.rename("free", &at, ".gitignore"), Ok(()));
+        // What is in a folder of which there is too much to look at is not moved.
+        let mut deep = String::from("deep");
+        assert_eq!(at.create_folder(&deep), Ok(()));
+        for _ in 0..DEPTH + 2 {
+            deep.push_str("/d");
+            assert_eq!(at.create_folder(&deep), Ok(()));
+        }
+        assert!(matches!(at.rename("deep", &at, "other"), Err(Stop::Never(_))));
     }
 }

@@ -175,6 +175,33 @@ impl PathGrant {
         Places(self.closure(0))
     }
 
+    /// What it grants.
+    pub(super) fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Its segments, as far as they are names and no wildcards.
+    pub(super) fn names(&self) -> Vec<Option<&str>> {
+        let names = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(literal) => Some(literal.as_str()),
+            Segment::Any | Segment::Glob { .. } => None,
+        });
+        names.collect()
+    }
+
+    /// The segments that what comes next is held against, as numbers.
+    pub(super) fn next_of(&self, Places(places): Places) -> impl Iterator<Item = usize> {
+        (0..self.segments.len()).filter(move |number| places & (1 << number) != 0)
+    }
+
+    /// Where the glob stands after one more name, which it has to spell out.
+    pub(super) fn step_by_name(&self, Places(places): Places, name: &str) -> Places {
+        let is_name =
+            |i: usize| matches!(&self.segments[i], Segment::Literal(literal) if literal == name);
+        let named = self.next_of(Places(places)).filter(|i| is_name(*i));
+        Places(named.fold(0, |next, i| next | self.closure(i + 1)))
+    }
+
     /// Where the glob stands after one more name.
     pub(super) fn step(&self, Places(places): Places, name: &str) -> Places {
         let mut left = places & ((1 << self.segments.len()) - 1);

@@ -157,11 +157,12 @@ impl FilesView<'_> {
         match stop {
             Stop::Os(errno) => errno.into(),
             Stop::Denied(attempt) => {
-                let Attempt { doing, path, needs, looks_only } = &attempt;
+                let Attempt { doing, path, needs, looks_only, writes: _, protected } = &attempt;
                 let tried = format!("{doing} {path}");
-                match looks_only {
-                    true => self.refuse.looked(&tried, NAME, needs),
-                    false => self.refuse.not_granted(&tried, NAME, needs),
+                match (protected, looks_only) {
+                    (Some(row), false) => self.refuse.protected(&tried, NAME, needs, row.what()),
+                    (_, true) => self.refuse.looked(&tried, NAME, needs),
+                    (None, false) => self.refuse.not_granted(&tried, NAME, needs),
                 }
                 Errno::PERM.into()
             }

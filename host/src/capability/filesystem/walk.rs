@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::pattern::{PathGrant, Places, Rights, components};
+use super::protected::{Protection, Row, Span, Standing, counted, is_beneath, is_within};
 use crate::expand::escaped;
 
 /// How many links are followed on the way of one path, as Linux has it.
@@ -40,6 +41,8 @@ pub(crate) struct Files {
     /// The host's own folders: approvals, secrets and compiled code are not for plugins, whatever
     /// the globs cover.
     never: Vec<String>,
+    /// What no glob covers.
+    protection: Protection,
     threads: Threads,
 }
 
@@ -70,6 +73,8 @@ pub(super) struct Folder {
     /// Where the grants stand here, in their order: what is in a folder of which there may be a
     /// million names is one step away from it.
     places: Arc<[Places]>,
+    /// Where its path stands in what is protected.
+    standing: Standing,
 }
 
 /// Where a path leads: to a name in a folder, or to the folder itself.
@@ -103,6 +108,10 @@ pub(super) struct Attempt {
     pub(super) needs: String,
     /// Nothing was opened and nothing changed.
     pub(super) looks_only: bool,
+    /// It would have changed something.
+    pub(super) writes: bool,
+    /// What makes it protected, where only that is in the way.
+    pub(super) protected: Option<&'static Row>,
 }
 
 impl From<Errno> for Stop {
@@ -112,8 +121,13 @@ impl From<Errno> for Stop {
 }
 
 impl Files {
-    /// The files that grants cover, but for those of the host's own folders.
-    pub(crate) fn new(grants: Vec<Vec<PathGrant>>, never: Vec<String>) -> Self {
+    /// The files that grants cover, but for those of the host's own folders, and for what is protected
+    /// and not named.
+    pub(crate) fn new(
+        grants: Vec<Vec<PathGrant>>,
+        never: Vec<String>,
+        protection: Protection,
+    ) -> Self {
         let mut roots: Vec<Root> = Vec::new();
         let root = |(name, path): (&str, &str)| Root { name: name.into(), path: path.into() };
         for grant in grants.iter().flatten() {
@@ -135,7 +149,8 @@ impl Files {
                 outer.push(root);
             }
         }
-        let mut files = Self { grants, roots: Vec::new(), never, threads: Threads::default() };
+        let threads = Threads::default();
+        let mut files = Self { grants, roots: Vec::new(), never, protection, threads };
         // Of one that was requested and not approved, or the reverse, not even that it exists is told.
         outer.retain(|root| files.rights(&root.path).any());
         files.roots = outer;
@@ -149,35 +164,117 @@ impl Files {
 
     /// What may be done with a path.
     pub(super) fn rights(&self, path: &str) -> Rights {
-        self.rights_at(self.places(path).iter().copied(), path)
+        self.rights_at(&self.places(path), self.standing(path), path)
     }
 
     /// What may be done with a folder.
     pub(super) fn rights_of(&self, folder: &Folder) -> Rights {
-        self.rights_at(folder.places.iter().copied(), &folder.path)
+        self.rights_at(&folder.places, folder.standing, &folder.path)
     }
 
     /// What may be done with a name in a folder.
     pub(super) fn rights_in(&self, folder: &Folder, name: &str) -> Rights {
-        self.rights_at(self.step(&folder.places, name), &folder.path_of(name))
+        let path = folder.path_of(name);
+        let standing = self.protection.step(folder.standing, name, &path);
+        let rights = self.rights_by(self.step(&folder.places, name));
+        self.restrict(rights, standing, &path)
     }
 
-    /// What may be done with a path that the grants stand so after.
-    fn rights_at(&self, mut places: impl Iterator<Item = Places>, path: &str) -> Rights {
+    /// Where a name in a folder stands in what is protected.
+    pub(super) fn standing_in(&self, folder: &Folder, name: &str) -> Standing {
+        self.protection.step(folder.standing, name, &folder.path_of(name))
+    }
+
+    /// Where a name beneath such a path stands in what is protected.
+    pub(super) fn standing_beneath(&self, standing: Standing, name: &str, path: &str) -> Standing {
+        self.protection.step(standing, name, path)
+    }
+
+    fn rights_at(&self, places: &[Places], standing: Standing, path: &str) -> Rights {
+        self.restrict(self.rights_by(places.iter().copied()), standing, path)
+    }
+
+    /// What the grants allow that stand so.
+    fn rights_by(&self, mut places: impl Iterator<Item = Places>) -> Rights {
         let each = |grants: &Vec<PathGrant>| Rights::of(grants.iter().zip(places.by_ref()));
         let mut sets = self.grants.iter().map(each);
         let first = sets.next().unwrap_or_default();
-        let rights = sets.fold(first, Rights::and);
-        let is_within = |path: &str, folder: &str| {
-            path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
+        sets.fold(first, Rights::and)
+    }
+
+    /// What is left of what the grants allow of a path.
+    fn restrict(&self, mut rights: Rights, standing: Standing, path: &str) -> Rights {
+        if standing.is_protected && rights.any() {
+            let spans = self.protection.spans(path, false);
+            rights.write = self.rights_by_name(path, &counted(spans.clone(), false)).write;
+            if standing.is_secret {
+                rights.read = self.rights_by_name(path, &counted(spans, true)).read;
+            }
+        }
         if self.never.iter().any(|folder| is_within(path, folder)) {
             return Rights::default();
         }
-        match self.never.iter().any(|folder| is_within(folder, path)) {
+        match self.never.iter().any(|folder| is_beneath(folder, path)) {
             true => rights.without_some_beneath(),
             false => rights,
         }
+    }
+
+    /// What is allowed by grants that spell these names of a path out.
+    fn rights_by_name(&self, path: &str, spans: &[Span]) -> Rights {
+        self.rights_by(self.grants.iter().flatten().map(|grant| by_name(grant, path, spans)))
+    }
+
+    /// What makes a path protected, if nothing else keeps the plugin from it: what was requested
+    /// covers it, and does not name it.
+    pub(super) fn protects(&self, path: &str, writes: bool) -> Option<&'static Row> {
+        // What was requested is the last of the sets.
+        let requested = self.grants.last()?;
+        let spans = counted(self.protection.spans(path, false), !writes);
+        let row = spans.last()?.row;
+        let covers = |spans: &[Span]| {
+            let places = requested.iter().map(|grant| (grant, by_name(grant, path, spans)));
+            let rights = Rights::of(places);
+            if writes { rights.write.here } else { rights.read.here }
+        };
+        (covers(&[]) && !covers(&spans)).then_some(row)
+    }
+
+    /// Whether a folder or a link may come to a path, or go from there, as far as concerns what is
+    /// protected for that path's name: `autostart` in `.config` is, and so `.config` is not to become
+    /// another folder under a glob.
+    pub(super) fn may_take(&self, folder: &Folder, name: &str) -> Result<(), Stop> {
+        let path = folder.path_of(name);
+        let denied = |row| {
+            let attempt = Attempt::writing(path.clone());
+            Err(Stop::Denied(Attempt { protected: Some(row), ..attempt }))
+        };
+        if self.protection.step(folder.standing, name, &path).is_partial() {
+            let spans = self.protection.spans(&path, true);
+            let is_named = self.rights_by_name(&path, &spans).write.here;
+            match spans.last() {
+                Some(span) if !is_named => return denied(span.row),
+                Some(_) => {}
+                None => return denied(&super::protected::table::HOME),
+            }
+        }
+        match self
+            .protection
+            .anchors_beneath(&path)
+            .find(|(anchor, row)| row.is_none() || !self.rights(anchor).write.tree())
+        {
+            Some((_, row)) => denied(row.unwrap_or(&super::protected::table::HOME)),
+            None => Ok(()),
+        }
+    }
+
+    fn standing(&self, path: &str) -> Standing {
+        let mut here = String::with_capacity(path.len());
+        components(path).fold(self.protection.start(), |standing, name| {
+            here.push('/');
+            here.push_str(name);
+            self.protection.step(standing, name, &here)
+        })
     }
 
     fn places(&self, path: &str) -> Arc<[Places]> {
@@ -220,14 +317,17 @@ impl Files {
             handle = openat(&handle, name, THROUGH, Mode::empty())?;
         }
         let handle = Arc::new(File::from(handle));
-        Ok(Folder { handle, path: path.into(), places: self.places(path) })
+        let (places, standing) = (self.places(path), self.standing(path));
+        Ok(Folder { handle, path: path.into(), places, standing })
     }
 
     /// An open folder as it lies in another.
     pub(super) fn folder_in(&self, folder: &Folder, name: &str, handle: OwnedFd) -> Folder {
+        let path = folder.path_of(name);
         Folder {
             handle: Arc::new(File::from(handle)),
-            path: folder.path_of(name).into(),
+            standing: self.protection.step(folder.standing, name, &path),
+            path: path.into(),
             places: self.step(&folder.places, name).collect(),
         }
     }
@@ -276,8 +376,13 @@ impl Folder {
 impl Place {
     /// That it is not granted. Where links led on the way is not told, but only what was asked for:
     /// a grant of that is one of where it leads, when it is approved.
-    pub(super) fn denied(&self, purpose: Purpose) -> Stop {
-        Stop::Denied(purpose(self.asked.clone()))
+    pub(super) fn denied(&self, files: &Files, purpose: Purpose) -> Stop {
+        let attempt = purpose(self.asked.clone());
+        let path = match &self.name {
+            Some(name) => self.folder.path_of(name),
+            None => self.folder.path.to_string(),
+        };
+        Stop::Denied(Attempt { protected: files.protects(&path, attempt.writes), ..attempt })
     }
 
     /// What may be done there.
@@ -470,11 +575,11 @@ impl<'a> Walk<'a> {
 
 impl Attempt {
     pub(super) fn reading(path: String) -> Self {
-        Self::new("reading", "read", path, "")
+        Self { writes: false, ..Self::new("reading", "read", path, "") }
     }
 
     pub(super) fn looking_at(path: String) -> Self {
-        Self { looks_only: true, ..Self::new("looking at", "read", path, "") }
+        Self { looks_only: true, writes: false, ..Self::new("looking at", "read", path, "") }
     }
 
     pub(super) fn writing(path: String) -> Self {
@@ -489,8 +594,18 @@ impl Attempt {
     fn new(doing: &'static str, access: &str, path: String, all: &str) -> Self {
         let path = if path.is_empty() { "/".into() } else { path };
         let needs = format!("{access}:{}{all}", escaped(&path));
-        Self { doing, path, needs, looks_only: false }
+        Self { doing, path, needs, looks_only: false, writes: true, protected: None }
     }
+}
+
+/// Where a glob stands after a path of which it has to spell these names out.
+fn by_name(grant: &PathGrant, path: &str, spans: &[Span]) -> Places {
+    components(path).enumerate().fold(grant.start(), |places, (number, name)| {
+        match spans.iter().any(|span| span.has(number)) {
+            true => grant.step_by_name(places, name),
+            false => grant.step(places, name),
+        }
+    })
 }
 
 /// Where a relative path leads if there is no link on its way.
@@ -525,7 +640,8 @@ mod tests {
             let parse =
                 |text: &&str| PathGrant::parse(text, &Surroundings::default(), Path::new("/"));
             let set = |texts: &[&str]| texts.iter().map(|text| parse(text).unwrap()).collect();
-            let files = Files::new(vec![set(requested), set(approved)], Vec::new());
+            let files =
+                Files::new(vec![set(requested), set(approved)], Vec::new(), Protection::default());
             let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
             assert_eq!(roots, expected, "{requested:?} and {approved:?}");
         };

@@ -30,7 +30,7 @@ use super::grants::{NetworkGrants, everything_at, wanted};
 use super::pattern::never_sent;
 use super::{HEADERS, NAME};
 use crate::capability::lent::not_granted;
-use crate::limits::Limits;
+use crate::limits::{LONGEST, Limits};
 use crate::services::{Connector, Resolver, Stream, SystemNetwork};
 use crate::tls;
 
@@ -148,7 +148,7 @@ impl Patience {
             connect: within(options.connect_timeout, CONNECT),
             first_byte: within(options.first_byte_timeout, FIRST_BYTE),
             between_bytes: within(options.between_bytes_timeout, BETWEEN_BYTES),
-            deadline: Instant::now() + limits.wall,
+            deadline: Instant::now() + limits.wall.min(LONGEST),
         }
     }
 }

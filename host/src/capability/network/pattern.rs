@@ -35,6 +35,9 @@ const LENGTH: usize = 1 << 10;
 /// The most memory that one regular expression of a grant takes, in bytes.
 const EXPRESSION: usize = 64 << 10;
 
+/// The most regular expressions of a grant: each may be of a class of thousands of characters.
+const EXPRESSIONS: usize = 8;
+
 /// How often a path is decoded to find out what a server could make of it.
 const DECODED: usize = 4;
 
@@ -159,7 +162,7 @@ pub(super) fn never_sent(method: &Method) -> bool {
 /// Refuses what reads differently from what it means.
 fn check_text(pattern: &str) -> Result<(), String> {
     let mut rest = pattern;
-    let mut after_wildcard = false;
+    let (mut after_wildcard, mut expressions) = (false, 0);
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
@@ -167,7 +170,13 @@ fn check_text(pattern: &str) -> Result<(), String> {
                 let escaped = rest.chars().next().ok_or("a `\\` stands before nothing")?;
                 rest = &rest[escaped.len_utf8()..];
             }
-            '(' => rest = &rest[check_expression(rest)? + 1..],
+            '(' => {
+                expressions += 1;
+                if expressions > EXPRESSIONS {
+                    return Err(format!("it has more than {EXPRESSIONS} regular expressions"));
+                }
+                rest = &rest[check_expression(rest)? + 1..];
+            }
             // The standard reads `**` and `*?` as "any number of" and "optionally" anything.
             '*' | '?' | '+' if after_wildcard => {
                 return Err(format!(

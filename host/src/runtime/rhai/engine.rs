@@ -3,10 +3,15 @@
 
 use rhai::module_resolvers::DummyModuleResolver;
 use rhai::serde::to_dynamic;
-use rhai::{Array, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, Map};
+use rhai::{
+    AST, Array, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, LexError, Map,
+    OptimizationLevel, ParseError, Position, Token,
+};
 use serde_json::{Number, Value, json};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::{Setting, outside, running};
 
@@ -30,6 +35,9 @@ const MAP: usize = 10_000;
 const VARIABLES: usize = 1_000;
 /// The deepest nesting of a value that leaves a script, or stays in it between calls.
 const VALUE_DEPTH: usize = 128;
+/// The most values that the functions of a script hold, each counted as often as it is reached: one
+/// that two functions hold is there twice where they share nothing.
+const HELD: usize = 4 * ARRAY;
 /// How often, in operations, a script is asked for its time and whether anybody still waits for it.
 const CHECK_EVERY: u64 = 64;
 
@@ -44,6 +52,16 @@ pub(super) struct Definitions {
     pub(super) hooks: Vec<(HookPoint, FnPtr)>,
     /// After loading there is nothing more to define.
     pub(super) closed: bool,
+    /// How many values its functions hold.
+    pub(super) held: usize,
+}
+
+impl Definitions {
+    /// A function that shares nothing with any other: each of its calls gets what it captured as it
+    /// was when the script was loaded.
+    fn detached(&mut self, function: &FnPtr) -> Result<FnPtr, String> {
+        detached(function, VALUE_DEPTH, &mut self.held)
+    }
 }
 
 pub(super) struct ScriptTool {
@@ -79,6 +97,7 @@ pub(super) fn engine(setting: &Setting, definitions: &Arc<Mutex<Definitions>>) -
     let Setting { limits, settings, voice, .. } = setting;
     let mut engine = rhai::Engine::new();
     set_limits(&mut engine, limits);
+    add_bounded(&mut engine);
     add_log(&mut engine, voice);
     add_config(&mut engine, settings);
     outside::add(&mut engine);
@@ -95,6 +114,35 @@ pub(super) fn parser(limits: &Limits) -> rhai::Engine {
     engine
 }
 
+thread_local! {
+    /// When the compilation on this thread has had its time.
+    static COMPILED_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Compiles a script, which has as much time for that as a call: cases of a `switch` and members of a
+/// map are each compared with those before.
+pub(super) fn compile(
+    engine: &rhai::Engine,
+    script: &str,
+    limits: &Limits,
+) -> Result<AST, ParseError> {
+    COMPILED_UNTIL.set(Instant::now().checked_add(limits.cpu));
+    let compiled = engine.compile(script);
+    COMPILED_UNTIL.set(None);
+    compiled
+}
+
+/// The token that comes next, or one that ends the compilation.
+fn next_token(token: Token) -> Token {
+    match COMPILED_UNTIL.get() {
+        Some(until) if Instant::now() > until => {
+            let problem = "it takes too long to compile; make it shorter".to_string();
+            Token::LexError(Box::new(LexError::Runtime(problem)))
+        }
+        _ => token,
+    }
+}
+
 fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
     engine
         .set_max_operations(limits.operations())
@@ -107,6 +155,8 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
         .set_max_functions(VARIABLES)
         .set_max_modules(0)
         .set_module_resolver(DummyModuleResolver::new())
+        // The optimizer compares cases of a `switch` with each other, and nothing ends it.
+        .set_optimization_level(OptimizationLevel::None)
         .disable_symbol("eval")
         // It would nest functions without capturing a variable, which is what is counted.
         .disable_symbol("curry")
@@ -114,8 +164,10 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
             let looked_at = operations % CHECK_EVERY == 0;
             looked_at.then(running::ended).flatten().map(Dynamic::from)
         });
-    #[expect(deprecated, reason = "the callback is marked as one that may change")]
-    engine.on_var(|name, _, context| count_captured(name, &context));
+    #[expect(deprecated, reason = "the callbacks are marked as ones that may change")]
+    engine
+        .on_var(|name, _, context| count_captured(name, &context))
+        .on_parse_token(|token, _, _| next_token(token));
     // They would hold their thread, whatever the limits and the caller say.
     engine.register_fn("sleep", |_: i64| no_sleep());
     engine.register_fn("sleep", |_: f64| no_sleep());
@@ -137,6 +189,37 @@ fn count_captured(
 
 fn no_sleep() -> Result<(), Box<EvalAltResult>> {
     Err("a script cannot sleep".into())
+}
+
+/// Functions of the engine's own that would make a text of any length before anything looks at it.
+fn add_bounded(engine: &mut rhai::Engine) {
+    engine.register_fn("replace", replace);
+    engine.register_fn("replace", |text: &mut ImmutableString, find: &str, by: char| {
+        replace(text, find, by.encode_utf8(&mut [0; 4]))
+    });
+    engine.register_fn("replace", |text: &mut ImmutableString, find: char, by: &str| {
+        replace(text, find.encode_utf8(&mut [0; 4]), by)
+    });
+    // What a function holds may be held by others as well, and would be written out for each.
+    for name in ["debug", "to_debug"] {
+        engine.register_fn(name, |function: &mut FnPtr| function.to_string());
+    }
+}
+
+/// Replaces each place of a text in another one, as long as what comes of it is no longer than a
+/// string may be.
+fn replace(text: &mut ImmutableString, find: &str, by: &str) -> Result<(), Box<EvalAltResult>> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let found = text.matches(find).count();
+    let length = (text.len() - found * find.len()).saturating_add(found.saturating_mul(by.len()));
+    if length > STRING {
+        let what = "Length of string".to_string();
+        return Err(EvalAltResult::ErrorDataTooLarge(what, Position::NONE).into());
+    }
+    *text = text.replace(find, by).into();
+    Ok(())
 }
 
 fn add_log(engine: &mut rhai::Engine, voice: &Arc<Voice>) {
@@ -177,7 +260,7 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
             if definitions.tools.iter().any(|tool| tool.definition.name == definition.name) {
                 return Err(format!("the tool \"{}\" is defined twice", definition.name));
             }
-            let function = detached(&function, VALUE_DEPTH)?;
+            let function = definitions.detached(&function)?;
             definitions.tools.push(ScriptTool { definition, function });
             Ok(())
         })
@@ -189,7 +272,7 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
             if definitions.evals.iter().any(|eval| eval.definition.name == definition.name) {
                 return Err(format!("the strategy \"{}\" is defined twice", definition.name));
             }
-            let function = detached(&function, VALUE_DEPTH)?;
+            let function = definitions.detached(&function)?;
             definitions.evals.push(ScriptEval { definition, function });
             Ok(())
         })
@@ -198,7 +281,8 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
     engine.register_fn("hook", move |point: &str, function: FnPtr| {
         define(&defined, |definitions| {
             let point = point.parse::<HookPoint>().map_err(|error| error.to_string())?;
-            definitions.hooks.push((point, detached(&function, VALUE_DEPTH)?));
+            let function = definitions.detached(&function)?;
+            definitions.hooks.push((point, function));
             Ok(())
         })
     });
@@ -261,7 +345,7 @@ impl About {
 }
 
 fn definition(about: &Map) -> Result<ToolDefinition, String> {
-    let known = ["name", "title", "description", "schema", "output_schema", "annotations"];
+    let known = ["name", "title", "description", "schema", "output_schema", "annotations", "extra"];
     let about = About::new("tool", about.clone(), &known)?;
     let name = about.name()?;
     let description = about.description(&name)?;
@@ -269,6 +353,11 @@ fn definition(about: &Map) -> Result<ToolDefinition, String> {
     let mut definition = ToolDefinition::new(name, description, &schema);
     definition.title = about.text("title")?;
     definition.output_schema = about.json("output_schema")?.map(|schema| schema.to_string());
+    definition.extra = match about.json("extra")? {
+        None => None,
+        Some(extra @ Value::Object(_)) => Some(extra.to_string()),
+        Some(_) => return Err("the `extra` of a tool is a map".into()),
+    };
     if let Some(annotations) = about.members.get("annotations") {
         let annotations = annotations.clone().try_cast::<Map>();
         let annotations = annotations.ok_or("the `annotations` of a tool are a map")?;
@@ -290,30 +379,33 @@ fn eval_definition(about: &Map) -> Result<EvalDefinition, String> {
     Ok(EvalDefinition { name, description, options_schema })
 }
 
-/// A function that shares nothing with any other: each of its calls gets what it captured as it was
-/// when the script was loaded.
-fn detached(function: &FnPtr, depth: usize) -> Result<FnPtr, String> {
+fn detached(function: &FnPtr, depth: usize, held: &mut usize) -> Result<FnPtr, String> {
     let captured: Result<Vec<Dynamic>, String> =
-        function.iter_curry().map(|value| detach(value, depth)).collect();
+        function.iter_curry().map(|value| detach(value, depth, held)).collect();
     let mut function = function.clone();
     function.set_curry(captured?);
     Ok(function)
 }
 
 /// A copy of a value with nothing shared in it.
-fn detach(value: &Dynamic, depth: usize) -> Result<Dynamic, String> {
+fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<Dynamic, String> {
     let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
+    *held += 1;
+    if *held > HELD {
+        return Err(format!("the functions of the script hold more than {HELD} values"));
+    }
     if let Some(array) = value.read_lock::<Array>() {
-        let items: Result<Array, String> = array.iter().map(|item| detach(item, depth)).collect();
+        let items: Result<Array, String> =
+            array.iter().map(|item| detach(item, depth, held)).collect();
         return Ok(items?.into());
     }
     if let Some(map) = value.read_lock::<Map>() {
         let members: Result<Map, String> =
-            map.iter().map(|(key, value)| Ok((key.clone(), detach(value, depth)?))).collect();
+            map.iter().map(|(key, value)| Ok((key.clone(), detach(value, depth, held)?))).collect();
         return Ok(members?.into());
     }
     if let Some(function) = value.read_lock::<FnPtr>() {
-        return Ok(detached(&function, depth)?.into());
+        return Ok(detached(&function, depth, held)?.into());
     }
     Ok(value.flatten_clone())
 }

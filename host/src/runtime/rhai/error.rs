@@ -1,11 +1,13 @@
 //! What goes wrong in a script, with its place and the line of the script that it is in.
 
-use rhai::{EvalAltResult, ParseError, Position};
+use rhai::{Dynamic, EvalAltResult, ParseError, Position};
 
+use super::engine::STRING;
 use super::running::Ended;
 use crate::bindings::types::Error;
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
+use crate::text::beginning;
 
 /// Why a script is no plugin. The place is that of the script's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +67,12 @@ impl Text {
     /// An error with the place of the innermost call.
     pub(super) fn explain(&self, error: &EvalAltResult) -> String {
         let root = root(error);
-        let mut bare = root.to_string();
+        let mut bare = match root {
+            EvalAltResult::ErrorRuntime(value, _) if value.is_array() || value.is_map() => {
+                format!("Runtime error: {}", written(value))
+            }
+            root => root.to_string(),
+        };
         // The message ends in its place, which goes in front.
         if let Some(end) = bare.rfind(" (line ") {
             bare.truncate(end);
@@ -105,7 +112,13 @@ fn root(error: &EvalAltResult) -> &EvalAltResult {
 /// The message of a `throw`.
 pub(super) fn thrown(error: &EvalAltResult) -> Option<String> {
     match root(error) {
-        EvalAltResult::ErrorRuntime(value, _) => Some(value.to_string()),
+        EvalAltResult::ErrorRuntime(value, _) => Some(written(value)),
         _ => None,
     }
+}
+
+/// What a value is written as, as far as a string may be long: what functions share is written as often
+/// as it is reached.
+pub(super) fn written(value: &Dynamic) -> String {
+    beginning(value, STRING)
 }

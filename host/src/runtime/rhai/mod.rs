@@ -116,7 +116,7 @@ impl RhaiPlugin {
         let span = serving.as_ref().and_then(|serving| serving.span().cloned());
         let outside = serving.as_ref().map(|serving| Outside {
             lent: script.setting.lent.clone(),
-            caller: serving.caller().clone(),
+            caller: serving.calls_others_for(),
             runtime: Handle::current(),
         });
         self.threads
@@ -143,7 +143,7 @@ pub fn check_script(path: &Path, script: Vec<u8>, limits: &Limits) -> Result<(),
     let lines = String::from_utf8(script)
         .map_err(|error| ScriptError(format!("{file}: it is not UTF-8: {error}")))?;
     let text = Text::new(file, lines);
-    let ast = engine::parser(limits).compile(&text.lines);
+    let ast = engine::compile(&engine::parser(limits), &text.lines, limits);
     let ast = ast.map_err(|error| text.parse_error(&error))?;
     named_hooks(&ast).map(drop).map_err(|problem| text.refusal(&problem))
 }
@@ -153,7 +153,8 @@ impl Script {
         let definitions = Arc::new(Mutex::new(Definitions::default()));
         let limits = &setting.limits;
         let engine = engine(&setting, &definitions);
-        let ast = engine.compile(&text.lines).map_err(|error| text.parse_error(&error))?;
+        let ast = engine::compile(&engine, &text.lines, limits)
+            .map_err(|error| text.parse_error(&error))?;
         let (ran, _) = running::within(limits, Arc::default(), None, || engine.run_ast(&ast));
         ran.map_err(|error| text.load_error(&error, limits))?;
 
@@ -428,7 +429,7 @@ mod tests {
     }
 
     fn context() -> CallContext {
-        Caller::default().context(Limits::default().wall).1
+        Caller::default().context_of("1".into(), None, Limits::default().wall).1
     }
 
     async fn fire(text: &str, before: Value) -> Result<Outcome, Failure> {

@@ -5,6 +5,7 @@ use rhai::{Array, Dynamic, EvalAltResult, Map};
 use serde_json::Value;
 
 use super::engine::{STRING, to_json};
+use super::error::written;
 use super::running::ask;
 use crate::bindings::model::{CompletionRequest, Message, Part, Role};
 use crate::bindings::services::{Memory, OutgoingMessage};
@@ -64,7 +65,9 @@ fn complete(about: Map) -> Answer<String> {
     let prompt = text("prompt")?.ok_or_else(|| missing("prompt"))?;
     let max_tokens = about.get("max_tokens").map(|value| {
         let tokens = value.as_int().ok().and_then(|tokens| u64::try_from(tokens).ok());
-        tokens.ok_or_else(|| format!("the `max_tokens` are a number of tokens, not {value}"))
+        tokens.ok_or_else(|| {
+            format!("the `max_tokens` are a number of tokens, not {}", written(value))
+        })
     });
     let temperature = about.get("temperature").map(|value| {
         let number = value.as_float().or_else(|_| value.as_int().map(|int| int as f64));
@@ -87,7 +90,7 @@ fn complete(about: Map) -> Answer<String> {
 
 fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
     let message = OutgoingMessage { channel, text: text.to_string(), extra: None };
-    ask(|lent, _| async move { services::send_message(&lent, message).await })
+    ask(|lent, caller| async move { services::send_message(&lent, caller, message).await })
 }
 
 /// Searches the host's memory: an array of maps with `text`, `score` and, where it is known,

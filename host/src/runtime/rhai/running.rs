@@ -13,7 +13,7 @@ use super::threads;
 use crate::bindings::types::Error;
 use crate::capability::lent::Lent;
 use crate::invoke::Caller;
-use crate::limits::Limits;
+use crate::limits::{LONGEST, Limits};
 use crate::runtime::failure::message;
 
 /// How often one call may use captured variables that hold more than a plain value. The engine does
@@ -76,7 +76,7 @@ pub(super) fn within<R>(
     let began = Instant::now();
     let running = Running {
         given_up,
-        until: began + limits.cpu,
+        until: began + limits.cpu.min(LONGEST),
         captured: 0,
         waited: Duration::ZERO,
         host_calls: 0,

@@ -66,7 +66,10 @@ impl Console {
     /// The last of what was written to standard error, as text.
     pub(super) fn tail(&self) -> String {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&inner.tail).trim().to_string()
+        let tail = String::from_utf8_lossy(&inner.tail);
+        let tail = inner.setting.voice.without_secrets(&tail);
+        let start = tail.len().saturating_sub(KEPT);
+        tail[tail.ceil_char_boundary(start)..].trim().to_string()
     }
 }
 
@@ -74,7 +77,9 @@ impl Inner {
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
         if stream == Stream::Err {
             self.tail.extend_from_slice(bytes);
-            let excess = self.tail.len().saturating_sub(KEPT);
+            // What is left of a secret whose beginning is gone would not be known for one: it is kept
+            // here, and not shown.
+            let excess = self.tail.len().saturating_sub(2 * KEPT);
             self.tail.drain(..excess);
         }
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -82,7 +87,12 @@ impl Inner {
             let room = LINE.saturating_sub(line.len());
             line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
+                let is_cut = line.len() >= LINE;
                 let line = String::from_utf8_lossy(line);
+                let line = match is_cut {
+                    true => self.setting.voice.beginning_without_secrets(&line).into(),
+                    false => line,
+                };
                 let (level, name) = match stream {
                     Stream::Out => (Level::Debug, "stdout"),
                     Stream::Err => (Level::Info, "stderr"),

@@ -6,6 +6,7 @@ use wasmtime::component::Component;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use super::cache::{Cache, CachePlace};
+use super::shape;
 use crate::diagnostic::chain;
 use crate::files::Digest;
 use crate::limits::TICK;
@@ -41,6 +42,8 @@ pub(crate) enum CompileError {
     NotWasm,
     #[error("it is not a valid component: {0}")]
     Invalid(String),
+    #[error("{0}, and would take too long to compile")]
+    TooMuch(shape::TooMuch),
 }
 
 /// The engine and what belongs to it.
@@ -81,6 +84,7 @@ impl WasmRuntime {
         {
             return Ok(component);
         }
+        shape::check(wasm).map_err(CompileError::TooMuch)?;
         let component = Component::new(&self.engine, wasm)
             .map_err(|error| CompileError::Invalid(format!("{error:#}")))?;
         if let Some(cache) = &self.cache {

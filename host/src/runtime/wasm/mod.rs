@@ -9,6 +9,7 @@ mod cache;
 mod console;
 mod engine;
 mod instance;
+mod shape;
 mod shared;
 mod state;
 pub(crate) mod stream;

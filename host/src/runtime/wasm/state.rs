@@ -153,6 +153,12 @@ impl HostState {
         self.calls.iter().any(|call| &*call.id == id)
     }
 
+    /// The calls that the instance serves: the one of this id, or all where none is said.
+    pub(crate) fn served(&self, id: Option<&str>) -> Vec<Arc<Serving>> {
+        let meant = self.calls.iter().filter(|call| id.is_none_or(|id| *call.id == *id));
+        meant.filter_map(|call| call.serving.clone()).collect()
+    }
+
     /// The span of the call that the instance serves; none where it serves several, of which each
     /// could be meant.
     pub(crate) fn span(&self) -> Span {
@@ -168,14 +174,16 @@ impl HostState {
     /// who they are not all made for is not named.
     pub(crate) fn turned_to(&self) -> (Arc<Lent>, Caller) {
         let mut callers =
-            self.calls.iter().filter_map(|call| Some(call.serving.as_ref()?.caller()));
-        let first = callers.next().cloned().unwrap_or_default();
+            self.calls.iter().filter_map(|call| Some(call.serving.as_ref()?.calls_others_for()));
+        let first = callers.next().unwrap_or_default();
         let caller = callers.fold(first, |mut common, other| {
-            let Caller { agent_id, session_id, traceparent, depth, by: _, timeout: _ } = other;
+            let Caller { agent_id, session_id, traceparent, depth, outer, by: _, timeout: _ } =
+                other;
             common.agent_id = common.agent_id.filter(|id| agent_id.as_ref() == Some(id));
             common.session_id = common.session_id.filter(|id| session_id.as_ref() == Some(id));
             common.traceparent = common.traceparent.filter(|id| traceparent.as_ref() == Some(id));
-            common.depth = common.depth.max(*depth);
+            common.depth = common.depth.max(depth);
+            common.outer.extend(outer);
             common
         });
         (self.setting.lent.clone(), caller)
@@ -213,6 +221,11 @@ impl Refuse {
     /// What the plugin tried was not granted; `value` would have allowed it.
     pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
         self.say(self.setting.lent.not_granted(tried, capability, value));
+    }
+
+    /// What the plugin tried is covered by no glob, for what it is; `value` would have allowed it.
+    pub(crate) fn protected(&self, tried: &str, capability: &str, value: &str, what: &str) {
+        self.say(self.setting.lent.protected(tried, capability, value, what));
     }
 
     /// The plugin looked whether something is there that it was not granted. Libraries look for much

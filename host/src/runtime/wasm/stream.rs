@@ -2,9 +2,10 @@
 
 use futures::channel::mpsc;
 use futures::{Stream, StreamExt};
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
@@ -17,9 +18,11 @@ use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
 use crate::bindings::types::{CallContext, Error};
-use crate::invoke::within;
+use crate::invoke::{CallState, Mask, within};
+use crate::limits::LONGEST;
 use crate::load::Uses;
 use crate::runtime::Failure;
+use crate::secret::{Redactor, StreamRedactor, TextForm};
 
 /// How many pieces wait for a reader before the writer has to.
 const BUFFER: usize = 16;
@@ -30,10 +33,111 @@ pub struct CompletionStream {
     deltas: mpsc::Receiver<Delta>,
     end: End,
     patience: Option<Patience>,
+    /// Keeps secrets out of it, where there are any.
+    redactor: Option<Box<DeltaRedactor>>,
     /// Who gives it.
     plugin: Option<Arc<str>>,
     /// Keeps the plugin, though it be replaced meanwhile.
     _uses: Option<Uses>,
+    /// The call that is over when the answer is.
+    call: Option<Box<CallState>>,
+}
+
+/// The most tool calls of one answer.
+const TOOL_CALLS: usize = 1_000;
+
+/// Masks secrets in the pieces of an answer. Text, reasoning and the arguments of each tool call are
+/// texts of their own, however they are mixed.
+struct DeltaRedactor {
+    redactor: Arc<Redactor>,
+    text: StreamRedactor,
+    reasoning: StreamRedactor,
+    arguments: BTreeMap<u32, StreamRedactor>,
+    /// Pieces that may be passed on.
+    ready: VecDeque<Delta>,
+    ended: bool,
+    /// It has more tool calls than are followed.
+    flooded: bool,
+}
+
+impl DeltaRedactor {
+    fn new(redactor: Arc<Redactor>) -> Box<Self> {
+        Box::new(Self {
+            text: StreamRedactor::new(redactor.clone(), TextForm::Plain),
+            reasoning: StreamRedactor::new(redactor.clone(), TextForm::Plain),
+            redactor,
+            arguments: BTreeMap::new(),
+            ready: VecDeque::new(),
+            ended: false,
+            flooded: false,
+        })
+    }
+
+    /// Takes a piece. Gives whether the answer may go on.
+    fn push(&mut self, delta: Delta) -> bool {
+        let masked = match delta {
+            Delta::Text(text) => Delta::Text(self.text.push(&text)),
+            Delta::Reasoning(text) => Delta::Reasoning(self.reasoning.push(&text)),
+            Delta::ToolCallStart(mut start) => {
+                self.redactor.redact(&mut start.id);
+                self.redactor.redact(&mut start.name);
+                Delta::ToolCallStart(start)
+            }
+            Delta::ToolCallArguments(ToolCallArguments { index, fragment }) => {
+                let is_known = self.arguments.contains_key(&index);
+                if !is_known && self.arguments.len() >= TOOL_CALLS {
+                    self.flooded = true;
+                    return false;
+                }
+                let redactor = &self.redactor;
+                let stream = self
+                    .arguments
+                    .entry(index)
+                    .or_insert_with(|| StreamRedactor::new(redactor.clone(), TextForm::Json));
+                let fragment = stream.push(&fragment);
+                Delta::ToolCallArguments(ToolCallArguments { index, fragment })
+            }
+        };
+        self.add(masked);
+        true
+    }
+
+    /// No more comes: nothing is held back any longer.
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let (text, reasoning) = (self.text.end(), self.reasoning.end());
+        self.add(Delta::Reasoning(reasoning));
+        self.add(Delta::Text(text));
+        for (index, mut stream) in std::mem::take(&mut self.arguments) {
+            let fragment = stream.end();
+            self.add(Delta::ToolCallArguments(ToolCallArguments { index, fragment }));
+        }
+    }
+
+    fn add(&mut self, delta: Delta) {
+        if !text_of(&delta).is_empty() || matches!(delta, Delta::ToolCallStart(_)) {
+            self.ready.push_back(delta);
+        }
+    }
+}
+
+/// What a piece adds to a text.
+fn text_of(delta: &Delta) -> &str {
+    match delta {
+        Delta::Text(text) | Delta::Reasoning(text) => text,
+        Delta::ToolCallArguments(arguments) => &arguments.fragment,
+        Delta::ToolCallStart(start) => &start.name,
+    }
+}
+
+impl Mask for CompletionStream {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        if !redactor.is_idle() {
+            self.redactor = Some(DeltaRedactor::new(redactor.clone()));
+        }
+    }
 }
 
 /// How long the reader waits for each piece.
@@ -62,6 +166,22 @@ impl CompletionStream {
     /// The provider's own error, or why it could not finish.
     pub async fn finish(mut self) -> Result<CompletionSummary, Failure> {
         while self.next().await.is_some() {}
+        let masking = self.redactor.take();
+        let is_flooded = masking.as_ref().is_some_and(|masking| masking.flooded);
+        let redactor = masking.map(|masking| masking.redactor).unwrap_or_default();
+        let call = self.call.take();
+        let mut summary = match is_flooded {
+            true => Err(Failure::Contract(format!("it has more than {TOOL_CALLS} tool calls"))),
+            false => self.summary().await,
+        };
+        summary.mask(&redactor);
+        match call {
+            Some(call) => call.end_of_stream(summary),
+            None => summary,
+        }
+    }
+
+    async fn summary(self) -> Result<CompletionSummary, Failure> {
         let patience = self.patience.map(|patience| (patience.most, patience.lost));
         if let Some((most, true)) = patience {
             return Err(Failure::Deadline(most));
@@ -90,7 +210,7 @@ impl CompletionStream {
     /// Ends the stream when a piece takes longer than `most` to come, or all of them together
     /// longer than `total`.
     pub(crate) fn with_patience(mut self, most: Duration, total: Duration) -> Self {
-        let end = Instant::now() + total;
+        let end = Instant::now() + total.min(LONGEST);
         let sleep = Box::pin(sleep(most.min(total)));
         self.patience = Some(Patience { most, end, total, sleep, lost: false });
         self
@@ -105,13 +225,22 @@ impl CompletionStream {
     pub(crate) fn of(self, plugin: Arc<str>, uses: Uses) -> Self {
         Self { plugin: Some(plugin), _uses: Some(uses), ..self }
     }
+
+    /// Has a call end when the answer does.
+    pub(crate) fn ending(self, call: Box<CallState>) -> Self {
+        Self { call: Some(call), ..self }
+    }
+
+    fn begun(deltas: mpsc::Receiver<Delta>, end: End) -> Self {
+        let (patience, redactor, plugin, call) = (None, None, None, None);
+        Self { deltas, end, patience, redactor, plugin, _uses: None, call }
+    }
 }
 
-impl Stream for CompletionStream {
-    type Item = Delta;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delta>> {
-        let Self { deltas, patience, .. } = &mut *self;
+impl CompletionStream {
+    /// The next piece as the plugin gave it, or its end.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Delta>> {
+        let Self { deltas, patience, .. } = self;
         if patience.as_ref().is_some_and(|patience| patience.lost) {
             return Poll::Ready(None);
         }
@@ -134,6 +263,32 @@ impl Stream for CompletionStream {
             Poll::Pending => {}
         }
         polled
+    }
+}
+
+impl Stream for CompletionStream {
+    type Item = Delta;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delta>> {
+        let delta = loop {
+            let Some(redactor) = &mut self.redactor else { break ready!(self.poll_piece(cx)) };
+            if let Some(delta) = redactor.ready.pop_front() {
+                break Some(delta);
+            }
+            if redactor.ended {
+                break None;
+            }
+            let piece = ready!(self.poll_piece(cx));
+            let Some(redactor) = &mut self.redactor else { break piece };
+            let goes_on = piece.is_some_and(|piece| redactor.push(piece));
+            if !goes_on {
+                redactor.end();
+            }
+        };
+        if let (Some(call), Some(delta)) = (&mut self.call, &delta) {
+            call.bytes_out += text_of(delta).len() as u64;
+        }
+        Poll::Ready(delta)
     }
 }
 
@@ -162,13 +317,7 @@ impl From<Completion> for CompletionStream {
         for piece in pieces {
             sender.try_send(piece).expect("the channel was made to hold them all");
         }
-        Self {
-            deltas,
-            end: End::Known(completion.summary),
-            patience: None,
-            plugin: None,
-            _uses: None,
-        }
+        Self::begun(deltas, End::Known(completion.summary))
     }
 }
 
@@ -206,7 +355,7 @@ pub(super) async fn open(
     match begun.await {
         Ok(Ok(())) => {
             let end = End::Awaited { summary, call };
-            Ok(CompletionStream { deltas, end, patience: None, plugin: None, _uses: None })
+            Ok(CompletionStream::begun(deltas, end))
         }
         Ok(Err(error)) => {
             call.wait().await?;
@@ -272,5 +421,112 @@ impl FutureConsumer<HostState> for Summary {
             let _ = end.send(summary);
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::model::{StopReason, TokenUsage};
+    use crate::secret::Secrets;
+    use std::mem::discriminant;
+
+    const SECRET: &str = "hunter/22\u{e4}";
+
+    fn redactor() -> Arc<Redactor> {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", SECRET);
+        Arc::new(Redactor::new(&secrets))
+    }
+
+    fn summary() -> CompletionSummary {
+        let usage = TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 };
+        let extra = Some(format!("{{\"said\":\"{SECRET}\"}}"));
+        let (model, stop_reason) = (SECRET.into(), StopReason::Other(SECRET.into()));
+        CompletionSummary { model, stop_reason, usage, extra }
+    }
+
+    /// The pieces as they come out of a stream, joined by their kinds, and its summary.
+    async fn masked(pieces: Vec<Delta>, redactor: &Arc<Redactor>) -> (String, String) {
+        let (mut sender, deltas) = mpsc::channel(pieces.len());
+        pieces.into_iter().for_each(|piece| sender.try_send(piece).expect("there is room"));
+        drop(sender);
+        let mut stream = CompletionStream::begun(deltas, End::Known(summary()));
+        stream.mask(redactor);
+        let mut joined: BTreeMap<String, String> = BTreeMap::new();
+        while let Some(delta) = stream.next().await {
+            let kind = match &delta {
+                Delta::Text(_) => "text".to_string(),
+                Delta::Reasoning(_) => "reasoning".to_string(),
+                Delta::ToolCallStart(start) => format!("start {} {}", start.index, start.id),
+                Delta::ToolCallArguments(arguments) => format!("arguments {}", arguments.index),
+            };
+            joined.entry(kind).or_default().push_str(text_of(&delta));
+        }
+        let summary = stream.finish().await.expect("it ends well");
+        (format!("{joined:?}"), format!("{summary:?}"))
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_masked_wherever_an_answer_is_cut() {
+        let redactor = redactor();
+        let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        let text = |piece: &str, _: u32| Delta::Text(piece.into());
+        let reasoning = |piece: &str, _: u32| Delta::Reasoning(piece.into());
+        let arguments = |piece: &str, index: u32| {
+            Delta::ToolCallArguments(ToolCallArguments { index, fragment: piece.into() })
+        };
+        type Making<'a> = &'a dyn Fn(&str, u32) -> Delta;
+        let rows: [(&str, Making<'_>); 5] = [
+            (SECRET, &text),
+            (SECRET, &reasoning),
+            (SECRET, &arguments),
+            ("hunter\\/22\u{e4}", &arguments),
+            (&escaped, &arguments),
+        ];
+        for (spelled, delta) in rows {
+            let whole = format!("{{\"it\":\"is {spelled}!\"}}");
+            for (cut, _) in whole.char_indices() {
+                // Others come in between.
+                let others = [text("t", 0), reasoning("r", 0), arguments("9", 7)];
+                let own = delta("", 0);
+                // More of the same text would not be in between.
+                let between = others.into_iter().filter(|other| {
+                    let is_arguments = matches!(other, Delta::ToolCallArguments(_));
+                    is_arguments || discriminant(other) != discriminant(&own)
+                });
+                let mut pieces = vec![delta(&whole[..cut], 0)];
+                pieces.extend(between);
+                pieces.push(delta(&whole[cut..], 0));
+                let (said, summary) = masked(pieces, &redactor).await;
+                assert!(said.contains("is [redacted]!"), "{cut}: {said}");
+                assert!(!said.contains("22") && !said.contains("\\u00"), "{cut}: {said}");
+                assert_eq!(summary.matches("[redacted]").count(), 3, "{summary}");
+                assert!(!summary.contains("22"), "{summary}");
+            }
+        }
+        let start = ToolCallStart { index: 0, id: SECRET.into(), name: SECRET.into() };
+        let (said, _) = masked(vec![Delta::ToolCallStart(start)], &redactor).await;
+        assert_eq!(said.matches("[redacted]").count(), 2, "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_stream_without_secrets_is_passed_on_as_it_is() {
+        let mut stream = CompletionStream::begun(mpsc::channel(1).1, End::Known(summary()));
+        stream.mask(&Arc::default());
+        assert!(stream.redactor.is_none());
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_of_tool_calls_fails() {
+        let (mut sender, deltas) = mpsc::channel(TOOL_CALLS + 2);
+        for index in 0..=TOOL_CALLS as u32 {
+            let piece = ToolCallArguments { index, fragment: "{".into() };
+            sender.try_send(Delta::ToolCallArguments(piece)).expect("there is room");
+        }
+        drop(sender);
+        let mut stream = CompletionStream::begun(deltas, End::Known(summary()));
+        stream.mask(&redactor());
+        assert!(matches!(stream.finish().await, Err(Failure::Contract(_))));
     }
 }

@@ -235,7 +235,9 @@ fn a_call_that_waits_for_input_can_be_given_up() {
     assert!(actions(&mut client).is_empty());
     let (mut client, operation, _) = waiting();
     client.tick(100);
-    assert_eq!(finished(&mut client), [(operation, Err(Error::Timeout))]);
+    assert_eq!(finished(&mut client), []);
+    client.cancel(operation);
+    assert_eq!(finished(&mut client), [(operation, Err(Error::Cancelled))]);
     let (mut client, operation, asks) = waiting();
     client.answer(asks[0].0, Err((-1, "no".into())), 0);
     assert_eq!(finished(&mut client), [(operation, Err(Error::Needs("no".into())))]);
@@ -265,4 +267,30 @@ fn a_server_of_the_newer_era_gets_no_responses() {
         receive(&mut client, json!({"id": 1, "method": method, "params": {}}));
     }
     assert!(written(&mut client).is_empty());
+}
+
+#[test]
+fn no_request_runs_out_of_time_while_somebody_is_asked() {
+    let mut client = legacy(ALL);
+    let call = plain(&mut client, 10);
+    actions(&mut client);
+    for id in ["one", "two"] {
+        client.receive(
+            json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {}})
+                .to_string()
+                .into_bytes(),
+            60,
+        );
+    }
+    let asked = asks(&mut client);
+    client.tick(5_000);
+    assert_eq!(client.deadline(), None);
+    client.answer(asked[0].0, Ok("{}".into()), 6_000);
+    client.tick(7_000);
+    assert!(!actions(&mut client).iter().any(|action| matches!(action, Action::Finish(..))));
+    client.answer(asked[1].0, Ok("{}".into()), 10_060);
+    // It had 50 left.
+    assert_eq!(client.deadline(), Some(10_110));
+    client.tick(10_110);
+    assert!(actions(&mut client).contains(&Action::Finish(call, Err(Error::Timeout))));
 }

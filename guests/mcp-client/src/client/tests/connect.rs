@@ -101,12 +101,63 @@ fn where_initialize_is_refused_the_newer_era_is_tried() {
 fn a_server_that_ends_at_initialize_is_started_again_for_the_newer_era() {
     let (mut client, operation) = connecting(Protocol::Auto);
     actions(&mut client);
-    client.lost("it exited with 3");
+    client.lost("it ended");
     assert_eq!(actions(&mut client), [Action::Restart]);
     client.restarted(5);
     assert_eq!(methods(&mut client), ["server/discover"]);
     receive(&mut client, discovered(2));
     assert_eq!(era_of(&mut client, operation), Era::Modern);
+}
+
+#[test]
+fn a_server_that_says_that_it_failed_is_started_again_only_if_the_era_may_be_why() {
+    let check = |protocol, era, words: &str, again: bool| {
+        let mut client = with_settings(Settings { protocol, era, ..Settings::default() });
+        let operation = client.connect(0, 90);
+        actions(&mut client);
+        client.failed_to_go_on(words);
+        match again {
+            true => assert_eq!(actions(&mut client), [Action::Restart], "{words}"),
+            false => {
+                let lost = Err(Error::Lost(words.into()));
+                assert_eq!(finished(&mut client), [(operation, lost)], "{words}");
+            }
+        }
+    };
+    let no_key = "exited with code 1; its last words:\nAPI_KEY is not set";
+    check(Protocol::Auto, None, no_key, false);
+    check(Protocol::Auto, Some(Era::Legacy), no_key, false);
+    check(Protocol::Auto, Some(Era::Modern), no_key, false);
+    check(Protocol::Probe, Some(Era::Modern), no_key, false);
+    // It may be of the older era, and not bear what it does not know.
+    check(Protocol::Probe, None, no_key, true);
+    for words in ["unknown method \"initialize\"", "Unsupported protocol version: 2025-11-25"] {
+        check(Protocol::Auto, None, words, true);
+    }
+}
+
+#[test]
+fn what_is_no_message_is_kept_until_the_handshake_is_over() {
+    let mut client = client();
+    client.starting();
+    client.connect(0, 100);
+    for line in ["", "Starting up\r", "usage: x"] {
+        client.receive(line.into(), 0);
+    }
+    assert_eq!(client.words().collect::<Vec<_>>(), ["Starting up", "usage: x"]);
+    for line in 0..20 {
+        client.receive(format!("{line} {}", "x".repeat(10_000)).into_bytes(), 0);
+    }
+    assert_eq!((client.words().count(), client.words().map(str::len).max()), (8, Some(512)));
+    client.starting();
+    assert_eq!(client.words().count(), 0);
+    client.receive(b"again".into(), 0);
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
+    );
+    client.receive(b"later".into(), 0);
+    assert_eq!(client.words().count(), 0);
 }
 
 #[test]

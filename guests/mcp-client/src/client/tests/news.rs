@@ -52,6 +52,23 @@ fn several_changes_in_a_row_are_one() {
 }
 
 #[test]
+fn that_a_list_is_no_longer_empty_is_a_change_and_another_of_a_full_one_is_none() {
+    let mut client = connected();
+    let tell = |client: &mut Client, of: &str, now: u64| {
+        let message = json!({ "method": format!("notifications/{of}/list_changed") });
+        client.receive(message.to_string().into_bytes(), now);
+        client.tick(now + 200);
+        actions(client)
+    };
+    client.await_lists(Awaited { resources: true, prompts: false }, 0);
+    assert_eq!(tell(&mut client, "resources", 0), [Action::ToolsChanged]);
+    assert!(tell(&mut client, "prompts", 300).is_empty());
+    client.await_lists(Awaited { resources: false, prompts: true }, 600);
+    assert!(tell(&mut client, "resources", 600).is_empty());
+    assert_eq!(tell(&mut client, "prompts", 900), [Action::ToolsChanged]);
+}
+
+#[test]
 fn resources_are_subscribed_to_in_the_older_era_one_by_one() {
     let mut client = connected();
     client.subscribe("file:///a", true, 0);
@@ -63,6 +80,38 @@ fn resources_are_subscribed_to_in_the_older_era_one_by_one() {
     let params = json!({"uri": "file:///a"});
     receive(&mut client, json!({"method": "notifications/resources/updated", "params": params}));
     assert_eq!(actions(&mut client), [Action::ResourceUpdated("file:///a".into())]);
+}
+
+#[test]
+fn what_was_subscribed_to_in_the_older_era_is_subscribed_to_on_the_next_connection() {
+    let mut client = client();
+    let connect = |client: &mut Client, id: u64| {
+        client.connect(0, 100);
+        actions(client);
+        let capabilities = json!({"resources": {"subscribe": true}});
+        let result = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities});
+        receive(client, json!({"id": id, "result": result}));
+        let sent = written(client).into_iter().skip(1);
+        sent.map(|message| (message["method"].clone(), message["params"]["uri"].clone())).collect()
+    };
+    let none: Vec<(Value, Value)> = connect(&mut client, 1);
+    assert_eq!(none, []);
+    for (id, uri) in [(2, "a:kept"), (3, "a:refused"), (4, "a:given-up")] {
+        client.subscribe(uri, true, 0);
+        actions(&mut client);
+        match uri {
+            "a:refused" => {
+                receive(&mut client, json!({"id": id, "error": {"code": -32602, "message": "no"}}))
+            }
+            _ => receive(&mut client, json!({"id": id, "result": {}})),
+        }
+    }
+    client.subscribe("a:given-up", false, 0);
+    receive(&mut client, json!({"id": 5, "result": {}}));
+    actions(&mut client);
+    client.lost("it ended");
+    let again: Vec<(Value, Value)> = connect(&mut client, 6);
+    assert_eq!(again, [(json!("resources/subscribe"), json!("a:kept"))]);
 }
 
 #[test]

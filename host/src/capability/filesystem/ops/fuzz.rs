@@ -17,6 +17,7 @@ use std::sync::Arc;
 use super::super::listing;
 use super::super::pattern::PathGrant;
 use super::super::pattern::fuzz::Model;
+use super::super::protected::Protection;
 use super::super::walk::{Files, Folder, Stop};
 use super::{Beneath, Opened, Opening, Time};
 use crate::surroundings::Surroundings;
@@ -35,7 +36,7 @@ const ROOT: usize = 9;
 /// [`Step::read`].
 ///
 /// * Nothing that a guest reads was in a file that it may not read.
-/// * Nothing changes where it may not write.
+/// * Nothing changes where it may not write, or what is protected and not named.
 /// * No link that a guest makes leads to what was not granted, as things are when it does.
 /// * No listing, and no other answer, tells of a name that was not granted: a guest gets the same
 ///   answers where nothing of it is there.
@@ -74,12 +75,29 @@ struct World {
     inner: PathBuf,
 }
 
-const FOLDERS_IN: [&str; 5] = ["d", "d/e", "g", "s", "s/d"];
+const FOLDERS_IN: [&str; 8] =
+    ["d", "d/e", "d/.git", "d/.config", "d/.config/autostart", "g", "s", "s/d"];
 
-const FILES_IN: [&str; 12] =
-    ["../o", "a", "b", "d/a", "d/b", "d/e/a", "g/a", "g/b.t", "s/a", "s/b.t", "s/d/a", "s/d/b"];
+const FILES_IN: [&str; 15] = [
+    "../o",
+    "a",
+    "b",
+    "d/a",
+    "d/b",
+    "d/e/a",
+    "d/.env",
+    "d/.git/a",
+    "d/.config/autostart/a",
+    "g/a",
+    "g/b.t",
+    "s/a",
+    "s/b.t",
+    "s/d/a",
+    "s/d/b",
+];
 
-const LINKS_IN: [(&str, &str); 12] = [
+const LINKS_IN: [(&str, &str); 13] = [
+    ("d/v", ".git"),
     ("c", "c"),
     ("m", "d/e"),
     ("x", "s"),
@@ -243,7 +261,20 @@ impl Grants {
         };
         let model = |set: &Vec<PathGrant>| set.iter().map(model).collect::<Option<Vec<_>>>();
         let model = sets.iter().map(model).collect::<Option<_>>()?;
-        Some(Self { files: Arc::new(Files::new(sets, Vec::new())), model })
+        Some(Self { files: Arc::new(Files::new(sets, Vec::new(), Protection::default())), model })
+    }
+
+    /// Which names of a path a grant has to spell out, for reading it or for writing to it. Of what is
+    /// protected, the model knows what a guest finds in its folder.
+    fn by_name(path: &str, writes: bool) -> impl Fn(usize) -> bool {
+        let names: Vec<String> =
+            path.split('/').filter(|n| !n.is_empty()).map(Into::into).collect();
+        let is = move |number: usize, name: &str| names.get(number).is_some_and(|own| own == name);
+        move |number| {
+            let is_begun = is(number, ".config") && is(number + 1, "autostart");
+            let is_ended = number > 0 && is(number - 1, ".config") && is(number, "autostart");
+            is(number, ".env") || writes && (is(number, ".git") || is_begun || is_ended)
+        }
     }
 
     /// Whether in each set something covers a path that allows it.
@@ -253,20 +284,36 @@ impl Grants {
 
     fn may_read(&self, path: &Path) -> bool {
         let path = path.to_str().expect("a name");
-        self.allow(|(read, _, model)| *read && model.covers(path))
+        self.allow(|(read, _, model)| {
+            *read && model.covers_by_name(path, Self::by_name(path, false))
+        })
     }
 
     fn may_write(&self, path: &Path) -> bool {
         let path = path.to_str().expect("a name");
-        self.allow(|(_, write, model)| *write && model.covers(path))
+        self.allow(|(_, write, model)| {
+            *write && model.covers_by_name(path, Self::by_name(path, true))
+        })
+    }
+
+    /// Whether it is granted to change what is protected beneath a path for that path's name.
+    fn may_lead(&self, path: &Path) -> bool {
+        let path = path.to_str().expect("a name");
+        let last = path.split('/').filter(|name| !name.is_empty()).count() - 1;
+        self.allow(|(_, write, model)| {
+            *write && model.covers_by_name(path, |number| number == last)
+        })
     }
 
     /// Whether it, or what could be beneath it, may be read or written.
     fn may_any(&self, path: &Path) -> bool {
         let path = path.to_str().expect("a name");
-        let any = |model: &Model| model.covers(path) || model.reaches(path);
-        self.allow(|(read, _, model)| *read && any(model))
-            || self.allow(|(_, write, model)| *write && any(model))
+        let any = |model: &Model, writes| {
+            model.covers_by_name(path, Self::by_name(path, writes))
+                || model.reaches_by_name(path, Self::by_name(path, writes))
+        };
+        self.allow(|(read, _, model)| *read && any(model, false))
+            || self.allow(|(_, write, model)| *write && any(model, true))
     }
 }
 
@@ -524,6 +571,9 @@ fn check_changes(
     for path in before.keys().chain(after.keys()) {
         let (was, is) = (before.get(path), after.get(path));
         assert!(was == is || grants.may_write(path), "{path:?} was {was:?} and is {is:?}");
+        let is_link = [was, is].iter().any(|found| matches!(found, Some(Found::Link(_))));
+        let leads_on = path.ends_with(".config") && is_link;
+        assert!(was == is || !leads_on || grants.may_lead(path), "{path:?} leads elsewhere");
     }
     for (of, found) in before {
         let Found::File(known, ..) = found else { continue };

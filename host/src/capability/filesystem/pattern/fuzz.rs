@@ -45,6 +45,16 @@ pub(crate) fn path_glob(text: &str) {
             assert_eq!(below, model.reaches(path), "{glob} covers what is beneath {path}");
         }
     }
+    // The last name spelled out, as it is asked of what is protected.
+    let last = names(&path).count() - 1;
+    let spelled = components(&path).enumerate().fold(grant.start(), |places, (number, name)| {
+        if number == last { grant.step_by_name(places, name) } else { grant.step(places, name) }
+    });
+    let spelled = Rights::of([(&grant, spelled)].into_iter()).read;
+    if let Some(model) = Model::new(&written) {
+        let expected = model.covers_by_name(&path, |number| number == last);
+        assert_eq!(spelled.here, expected, "{glob} covers {path} by its name");
+    }
     if names(deeper).next().is_some() {
         assert!(!there.any() || here.below > Below::Nothing, "{glob} of {beneath}");
         assert!(here.below < Below::All || there.tree(), "{glob} of {beneath}");
@@ -70,40 +80,85 @@ impl Model {
 
     /// Whether it covers a path.
     pub(in super::super) fn covers(&self, path: &str) -> bool {
-        covers(&self.0, &names(path).collect::<Vec<_>>())
+        self.covers_by_name(path, |_| false)
     }
 
     /// Whether it could cover something beneath a path.
     pub(in super::super) fn reaches(&self, path: &str) -> bool {
-        reaches(&self.0, &names(path).collect::<Vec<_>>())
+        self.reaches_by_name(path, |_| false)
+    }
+
+    /// Whether it covers a path, and spells out the names of these numbers.
+    pub(in super::super) fn covers_by_name(
+        &self,
+        path: &str,
+        by_name: impl Fn(usize) -> bool,
+    ) -> bool {
+        covers(&self.0, &numbered(path, by_name))
+    }
+
+    /// Whether it could cover something beneath a path, and spells out the names of these numbers.
+    pub(in super::super) fn reaches_by_name(
+        &self,
+        path: &str,
+        by_name: impl Fn(usize) -> bool,
+    ) -> bool {
+        reaches(&self.0, &numbered(path, by_name))
     }
 }
 
 const ANY: [char; 2] = ['*', '*'];
 
+/// A name of a path, and whether it has to be spelled out.
+type Name<'a> = (&'a str, bool);
+
+fn numbered(path: &str, by_name: impl Fn(usize) -> bool) -> Vec<Name<'_>> {
+    names(path).enumerate().map(|(number, name)| (name, by_name(number))).collect()
+}
+
+/// Whether a segment is a name, and no wildcard.
+fn is_name(segment: &[char]) -> bool {
+    match segment {
+        [] => true,
+        ['*' | '?' | '{', ..] => false,
+        ['\\', _, rest @ ..] => is_name(rest),
+        ['[', c, ']', rest @ ..] => !matches!(c, '!' | '^') && is_name(rest),
+        ['[', ..] => false,
+        [_, rest @ ..] => is_name(rest),
+    }
+}
+
 fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty())
 }
 
-fn covers(segments: &[Vec<char>], path: &[&str]) -> bool {
+fn covers(segments: &[Vec<char>], path: &[Name<'_>]) -> bool {
     match segments {
         [] => path.is_empty(),
         [any, rest @ ..] if **any == ANY => {
-            (0..=path.len()).any(|skipped| covers(rest, &path[skipped..]))
+            let skipped = path.iter().take_while(|(_, by_name)| !by_name).count();
+            (0..=skipped).any(|skipped| covers(rest, &path[skipped..]))
         }
-        [segment, rest @ ..] => path.split_first().is_some_and(|(name, beneath)| {
-            fits(segment, &name.chars().collect::<Vec<_>>()) && covers(rest, beneath)
+        [segment, rest @ ..] => path.split_first().is_some_and(|((name, by_name), beneath)| {
+            fits(segment, &name.chars().collect::<Vec<_>>())
+                && (!by_name || is_name(segment))
+                && covers(rest, beneath)
         }),
     }
 }
 
-fn reaches(segments: &[Vec<char>], path: &[&str]) -> bool {
+fn reaches(segments: &[Vec<char>], path: &[Name<'_>]) -> bool {
     match (segments, path) {
         ([], _) => false,
         (_, []) => true,
-        ([any, ..], _) if **any == ANY => true,
-        ([segment, rest @ ..], [name, beneath @ ..]) => {
-            fits(segment, &name.chars().collect::<Vec<_>>()) && reaches(rest, beneath)
+        ([any, rest @ ..], _) if **any == ANY => {
+            let skipped = path.iter().take_while(|(_, by_name)| !by_name).count();
+            skipped == path.len() || (0..=skipped).any(|skipped| reaches(rest, &path[skipped..]))
+        }
+        ([segment, rest @ ..], [(name, by_name), beneath @ ..]) => {
+            fits(segment, &name.chars().collect::<Vec<_>>())
+                && (!by_name || is_name(segment))
+                && reaches(rest, beneath)
         }
     }
 }

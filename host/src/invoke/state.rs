@@ -3,17 +3,17 @@
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use super::trace::TraceParent;
-use super::{Call, CallError, Caller, Facilities, Fingerprint, next_call, redact, span, within};
-use crate::bindings::types::{CallContext, ToolResult};
+use super::{Call, CallError, CallKind, Caller, Facilities, Fingerprint, next_call, redact};
+use crate::bindings::model::CompletionSummary;
+use crate::bindings::types::CallContext;
 use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
-use crate::register::{Called, Registered, Registry};
-use crate::runtime::{Failure, Plugin, Serving, Usage};
+use crate::register::Registry;
+use crate::runtime::{Failure, Serving, Usage};
 use crate::secret::Redactor;
-use crate::wire;
 
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
 pub const USAGE: &str = "tenon/usage";
@@ -21,12 +21,14 @@ pub const USAGE: &str = "tenon/usage";
 /// The member of a result's `_meta` that says what the plugin was refused, in words.
 pub const REFUSED: &str = "tenon/refused";
 
-/// A call on its way.
-pub(super) struct Passage<'a> {
-    pub(super) facilities: &'a Facilities,
-    /// The tool, as the caller named it.
+/// A call on its way through the steps.
+pub(crate) struct CallState {
+    pub(super) facilities: Arc<Facilities>,
+    /// What is asked.
+    pub(super) kind: CallKind,
+    /// The tool, strategy or model as the caller named it, or the hook point.
     pub(super) name: String,
-    /// What the tool is called with.
+    /// What it is asked with.
     pub(super) arguments: Value,
     /// Whose hook the arguments come from, if it is not the caller.
     pub(super) changed_by: Option<Arc<str>>,
@@ -45,7 +47,7 @@ pub(super) struct Passage<'a> {
     /// What the plugin was refused.
     refusals: Vec<String>,
     pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
+    pub(crate) bytes_out: u64,
     /// Where the whole result is kept.
     pub(super) whole: Option<String>,
     plugin: Option<Arc<str>>,
@@ -71,9 +73,14 @@ struct Heard {
     tool: Arc<str>,
 }
 
-impl<'a> Passage<'a> {
+impl CallState {
     /// A call begins. It is large, and hosts keep many calls beside each other.
-    pub(super) fn begin(facilities: &'a Facilities, registry: &Registry, call: Call) -> Box<Self> {
+    pub(super) fn begin(
+        facilities: &Arc<Facilities>,
+        registry: &Registry,
+        kind: CallKind,
+        call: Call,
+    ) -> Box<Self> {
         let Call { name, arguments, caller } = call;
         let number = next_call();
         let heard = facilities
@@ -85,7 +92,8 @@ impl<'a> Passage<'a> {
         Box::new(Self {
             fingerprint: told.then(|| Fingerprint::of(&name, &arguments)),
             trace: caller.trace(),
-            facilities,
+            facilities: facilities.clone(),
+            kind,
             name,
             arguments,
             changed_by: None,
@@ -107,12 +115,30 @@ impl<'a> Passage<'a> {
         })
     }
 
-    /// The tool was found. What is done for the call is done in the returned span.
-    pub(super) fn found(&mut self, plugin: &Arc<str>) -> Span {
+    /// It was found who is asked. What is done for the call is done in the span.
+    pub(super) fn found(&mut self, plugin: &Arc<str>, span: impl FnOnce(&Self) -> Span) -> Span {
         self.plugin = Some(plugin.clone());
         self.step(|| Step::Found);
-        self.span = span!("call", plugin, self.caller, self.number, self.trace, tool = self.name);
+        self.span = span(self);
         self.span.clone()
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn trace(&self) -> Option<TraceParent> {
+        self.trace
+    }
+
+    /// What the plugin was refused so far.
+    pub(super) fn refusals(&self) -> &[String] {
+        &self.refusals
+    }
+
+    /// Names the plugin that is asked, where that is known before it is found that it can be.
+    pub(super) fn of_plugin(&mut self, plugin: &Arc<str>) {
+        self.plugin = Some(plugin.clone());
     }
 
     /// Tells those who watch what was done.
@@ -123,6 +149,7 @@ impl<'a> Passage<'a> {
         };
         self.facilities.news.events().publish(|| {
             Event::Call(CallEvent {
+                kind: self.kind,
                 call: call.clone(),
                 tool: tool.clone(),
                 plugin: self.plugin.clone(),
@@ -180,33 +207,36 @@ impl<'a> Passage<'a> {
         self.usage.memory_bytes = self.usage.memory_bytes.max(memory_bytes);
     }
 
-    /// The call is over: says so to the caller, to those who watch and to the record.
-    pub(super) fn end(
+    /// The call is over, with this answer: says so to those who watch and to the record.
+    pub(super) fn answered(mut self: Box<Self>, outcome: &'static str, usage: Usage) {
+        self.conclude(outcome, None, usage);
+    }
+
+    /// The call is over, and has failed. Gives the error as the caller is told it.
+    pub(super) fn failed(mut self: Box<Self>, error: CallError, usage: Usage) -> CallError {
+        let error = self.told(error);
+        self.conclude(error.word(), Some(&error), usage);
+        error
+    }
+
+    /// An answer that came in pieces is over.
+    pub(crate) fn end_of_stream(
         mut self: Box<Self>,
-        called: Option<&Called<'_>>,
-        result: Result<ToolResult, CallError>,
-    ) -> Result<ToolResult, CallError> {
+        summary: Result<CompletionSummary, Failure>,
+    ) -> Result<CompletionSummary, Failure> {
         let usage = self.usage();
-        let result = match result {
-            Ok(mut result) => {
-                wire::insert_meta_json(&mut result.extra, USAGE, &usage.to_json());
-                if !self.refusals.is_empty() {
-                    wire::insert_meta(&mut result, REFUSED, &self.refusals);
-                }
-                Ok(result)
+        match summary {
+            Ok(summary) => {
+                self.answered("ok", usage);
+                Ok(summary)
             }
-            Err(error) => Err(self.told(error)),
-        };
-        let outcome = match &result {
-            Ok(ToolResult { is_error: false, .. }) => "ok",
-            Ok(ToolResult { is_error: true, .. }) => "tool-error",
-            Err(error) => error.word(),
-        };
-        if let Some(called) = called {
-            called.gauges.count(outcome, Duration::from_micros(usage.wall_micros));
+            Err(failure) => {
+                let plugin = self.plugin.clone().unwrap_or_default();
+                let error = CallError::Failed { plugin, failure: failure.clone() };
+                self.failed(error, usage);
+                Err(failure)
+            }
         }
-        self.conclude(outcome, result.as_ref().err(), usage);
-        result
     }
 
     /// An error as the caller is told it.
@@ -236,6 +266,7 @@ impl<'a> Passage<'a> {
         };
         let began = SystemTime::now().checked_sub(self.began.elapsed());
         let record = Record {
+            kind: self.kind,
             at: began.map_or(0, milliseconds),
             call: self.number.to_string(),
             plugin: self.plugin.take(),
@@ -254,7 +285,8 @@ impl<'a> Passage<'a> {
         history.record(Entry::new(record, self.redactor.clone()));
     }
 
-    fn usage(&mut self) -> Usage {
+    /// What the call has used so far.
+    pub(super) fn usage(&mut self) -> Usage {
         self.used();
         Usage {
             wall_micros: u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
@@ -266,94 +298,7 @@ impl<'a> Passage<'a> {
     }
 }
 
-/// Something that is asked of a plugin which is no call of a tool.
-pub(crate) struct Question<'a> {
-    pub(crate) facilities: &'a Facilities,
-    pub(crate) registry: &'a Registry,
-    pub(crate) caller: &'a Caller,
-    /// The plugin, as the caller named it.
-    pub(crate) plugin: &'a str,
-}
-
-impl<'a> Question<'a> {
-    /// The plugin that is asked, if it has what not every plugin has. `looked_for` says what kind of
-    /// plugin there is none of, where there is none of its name.
-    pub(super) fn of_one_that(
-        &self,
-        has: fn(&Registered) -> bool,
-        what: &'static str,
-        looked_for: &'static str,
-    ) -> Result<&'a Registered, CallError> {
-        let Self { registry, plugin: id, .. } = *self;
-        match registry.plugin(id) {
-            Some(plugin) if has(plugin) => Ok(plugin),
-            Some(plugin) => {
-                Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported(what)))
-            }
-            None => {
-                let all = registry.plugins().iter().filter(|plugin| has(plugin));
-                let ids = all.map(|plugin| &**plugin.loaded().id());
-                Err(CallError::not_found(looked_for, id, ids))
-            }
-        }
-    }
-
-    /// Asks it of the plugin, if that was found. It is watched and recorded like the call of the
-    /// host's own tool that does the same, or would if there were one.
-    pub(super) async fn ask<T, F>(
-        &self,
-        tool: &str,
-        arguments: Value,
-        found: Result<&'a Registered, CallError>,
-        answer: impl FnOnce(&'a dyn Plugin, CallContext) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<T, Failure>>,
-    {
-        let Self { facilities, registry, caller, plugin } = *self;
-        let plugin = registry.plugin(plugin);
-        let name = plugin.map_or_else(|| tool.into(), |of| registry.name_of(of, tool).to_string());
-        let call = Call { name, arguments, caller: caller.clone() };
-        let mut passage = Passage::begin(facilities, registry, call);
-        passage.plugin = plugin.map(|plugin| plugin.loaded().id().clone());
-        let answer = match found {
-            Ok(plugin) => passage.asked(plugin, answer).await,
-            Err(error) => Err(error),
-        };
-        let usage = passage.usage();
-        let answer = answer.map_err(|error| passage.told(error));
-        let outcome = answer.as_ref().err().map_or("ok", CallError::word);
-        passage.conclude(outcome, answer.as_ref().err(), usage);
-        answer
-    }
-}
-
-impl Passage<'_> {
-    /// Asks a plugin once.
-    async fn asked<'a, T, F>(
-        &mut self,
-        plugin: &'a Registered,
-        answer: impl FnOnce(&'a dyn Plugin, CallContext) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<T, Failure>>,
-    {
-        let loaded = plugin.loaded();
-        let span = self.found(loaded.id());
-        let Attempt { number: attempt, timeout, context, serving } =
-            span.in_scope(|| self.next_attempt(loaded.limits().wall));
-        self.bytes_in = wire::written(&self.arguments).len() as u64;
-        let answer = within(timeout, answer(&**loaded.plugin(), context));
-        let answer = serving.by(answer).instrument(span).await;
-        self.used();
-        let answer = answer.map_err(|failure| redact::failure(&self.redactor, failure));
-        let error = answer.as_ref().err();
-        self.step(|| Step::Attempted { attempt, error: error.map(ToString::to_string) });
-        answer.map_err(CallError::failed(loaded.id()))
-    }
-}
-
-impl Drop for Passage<'_> {
+impl Drop for CallState {
     /// The caller has dropped the call before it was over.
     fn drop(&mut self) {
         if !self.over {

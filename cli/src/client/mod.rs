@@ -1,0 +1,365 @@
+//! What the command is to plugins and servers as their host: somebody who fills in forms, a model for their
+//! questions, and a place for their messages. It remembers nothing.
+
+mod form;
+mod sampling;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Write};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tenon_host::bindings::services::OutgoingMessage;
+use tenon_host::config::ClientSettings;
+use tenon_host::services::{ClientFeatures, Messaging, Offers, ServerRequest};
+use tenon_host::types::{Error, Unavailability};
+use tenon_host::{Caller, Platform, one_line, visible};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::approval::is_terminal;
+use crate::{Common, output, progress};
+
+/// The most of a text that somebody is shown who is asked about it, in characters: of a longer one its
+/// beginning, this much of its end, and how much there is between them.
+const SHOWN: usize = 2000;
+const SHOWN_END: usize = 400;
+
+/// The command as a host.
+#[derive(Clone)]
+pub(crate) struct Client(Arc<Inner>);
+
+struct Inner {
+    /// Answers that were prepared; nothing where there are none.
+    answers: Option<Mutex<Answers>>,
+    settings: ClientSettings,
+    /// There is one terminal, and one question at a time.
+    terminal: AsyncMutex<()>,
+    /// Where the model is, once there is a platform.
+    platform: OnceLock<Platform>,
+}
+
+/// Answers to what servers ask of their user.
+struct Answers {
+    rest: VecDeque<Answer>,
+    /// Whether the last is for all that follow.
+    repeats: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Answer {
+    /// The user fills the form in, or opens the page.
+    Accept(Map<String, Value>),
+    /// The user does not want to.
+    Decline,
+    /// The user did not decide.
+    Cancel,
+}
+
+impl Answers {
+    /// Reads one answer, which is for every question, or a list with one for each.
+    fn read(value: Value) -> Result<Self, String> {
+        let (list, repeats) = match value {
+            Value::Array(list) => (list, false),
+            one => (vec![one], true),
+        };
+        let rest = list.into_iter().map(Answer::read).collect::<Result<_, _>>()?;
+        Ok(Self { rest, repeats })
+    }
+
+    fn next(&mut self) -> Option<Answer> {
+        match self.repeats {
+            true => self.rest.front().cloned(),
+            false => self.rest.pop_front(),
+        }
+    }
+}
+
+impl Answer {
+    fn read(value: Value) -> Result<Self, String> {
+        let problem = "an answer is {\"accept\": {…}}, \"decline\" or \"cancel\"";
+        match value {
+            Value::String(word) if word == "decline" => Ok(Self::Decline),
+            Value::String(word) if word == "cancel" => Ok(Self::Cancel),
+            Value::Object(mut members) => match (members.remove("accept"), members.is_empty()) {
+                (Some(Value::Object(content)), true) => Ok(Self::Accept(content)),
+                _ => Err(problem.into()),
+            },
+            _ => Err(problem.into()),
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn new(
+        common: &Common,
+        settings: ClientSettings,
+    ) -> Result<Self, crate::error::Error> {
+        let answers = common.answers.as_ref().map(|file| {
+            let value = output::read_json("answers", &format!("@{}", file.display()))?;
+            let answers = Answers::read(value);
+            let answers = answers.map_err(|problem| {
+                crate::error::Error::Input(format!("{}: {problem}", file.display()))
+            })?;
+            Ok::<_, crate::error::Error>(Mutex::new(answers))
+        });
+        Ok(Self(Arc::new(Inner {
+            answers: answers.transpose()?,
+            settings,
+            terminal: AsyncMutex::default(),
+            platform: OnceLock::new(),
+        })))
+    }
+
+    /// Whether a model answers servers.
+    fn samples(&self) -> bool {
+        self.0.settings.sampling_model.is_some()
+    }
+
+    /// Has the models of this platform answer.
+    pub(crate) fn ask_models_of(&self, platform: &Platform) {
+        // There is one platform.
+        let _ = self.0.platform.set(platform.clone());
+    }
+
+    /// The answer that was prepared, or that somebody gives.
+    async fn answer(&self, request: &ServerRequest) -> Answer {
+        if let Some(answers) = &self.0.answers {
+            let next = answers.lock().unwrap_or_else(PoisonError::into_inner).next();
+            return next.unwrap_or_else(|| {
+                tracing::warn!("plugin \"{}\" asks more than there are answers", request.server);
+                Answer::Cancel
+            });
+        }
+        let _terminal = self.0.terminal.lock().await;
+        let request = request.clone();
+        let asked = tokio::task::spawn_blocking(move || ask(&request));
+        asked.await.ok().flatten().unwrap_or(Answer::Cancel)
+    }
+}
+
+#[async_trait]
+impl ClientFeatures for Client {
+    fn offers(&self) -> Offers {
+        let answers = self.0.answers.is_some() || is_terminal();
+        // Who is not asked has said so.
+        let samples = self.samples() && (!self.0.settings.sampling_asks || is_terminal());
+        Offers { forms: answers, pages: answers, sampling: samples }
+    }
+
+    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
+        let answer = match self.answer(&request).await {
+            Answer::Decline => return Ok(json!({ "action": "decline" })),
+            Answer::Cancel => return Ok(json!({ "action": "cancel" })),
+            Answer::Accept(_) if is_page(&request) => return Ok(json!({ "action": "accept" })),
+            Answer::Accept(given) => form::fields(&request.params["requestedSchema"])
+                .and_then(|fields| form::filled_in(&fields, &given)),
+        };
+        Ok(match answer {
+            Ok(content) => json!({ "action": "accept", "content": content }),
+            Err(problem) => {
+                tracing::warn!("plugin \"{}\" is not answered: {problem}", request.server);
+                json!({ "action": "cancel" })
+            }
+        })
+    }
+
+    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
+        let ClientSettings { sampling_model, sampling_asks, .. } = &self.0.settings;
+        let (Some(model), Some(platform)) = (sampling_model, self.0.platform.get()) else {
+            return Err(Error::Denied("no model is configured for servers".into()));
+        };
+        let asked = sampling::request(model, &request.params)?;
+        if *sampling_asks {
+            let _terminal = self.0.terminal.lock().await;
+            let question = question_of_sampling(&request, model);
+            let allowed =
+                tokio::task::spawn_blocking(move || choice(&question, &["y", "n"]) == Some("y"));
+            let allowed = allowed.await;
+            if !allowed.unwrap_or(false) {
+                return Err(Error::Denied("the user does not want it".into()));
+            }
+        }
+        let completion = platform.complete(asked, &Caller::default()).await;
+        let completion = completion.map_err(|error| {
+            Error::Unavailable(Unavailability { message: error.to_string(), retry_after: None })
+        })?;
+        Ok(sampling::answer(&completion))
+    }
+}
+
+#[async_trait]
+impl Messaging for Client {
+    async fn send(&self, plugin: &str, message: OutgoingMessage) -> Result<(), Error> {
+        let Some((program, arguments)) = self.0.settings.message_command.split_first() else {
+            let to = message.channel.map(|channel| format!(" to {channel}")).unwrap_or_default();
+            let text = format!("[message of {plugin}{to}] {}\n", message.text);
+            // Where standard error is closed there is nobody to tell.
+            let _ = progress::stderr().write_all(visible(&text).as_bytes());
+            return Ok(());
+        };
+        let failed = |problem: String| {
+            let message = format!("the message is not sent: {problem}");
+            Error::Unavailable(Unavailability { message, retry_after: None })
+        };
+        let extra = message.extra.as_deref().map(serde_json::from_str::<Value>);
+        let form = json!({
+            "plugin": plugin,
+            "channel": message.channel,
+            "text": message.text,
+            "extra": extra.and_then(Result::ok),
+        });
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| failed(format!("{program}: {error}")))?;
+        if let Some(mut input) = child.stdin.take() {
+            // One that does not read its input may have all that it wants to know.
+            let _ = input.write_all(format!("{form}\n").as_bytes()).await;
+        }
+        let status = child.wait().await.map_err(|error| failed(error.to_string()))?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(failed(format!("{program} ended with {status}"))),
+        }
+    }
+}
+
+fn is_page(request: &ServerRequest) -> bool {
+    request.params["mode"] == "url"
+}
+
+/// Asks on the terminal; nothing where nobody answers. The server has a say in the words.
+fn ask(request: &ServerRequest) -> Option<Answer> {
+    let message = request.params["message"].as_str().unwrap_or_default();
+    let mut text = format!(
+        "server \"{}\" asks: {}\n",
+        one_line(&request.server),
+        visible(message).trim_end().replace('\n', "\n  | ")
+    );
+    if is_page(request) {
+        let url = request.params["url"].as_str().unwrap_or_default();
+        text.push_str(&format!("  it wants you to open {}\n", one_line(url)));
+        let question = format!("{text}do you? [y]es, [n]o, [c]ancel: ");
+        return choice(&question, &["y", "n", "c"]).map(|choice| match choice {
+            "y" => Answer::Accept(Map::new()),
+            "n" => Answer::Decline,
+            _ => Answer::Cancel,
+        });
+    }
+    let fields = match form::fields(&request.params["requestedSchema"]) {
+        Ok(fields) => fields,
+        Err(problem) => {
+            tracing::warn!("server \"{}\" asks what cannot be shown: {problem}", request.server);
+            return None;
+        }
+    };
+    match choice(&format!("{text}answer it? [y]es, [n]o, [c]ancel: "), &["y", "n", "c"])? {
+        "y" => {}
+        "n" => return Some(Answer::Decline),
+        _ => return Some(Answer::Cancel),
+    }
+    let mut content = Map::new();
+    for field in &fields {
+        let mut question = field.question();
+        loop {
+            match field.read(&line(&question)?) {
+                Ok(value) => {
+                    content.extend(value.map(|value| (field.name.clone(), value)));
+                    break;
+                }
+                Err(problem) => question = format!("  it {problem}: "),
+            }
+        }
+    }
+    Some(Answer::Accept(content))
+}
+
+/// Shows all that a model would be told by a server, and asks whether it may be.
+fn question_of_sampling(request: &ServerRequest, model: &str) -> String {
+    let params = &request.params;
+    let mut question =
+        format!("server \"{}\" asks the model {}:\n", one_line(&request.server), one_line(model));
+    let mut say = |who: &str, said: &str| {
+        let said = visible(said).trim_end().replace('\n', "\n  | ");
+        question.push_str(&format!("  [{}] {}\n", one_line(who), ends_of(&said)));
+    };
+    if let Some(system) = params["systemPrompt"].as_str() {
+        say("system", system);
+    }
+    for message in params["messages"].as_array().into_iter().flatten() {
+        let role = message["role"].as_str().unwrap_or_default();
+        match message["content"]["text"].as_str() {
+            Some(text) => say(role, text),
+            None => say(role, &message["content"].to_string()),
+        }
+    }
+    for tool in params["tools"].as_array().into_iter().flatten() {
+        say("tool", &tool.to_string());
+    }
+    question.push_str("may it? [y]es, [n]o: ");
+    question
+}
+
+/// A text as far as somebody is shown it: both its ends, and how much is left out between them.
+fn ends_of(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= SHOWN {
+        return text.to_string();
+    }
+    let beginning: String = text.chars().take(SHOWN - SHOWN_END).collect();
+    let end: String = text.chars().skip(length - SHOWN_END).collect();
+    format!("{beginning}\n  [{} characters are not shown]\n  | {end}", length - SHOWN)
+}
+
+/// Asks until one of these is chosen, by its letter or a word that begins with it.
+fn choice(question: &str, letters: &[&'static str]) -> Option<&'static str> {
+    let words = [("y", "yes"), ("n", "no"), ("c", "cancel")];
+    let mut question = question.to_string();
+    loop {
+        let answer = line(&question)?.to_lowercase();
+        let meant = words.iter().find(|(letter, word)| [*letter, *word].contains(&&*answer));
+        if let Some((letter, _)) = meant.filter(|(letter, _)| letters.contains(letter)) {
+            return Some(letter);
+        }
+        question = format!("  one of {}: ", letters.join(", "));
+    }
+}
+
+/// Asks for a line.
+fn line(question: &str) -> Option<String> {
+    // Where standard error is closed there is nobody to ask.
+    progress::stderr().write_all(question.as_bytes()).ok()?;
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line).ok()?;
+    (read > 0).then(|| line.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_for_each_question_or_for_all() {
+        let accept = |value: Value| Some(Answer::Accept(value.as_object().unwrap().clone()));
+        let mut one = Answers::read(json!({ "accept": { "a": 1 } })).unwrap();
+        assert_eq!(
+            (one.next(), one.next()),
+            (accept(json!({ "a": 1 })), accept(json!({ "a": 1 })))
+        );
+        let mut list = Answers::read(json!(["decline", { "accept": {} }, "cancel"])).unwrap();
+        assert_eq!(list.next(), Some(Answer::Decline));
+        assert_eq!(list.next(), accept(json!({})));
+        assert_eq!((list.next(), list.next()), (Some(Answer::Cancel), None));
+        for value in [
+            json!("yes"),
+            json!({}),
+            json!({ "accept": 1 }),
+            json!({ "accept": {}, "b": 1 }),
+            json!([1]),
+        ] {
+            assert!(Answers::read(value.clone()).is_err(), "{value}");
+        }
+    }
+}

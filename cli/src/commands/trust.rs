@@ -1,0 +1,200 @@
+//! `tenon trust`
+
+use serde_json::json;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tenon_host::trust::{ProjectReview, ReviewItem, ReviewKind};
+use tenon_host::{Surroundings, one_line};
+
+use crate::approval::is_terminal;
+use crate::error::Error;
+use crate::{Common, open, output, trust};
+
+/// Show what a project would do, and trust it
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon trust
+  tenon trust ../checkout --yes
+  tenon trust --revoke ../checkout
+  tenon trust --list
+
+A project is what the tenon.toml, .mcp.json, .vscode/mcp.json and .tenon/plugins of a folder say, and
+what these name. Before it is trusted nothing of it is started, loaded or compiled. It is trusted as
+it is: when a file of it changes, nothing of it is used before `tenon trust` has shown what is new.
+Of a component or script that changes, that plugin alone waits. Files that a server loads by itself are
+not compared. What plugins request has to be approved as well: `tenon approve`.
+
+For automation, `--trust` trusts the project for one command, and the variable TENON_TRUST names
+folders, as PATH does, whose projects are trusted as they are.")]
+pub(crate) struct Args {
+    /// The project's folder [default: that of --project]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Trust it, and ask nothing
+    #[arg(long)]
+    yes: bool,
+    /// Let its components and scripts, their manifests, and programs change, and be built
+    #[arg(long)]
+    allow_code_changes: bool,
+    /// Do not trust it any more
+    #[arg(long, conflicts_with_all = ["yes", "allow_code_changes"])]
+    revoke: bool,
+    /// List the projects that are trusted
+    #[arg(long, conflicts_with_all = ["folder", "yes", "allow_code_changes", "revoke"])]
+    list: bool,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    if common.config.is_some() {
+        let problem = "with --config nothing of a project is used, and nothing needs to be trusted";
+        return Err(Error::Input(problem.into()));
+    }
+    let file = trust::kept_file(&Surroundings::of_process())?;
+    if args.list {
+        return list(common, &file.list()?);
+    }
+    let folder = args.folder.unwrap_or_else(|| common.project.clone());
+    let shown = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+    let shown = one_line(&shown.to_string_lossy()).into_owned();
+    if args.revoke {
+        if !file.revoke(&folder)? {
+            return Err(Error::Input(format!("the project in {shown} is not trusted")));
+        }
+        match common.json {
+            true => output::json(&json!({ "folder": folder, "trusted": false }))?,
+            false => output::line(format!("the project in {shown} is not trusted any more"))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sources = open::sources(&Common { project: folder.clone(), ..common.clone() })?;
+    let review = file.review(&sources)?;
+    let code_may_change = args.allow_code_changes || review.code_may_change == Some(true);
+    let is_as_before = review.is_trusted() && review.code_may_change == Some(code_may_change);
+    if is_as_before || !review.is_project && !code_may_change {
+        let said = match is_as_before {
+            true => format!("the project in {shown} is trusted as it is"),
+            false => format!("there is nothing in {shown} that has to be trusted"),
+        };
+        return told(common, &review, is_as_before, code_may_change, &said);
+    }
+    let question = text(&review, &shown, code_may_change);
+    let asks = !args.yes && is_terminal();
+    if !asks && !common.json {
+        output::write(&question)?;
+    }
+    if !args.yes && !asks {
+        if common.json {
+            output::json(&form(&review, false, code_may_change))?;
+        }
+        return Err(Error::Refused {
+            problem: format!("nobody is there to trust the project in {shown}"),
+            hint: format!("`{}` trusts it without asking", command(&folder, code_may_change)),
+        });
+    }
+    if asks && !ask(question).await {
+        told(common, &review, false, code_may_change, "it is not trusted")?;
+        return Ok(ExitCode::from(3));
+    }
+    file.trust(&review, code_may_change)?;
+    told(common, &review, true, code_may_change, &format!("the project in {shown} is trusted"))
+}
+
+fn list(
+    common: &Common,
+    projects: &[tenon_host::trust::TrustedProject],
+) -> Result<ExitCode, Error> {
+    if common.json {
+        output::json(&projects)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for project in projects {
+        let code = if project.code_may_change { "  (its code may change)" } else { "" };
+        output::line(format!("{}{code}", one_line(&project.folder.to_string_lossy())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(
+    common: &Common,
+    review: &ProjectReview,
+    trusted: bool,
+    code_may_change: bool,
+    said: &str,
+) -> Result<ExitCode, Error> {
+    match common.json {
+        true => output::json(&form(review, trusted, code_may_change))?,
+        false => output::line(said)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn form(review: &ProjectReview, trusted: bool, code_may_change: bool) -> serde_json::Value {
+    let ProjectReview { folder, items, removed, changed, .. } = review;
+    json!({
+        "folder": folder,
+        "trusted": trusted,
+        "codeMayChange": code_may_change,
+        "items": items,
+        "removed": removed,
+        "changedFiles": changed,
+    })
+}
+
+/// The command that trusts without asking.
+fn command(folder: &Path, code_may_change: bool) -> String {
+    let code = if code_may_change { " --allow-code-changes" } else { "" };
+    let folder = match folder == Path::new(".") {
+        true => String::new(),
+        false => format!(" {}", folder.display()),
+    };
+    format!("tenon trust{code}{folder} --yes")
+}
+
+/// What a project would do, as people see it: what is new has a `+` before it, what is gone a `-`.
+fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
+    let is_known = review.code_may_change.is_some();
+    let mut text = match is_known {
+        true => format!("the project in {shown} has changed since it was trusted\n"),
+        false => format!("the project in {shown}\n"),
+    };
+    for item in &review.items {
+        let ReviewItem { kind, plugin, text: what, details, new_details, is_new } = item;
+        let sign = |is_new| if is_known && is_new { '+' } else { ' ' };
+        let plugin = plugin.as_ref().map(|plugin| format!("{plugin}: ")).unwrap_or_default();
+        let needs = match kind {
+            ReviewKind::Requests => "  (needs `tenon approve`)",
+            _ => "",
+        };
+        let (is_new, what) = (sign(*is_new), one_line(what));
+        text.push_str(&format!("{is_new} {:<9} {plugin}{what}{needs}\n", kind.word()));
+        for detail in details {
+            let is_new = sign(new_details.contains(detail));
+            text.push_str(&format!("{is_new}             {}\n", one_line(detail)));
+        }
+    }
+    for line in &review.removed {
+        text.push_str(&format!("- {}\n", one_line(line)));
+    }
+    for file in &review.changed {
+        text.push_str(&format!("  changed   {}\n", one_line(file)));
+    }
+    if code_may_change {
+        text.push_str(
+            "  its components and scripts, their manifests, and programs may change, and be built, from then on\n",
+        );
+    }
+    text
+}
+
+/// Shows it and asks. Who interrupts the command is not waited for.
+async fn ask(shown: String) -> bool {
+    let asked = tokio::task::spawn_blocking(move || {
+        // Where standard error is closed there is nobody to ask.
+        let _ = io::stderr().write_all(format!("{shown}trust it? [y]es, [n]o: ").as_bytes());
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+    });
+    asked.await.unwrap_or(false)
+}

@@ -1,0 +1,87 @@
+//! What can be said of a call without starting any server: by what is kept of the servers from when
+//! they were last asked.
+
+use serde_json::Value;
+use tenon_host::discover::Candidate;
+use tenon_host::name::nearest;
+use tenon_host::{CallError, KnownServer, PluginKind, SHARED_TOOL_PLUGIN, is_shared_tool};
+
+use crate::error::Error;
+use crate::open::Found;
+
+/// The call that a call of a tool comes to which the host has once for all plugins: of the same tool
+/// of the plugin that its arguments name.
+pub(crate) fn of_one_plugin(
+    found: &Found,
+    name: &str,
+    arguments: &Value,
+) -> Option<(String, Value)> {
+    if !is_shared_tool(name) {
+        return None;
+    }
+    let id = arguments.get(SHARED_TOOL_PLUGIN)?.as_str()?;
+    let owner = found.discovery.candidates.iter().find(|candidate| candidate.id() == id)?;
+    let style = found.sources.name_style(owner);
+    let name = style.render(owner.id(), owner.namespace(), name).to_string();
+    let mut arguments = arguments.clone();
+    arguments.as_object_mut()?.remove(SHARED_TOOL_PLUGIN);
+    Some((name, arguments))
+}
+
+/// Why a call of a tool cannot succeed, as far as that is known. Hooks may change what a call says, so
+/// its arguments are looked at only where there can be none.
+pub(crate) fn refusal(
+    found: &Found,
+    owners: &[&Candidate],
+    name: &str,
+    arguments: &Value,
+) -> Option<Error> {
+    let (candidates, surroundings) = (&found.discovery.candidates, &found.sources.surroundings);
+    let [owner] = owners else {
+        // A name that begins as none of the servers' do is a misspelt one.
+        return owners.is_empty().then(|| not_found(found, name))?;
+    };
+    let style = found.sources.name_style(owner);
+    let known = KnownServer::of(owner, surroundings, found.offers())?;
+    let rendered = |tool: &str| style.render(owner.id(), owner.namespace(), tool).to_string();
+    let error = match known.tools().find(|tool| rendered(tool) == name) {
+        Some(tool) => {
+            let has_hooks = candidates.iter().any(|other| other.kind() != PluginKind::Mcp);
+            let problems = if has_hooks { Vec::new() } else { known.problems(tool, arguments) };
+            if problems.is_empty() {
+                return None;
+            }
+            CallError::InvalidInput { what: "arguments", name: name.into(), problems }
+        }
+        None => {
+            let own = name.strip_prefix(&style.prefix(owner.id(), owner.namespace()));
+            let renamed = known.tools().find(|tool| Some(*tool) == own).map(rendered);
+            let names: Vec<String> = known.tools().map(rendered).collect();
+            let meant = || nearest(name, names.iter().map(String::as_str)).map(str::to_string);
+            CallError::NotFound { what: "tool", name: name.into(), nearest: renamed.or_else(meant) }
+        }
+    };
+    Some(Error::Known { error, plugin: owner.id().to_string() })
+}
+
+/// That there is no such tool, where one that is known may be meant.
+fn not_found(found: &Found, name: &str) -> Option<Error> {
+    let (sources, offers) = (&found.sources, found.offers());
+    let mut meant: Option<(String, String)> = None;
+    for candidate in &found.discovery.candidates {
+        let known = KnownServer::of(candidate, &sources.surroundings, offers);
+        let Some(known) = known else { continue };
+        let style = sources.name_style(candidate);
+        let (id, namespace) = (candidate.id(), candidate.namespace());
+        let names = known.tools().map(|tool| style.render(id, namespace, tool).to_string());
+        let names: Vec<String> = names.chain(meant.iter().map(|(name, _)| name.clone())).collect();
+        if let Some(nearest) = nearest(name, names.iter().map(String::as_str))
+            && meant.as_ref().is_none_or(|(before, _)| before != nearest)
+        {
+            meant = Some((nearest.to_string(), id.to_string()));
+        }
+    }
+    let (nearest, plugin) = meant?;
+    let error = CallError::NotFound { what: "tool", name: name.into(), nearest: Some(nearest) };
+    Some(Error::Known { error, plugin })
+}

@@ -1,0 +1,127 @@
+//! Whether a command may use the project that it is run in.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use tenon_host::Surroundings;
+use tenon_host::discover::{Sources, discover_trusted};
+use tenon_host::trust::{
+    ProjectReview, ProjectTrust, TrustError, TrustFile, Untrusted, is_project,
+};
+
+use crate::error::Error;
+use crate::{Common, open};
+
+/// The variable that names folders whose projects are trusted as they are, separated as in `PATH`.
+const VARIABLE: &str = "TENON_TRUST";
+
+/// Whose word it is that the project may be used.
+pub(crate) fn of(common: &Common, surroundings: &Surroundings) -> ProjectTrust {
+    match common.trust || is_named(&common.project, surroundings) {
+        true => ProjectTrust::User,
+        false => ProjectTrust::Recorded(file(surroundings)),
+    }
+}
+
+/// What the user trusts; nothing where there is no place for it.
+pub(crate) fn file(surroundings: &Surroundings) -> Option<TrustFile> {
+    Some(TrustFile::new(surroundings.state.as_ref()?.join("trust.json")))
+}
+
+/// The same, for what cannot do without.
+pub(crate) fn kept_file(surroundings: &Surroundings) -> Result<TrustFile, Error> {
+    let problem = "there is no home folder to keep in it what is trusted";
+    file(surroundings).ok_or_else(|| Error::Host(problem.into()))
+}
+
+/// Whether the environment names the folder, or one that it is in. A relative path would name
+/// whatever folder a command is run in.
+fn is_named(folder: &Path, surroundings: &Surroundings) -> bool {
+    let Some(value) = surroundings.environment.get(OsStr::new(VARIABLE)) else { return false };
+    let Ok(folder) = folder.canonicalize() else { return false };
+    let named = std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty());
+    let (named, relative): (Vec<PathBuf>, Vec<PathBuf>) =
+        named.partition(|path| path.is_absolute());
+    for path in relative {
+        let path = path.display();
+        tracing::warn!("{VARIABLE} names {path}, which is no absolute path and trusts nothing");
+    }
+    named
+        .into_iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .any(|path| folder.starts_with(path))
+}
+
+/// Says that there may be what was asked for, in a project that is not trusted.
+pub(crate) fn unknown(what: &str, untrusted: &Untrusted) -> Error {
+    let problem = format!("there is no {what} but perhaps one of the project: {untrusted}");
+    Error::Refused { problem, hint: untrusted.remedy() }
+}
+
+/// Refuses to run or compile what is in the folder of a plugin unless it is trusted to change: what is
+/// built is different each time.
+pub(crate) fn require_code(common: &Common, folder: &Path) -> Result<(), Error> {
+    let surroundings = Surroundings::of_process();
+    if common.trust || is_named(folder, &surroundings) {
+        return Ok(());
+    }
+    let lets = file(&surroundings).map(|file| file.lets_code_change(folder)).transpose()?;
+    if lets == Some(true) {
+        return Ok(());
+    }
+    let folder = folder.display();
+    Err(Error::Refused {
+        problem: format!("the code in {folder} is not trusted, and to build it is to run it"),
+        hint: format!(
+            "`tenon trust --allow-code-changes {folder}` trusts it, `--trust` does for this command"
+        ),
+    })
+}
+
+/// The user's trust in a project that a command of the user's changes.
+pub(crate) struct Keeping {
+    file: TrustFile,
+    sources: Sources,
+    before: ProjectReview,
+}
+
+/// Takes note of a project before a command changes it; nothing where that makes no difference.
+pub(crate) fn keep(common: &Common) -> Result<Option<Keeping>, Error> {
+    let sources = open::sources(common)?;
+    let ProjectTrust::Recorded(file) = sources.trust.clone() else { return Ok(None) };
+    if is_project(&common.project) {
+        let (discovery, _) = discover_trusted(&mut sources.clone());
+        if let Some(untrusted) = discovery.untrusted {
+            let hint = untrusted.remedy();
+            return Err(Error::Refused { problem: untrusted.to_string(), hint });
+        }
+    }
+    let Some(file) = file else { return Ok(None) };
+    let before = file.review(&sources)?;
+    Ok(Some(Keeping { file, sources, before }))
+}
+
+impl Keeping {
+    /// Trusts what the command has made of the project.
+    pub(crate) fn renew(self) -> Result<(), Error> {
+        let after = self.file.review(&self.sources)?;
+        Ok(self.file.renew(&self.before, &after)?)
+    }
+}
+
+/// Trusts a folder that a command has just made, with code that changes.
+pub(crate) fn trust_new(common: &Common, folder: &Path) -> Result<(), Error> {
+    let Some(file) = file(&Surroundings::of_process()) else { return Ok(()) };
+    let sources =
+        open::sources(&Common { project: folder.into(), config: None, ..common.clone() })?;
+    let review = file.review(&sources)?;
+    Ok(file.trust(&review, true)?)
+}
+
+impl From<TrustError> for Error {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::NoFolder(path, error) => Self::Read(path, error),
+            error => Self::Host(tenon_host::chain(&error)),
+        }
+    }
+}

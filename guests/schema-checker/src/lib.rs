@@ -1,0 +1,115 @@
+//! Checks JSON against JSON Schemas that may cost any amount of time, memory and stack.
+//!
+//! The host embeds this component and treats it as a plugin that was granted nothing: what a schema
+//! uses up is bounded by the limits of an instance, and the instance is thrown away.
+
+use std::fmt::{self, Write};
+use tenon_sdk::serde::Serialize;
+use tenon_sdk::{Json, JsonSchema, plugin, tool};
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ReferencingError, ValidationError};
+use serde_json::Value;
+
+plugin!(tools: [check]);
+
+/// What was found.
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(crate = "tenon_sdk::serde")]
+#[schemars(crate = "tenon_sdk::schemars")]
+pub struct Found {
+    /// Why the schema cannot be used.
+    refused: Option<String>,
+    /// Why the value cannot be checked.
+    unreadable: Option<String>,
+    /// Where the value is not what the schema asks for.
+    place: Option<String>,
+    /// What is wrong there.
+    problem: Option<String>,
+    /// The same without the value itself.
+    masked: Option<String>,
+}
+
+/// Compiles a schema, and checks a value where there is one.
+#[tool(read_only)]
+pub async fn check(
+    /// A JSON Schema.
+    schema: String,
+    /// JSON.
+    value: Option<String>,
+    /// The most steps of a pattern that backtracks, for one text.
+    backtracks: u32,
+    /// The most memory of a compiled pattern, in bytes.
+    pattern: u32,
+    /// The longest description of what is wrong, in bytes.
+    description: u32,
+) -> Json<Found> {
+    let most = description as usize;
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(backtracks as usize)
+        .size_limit(pattern as usize)
+        .dfa_size_limit(pattern as usize);
+    let compiled = serde_json::from_str(&schema)
+        .map_err(|error| format!("it is not JSON: {error}"))
+        .and_then(|schema: Value| {
+            let options = jsonschema::options().with_pattern_options(patterns);
+            options.build(&schema).map_err(|error| refusal(&error, most))
+        });
+    let validator = match compiled {
+        Ok(validator) => validator,
+        Err(problem) => return Json(Found { refused: Some(problem), ..Found::default() }),
+    };
+    let Some(value) = value else { return Json(Found::default()) };
+    let value: Value = match serde_json::from_str(&value) {
+        Ok(value) => value,
+        Err(error) => {
+            return Json(Found { unreadable: Some(error.to_string()), ..Found::default() });
+        }
+    };
+    // One problem and not all: a list of them can be longer than schema and value together.
+    Json(match validator.validate(&value) {
+        Ok(()) => Found::default(),
+        Err(error) => describe(&error, most),
+    })
+}
+
+/// Why a schema cannot be used.
+fn refusal(error: &ValidationError<'_>, most: usize) -> String {
+    let ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) =
+        error.kind()
+    else {
+        return beginning(error, most);
+    };
+    let uri = beginning(uri, most / 2);
+    format!("it refers to {uri}, which is not fetched; what it leads to must be in the schema")
+}
+
+fn describe(error: &ValidationError<'_>, most: usize) -> Found {
+    Found {
+        place: Some(beginning(error.instance_path(), most)),
+        problem: Some(beginning(error, most)),
+        masked: Some(beginning(&error.masked(), most)),
+        ..Found::default()
+    }
+}
+
+/// The beginning of what something is written as. The rest, which may be as long as the value, is not
+/// even made.
+fn beginning(written: &impl fmt::Display, most: usize) -> String {
+    let mut beginning = Beginning { text: String::new(), most };
+    let _ = write!(beginning, "{written}");
+    beginning.text
+}
+
+struct Beginning {
+    text: String,
+    most: usize,
+}
+
+impl Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = self.most - self.text.len();
+        self.text.push_str(&text[..text.floor_char_boundary(left)]);
+        if text.len() > left { Err(fmt::Error) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,446 @@
+//! The one way of all that is asked of a plugin: found → before-hooks → check → rules → attempts → check
+//! of the answer → mask → bound → after-hooks → what is hidden → record.
+//!
+//! A [`Request`] says what is asked; what differs between requests of different kinds is in its methods.
+//! [`run`] takes it through the steps.
+
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{Instrument, Span};
+
+use super::constraints::Constraints;
+use super::gauges::Gauges;
+use super::hooks::{HookOutcome, HookReport, fire};
+use super::state::{Attempt, CallState};
+use super::{CallError, Mask, Masked, Unmasked, within, within_unmasked};
+use crate::bindings::types::{CallContext, HookPoint};
+use crate::event::Step;
+use crate::register::{Registered, Registry};
+use crate::results::Results;
+use crate::runtime::{Failure, PluginHandle, Usage};
+use crate::secret::Redactor;
+
+/// Something that is asked of a plugin.
+pub(super) trait Request: Send + Sync {
+    /// What the plugin answers.
+    type Answer: Answer;
+
+    /// The hook points around it, if there are any.
+    const POINTS: Option<Points>;
+
+    /// Who is asked.
+    fn plugin(&self) -> &Arc<Registered>;
+
+    /// How it may be asked: whether at all, for how long, how often.
+    fn constraints(&self) -> &Constraints;
+
+    /// Where it is counted.
+    fn gauges(&self) -> Option<&Gauges> {
+        None
+    }
+
+    /// The span in which everything is done for it.
+    fn span(&self, state: &CallState) -> Span;
+
+    /// How long an attempt may take at most.
+    fn wall(&self) -> Duration {
+        let wall = self.plugin().loaded().limits().wall;
+        self.constraints().timeout.map_or(wall, |timeout| timeout.min(wall))
+    }
+
+    /// Puts the arguments into the form that hooks, record and plugin see.
+    fn prepare(&self, arguments: &mut Value) {
+        let _ = arguments;
+    }
+
+    /// What hooks are told of which request it is.
+    fn about(&self, state: &CallState) -> [(&'static str, String); 2] {
+        let plugin = self.plugin().loaded().id().to_string();
+        [("tool", state.name.clone()), ("plugin", plugin)]
+    }
+
+    /// Checks the arguments: gives what is wrong with them.
+    fn check(
+        &self,
+        state: &CallState,
+    ) -> impl Future<Output = Result<Vec<String>, CallError>> + Send;
+
+    /// What the arguments are called in an error.
+    fn arguments_of(&self) -> &'static str {
+        "arguments"
+    }
+
+    /// Asks the plugin. Gives the length of what it is given in bytes, and its answer.
+    fn ask(
+        &mut self,
+        plugin: PluginHandle<'_>,
+        redactor: &Arc<Redactor>,
+        arguments: &Value,
+        context: CallContext,
+    ) -> (u64, impl Future<Output = Unmasked<Result<Self::Answer, Failure>>> + Send);
+
+    /// Checks an answer.
+    fn check_answer(
+        &self,
+        answer: Self::Answer,
+    ) -> impl Future<Output = Result<Self::Answer, CallError>> + Send {
+        std::future::ready(Ok(answer))
+    }
+}
+
+/// The hook points around a request, and the members of their contexts that handlers can change.
+pub(super) struct Points {
+    pub(super) before: HookPoint,
+    pub(super) after: HookPoint,
+    /// What of the arguments `before` can change: its name in the context, and in the arguments unless
+    /// they are all of it.
+    pub(super) asked: (&'static str, Option<&'static str>),
+    /// What `after` can change.
+    pub(super) answer: &'static str,
+}
+
+/// What a plugin answers to a request.
+pub(super) trait Answer: Mask + Sized + Send + Sync {
+    /// How long it is, in bytes.
+    fn length(&self) -> usize;
+
+    /// The word for how the call has ended.
+    fn outcome(&self) -> &'static str {
+        "ok"
+    }
+
+    /// The same with no more than so many bytes or so. `kept` says where the whole is, if it was cut
+    /// before; gives where it is now.
+    fn bound(
+        self,
+        most: usize,
+        kept: Option<String>,
+        results: &Arc<Results>,
+    ) -> impl Future<Output = (Self, Option<String>)> + Send {
+        let _ = (most, results);
+        std::future::ready((self, kept))
+    }
+
+    /// Its form for hooks.
+    fn form(&self) -> Value {
+        Value::Null
+    }
+
+    /// The answer that hooks have made of it, from its form before and after.
+    fn changed(self, before: &Value, after: Value) -> Result<Self, String> {
+        let _ = (before, after);
+        Ok(self)
+    }
+
+    /// Makes visible what a reader would not see. Gives whether that changed anything.
+    fn show(&mut self) -> bool {
+        false
+    }
+
+    /// Says what it took, where the answer can.
+    fn tell(&mut self, usage: &Usage, refusals: &[String]) {
+        let _ = (usage, refusals);
+    }
+
+    /// Whether the answer only begins here. Then it has to end the call.
+    const GOES_ON: bool = false;
+
+    /// Has the answer end the call.
+    fn ending(self, state: Box<CallState>) -> Self {
+        drop(state);
+        self
+    }
+}
+
+/// Takes a request through all steps, if it was found. Together they have the time that the caller
+/// gives.
+pub(super) async fn run<R: Request>(
+    registry: &Registry,
+    mut state: Box<CallState>,
+    found: Result<R, CallError>,
+) -> Result<Masked<R::Answer>, CallError> {
+    let mut request = match found {
+        Ok(request) => request,
+        Err(error) => {
+            let usage = state.usage();
+            return Err(state.failed(error, usage));
+        }
+    };
+    let id = request.plugin().loaded().id().clone();
+    let span = state.found(&id, |state| request.span(state));
+    let timeout = state.caller.timeout;
+    let steps = Box::pin(steps(registry, &mut request, &mut state));
+    let result = within_callers(timeout, &id, steps).instrument(span).await;
+    let usage = state.usage();
+    let count = |outcome: &str| {
+        if let Some(gauges) = request.gauges() {
+            gauges.count(outcome, Duration::from_micros(usage.wall_micros));
+        }
+    };
+    match result {
+        Ok(answer) if R::Answer::GOES_ON => Ok(answer.map(|answer| answer.ending(state))),
+        Ok(answer) => {
+            let answer = answer.map(|mut answer| {
+                answer.tell(&usage, state.refusals());
+                answer
+            });
+            count(answer.outcome());
+            state.answered(answer.outcome(), usage);
+            Ok(answer)
+        }
+        Err(error) => {
+            count(error.word());
+            Err(state.failed(error, usage))
+        }
+    }
+}
+
+/// How much later than the caller's time a call is given up that no step has given up itself.
+const LATE: Duration = Duration::from_millis(20);
+
+/// Gives all steps together the time that the caller has.
+async fn within_callers<T>(
+    timeout: Option<Duration>,
+    id: &Arc<str>,
+    steps: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    let Some(timeout) = timeout else { return steps.await };
+    // Each step has what is left of the time, and knows better whose fault it is when there is
+    // none: this comes after it.
+    let late = timeout.saturating_add(LATE);
+    within(late, async { Ok(steps.await) }).await.map_err(CallError::failed(id))?
+}
+
+async fn steps<R: Request>(
+    registry: &Registry,
+    request: &mut R,
+    state: &mut CallState,
+) -> Result<Masked<R::Answer>, CallError> {
+    let redactor = registry.redactor();
+    // Hooks and the record see what is passed on.
+    request.prepare(&mut state.arguments);
+    before(registry, request, state).await?;
+    check(request, state).await?;
+    permit(request, state)?;
+    let answer = attempt(registry, request, state).await?;
+    let answer = Unmasked::of(|opening| request.check_answer(answer.open(opening))).await;
+    let answer = answer.mask(redactor).transpose()?;
+    state.bytes_out = answer.length() as u64;
+    let answer = shorten(request, state, answer).await;
+    state.bounded();
+    let answer = after(registry, request, state, answer).await?;
+    Ok(show(request, state, answer).await)
+}
+
+/// Lets hooks change the arguments or stop the call.
+async fn before<R: Request>(
+    registry: &Registry,
+    request: &R,
+    state: &mut CallState,
+) -> Result<(), CallError> {
+    let Some(Points { before, asked: (name, member), .. }) = &R::POINTS else { return Ok(()) };
+    // What is no object is refused better than by any handler.
+    if registry.handlers(before).is_empty() || !state.arguments.is_object() {
+        return Ok(());
+    }
+    let asked = match member {
+        Some(member) => &state.arguments[*member],
+        None => &state.arguments,
+    };
+    if !asked.is_object() {
+        return Ok(());
+    }
+    let context = context(request, state, [(*name, asked.clone())]);
+    let caller = state.caller_now();
+    let HookReport { outcome, mut context, handlers } =
+        fire(&state.facilities, registry, before, context, &caller).await;
+    let changed = handlers.iter().rev().find(|handler| handler.outcome == "replace");
+    state.changed_by = changed.map(|handler| handler.plugin.as_str().into());
+    state.step(|| Step::HooksBefore { handlers });
+    match outcome {
+        HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
+        HookOutcome::Stopped { plugin, failure } => Err(CallError::Failed { plugin, failure }),
+        HookOutcome::Continue => {
+            let asked = context[*name].take();
+            match member {
+                Some(member) => state.arguments[*member] = asked,
+                None => state.arguments = asked,
+            }
+            request.prepare(&mut state.arguments);
+            Ok(())
+        }
+    }
+}
+
+/// The context of a hook at a request.
+fn context<R: Request, const N: usize>(
+    request: &R,
+    state: &CallState,
+    members: [(&str, Value); N],
+) -> Map<String, Value> {
+    let about =
+        request.about(state).into_iter().map(|(name, value)| (name.to_string(), value.into()));
+    about.chain(members.map(|(name, value)| (name.to_string(), value))).collect()
+}
+
+async fn check<R: Request>(request: &R, state: &CallState) -> Result<(), CallError> {
+    let problems = request.check(state).await?;
+    if problems.is_empty() {
+        state.step(|| Step::Checked);
+        return Ok(());
+    }
+    let name = &state.name;
+    Err(match &state.changed_by {
+        None => {
+            CallError::InvalidInput { what: request.arguments_of(), name: name.clone(), problems }
+        }
+        Some(plugin) => CallError::failed(plugin)(Failure::Contract(format!(
+            "its hook left {} that {name} does not take: {}",
+            request.arguments_of(),
+            problems.join("; ")
+        ))),
+    })
+}
+
+/// Asks whether the operator lets it be asked.
+fn permit<R: Request>(request: &R, state: &CallState) -> Result<(), CallError> {
+    match request.constraints().enabled {
+        true => {
+            state.step(|| Step::Permitted);
+            Ok(())
+        }
+        false => Err(CallError::Disabled {
+            tool: state.name.clone(),
+            by: "`enabled = false` under [tools]",
+        }),
+    }
+}
+
+/// Asks the plugin, and again where the failure may pass and it may be asked twice.
+async fn attempt<R: Request>(
+    registry: &Registry,
+    request: &mut R,
+    state: &mut CallState,
+) -> Result<Unmasked<R::Answer>, CallError> {
+    let plugin = request.plugin().clone();
+    let (loaded, redactor) = (plugin.loaded(), registry.redactor());
+    let wall = request.wall();
+    loop {
+        let started = match loaded.plugin().starting() {
+            Some(starting) => starting.await,
+            None => Ok(()),
+        };
+        let Attempt { number: attempt, timeout, context, serving } = state.next_attempt(wall);
+        let (bytes_in, answer) = request.ask(loaded.plugin(), redactor, &state.arguments, context);
+        state.bytes_in = bytes_in;
+        let answer = async {
+            match started {
+                Ok(()) => answer.await,
+                Err(failure) => Unmasked::new(Err(failure)),
+            }
+        };
+        // Of the caller's own time all counts.
+        let answer = match timeout < wall {
+            true => serving.by(within_unmasked(timeout, answer)).await,
+            false => {
+                let answer = serving.by(serving.in_time(timeout, answer)).await;
+                answer.unwrap_or_else(|| Unmasked::new(Err(Failure::Deadline(timeout))))
+            }
+        };
+        state.used();
+        let answer = answer.or_masked_failure(redactor);
+        let error = answer.as_ref().err();
+        state.step(|| Step::Attempted { attempt, error: error.map(ToString::to_string) });
+        let failure = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        let Some(wait) = request.constraints().wait(attempt, &failure) else {
+            return Err(CallError::failed(loaded.id())(failure));
+        };
+        tracing::info!("attempt {attempt} failed: {failure}");
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Cuts an answer that is too long; the whole is kept.
+async fn shorten<R: Request>(
+    request: &R,
+    state: &mut CallState,
+    answer: Masked<R::Answer>,
+) -> Masked<R::Answer> {
+    let most = request.plugin().loaded().limits().output;
+    let (kept, results) = (state.whole.clone(), &state.facilities.results);
+    let mut whole = None;
+    let answer = answer.then(|answer| async {
+        let (answer, kept) = answer.bound(most, kept, results).await;
+        whole = kept;
+        answer
+    });
+    let answer = answer.await;
+    state.whole = whole;
+    answer
+}
+
+/// Makes visible what a reader of the answer would not see. Another plugin is no reader.
+async fn show<R: Request>(
+    request: &R,
+    state: &mut CallState,
+    answer: Masked<R::Answer>,
+) -> Masked<R::Answer> {
+    if state.caller.by.is_some() || state.facilities.results.are_raw() {
+        return answer;
+    }
+    let mut is_changed = false;
+    let answer = answer.map(|mut answer| {
+        is_changed = answer.show();
+        answer
+    });
+    match is_changed {
+        // Escapes are longer than what they stand for.
+        true => shorten(request, state, answer).await,
+        false => answer,
+    }
+}
+
+/// Lets hooks change the answer. What they make of it is kept as short.
+async fn after<R: Request>(
+    registry: &Registry,
+    request: &R,
+    state: &mut CallState,
+    answer: Masked<R::Answer>,
+) -> Result<Masked<R::Answer>, CallError> {
+    let Some(Points { after, asked: (name, member), answer: answered, .. }) = &R::POINTS else {
+        return Ok(answer);
+    };
+    if registry.handlers(after).is_empty() {
+        return Ok(answer);
+    }
+    let form = answer.form();
+    let asked = match member {
+        Some(member) => state.arguments[*member].clone(),
+        None => state.arguments.clone(),
+    };
+    let context = context(request, state, [(*name, asked), (*answered, form.clone())]);
+    let caller = state.caller_now();
+    let HookReport { outcome, mut context, handlers } =
+        fire(&state.facilities, registry, after, context, &caller).await;
+    let changed_by = handlers.iter().rev().find(|handler| handler.outcome == "replace");
+    let changed_by = changed_by.map(|handler| Arc::from(handler.plugin.as_str()));
+    state.step(|| Step::HooksAfter { handlers });
+    if let HookOutcome::Stopped { plugin, failure } = outcome {
+        return Err(CallError::Failed { plugin, failure });
+    }
+    let changed = context[*answered].take();
+    if changed == form {
+        return Ok(answer);
+    }
+    let answer = answer.map(|answer| answer.changed(&form, changed)).transpose();
+    let answer = answer.map_err(|problem| {
+        let plugin = changed_by.unwrap_or_else(|| request.plugin().loaded().id().clone());
+        CallError::Failed { plugin, failure: Failure::Contract(problem) }
+    })?;
+    let answer = answer.again().mask(registry.redactor());
+    Ok(shorten(request, state, answer).await)
+}

@@ -1,0 +1,336 @@
+//! Definitions of MCP servers as they were when they were first seen.
+//!
+//! A server can say of its tools what it likes, each time anew, and a model believes it. So what a
+//! tool was when somebody first let it in is pinned; a tool that says something else later is held
+//! until somebody has seen what, and accepts it. Which tools are held is decided when plugins are put
+//! together; prompts and resource templates are compared when they are listed, as nobody knows them
+//! before. Resources themselves are not pinned: which there are is what a server has to tell.
+//!
+//! Here is what is asked and answered. [`definition`] has what is compared, and [`file`] remembers it.
+
+pub(crate) mod definition;
+mod file;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use definition::{Definition, DefinitionChange};
+pub use file::PinFile;
+
+use crate::bindings::types::ToolDefinition;
+use crate::diagnostic::chain;
+use crate::services::Pins;
+use crate::text::{cut, one_line};
+
+/// What becomes of a definition that is not what it was when it was first seen: `pins` of an MCP
+/// server.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum PinMode {
+    /// It is not looked at.
+    Off,
+    /// It is used as it is now, with a warning.
+    Warn,
+    /// It is held until somebody accepts it.
+    #[default]
+    Hold,
+}
+
+/// What is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum PinKind {
+    /// A tool, by its name.
+    Tool,
+    /// A prompt, by its name.
+    Prompt,
+    /// A resource template, by its text.
+    Template,
+    /// What the server says of itself to models. There is one, without a name.
+    Instructions,
+}
+
+impl PinKind {
+    /// A definition of this kind, in words.
+    pub fn words(self, name: &str) -> String {
+        let name = one_line(cut(name, 128));
+        match self {
+            Self::Tool => format!("the tool \"{name}\""),
+            Self::Prompt => format!("the prompt \"{name}\""),
+            Self::Template => format!("the resource template \"{name}\""),
+            Self::Instructions => "its instructions".into(),
+        }
+    }
+}
+
+impl fmt::Display for PinKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Template => "template",
+            Self::Instructions => "instructions",
+        })
+    }
+}
+
+/// The definitions of one kind that a plugin has just given.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Seen {
+    /// The plugin's id.
+    pub plugin: String,
+    /// The configuration file or manifest that names it.
+    pub named_in: PathBuf,
+    /// The SHA-256 of how its server is started or reached, and of the version that it says it has.
+    pub server: String,
+    /// Their kind.
+    pub kind: PinKind,
+    /// What the server says of each, by its own name.
+    pub definitions: BTreeMap<String, Definition>,
+    /// Whether these are all of the kind.
+    pub is_whole: bool,
+}
+
+/// What is found out about definitions that were seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PinCheck {
+    /// Those that are not what they were.
+    pub held: Vec<HeldDefinition>,
+    /// Parts that were found just now to vary from one start of the same server to the next. They
+    /// are not compared any more.
+    pub unstable: Vec<UnstablePart>,
+}
+
+impl PinCheck {
+    /// These are held, and nothing was found to vary.
+    pub fn held(held: Vec<HeldDefinition>) -> Self {
+        Self { held, unstable: Vec::new() }
+    }
+}
+
+/// A definition that is not what it was when it was first seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldDefinition {
+    /// The plugin's id.
+    pub plugin: String,
+    /// What is defined.
+    pub kind: PinKind,
+    /// Its name, as the plugin has it.
+    pub name: String,
+    /// What it was.
+    pub pinned: Definition,
+    /// What it is.
+    pub seen: Definition,
+}
+
+/// A part of a definition that varies from one start of the same server to the next, and can tell a
+/// model nothing: see [`Definition::firm_sha256`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnstablePart {
+    /// The plugin's id.
+    pub plugin: String,
+    /// What is defined.
+    pub kind: PinKind,
+    /// Its name, as the plugin has it.
+    pub name: String,
+    /// The part, as a JSON Pointer.
+    pub place: String,
+}
+
+/// Why it is not known what definitions were. Then all of them are held.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// The file cannot be read or written.
+    #[error("the pins in {} cannot be used", .0.display())]
+    File(PathBuf, #[source] io::Error),
+    /// The file is not what this host writes.
+    #[error("{} is not a file of pins of this version; move it away to begin anew", .0.display())]
+    Damaged(PathBuf, #[source] serde_json::Error),
+    /// Another keeper of pins has another reason.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl HeldDefinition {
+    /// In what it differs.
+    pub fn changes(&self) -> Vec<DefinitionChange> {
+        definition::changes(self.pinned.json(), self.seen.json())
+    }
+
+    /// That it does, in words.
+    fn why(&self) -> String {
+        let (pinned, seen) = (self.pinned.json(), self.seen.json());
+        let members = pinned.as_object().into_iter().chain(seen.as_object());
+        let differs = |name: &&String| pinned.get(name.as_str()) != seen.get(name.as_str());
+        let changed: BTreeSet<&str> =
+            members.flat_map(Map::keys).filter(differs).map(String::as_str).collect();
+        let changed: Vec<&str> = changed.into_iter().collect();
+        if self.kind == PinKind::Instructions {
+            return "they are not what they were when they were first seen".into();
+        }
+        let changed = match changed.is_empty() {
+            true => String::new(),
+            false => format!(" (`{}`)", changed.join("`, `")),
+        };
+        format!("it is not what it was when it was first seen{changed}")
+    }
+}
+
+impl UnstablePart {
+    /// What is to be known of it, in words.
+    pub(crate) fn words(&self) -> String {
+        format!(
+            "{} has another value in `{}` than before; values there are not compared any more",
+            self.kind.words(&self.name),
+            one_line(cut(&self.place, 200)),
+        )
+    }
+}
+
+/// A server whose definitions are pinned.
+#[derive(Debug, Clone)]
+pub(crate) struct PinnedServer {
+    pub(crate) plugin: String,
+    pub(crate) named_in: PathBuf,
+    /// See [`Seen::server`].
+    pub(crate) server: String,
+    pub(crate) mode: PinMode,
+}
+
+impl PinnedServer {
+    /// What it has just said.
+    pub(crate) fn seen(
+        &self,
+        kind: PinKind,
+        definitions: impl Iterator<Item = (String, Definition)>,
+        is_whole: bool,
+    ) -> Seen {
+        Seen {
+            plugin: self.plugin.clone(),
+            named_in: key(&self.named_in),
+            server: self.server.clone(),
+            kind,
+            definitions: definitions.collect(),
+            is_whole,
+        }
+    }
+
+    /// What it has just registered: its tools, and what it says of itself.
+    pub(crate) fn registered<'a>(
+        &self,
+        tools: impl Iterator<Item = &'a ToolDefinition>,
+        instructions: &str,
+    ) -> [Seen; 2] {
+        let tools = tools.map(|tool| (tool.name.clone(), Definition::of_tool(tool)));
+        let instructions = Some(instructions).filter(|text| !text.is_empty());
+        let instructions =
+            instructions.map(|text| (String::new(), Definition::of_instructions(text)));
+        [
+            self.seen(PinKind::Tool, tools, true),
+            self.seen(PinKind::Instructions, instructions.into_iter(), true),
+        ]
+    }
+}
+
+/// Which definitions are not what they were, and what becomes of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Holds {
+    /// Why, by plugin, kind and name.
+    differing: Arc<HashMap<(String, PinKind, String), String>>,
+    modes: Arc<HashMap<String, PinMode>>,
+    /// Why nothing is known of these plugins.
+    unknown: Option<Arc<str>>,
+    unstable: Arc<Vec<UnstablePart>>,
+}
+
+/// A definition that is not what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hold {
+    pub(crate) why: String,
+    /// Whether it is used all the same.
+    pub(crate) is_warning: bool,
+}
+
+impl Holds {
+    /// What a keeper of pins says of what these servers have said.
+    pub(crate) async fn ask(pins: &dyn Pins, servers: Vec<(PinMode, Vec<Seen>)>) -> Self {
+        let servers: Vec<_> =
+            servers.into_iter().filter(|(mode, _)| *mode != PinMode::Off).collect();
+        let mut modes = HashMap::new();
+        for (mode, seen) in &servers {
+            modes.extend(seen.iter().map(|seen| (seen.plugin.clone(), *mode)));
+        }
+        let seen: Vec<Seen> = servers.into_iter().flat_map(|(_, seen)| seen).collect();
+        if seen.is_empty() {
+            return Self::default();
+        }
+        let modes = Arc::new(modes);
+        match pins.check(&seen).await {
+            Ok(PinCheck { held, unstable }) => {
+                let differing = held.into_iter().map(|held| {
+                    let why = held.why();
+                    ((held.plugin, held.kind, held.name), why)
+                });
+                let differing = Arc::new(differing.collect());
+                Self { differing, modes, unknown: None, unstable: Arc::new(unstable) }
+            }
+            Err(error) => {
+                let why = format!("it is not known what it was: {}", chain(&error));
+                Self { modes, unknown: Some(why.into()), ..Self::default() }
+            }
+        }
+    }
+
+    /// What there is against a definition.
+    pub(crate) fn of(&self, plugin: &str, kind: PinKind, name: &str) -> Option<Hold> {
+        // The common case is that there is nothing.
+        if self.differing.is_empty() && self.unknown.is_none() {
+            return None;
+        }
+        let is_warning = *self.modes.get(plugin)? == PinMode::Warn;
+        let why = match &self.unknown {
+            Some(why) => why.to_string(),
+            None => self.differing.get(&(plugin.to_string(), kind, name.to_string()))?.clone(),
+        };
+        Some(Hold { why, is_warning })
+    }
+
+    /// The same in a sentence: what it is about, and what becomes of it.
+    pub(crate) fn told(&self, plugin: &str, kind: PinKind, name: &str) -> Option<(Hold, String)> {
+        let hold = self.of(plugin, kind, name)?;
+        let what = kind.words(name);
+        let said = match (hold.is_warning, kind) {
+            (true, _) => format!("{what}: {}", hold.why),
+            (false, PinKind::Instructions) => format!("{what} are held: {}", hold.why),
+            (false, _) => format!("{what} is held: {}", hold.why),
+        };
+        Some((hold, said))
+    }
+
+    /// What of a plugin was found to vary, in words.
+    pub(crate) fn unstable<'a>(&'a self, plugin: &'a str) -> impl Iterator<Item = String> + 'a {
+        self.unstable.iter().filter(move |part| part.plugin == plugin).map(UnstablePart::words)
+    }
+}
+
+/// What shows and accepts the difference of a plugin's definitions.
+pub(crate) fn remedy(plugin: &str) -> String {
+    format!(
+        "`tenon approve {plugin}` shows what has changed and accepts it; other hosts have pins of their own"
+    )
+}
+
+/// A path under which the same file is found again, from whichever folder the host is started.
+fn key(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or(path.into())
+}

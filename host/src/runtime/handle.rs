@@ -1,0 +1,152 @@
+//! A loaded plugin as the host asks it: its answers come out of it unmasked, and say so.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::{CompletionStream, Failure, Plugin};
+use crate::bindings::completions::{Blank, Suggestions};
+use crate::bindings::eval_handler::Evaluation;
+use crate::bindings::hook_handler::{Event, Outcome};
+use crate::bindings::lifecycle::Registration;
+use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
+use crate::bindings::prompts::{Prompt, PromptPage};
+use crate::bindings::resources::{ResourcePage, TemplatePage};
+use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
+use crate::invoke::Unmasked;
+
+/// A loaded plugin. Its methods are those of [`Plugin`]; what they give shows nothing before it is
+/// masked.
+#[derive(Clone, Copy)]
+pub struct PluginHandle<'a>(&'a dyn Plugin);
+
+type Answer<T> = Unmasked<Result<T, Failure>>;
+
+impl<'a> PluginHandle<'a> {
+    pub(crate) fn new(plugin: &'a dyn Plugin) -> Self {
+        Self(plugin)
+    }
+
+    /// As [`Plugin::starting`].
+    pub fn starting(self) -> Option<BoxFuture<'a, Result<(), Failure>>> {
+        self.0.starting()
+    }
+
+    /// As [`Plugin::register`].
+    pub fn register(self) -> impl Future<Output = Answer<Registration>> + Send + 'a {
+        self.0.register().map(Unmasked::new)
+    }
+
+    /// As [`Plugin::call_tool`].
+    pub fn call_tool(
+        self,
+        name: &'a str,
+        arguments: String,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<ToolResult>> + Send + 'a {
+        self.0.call_tool(name, arguments, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::handle`].
+    pub fn handle(self, event: Event) -> impl Future<Output = Answer<Outcome>> + Send + 'a {
+        self.0.handle(event).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::models`].
+    pub fn models(self) -> impl Future<Output = Answer<Vec<ModelInfo>>> + Send + 'a {
+        self.0.models().map(Unmasked::new)
+    }
+
+    /// As [`Plugin::complete`].
+    pub fn complete(
+        self,
+        request: CompletionRequest,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<Completion>> + Send + 'a {
+        self.0.complete(request, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::stream`].
+    pub fn stream(
+        self,
+        request: CompletionRequest,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<CompletionStream>> + Send + 'a {
+        self.0.stream(request, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::evaluate`].
+    pub fn evaluate(
+        self,
+        strategy: &'a str,
+        subject: String,
+        options: String,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<Evaluation>> + Send + 'a {
+        self.0.evaluate(strategy, subject, options, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::list_resources`].
+    pub fn list_resources(
+        self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<ResourcePage>> + Send + 'a {
+        self.0.list_resources(cursor, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::list_templates`].
+    pub fn list_templates(
+        self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<TemplatePage>> + Send + 'a {
+        self.0.list_templates(cursor, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::read_resource`].
+    pub fn read_resource(
+        self,
+        uri: &'a str,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<Vec<ResourceContents>>> + Send + 'a {
+        self.0.read_resource(uri, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::subscribe`].
+    pub fn subscribe(
+        self,
+        uri: &'a str,
+        wanted: bool,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<()>> + Send + 'a {
+        self.0.subscribe(uri, wanted, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::list_prompts`].
+    pub fn list_prompts(
+        self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<PromptPage>> + Send + 'a {
+        self.0.list_prompts(cursor, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::get_prompt`].
+    pub fn get_prompt(
+        self,
+        name: &'a str,
+        arguments: Vec<(String, String)>,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<Prompt>> + Send + 'a {
+        self.0.get_prompt(name, arguments, context).map(Unmasked::new)
+    }
+
+    /// As [`Plugin::suggest`].
+    pub fn suggest(
+        self,
+        blank: Blank,
+        context: CallContext,
+    ) -> impl Future<Output = Answer<Suggestions>> + Send + 'a {
+        self.0.suggest(blank, context).map(Unmasked::new)
+    }
+}

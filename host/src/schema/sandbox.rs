@@ -1,0 +1,232 @@
+//! Checks against schemas that may cost any amount of time, memory and stack.
+//!
+//! They are done by a component that the host embeds: the validator of the host, compiled to
+//! WebAssembly. An instance is made for each check. It is granted nothing and has the limits of the
+//! plugin that the schema is from, so that whatever a schema does is contained as what the plugin
+//! itself does: it ends in time, takes memory and stack of its own alone, gives way to others, and
+//! is dropped with the call.
+
+use futures::future::{BoxFuture, FutureExt, Shared};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::{BACKTRACKS, PATTERN, PROBLEM, is_secret, problem};
+use crate::bindings::types::CallContext;
+use crate::capability::config::Config;
+use crate::capability::lent::{Lent, Reach};
+use crate::capability::log::{Allowance, Voice};
+use crate::capability::notify::News;
+use crate::capability::{self, Borrower, Grants};
+use crate::files::Digest;
+use crate::invoke::within;
+use crate::limits::{Limit, Limits, SchemaLimit};
+use crate::runtime::wasm::{HostState, Indices, Mode, Setting, WasmPlugin, WasmRuntime};
+use crate::runtime::{Allocation, Failure, Plugin};
+use crate::secret::{Redactor, Secrets};
+
+/// The validator as a component, compiled when this crate was built.
+static CHECKER: &[u8] = include_bytes!(env!("TENON_SCHEMA_CHECKER"));
+
+/// The least memory of a check: a plugin that may use less itself has schemas all the same.
+const LEAST_MEMORY: usize = 64 << 20;
+
+/// The least time of a check.
+pub(super) const LEAST_TIME: Duration = Duration::from_secs(1);
+
+/// Where schemas are used that have no bound.
+pub(crate) struct SchemaSandbox {
+    wasm: Option<Arc<WasmRuntime>>,
+    /// Compiling takes a second or two the first time. Who does not wait for it any more leaves it to
+    /// those who come later.
+    component: OnceLock<Shared<BoxFuture<'static, Result<Linked, String>>>>,
+}
+
+#[derive(Clone)]
+struct Linked {
+    pre: wasmtime::component::InstancePre<HostState>,
+    indices: Indices,
+}
+
+/// What the component answers.
+#[derive(Debug, Default, Deserialize)]
+struct Found {
+    refused: Option<String>,
+    unreadable: Option<String>,
+    place: Option<String>,
+    problem: Option<String>,
+    masked: Option<String>,
+}
+
+impl Default for SchemaSandbox {
+    /// One with an engine of its own, which is there when it is needed.
+    fn default() -> Self {
+        Self { wasm: None, component: OnceLock::new() }
+    }
+}
+
+impl SchemaSandbox {
+    /// One on the engine of plugins.
+    pub(crate) fn new(wasm: Arc<WasmRuntime>) -> Self {
+        Self { wasm: Some(wasm), component: OnceLock::new() }
+    }
+
+    /// Waits until it can be used.
+    pub(super) async fn prepare(&self) -> Result<(), Failure> {
+        self.linked().await.map(drop)
+    }
+
+    /// Compiles a schema, or says what is wrong with it.
+    pub(super) async fn compile(
+        &self,
+        schema: &str,
+        limits: &Limits,
+        time: Duration,
+    ) -> Result<Result<(), String>, Failure> {
+        let limits = Limits { cpu: time, ..limits.clone() };
+        match self.run(schema, None, &limits).await {
+            Ok(Found { refused: Some(problem), .. }) => Ok(Err(problem)),
+            Ok(_) => Ok(Ok(())),
+            Err(Failure::Limit(limit)) => {
+                Ok(Err(format!("compiling it reached the {limit}; simplify it")))
+            }
+            Err(Failure::Contract(problem)) => Ok(Err(problem)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// What is wrong with a value, which is what a plugin says `what` of, such as the arguments of
+    /// one of its tools. Of many things that are wrong it is one.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be told within the limits of the plugin; that is the plugin's failure.
+    pub(crate) async fn problems(
+        &self,
+        schema: &str,
+        value: &Value,
+        what: &'static str,
+        limits: &Limits,
+    ) -> Result<Vec<String>, Failure> {
+        self.linked().await?;
+        let checked = within(limits.wall, self.run(schema, Some(value.to_string()), limits));
+        let limit = |limit| Err(Failure::Limit(Limit::Schema { what, limit }));
+        let found = match checked.await {
+            Ok(found) => found,
+            Err(Failure::Limit(Limit::Cpu(time))) => return limit(SchemaLimit::Time(time)),
+            Err(Failure::Deadline(time)) => return limit(SchemaLimit::Time(time)),
+            Err(Failure::Limit(Limit::Memory(memory))) => {
+                return limit(SchemaLimit::Memory(memory));
+            }
+            Err(Failure::Limit(Limit::Depth)) => return limit(SchemaLimit::Depth),
+            Err(failure) => return Err(failure),
+        };
+        match found {
+            Found { unreadable: Some(_), .. } => limit(SchemaLimit::Depth),
+            Found { refused: Some(refused), .. } => {
+                Err(Failure::Contract(format!("the schema of {what} cannot be used: {refused}")))
+            }
+            Found { problem: Some(told), place, masked, .. } => {
+                let place = place.unwrap_or_default();
+                Ok(vec![match is_secret(&place) {
+                    true => problem(&place, &masked.unwrap_or_default()),
+                    false => problem(&place, &told),
+                }])
+            }
+            Found { .. } => Ok(Vec::new()),
+        }
+    }
+
+    async fn run(
+        &self,
+        schema: &str,
+        value: Option<String>,
+        limits: &Limits,
+    ) -> Result<Found, Failure> {
+        let Linked { pre, indices } = self.linked().await?;
+        let arguments = json!({
+            "schema": schema,
+            "value": value,
+            "backtracks": BACKTRACKS,
+            "pattern": PATTERN,
+            "description": PROBLEM,
+        });
+        let arguments = arguments.to_string();
+        let limits = Limits {
+            memory: limits.memory.max(LEAST_MEMORY),
+            cpu: limits.cpu.max(LEAST_TIME),
+            transfer: limits.transfer.max(2 * arguments.len()),
+            ..Limits::default()
+        };
+        let checker = WasmPlugin::new(pre, indices, setting(limits), Mode::Fresh);
+        let context = CallContext {
+            call_id: "schema".into(),
+            agent_id: None,
+            session_id: None,
+            traceparent: None,
+            deadline: None,
+        };
+        let result = match checker.call_tool("check", arguments, context).await {
+            Ok(result) => result,
+            // The stack of the validator's own ends in its memory.
+            Err(Failure::Trapped(trap)) if trap.contains("out of bounds") => {
+                return Err(Failure::Limit(Limit::Depth));
+            }
+            Err(Failure::Trapped(trap)) => {
+                return Err(Failure::Contract(format!("the validator broke off on it: {trap}")));
+            }
+            Err(failure) => return Err(failure),
+        };
+        let structured = result.structured.unwrap_or_default();
+        serde_json::from_str(&structured)
+            .map_err(|error| Failure::Host(format!("the checker of schemas answers: {error}")))
+    }
+
+    async fn linked(&self) -> Result<Linked, Failure> {
+        let linked = self.component.get_or_init(|| {
+            let wasm = self.wasm.clone();
+            // Compiling blocks.
+            let linked = tokio::task::spawn_blocking(move || link(wasm));
+            let linked = linked.map(|linked| linked.unwrap_or_else(|error| Err(error.to_string())));
+            linked.boxed().shared()
+        });
+        let linked = linked.clone().await;
+        linked
+            .map_err(|problem| Failure::Host(format!("there is no checker of schemas: {problem}")))
+    }
+}
+
+fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<Linked, String> {
+    let own = || WasmRuntime::new(Allocation::OnDemand, None).map(Arc::new);
+    let wasm = wasm.map_or_else(own, Ok).map_err(|error| error.to_string())?;
+    let component =
+        wasm.compile(CHECKER, &Digest::of(CHECKER)).map_err(|error| error.to_string())?;
+    let linker = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()));
+    let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
+    let pre = pre.map_err(|error| format!("{error:#}"))?;
+    let indices = Indices::new(&pre).map_err(|error| error.to_string())?;
+    Ok(Linked { pre, indices })
+}
+
+/// What an instance is made with: limits, and nothing that it could use.
+fn setting(limits: Limits) -> Setting {
+    let id: Arc<str> = "schema-checker".into();
+    let voice = Voice::new(id.clone(), Redactor::new(&Secrets::default()), 1);
+    Setting {
+        lent: Arc::new(Lent::new(id.clone(), Grants::default(), Arc::<Reach>::default())),
+        voice: Arc::new(voice),
+        id,
+        startup: limits.wall,
+        limits,
+        config: Config::from(&Map::new()),
+        files: Arc::default(),
+        environment: Vec::new(),
+        secrets: Arc::default(),
+        progress: Allowance::of(0),
+        updates: Allowance::of(0),
+        news: News::default(),
+        child: None,
+        server: None,
+    }
+}

@@ -1,0 +1,708 @@
+//! Which projects a user trusts, each as it was when its user looked at it.
+//!
+//! A project is a folder with a `tenon.toml`, plugins, or files with MCP servers. Whoever wrote it decides
+//! which programs start and which code runs where a host is started in it, so nobody but its user can say
+//! that it may be used. What was trusted is kept by the SHA-256 of every file that discovery reads of it,
+//! and of the code that these files name. What discovery does about it is in
+//! [`crate::discover::discover_trusted`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::discover::{
+    Candidate, Discovery, LeftOut, Place, PluginKind, Reason, Source, Sources, discover_trusted,
+};
+use crate::files::{self, COMPONENT, CONFIGURATION, Digest};
+use crate::manifest::FILE_NAME as MANIFEST;
+use crate::secret::{MASK, is_secret_name};
+use crate::store::{JsonStore, StoreError};
+
+/// Files and folders that make a folder a project: whatever else discovery reads is named by these.
+const MARKS: [&str; 5] =
+    ["tenon.toml", "tenon.lock", ".mcp.json", ".vscode/mcp.json", ".tenon/plugins"];
+
+/// How much of a value in a configuration is shown, in characters.
+const SHOWN: usize = 200;
+
+/// Whose word it is that the project may be used.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ProjectTrust {
+    /// The host's, which names configurations and folders itself. Servers that a file beside them
+    /// names need an approver's word all the same.
+    #[default]
+    Host,
+    /// The user's, for all that is in the project now: nothing that it starts needs another approval.
+    User,
+    /// The user's as well, for the project as it was when the user looked at it; where there is no place
+    /// to keep that, nothing is trusted.
+    Recorded(Option<TrustFile>),
+    /// Nobody's yet: the project is looked at and nothing of it is to be loaded.
+    Review,
+}
+
+/// Whether there is anything in a folder that has to be trusted.
+pub fn is_project(folder: &Path) -> bool {
+    let is_there = |name: &str| match folder.join(name).symlink_metadata() {
+        Ok(_) => true,
+        // What cannot be looked at may be there.
+        Err(error) => {
+            !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        }
+    };
+    MARKS.into_iter().any(is_there)
+}
+
+/// A project that is there, and that the user does not trust as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untrusted {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Why it is not trusted.
+    pub why: Distrust,
+}
+
+/// Why a project is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Distrust {
+    /// The user has not said anything about it.
+    Unknown,
+    /// Files are not what they were when the user looked at it: their paths in the project.
+    Changed(Vec<String>),
+    /// Nobody can tell what the user has said.
+    Unreadable(String),
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folder = shown_path(&self.folder);
+        match &self.why {
+            Distrust::Unknown => {
+                write!(f, "the project in {folder} is not trusted, and nothing of it is used")
+            }
+            Distrust::Changed(files) => {
+                const MOST: usize = 3;
+                write!(
+                    f,
+                    "the project in {folder} has changed since it was trusted, and nothing of it is used: "
+                )?;
+                write!(f, "{}", files[..files.len().min(MOST)].join(", "))?;
+                match files.len().saturating_sub(MOST) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
+            Distrust::Unreadable(problem) => {
+                write!(
+                    f,
+                    "whether the project in {folder} is trusted is not known, and nothing of it is used: {problem}"
+                )
+            }
+        }
+    }
+}
+
+impl Untrusted {
+    /// What to do about it.
+    pub fn remedy(&self) -> String {
+        let folder = match self.folder == Path::new(".") {
+            true => String::new(),
+            false => format!(" {}", self.folder.display()),
+        };
+        match &self.why {
+            Distrust::Unknown => format!("`tenon trust{folder}` shows what it would do, and asks"),
+            Distrust::Changed(_) => format!("`tenon trust{folder}` shows what is new, and asks"),
+            Distrust::Unreadable(_) => {
+                "mend the file, or move it away and trust projects anew".into()
+            }
+        }
+    }
+}
+
+/// The absolute path of a folder, as people know it.
+fn shown_path(folder: &Path) -> String {
+    std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string()
+}
+
+/// What of a project has to be what it was: digests of content, by paths that begin in the project where
+/// they lead into it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProjectContent {
+    /// Files whose text says what is started, and all else but code.
+    files: BTreeMap<String, String>,
+    /// Manifests of components and scripts.
+    manifests: BTreeMap<String, String>,
+    /// Files of the project that servers start, or are given by their arguments.
+    programs: BTreeMap<String, String>,
+    /// Components and scripts; their content is compared when they are loaded.
+    code: BTreeMap<String, String>,
+}
+
+impl ProjectContent {
+    /// What was found of a project.
+    pub(crate) fn of(discovery: &Discovery, folder: &Path) -> Self {
+        let mut content = Self::default();
+        let candidates = discovery.candidates.iter();
+        let found = candidates.map(|found| (found.kind(), found.named_in()));
+        let left_out = discovery.left_out.iter().map(|left| (left.kind, left.named_in.as_path()));
+        let is_code = |kind| matches!(kind, PluginKind::Wasm | PluginKind::Rhai);
+        let of_code = found.chain(left_out).filter(|(kind, _)| is_code(*kind));
+        let is_manifest = |path: &&Path| path.file_name().is_some_and(|name| name == MANIFEST);
+        let manifests: BTreeSet<&Path> =
+            of_code.map(|(_, path)| path).filter(is_manifest).collect();
+        for (path, digest) in &discovery.read {
+            let files = match manifests.contains(path.as_path()) {
+                true => &mut content.manifests,
+                false => &mut content.files,
+            };
+            files.insert(Self::key(folder, path), digest.to_string());
+        }
+        let root = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        for candidate in &discovery.candidates {
+            if !candidate.origin().is_of_project() {
+                continue;
+            }
+            for path in programs(candidate, &root) {
+                // One that cannot be read cannot be compared with what it is later.
+                let digest = files::read(&path, COMPONENT).map(Digest::of).unwrap_or(nothing());
+                content.programs.insert(Self::key(folder, &path), digest.to_string());
+            }
+        }
+        content
+    }
+
+    /// The same, with the content of components and scripts. It reads them.
+    fn with_code(mut self, discovery: &Discovery, folder: &Path) -> Self {
+        for candidate in &discovery.candidates {
+            if let Some(path) = code(candidate) {
+                let digest = files::read(path, COMPONENT).map(Digest::of).unwrap_or(nothing());
+                self.code.insert(Self::key(folder, path), digest.to_string());
+            }
+        }
+        self
+    }
+
+    /// The name of a file in the project.
+    pub(crate) fn key(folder: &Path, path: &Path) -> String {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let (folder, path) = (absolute(folder), absolute(path));
+        let real = || Some((folder.canonicalize().ok()?, path.canonicalize().ok()?));
+        let key = match path.strip_prefix(&folder) {
+            Ok(below) => below.to_path_buf(),
+            Err(_) => match real() {
+                Some((folder, path)) => match path.strip_prefix(&folder) {
+                    Ok(below) => below.to_path_buf(),
+                    Err(_) => path,
+                },
+                None => path,
+            },
+        };
+        exact(&key)
+    }
+}
+
+/// A path as text, where two that differ are two texts: not every path is Unicode.
+fn exact(path: &Path) -> String {
+    path.to_str().map_or_else(|| format!("{path:?}"), str::to_string)
+}
+
+/// What stands for content that cannot be read: that of an empty file.
+fn nothing() -> Digest {
+    Digest::of("")
+}
+
+/// The component or script of a plugin that the project brings.
+fn code(candidate: &Candidate) -> Option<&Path> {
+    match candidate.kind() {
+        _ if !candidate.origin().is_of_project() => None,
+        PluginKind::Wasm | PluginKind::Rhai => candidate.component().or(candidate.script()),
+        PluginKind::Mcp | PluginKind::Builtin => None,
+    }
+}
+
+/// The files in the project that a server starts: its program, and those that its arguments name, as
+/// scripts are named to interpreters. What these load in turn is not followed.
+fn programs(candidate: &Candidate, root: &Path) -> BTreeSet<PathBuf> {
+    let Source::Mcp(server) = &candidate.source else { return BTreeSet::new() };
+    let Place::Child(program) = &server.place else { return BTreeSet::new() };
+    let folder = program.folder.clone().unwrap_or_else(|| root.into());
+    let named = program.arguments.iter().flat_map(|argument| {
+        // As in `--require=./hook.js`.
+        let value = argument.split_once('=').map(|(_, value)| value);
+        [Some(argument.as_str()), value].into_iter().flatten()
+    });
+    let is_path = program.program.components().nth(1).is_some();
+    let started = is_path.then(|| program.program.clone());
+    let files = started.into_iter().chain(named.map(|name| folder.join(name)));
+    let real = files.filter_map(|file| file.canonicalize().ok());
+    real.filter(|file| file.is_file() && file.starts_with(root)).collect()
+}
+
+/// A project as it was trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Trusted {
+    content: ProjectContent,
+    /// Whether components and scripts, with their manifests, and programs may be others than they were.
+    code_may_change: bool,
+    /// What its user was shown.
+    shown: BTreeSet<String>,
+}
+
+impl Trusted {
+    /// Whether a file is what it was; nothing is the content of one that is not there.
+    pub(crate) fn has(&self, folder: &Path, path: &Path, digest: Option<Digest>) -> bool {
+        let known = self.content.files.get(&ProjectContent::key(folder, path));
+        known.cloned() == digest.map(|digest| digest.to_string())
+    }
+
+    /// The files that are not what they were, or were not there. Components and scripts are compared
+    /// when they are loaded.
+    pub(crate) fn changed(&self, now: &ProjectContent) -> Vec<String> {
+        let mut changed = differing(&self.content.files, &now.files);
+        if !self.code_may_change {
+            changed.extend(differing(&self.content.programs, &now.programs));
+            changed.extend(differing(&self.content.manifests, &now.manifests));
+        }
+        changed.into_iter().collect()
+    }
+
+    /// What the code of a plugin has to be; nothing where it may be anything.
+    pub(crate) fn code_of(&self, folder: &Path, candidate: &Candidate) -> Option<Digest> {
+        let path = code(candidate).filter(|_| !self.code_may_change)?;
+        let known = self.content.code.get(&ProjectContent::key(folder, path));
+        // What was not there then is not trusted, whatever it is.
+        Some(known.and_then(|digest| Digest::from_hex(digest)).unwrap_or(nothing()))
+    }
+}
+
+/// The names under which two have different values, or one has none.
+fn differing(
+    these: &BTreeMap<String, String>,
+    those: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let names = these.keys().chain(those.keys());
+    names.filter(|name| these.get(*name) != those.get(*name)).cloned().collect()
+}
+
+/// The projects that a user trusts, in a file that only this user can write to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrustFile {
+    store: JsonStore,
+}
+
+/// Why it is not known which projects are trusted, or one cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The file cannot be read or written.
+    #[error("what is trusted is in {}, which cannot be used", .0.display())]
+    File(PathBuf, #[source] io::Error),
+    /// Others than this user can write to the file, or to its folder.
+    #[error(
+        "trust is not believed that others could have written: {path} belongs to somebody else, or \
+         others can write to it; `chmod go-w {path}`",
+        path = .0.display()
+    )]
+    Unguarded(PathBuf),
+    /// The file is not what this host writes.
+    #[error("{} is not a file of trusted projects; move it away to begin anew", .0.display())]
+    Damaged(PathBuf, #[source] serde_json::Error),
+    /// The project's folder cannot be found.
+    #[error("{} cannot be found", .0.display())]
+    NoFolder(PathBuf, #[source] io::Error),
+    /// Something of it changed while its user looked at it.
+    #[error("{} has changed meanwhile; look at it again", .0.display())]
+    Changed(PathBuf),
+}
+
+/// The file, as it is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    /// By the real paths of folders.
+    projects: BTreeMap<String, Trusted>,
+}
+
+/// A project that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustedProject {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Whether its components, scripts and programs may change.
+    pub code_may_change: bool,
+}
+
+impl TrustFile {
+    /// The projects that this file has, which need not be there yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { store: JsonStore::new(path.into(), CONFIGURATION) }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// What a user would say yes to: all that a project has, and in what it differs from what was
+    /// trusted before. The sources are those of a command in the project.
+    ///
+    /// # Errors
+    ///
+    /// Where the file or the project's folder cannot be read.
+    pub fn review(&self, sources: &Sources) -> Result<ProjectReview, TrustError> {
+        let mut sources = Sources { trust: ProjectTrust::Review, ..sources.clone() };
+        let folder = sources.workspace.clone().unwrap_or_else(|| ".".into());
+        let before = self.get(&folder)?;
+        let (discovery, errors) = discover_trusted(&mut sources);
+        let content = ProjectContent::of(&discovery, &folder).with_code(&discovery, &folder);
+        let mut items = items(&discovery, &folder)?;
+        let problems = errors.iter().map(|error| crate::diagnostic::chain(error));
+        let diagnostics = discovery.diagnostics.iter().filter(|problem| {
+            problem.file.as_ref().is_none_or(|file| is_below(Path::new(file), &folder))
+        });
+        let problems = problems.chain(diagnostics.map(ToString::to_string));
+        items.extend(problems.map(|text| ReviewItem {
+            kind: ReviewKind::Problem,
+            text,
+            ..Default::default()
+        }));
+        let mut removed = Vec::new();
+        let mut changed = Vec::new();
+        if let Some(before) = &before {
+            let now: BTreeSet<String> = items.iter().flat_map(ReviewItem::lines).collect();
+            for item in &mut items {
+                item.is_new = !before.shown.contains(&item.line(&item.text));
+                let new = |detail: &&String| !before.shown.contains(&item.line(detail));
+                item.new_details = item.details.iter().filter(new).cloned().collect();
+            }
+            removed = before.shown.difference(&now).cloned().collect();
+            changed = before.changed(&content);
+            if !before.code_may_change {
+                changed.extend(differing(&before.content.code, &content.code));
+            }
+        }
+        Ok(ProjectReview {
+            code_may_change: before.as_ref().map(|before| before.code_may_change),
+            folder,
+            is_project: false,
+            items,
+            removed,
+            changed,
+            content,
+        }
+        .settled())
+    }
+
+    /// Trusts a project as it was looked at.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read, understood or written.
+    pub fn trust(&self, review: &ProjectReview, code_may_change: bool) -> Result<(), TrustError> {
+        let folder = exact(&real(&review.folder)?);
+        let trusted = Trusted {
+            content: review.content.clone(),
+            code_may_change,
+            shown: review.items.iter().flat_map(ReviewItem::lines).collect(),
+        };
+        self.change(|content| drop(content.projects.insert(folder, trusted)))
+    }
+
+    /// Trusts what a command of the user's has made of a project. Code that the command has not touched has to
+    /// be what it had to be before.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read, understood or written.
+    pub fn renew(&self, before: &ProjectReview, after: &ProjectReview) -> Result<(), TrustError> {
+        let folder = exact(&real(&after.folder)?);
+        let former = self.get(&after.folder)?;
+        if !after.is_project {
+            return self.change(|content| drop(content.projects.remove(&folder)));
+        }
+        let mut after = after.clone();
+        if let Some(former) = &former {
+            for (name, digest) in &mut after.content.code {
+                let is_touched = before.content.code.get(name) != Some(digest);
+                if let Some(known) = former.content.code.get(name).filter(|_| !is_touched) {
+                    digest.clone_from(known);
+                }
+            }
+        }
+        self.trust(&after, former.is_some_and(|former| former.code_may_change))
+    }
+
+    /// Takes the trust in a project back. Says whether there was any.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read, understood or written.
+    pub fn revoke(&self, folder: &Path) -> Result<bool, TrustError> {
+        // It may be gone.
+        let key = folder.canonicalize().or_else(|_| std::path::absolute(folder));
+        let key = exact(&key.unwrap_or_else(|_| folder.into()));
+        let mut revoked = false;
+        self.change(|content| revoked = content.projects.remove(&key).is_some())?;
+        Ok(revoked)
+    }
+
+    /// The projects that are trusted, in the order of their paths.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read or understood.
+    pub fn list(&self) -> Result<Vec<TrustedProject>, TrustError> {
+        let projects = self.read()?.projects.into_iter();
+        let listed = projects.map(|(folder, trusted)| TrustedProject {
+            folder: folder.into(),
+            code_may_change: trusted.code_may_change,
+        });
+        Ok(listed.collect())
+    }
+
+    /// Whether the code in a folder may be built and run, whatever it is: the folder, or one that it is
+    /// in, is trusted with code that changes.
+    ///
+    /// # Errors
+    ///
+    /// Where the file or the folder cannot be read.
+    pub fn lets_code_change(&self, folder: &Path) -> Result<bool, TrustError> {
+        let folder = real(folder)?;
+        let projects = self.read()?.projects;
+        let trusted = folder.ancestors().filter_map(|folder| projects.get(&exact(folder)));
+        Ok(trusted.into_iter().any(|trusted| trusted.code_may_change))
+    }
+
+    /// What is trusted of a project.
+    pub(crate) fn get(&self, folder: &Path) -> Result<Option<Trusted>, TrustError> {
+        let folder = exact(&real(folder)?);
+        Ok(self.read()?.projects.remove(&folder))
+    }
+
+    fn read(&self) -> Result<Content, TrustError> {
+        self.store.read().map_err(|error| self.error(error))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), TrustError> {
+        self.store.change(change).map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: StoreError) -> TrustError {
+        let path = self.path().to_path_buf();
+        match error {
+            StoreError::Unguarded(path) => TrustError::Unguarded(path),
+            StoreError::Io(error) => TrustError::File(path, error),
+            StoreError::Damaged(error) => TrustError::Damaged(path, error),
+        }
+    }
+}
+
+fn real(folder: &Path) -> Result<PathBuf, TrustError> {
+    folder.canonicalize().map_err(|error| TrustError::NoFolder(folder.into(), error))
+}
+
+/// A project, for its user to look at.
+#[derive(Debug, Clone)]
+pub struct ProjectReview {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Whether there is anything to be trusted.
+    pub is_project: bool,
+    /// Whether components, scripts and programs may change; nothing where it is not trusted.
+    pub code_may_change: Option<bool>,
+    /// What it would do, in the order of its kinds.
+    pub items: Vec<ReviewItem>,
+    /// What it did when it was trusted, and does not do any more.
+    pub removed: Vec<String>,
+    /// The files that are not what they were when it was trusted.
+    pub changed: Vec<String>,
+    content: ProjectContent,
+}
+
+/// One thing that a project would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewItem {
+    /// What kind of thing.
+    pub kind: ReviewKind,
+    /// The plugin that it is about, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// What it is. Whoever wrote the project has a say in it.
+    pub text: String,
+    /// Further lines: of a server its arguments, variables and so on, each with a word before it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+    /// Those of these lines that were not there when the project was trusted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_details: Vec<String>,
+    /// Whether it was not there when the project was trusted.
+    pub is_new: bool,
+}
+
+/// The kinds of things that a project does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReviewKind {
+    /// It starts a program.
+    #[default]
+    Starts,
+    /// It turns to a server elsewhere.
+    Reaches,
+    /// It loads a component or a script.
+    Loads,
+    /// A plugin of it requests a capability; that has to be approved, too.
+    Requests,
+    /// It brings a plugin of its own in place of one that the user has elsewhere.
+    Replaces,
+    /// It leaves out a plugin that the user has elsewhere.
+    Disables,
+    /// It sets something in the host's configuration.
+    Sets,
+    /// Something of it is wrong, and is left out.
+    Problem,
+}
+
+impl ReviewKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Starts => "starts",
+            Self::Reaches => "reaches",
+            Self::Loads => "loads",
+            Self::Requests => "requests",
+            Self::Replaces => "replaces",
+            Self::Disables => "disables",
+            Self::Sets => "sets",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+impl ReviewItem {
+    /// All of it, in texts by which it is found again.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        [&self.text].into_iter().chain(&self.details).map(|text| self.line(text))
+    }
+
+    fn line(&self, text: &str) -> String {
+        let plugin = self.plugin.as_ref().map(|plugin| format!("{plugin}: ")).unwrap_or_default();
+        format!("{:<9} {plugin}{text}", self.kind.word())
+    }
+}
+
+impl ProjectReview {
+    fn settled(mut self) -> Self {
+        self.is_project = is_project(&self.folder);
+        self.items.sort_by_key(|item| item.kind);
+        self
+    }
+
+    /// Whether it is trusted as it is.
+    pub fn is_trusted(&self) -> bool {
+        self.code_may_change.is_some() && self.changed.is_empty()
+    }
+}
+
+fn is_below(file: &Path, folder: &Path) -> bool {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
+    absolute(file).starts_with(absolute(folder))
+}
+
+/// What a project would do.
+fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustError> {
+    let mut items = Vec::new();
+    let own = discovery.candidates.iter().filter(|found| found.origin().is_of_project());
+    for candidate in own {
+        let plugin = Some(candidate.id().to_string());
+        let mut item = ReviewItem { plugin: plugin.clone(), ..ReviewItem::default() };
+        match code(candidate) {
+            Some(path) => {
+                item.kind = ReviewKind::Loads;
+                item.text = ProjectContent::key(folder, path);
+            }
+            None => {
+                let lines = candidate.command.iter().flat_map(|command| command.lines());
+                let mut lines = lines.map(|(word, text)| (word, format!("{word} {text}")));
+                let first = lines.next();
+                item.kind = match first {
+                    Some(("url", _)) => ReviewKind::Reaches,
+                    _ => ReviewKind::Starts,
+                };
+                item.text =
+                    first.map(|(word, text)| text[word.len() + 1..].into()).unwrap_or_default();
+                item.details = lines.map(|(_, text)| text).collect();
+            }
+        }
+        items.push(item);
+        for (capability, values) in candidate.requested() {
+            let text = format!("{capability} {}", values.join(", "));
+            let (kind, plugin) = (ReviewKind::Requests, plugin.clone());
+            items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
+        }
+    }
+    items.extend(discovery.left_out.iter().filter_map(|left_out| of_user(left_out, folder)));
+    items.extend(settings(discovery, folder)?);
+    Ok(items)
+}
+
+/// What a project does to a plugin that is its user's, where it is left out for the project's sake.
+fn of_user(left_out: &LeftOut, folder: &Path) -> Option<ReviewItem> {
+    let kind = match &left_out.reason {
+        _ if left_out.origin.is_of_project() => return None,
+        Reason::Shadowed { by, .. } if by.is_of_project() => ReviewKind::Replaces,
+        Reason::Disabled { by } | Reason::NotAllowed { by } if is_below(by, folder) => {
+            ReviewKind::Disables
+        }
+        _ => return None,
+    };
+    let whose = format!("your plugin that {} names", left_out.named_in.display());
+    let plugin = Some(left_out.id.clone());
+    Some(ReviewItem { kind, plugin, text: whose, ..ReviewItem::default() })
+}
+
+/// What the project's configuration sets beside the plugins that it names.
+fn settings(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustError> {
+    let path = folder.join("tenon.toml");
+    let Some(digest) = discovery.read.get(&path) else { return Ok(Vec::new()) };
+    let text = files::read_text(&path, CONFIGURATION)
+        .map_err(|error| TrustError::NoFolder(path.clone(), error))?;
+    if Digest::of(&text) != *digest {
+        return Err(TrustError::Changed(path));
+    }
+    // One that is none is a problem that was told.
+    let Ok(table) = crate::config::parse::<Value>(&text) else { return Ok(Vec::new()) };
+    let mut lines = Vec::new();
+    flatten("", &table, &mut lines);
+    // Those are plugins, which are shown as such.
+    let named = ["wasm", "scripts", "mcp"].map(|key| format!("plugins.{key} "));
+    let lines = lines.into_iter().filter(|line| !named.iter().any(|key| line.starts_with(key)));
+    Ok(lines
+        .map(|text| ReviewItem { kind: ReviewKind::Sets, text, ..ReviewItem::default() })
+        .collect())
+}
+
+/// A line for each key of a table, and of the tables in it.
+fn flatten(prefix: &str, value: &Value, lines: &mut Vec<String>) {
+    let Value::Object(members) = value else { return };
+    for (key, value) in members {
+        let is_bare = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        let key = if is_bare { key.clone() } else { format!("{key:?}") };
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Object(members) if !members.is_empty() => flatten(&path, value, lines),
+            _ if is_secret_name(&key) => lines.push(format!("{path} = {MASK}")),
+            _ => {
+                let text = value.to_string();
+                let short: String = text.chars().take(SHOWN).collect();
+                let more = if short.len() < text.len() { " …" } else { "" };
+                lines.push(format!("{path} = {short}{more}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! Every way out of a plugin's text, with a secret in it: it is never shown.
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tenon_host::bindings::completions::{Blank, Place, Suggestions};
+use tenon_host::bindings::eval_handler::{Evaluation, Finding, Verdict};
+use tenon_host::bindings::hook_handler::{Event as HookEvent, Outcome};
+use tenon_host::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
+use tenon_host::bindings::prompts::{
+    Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole,
+};
+use tenon_host::bindings::resources::{
+    ListedResource, ResourcePage, ResourceTemplate, TemplatePage,
+};
+use tenon_host::history::{self, Query};
+use tenon_host::model::{
+    Completion, CompletionRequest, CompletionSummary, ModelFeatures, ModelInfo, Part, Reasoning,
+    StopReason, TokenUsage, ToolAnswer, ToolCall,
+};
+use tenon_host::services::{GrantAll, Messaging, OutgoingMessage};
+use tenon_host::types::{
+    CallContext, Content, ContentBlock, Error, HookPoint, Media, ResourceBody, ResourceContents,
+    ResourceLink, ToolDefinition, ToolResult,
+};
+use tenon_host::{Call, Caller, Failure, MASK, Platform, Plugin, Subscription};
+
+use crate::guests;
+use crate::support::{Project, Running, parsed, stderr, stdout};
+
+const SECRET: &str = "hunter/22\u{e4}";
+
+/// What is left of the secret wherever it is shown, however it is spelled.
+const TRACE: &str = "22";
+
+fn said() -> String {
+    format!("it is {SECRET}!")
+}
+
+/// The secret in JSON, as a name and as a value, in escapes.
+fn json_said() -> String {
+    let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    format!("{{\"{escaped}\":\"it is hunter\\/22\u{e4}\"}}")
+}
+
+/// A plugin that tells the secret wherever it can.
+struct Telling;
+
+fn block(body: Content) -> ContentBlock {
+    ContentBlock { body, extra: Some(json_said()) }
+}
+
+fn media() -> Media {
+    Media { data: said().into_bytes(), mime_type: said() }
+}
+
+fn link() -> ResourceLink {
+    ResourceLink {
+        uri: said(),
+        name: said(),
+        title: Some(said()),
+        description: Some(said()),
+        mime_type: Some(said()),
+        size: None,
+    }
+}
+
+fn contents() -> Vec<ResourceContents> {
+    let bodies = [ResourceBody::Text(said()), ResourceBody::Blob(said().into_bytes())];
+    let part = |body| ResourceContents {
+        uri: said(),
+        mime_type: Some(said()),
+        body,
+        extra: Some(json_said()),
+    };
+    bodies.map(part).into()
+}
+
+fn blocks() -> Vec<ContentBlock> {
+    let mut blocks = vec![
+        block(Content::Text(said())),
+        block(Content::Image(media())),
+        block(Content::Audio(media())),
+        block(Content::ResourceLink(link())),
+        ContentBlock { body: Content::Other(json_said()), extra: None },
+    ];
+    blocks.extend(contents().into_iter().map(|part| block(Content::Resource(part))));
+    blocks
+}
+
+fn summary() -> CompletionSummary {
+    CompletionSummary {
+        model: said(),
+        stop_reason: StopReason::Other(said()),
+        usage: TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 },
+        extra: Some(json_said()),
+    }
+}
+
+#[async_trait]
+impl Plugin for Telling {
+    async fn register(&self) -> Result<Registration, Failure> {
+        let (name, version) = ("telling".into(), "1.0.0".into());
+        let identity = Identity { name, version, description: String::new() };
+        let schema = json!({ "type": "object" });
+        Ok(Registration {
+            tools: ["tell", "fail", "trap"].map(|n| ToolDefinition::new(n, "d", &schema)).into(),
+            hooks: ["context", "veto", "fail"].map(|n| HookPoint::Custom(n.into())).into(),
+            providers: vec![ProviderDefinition { name: "p".into(), description: String::new() }],
+            evals: vec![EvalDefinition {
+                name: "e".into(),
+                description: String::new(),
+                options_schema: None,
+            }],
+            resources: true,
+            prompts: true,
+            ..Registration::new(identity)
+        })
+    }
+
+    async fn call_tool(
+        &self,
+        name: &str,
+        _: String,
+        _: CallContext,
+    ) -> Result<ToolResult, Failure> {
+        match name {
+            "fail" => Err(Failure::Answered(Error::Failed(said()))),
+            "trap" => Err(Failure::Trapped(said())),
+            _ => Ok(ToolResult {
+                content: blocks(),
+                structured: Some(json_said()),
+                is_error: false,
+                extra: Some(json_said()),
+            }),
+        }
+    }
+
+    async fn handle(&self, event: HookEvent) -> Result<Outcome, Failure> {
+        match event.point.to_string().as_str() {
+            "custom:context" => Ok(Outcome::Replace(json_said())),
+            "custom:veto" => Ok(Outcome::Veto(said())),
+            _ => Err(Failure::Answered(Error::Failed(said()))),
+        }
+    }
+
+    async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
+        Ok(vec![ModelInfo {
+            id: "m".into(),
+            provider: "p".into(),
+            title: Some(said()),
+            context_window: None,
+            max_output_tokens: None,
+            features: ModelFeatures::empty(),
+        }])
+    }
+
+    async fn complete(
+        &self,
+        request: CompletionRequest,
+        _: CallContext,
+    ) -> Result<Completion, Failure> {
+        if request.model == "fails" {
+            return Err(Failure::Answered(Error::Failed(said())));
+        }
+        let reasoning =
+            |text: &str, proof| Part::Reasoning(Reasoning { text: text.into(), signature: proof });
+        let (start, rest) = SECRET.split_at(4);
+        let parts = vec![
+            Part::Text(said()),
+            reasoning(&said(), Some(said())),
+            // In two parts, of which a stream makes two pieces; others come in between.
+            Part::Text(format!("it is {start}")),
+            reasoning(&format!("it is {start}"), None),
+            Part::ToolCall(ToolCall { id: said(), name: said(), arguments: json_said() }),
+            Part::Text(format!("{rest}!")),
+            reasoning(&format!("{rest}!"), None),
+            Part::ToolAnswer(ToolAnswer { id: said(), content: blocks(), is_error: true }),
+            Part::Image(media()),
+            Part::Audio(media()),
+            Part::Other(json_said()),
+        ];
+        // What comes as a whole has no pieces.
+        let parts = match request.model.as_str() {
+            "whole" => parts.into_iter().filter(|part| !is_half(part)).collect(),
+            _ => parts,
+        };
+        Ok(Completion { parts, summary: summary() })
+    }
+
+    async fn evaluate(
+        &self,
+        _: &str,
+        _: String,
+        _: String,
+        _: CallContext,
+    ) -> Result<Evaluation, Failure> {
+        let finding =
+            Finding { criterion: said(), verdict: Verdict::Pass, score: None, reason: said() };
+        Ok(Evaluation {
+            score: 1.0,
+            verdict: Verdict::Pass,
+            findings: vec![finding],
+            extra: Some(json_said()),
+        })
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<String>,
+        _: CallContext,
+    ) -> Result<ResourcePage, Failure> {
+        let resource = ListedResource { link: link(), extra: Some(json_said()) };
+        Ok(ResourcePage { resources: vec![resource], next: None })
+    }
+
+    async fn list_templates(
+        &self,
+        _: Option<String>,
+        _: CallContext,
+    ) -> Result<TemplatePage, Failure> {
+        let template = ResourceTemplate {
+            uri_template: said(),
+            name: said(),
+            title: Some(said()),
+            description: Some(said()),
+            mime_type: Some(said()),
+            extra: Some(json_said()),
+        };
+        Ok(TemplatePage { templates: vec![template], next: None })
+    }
+
+    async fn read_resource(
+        &self,
+        _: &str,
+        _: CallContext,
+    ) -> Result<Vec<ResourceContents>, Failure> {
+        Ok(contents())
+    }
+
+    async fn subscribe(&self, _: &str, _: bool, _: CallContext) -> Result<(), Failure> {
+        Err(Failure::Answered(Error::NotFound(said())))
+    }
+
+    async fn list_prompts(&self, _: Option<String>, _: CallContext) -> Result<PromptPage, Failure> {
+        let argument = PromptArgument {
+            name: "a".into(),
+            title: Some(said()),
+            description: Some(said()),
+            required: false,
+            extra: Some(json_said()),
+        };
+        let prompt = PromptDefinition {
+            name: "p".into(),
+            title: Some(said()),
+            description: Some(said()),
+            arguments: vec![argument],
+            extra: Some(json_said()),
+        };
+        Ok(PromptPage { prompts: vec![prompt], next: None })
+    }
+
+    async fn get_prompt(
+        &self,
+        _: &str,
+        _: Vec<(String, String)>,
+        _: CallContext,
+    ) -> Result<Prompt, Failure> {
+        let message =
+            |content| PromptMessage { role: PromptRole::User, content, extra: Some(json_said()) };
+        Ok(Prompt {
+            description: Some(said()),
+            messages: blocks().into_iter().map(message).collect(),
+            extra: Some(json_said()),
+        })
+    }
+
+    async fn suggest(&self, _: Blank, _: CallContext) -> Result<Suggestions, Failure> {
+        let extra = Some(json_said());
+        Ok(Suggestions { values: vec![said()], total: None, more: false, extra })
+    }
+}
+
+/// Whether a part has half a secret.
+fn is_half(part: &Part) -> bool {
+    let text = match part {
+        Part::Text(text) => text,
+        Part::Reasoning(reasoning) => &reasoning.text,
+        _ => return false,
+    };
+    !text.contains(SECRET)
+}
+
+/// Keeps what is sent.
+#[derive(Clone, Default)]
+struct Post(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Messaging for Post {
+    async fn send(&self, _: &str, message: OutgoingMessage) -> Result<(), Error> {
+        self.0.lock().unwrap().push(format!("{message:?}"));
+        Ok(())
+    }
+}
+
+async fn telling() -> Running {
+    let project = Project::new(&format!(
+        "plugins.scripts = [\"keeper.rhai\"]\n[settings.keeper]\napi_key = {SECRET:?}"
+    ));
+    project.write("keeper.rhai", "");
+    let builder = project.builder().builtin("t", Telling).state(project.path("state"));
+    Running::new(builder.build().await.expect("the platform is built"), project)
+}
+
+/// What was said has no secret in it, in whatever spelling, and says that there was one.
+fn check(way: &str, said: &str) {
+    let bytes = |text: &str| format!("{:?}", text.as_bytes()).trim_matches(['[', ']']).to_string();
+    for trace in [SECRET.to_string(), TRACE.into(), "\\u0068".into(), bytes(SECRET)] {
+        assert!(!said.contains(&trace), "{way} shows {trace}: {said}");
+    }
+    assert!(said.contains(MASK) || said.contains(&bytes(MASK)), "{way}: {said}");
+}
+
+fn events(events: &mut Subscription) -> String {
+    let mut all = String::new();
+    while let Some(event) = events.try_next() {
+        all.push_str(&serde_json::to_string(&event).expect("an event is JSON"));
+    }
+    all
+}
+
+fn request(model: &str) -> CompletionRequest {
+    CompletionRequest::new(format!("t/{model}"), said())
+}
+
+/// The answers of a platform, each by its way out. Numbers of time and memory are no part of them.
+async fn answers(platform: &Platform) -> Vec<(&'static str, String)> {
+    let caller = &Caller::default();
+    let call = async |tool: &str, arguments: Value| {
+        let mut answer = platform.call(Call::new(tool, arguments)).await;
+        if let Ok(result) = &mut answer {
+            assert!(result.extra.as_deref().is_none_or(|extra| extra.contains("tenon/usage")));
+            let extra: Value =
+                serde_json::from_str(result.extra.as_deref().unwrap_or("{}")).unwrap();
+            let others = extra.as_object().unwrap().iter().filter(|(name, _)| *name != "_meta");
+            result.extra = Some(json!(others.collect::<Vec<_>>()).to_string());
+        }
+        format!("{answer:?}")
+    };
+    let place = || Place::Prompt("p".into());
+    let blank =
+        Blank { place: place(), name: "a".into(), value: String::new(), filled: Vec::new() };
+    let fire = async |point: &str| {
+        let point = HookPoint::Custom(point.into());
+        let mut report = platform.fire(&point, json!({}), caller).await.unwrap();
+        report.handlers.iter_mut().for_each(|handler| handler.micros = 0);
+        format!("{report:?}")
+    };
+    let mut stream = platform.stream(request("m"), caller).await.expect("it begins");
+    let mut deltas = Vec::new();
+    while let Some(delta) = stream.next().await {
+        deltas.push(delta);
+    }
+    vec![
+        ("tool result", call("t__tell", json!({})).await),
+        ("tool failure", call("t__fail", json!({})).await),
+        ("tool trap", call("t__trap", json!({})).await),
+        ("resources as a tool", call("t__list_resources", json!({})).await),
+        ("templates as a tool", call("t__list_resource_templates", json!({})).await),
+        ("read as a tool", call("t__read_resource", json!({ "uri": "a:b" })).await),
+        (
+            "read as a tool, cut in the secret",
+            call("t__read_resource", json!({ "uri": "a:b", "max_bytes": 17 })).await,
+        ),
+        ("prompts as a tool", call("t__list_prompts", json!({})).await),
+        ("prompt as a tool", call("t__get_prompt", json!({ "name": "p" })).await),
+        ("resources", format!("{:?}", platform.resources("t", caller).await)),
+        ("templates", format!("{:?}", platform.resource_templates("t", caller).await)),
+        ("read", format!("{:?}", platform.read_resource("t", "a:b", caller).await)),
+        ("prompts", format!("{:?}", platform.prompts("t", caller).await)),
+        ("prompt", format!("{:?}", platform.prompt("t", "p", Vec::new(), caller).await)),
+        ("suggestions", format!("{:?}", platform.suggest("t", blank, caller).await)),
+        ("subscription", format!("{:?}", platform.subscribe("t", "a:b", caller).await)),
+        ("models", format!("{:?}", platform.models().await)),
+        ("completion", format!("{:?}", platform.complete(request("whole"), caller).await)),
+        ("completion failure", format!("{:?}", platform.complete(request("fails"), caller).await)),
+        ("deltas", format!("{deltas:?}")),
+        ("summary", format!("{:?}", stream.finish().await)),
+        ("stream failure", format!("{:?}", platform.stream(request("fails"), caller).await.err())),
+        (
+            "evaluation",
+            format!("{:?}", platform.evaluate("t/e", json!({}), json!({}), caller).await),
+        ),
+        ("hook context", fire("context").await),
+        ("veto", fire("veto").await),
+        ("hook failure", fire("fail").await),
+    ]
+}
+
+#[tokio::test]
+async fn a_secret_is_shown_on_no_way_out() {
+    let platform = telling().await;
+    let mut subscription = platform.events();
+    for (way, said) in answers(&platform).await {
+        check(way, &said);
+    }
+    let heard = events(&mut subscription);
+    for (line, kind) in [("failed: it is", "tool"), ("trapped: it is", "tool")] {
+        assert!(heard.contains(line) && heard.contains(kind), "{heard}");
+    }
+    assert!(!heard.contains("hunter"), "{heard}");
+    platform.clone().shutdown().await;
+    let recorded = std::fs::read_to_string(platform.project.path("state/history.jsonl")).unwrap();
+    assert!(!recorded.contains("hunter"), "{recorded}");
+    // The request of a completion is recorded, as are the errors.
+    let records = history::read(&platform.project.path("state"), &Query::default()).unwrap();
+    let kinds: Vec<&str> = records.iter().map(|record| record.kind.word()).collect();
+    for kind in tenon_host::invoke::CallKind::ALL {
+        let is_asked = kind.word() != "unsubscribe-resource";
+        assert_eq!(kinds.contains(&kind.word()), is_asked, "{kinds:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_leaves_in_no_message_and_no_log() {
+    let post = Post::default();
+    let project = Project::new(&format!(
+        "plugins = {{ folders = [\"own\"] }}\n[settings.s]\napi_key = {SECRET:?}"
+    ));
+    let manifest = "plugin.id = \"s\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }\n\
+                    [capabilities]\nservices = [\"send-message\"]";
+    project.write("own/s/plugin.toml", manifest);
+    project.write(
+        "own/s/s.rhai",
+        r#"tool(#{ name: "send", description: "d" }, |a| {
+               send_message("it is " + config("api_key")); "sent" });"#,
+    );
+    let builder = project.builder().messaging(post.clone()).approver(GrantAll);
+    let platform = Running::new(builder.build().await.unwrap(), project);
+    platform.call(Call::new("s__send", json!({}))).await.expect("it is sent");
+    let sent = post.0.lock().unwrap().join("\n");
+    check("message", &sent);
+}
+
+#[test]
+fn a_secret_is_printed_by_no_verb() {
+    // The provider gives back each word by itself.
+    let secret = "my configuration";
+    let project = Project::new(&format!(
+        "plugins = {{ wasm = [{:?}], scripts = [\"s.rhai\"] }}\n\
+         [settings.s]\napi_key = {secret:?}",
+        guests::ECHO_PROVIDER
+    ));
+    project.write(
+        "s.rhai",
+        r#"tool(#{ name: "tell", description: "it is " + config("api_key") }, |a| { log(config("api_key")); config("api_key") });
+           strategy(#{ name: "judge", description: "d" }, |s, o| #{ score: 1.0, findings: [
+               #{ criterion: "c", verdict: "pass", reason: config("api_key") }] });
+           hook("custom:tell", |context| { context.said = config("api_key"); });"#,
+    );
+    let prompt = format!("it is {secret} and no more");
+    for arguments in [
+        &["complete", "echo", "--prompt", &prompt][..],
+        &["complete", "echo", "--prompt", &prompt, "--stream"],
+        &["--json", "complete", "echo", "--prompt", &prompt],
+        &["--json", "tools"],
+        &["call", "s__tell"],
+        &["eval", "s/judge", "--subject", "{}"],
+        &["hook", "custom:tell"],
+    ] {
+        let output = project.command(arguments).env("TENON_LOG", "debug").output().unwrap();
+        let said = [stdout(&output), stderr(&output)].concat();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        assert!(!said.contains("configuration"), "{arguments:?}: {said}");
+        assert!(stdout(&output).contains(MASK), "{arguments:?}: {said}");
+    }
+    let arguments = ["--json", "complete", "echo", "--prompt", &prompt, "--stream"];
+    let pieces = stdout(&project.tenon(&arguments));
+    let pieces = pieces.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let text: String = pieces.filter_map(|p| p["text"].as_str().map(str::to_string)).collect();
+    assert_eq!(text, "it is [redacted] and no more");
+    let recorded = parsed(&project.tenon(&["--json", "history", "--kind", "completion"]));
+    assert_eq!(recorded.as_array().map(Vec::len), Some(4), "{recorded}");
+    assert_eq!(recorded[0]["kind"], "completion");
+    assert!(!recorded.to_string().contains("configuration"), "{recorded}");
+}
