@@ -1,5 +1,4 @@
-//! Plugins in other languages: what is expected of every plugin, and of those that the compilers of
-//! others make.
+//! Plugins in other languages: what is expected of every plugin, and of those that `tenon new` makes.
 //!
 //! `cargo xtask test` installs the compilers, at the versions of the lock files in `languages/`, and
 //! says where they are. Without them these tests are listed as ignored, which one line says, and
@@ -12,6 +11,8 @@ mod suite;
 #[path = "it/support.rs"]
 #[allow(dead_code)]
 mod support;
+#[path = "it/templates.rs"]
+mod templates;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -22,7 +23,8 @@ use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
 use tenon_host::Platform;
 
-use support::Project;
+use support::{Project, stderr, stdout};
+use templates::{empty, run, try_out};
 
 /// A language, by the way to make a component of it.
 struct Language {
@@ -126,6 +128,46 @@ async fn subject(component: &Path) -> Platform {
     Project::new(&config).builder().build().await.expect("the platform is built")
 }
 
+/// What makes a component of what `tenon new` makes, and the command that runs its tests.
+struct Template {
+    language: &'static str,
+    compiler: &'static str,
+    tests: &'static [&'static str],
+}
+
+const TEMPLATES: [Template; 2] = [
+    Template {
+        language: "python",
+        compiler: "python/bin/componentize-py",
+        tests: &["python3", "-m", "unittest"],
+    },
+    Template {
+        language: "javascript",
+        compiler: "node_modules/.bin/componentize-qjs",
+        tests: &["node", "--test"],
+    },
+];
+
+/// Makes a plugin of a world, runs its tests, builds it and tries it.
+fn make(template: &Template, tools: &Path, world: &str) {
+    let Template { language, compiler, tests } = template;
+    let project = empty();
+    let name = format!("{language}-{world}");
+    run(&project, &project.path(""), &["new", &name, "--lang", language, "--world", world], 0);
+    let folder = project.path(&name);
+    let output = Command::new(tests[0]).args(&tests[1..]).current_dir(&folder).output().unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let compilers = tools.join(compiler);
+    let compilers = compilers.parent().unwrap().display();
+    let path = format!("{compilers}:{}", std::env::var("PATH").unwrap());
+    let mut build = project.command(&["build"]);
+    let output = build.env("PATH", path).current_dir(&folder).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
+    assert!(said.contains(": 1 warning"), "{said}");
+    try_out(&project, &folder, &name, world);
+}
+
 type Expectation = fn(Platform) -> BoxFuture<'static, ()>;
 
 fn main() -> ExitCode {
@@ -168,6 +210,18 @@ fn main() -> ExitCode {
             )*};
         }
         suite::expectations!(trials!);
+    }
+    for template in &TEMPLATES {
+        for world in ["tool", "hook", "provider", "eval"] {
+            let folder = tools.clone();
+            let name =
+                format!("{}::a_new_{world}_is_built_passes_its_tests_and_works", template.language);
+            let trial = Trial::test(name, move || {
+                make(template, &folder.ok_or("no compilers are installed")?, world);
+                Ok(())
+            });
+            trials.push(trial.with_ignored_flag(tools.is_none()));
+        }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

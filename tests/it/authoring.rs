@@ -3,62 +3,11 @@
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::guests;
 use crate::support::{Project, parsed, stderr, stdout};
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-
-/// Runs `tenon` in a folder below a project, where it must end with this code.
-fn run(project: &Project, folder: &Path, arguments: &[&str], code: i32) -> Output {
-    let mut command = project.command(arguments);
-    command.env("TENON_SDK", format!("{ROOT}/sdk")).current_dir(folder);
-    let output = command.output().expect("tenon starts");
-    let said = format!("{}{}", stdout(&output), stderr(&output));
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-    output
-}
-
-/// A folder with nothing in it but what a test puts there.
-fn empty() -> Project {
-    let project = Project::new("");
-    fs::remove_file(project.path("tenon.toml")).unwrap();
-    project
-}
-
-/// Tries what the plugin of a template does, as its README.md says.
-fn try_out(project: &Project, folder: &Path, name: &str, world: &str) {
-    let said = |arguments: &[&str], code| stdout(&run(project, folder, arguments, code));
-    match world {
-        "tool" => {
-            let tool = format!("{name}__greet");
-            assert_eq!(said(&["call", &tool, r#"{"name": "Ada"}"#], 0), "Hello, Ada!\n");
-            let output = run(project, folder, &["call", &tool, r#"{"name": " "}"#], 1);
-            assert!(stdout(&output).contains("say whom to greet"), "{}", stdout(&output));
-        }
-        "hook" => {
-            let context = r#"{"message": "Hi"}"#;
-            let output =
-                run(project, folder, &["hook", "message-sending", "--context", context], 0);
-            assert_eq!(parsed(&output)["message"], format!("Hi\nSent with {name}"));
-        }
-        "provider" => {
-            let model = format!("{name}/parrot");
-            assert_eq!(said(&["complete", &model, "--prompt", "Polly wants"], 0), "Polly wants\n");
-        }
-        _ => {
-            let subject = r#"{"output": "one two three four"}"#;
-            let strategy = format!("{name}/concise");
-            let arguments = ["eval", &strategy, "--subject", subject];
-            assert!(said(&arguments, 0).starts_with("pass (1.00)"));
-            let options = ["--options", r#"{"most": 3}"#];
-            let output = run(project, folder, &[&arguments[..], &options, &["--json"]].concat(), 0);
-            assert_eq!(parsed(&output)["score"], 0.75);
-            assert_eq!(parsed(&output)["verdict"], "fail");
-        }
-    }
-}
+use crate::templates::{ROOT, empty, run, try_out};
 
 #[test]
 fn a_new_project_says_what_it_consists_of() {
@@ -172,56 +121,6 @@ fn plugins_in_rust_of_every_world_build_pass_their_tests_and_work() {
     let wit = stdout(&run(&project, &root, &["inspect", "--wit", "rust-tool/rust-tool.wasm"], 0));
     assert!(wit.contains("/// rust-tool 0.1.0: Greets people\n"), "{wit}");
     assert!(wit.contains("`tenon:plugin/tool-handler@0.1.0`: Tools: functions that"), "{wit}");
-}
-
-/// Where the toolchains of other languages are, where they are installed.
-fn toolchains() -> Option<PathBuf> {
-    std::env::var_os("TENON_TOOLCHAINS").map(PathBuf::from)
-}
-
-/// Makes, builds and tries a plugin of each world with a toolchain.
-fn build_all(language: &str, tool: &str, tests: &[&str], worlds: &[&str]) {
-    let Some(tool) = toolchains().map(|folder| folder.join(tool)).filter(|tool| tool.exists())
-    else {
-        return;
-    };
-    let project = empty();
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}:{path}", tool.parent().unwrap().display());
-    for world in worlds {
-        let name = format!("{language}-{world}");
-        let arguments = ["new", &name, "--lang", language, "--world", world];
-        run(&project, &project.path(""), &arguments, 0);
-        let folder = project.path(&name);
-        let output =
-            Command::new(tests[0]).args(&tests[1..]).current_dir(&folder).output().unwrap();
-        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
-        let mut build = project.command(&["build"]);
-        let output = build.env("PATH", &path).current_dir(&folder).output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-        let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
-        assert!(said.contains(": 1 warning"), "{said}");
-        try_out(&project, &folder, &name, world);
-    }
-}
-
-#[test]
-fn plugins_in_python_build_pass_their_tests_and_work() {
-    let tests = ["python3", "-m", "unittest"];
-    build_all("python", "python/bin/componentize-py", &tests, &["tool", "provider"]);
-}
-
-#[test]
-fn more_plugins_in_python_build_pass_their_tests_and_work() {
-    let tests = ["python3", "-m", "unittest"];
-    build_all("python", "python/bin/componentize-py", &tests, &["hook", "eval"]);
-}
-
-#[test]
-fn plugins_in_javascript_build_pass_their_tests_and_work() {
-    let worlds = ["tool", "hook", "provider", "eval"];
-    let tool = "node_modules/.bin/componentize-qjs";
-    build_all("javascript", tool, &["node", "--test"], &worlds);
 }
 
 #[test]

@@ -502,6 +502,8 @@ fn scripts() -> Vec<(&'static str, String, &'static [&'static str])> {
     // On a machine that is busy its time may be over first.
     let held: &[&str] =
         &["the functions of the script hold more than 400000 values", "it reached its CPU limit"];
+    // So it does where it is quick enough.
+    let late: &[&str] = &["it takes too long to compile", "bad (ok)"];
     vec![
         ("parentheses", around("(", "1", ")"), deep),
         ("arrays", around("[", "", "]"), deep),
@@ -520,7 +522,7 @@ fn scripts() -> Vec<(&'static str, String, &'static [&'static str])> {
         ("items", chain("let x = []; x", "[0]"), deep),
         ("methods", chain("let x = 1; x", ".abs()"), deep),
         ("alternatives", chain("let x = 1", " ?? 1"), deep),
-        ("a long number", format!("let x = {};", "9".repeat(3 << 20)), &["it takes too long to compile", "number"]),
+        ("a long number", format!("let x = {};", "9".repeat(3 << 20)), late),
         ("a large exponent", "let x = 1e999999; tool(#{ name: \"t\", description: \"d\", extra: #{ x: x } }, |a| 1);".into(), &["not a number that JSON has"]),
         ("a long text", format!("let x = \"{}\";", "x".repeat(3 << 20)), &["Length of string", "too long"]),
         ("a text without an end", format!("let x = \"{}", "x".repeat(3 << 20)), &["Length of string", "it takes too long to compile"]),

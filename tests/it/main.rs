@@ -53,6 +53,7 @@ mod shared;
 mod starts;
 mod suite;
 mod support;
+mod templates;
 #[cfg(unix)]
 mod trust;
 mod ways_out;

@@ -750,19 +750,21 @@ async fn prompts_templates_and_instructions_are_pinned_as_tools_are() {
             .build()
             .await
             .expect("it is built");
+        let fill_in = async || {
+            let arguments = vec![("whom".to_string(), "you".to_string())];
+            let prompt = platform.prompt("s", "hello", arguments, &caller).await;
+            prompt.map_or_else(|error| error.word().to_string(), |_| "filled".into())
+        };
+        // Nobody has listed the prompts yet.
+        let unlisted = fill_in().await;
         let prompts = platform.prompts("s", &caller).await.expect("they are listed");
-        let arguments = vec![("whom".to_string(), "you".to_string())];
-        let prompt = platform.prompt("s", "hello", arguments, &caller).await;
+        let prompt = fill_in().await;
+        assert_eq!(unlisted, prompt);
         let templates = platform.resource_templates("s", &caller).await.expect("they are listed");
         let resources = platform.resources("s", &caller).await.expect("they are listed");
         let about = platform.registry().plugin("s").unwrap().identity().description.clone();
-        let found = format!(
-            "{} {} {} {} {about:?}",
-            prompts.len(),
-            prompt.map_or_else(|error| error.word().to_string(), |_| "filled".into()),
-            templates.len(),
-            resources.len()
-        );
+        let found =
+            format!("{} {prompt} {} {} {about:?}", prompts.len(), templates.len(), resources.len());
         platform.shutdown().await;
         found
     };

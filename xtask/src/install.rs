@@ -1,7 +1,7 @@
 //! Programs that nobody here wrote and that tests need, installed below `target`, at the versions of
 //! their lock files.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,17 +54,18 @@ pub(crate) const TOOLCHAINS: Foreign = Foreign {
 pub(crate) const REGISTRY: &str = "TENON_REGISTRY";
 const REGISTRY_VERSION: &str = "2.8.2*";
 
-/// Installs a registry, below `target` and for nobody else. Where there is no Debian, or no network,
-/// the tests with it are left out and say so.
-pub(crate) fn registry() -> Option<PathBuf> {
+/// What the tests with a real registry are called where they are left out.
+const REGISTRY_TESTS: &str = "the tests with a real registry";
+
+/// Installs a registry, below `target` and for nobody else.
+///
+/// # Errors
+///
+/// Where there is no Debian, or no network.
+pub(crate) fn registry() -> Result<PathBuf> {
     let folder = root().join("target/registry");
-    match registry_into(&folder) {
-        Ok(()) => Some(folder),
-        Err(error) => {
-            eprintln!("note: the tests with a real registry will be skipped: {error:#}");
-            None
-        }
-    }
+    registry_into(&folder).context(REGISTRY_TESTS)?;
+    Ok(folder)
 }
 
 fn registry_into(folder: &Path) -> Result<()> {
@@ -90,17 +91,15 @@ fn registry_into(folder: &Path) -> Result<()> {
 }
 
 impl Foreign {
-    /// Installs them. Without their package managers, or without a network, the tests are left out
-    /// and say so.
-    pub(crate) fn install(&self) -> Option<PathBuf> {
+    /// Installs them.
+    ///
+    /// # Errors
+    ///
+    /// Without their package managers, or without a network.
+    pub(crate) fn install(&self) -> Result<PathBuf> {
         let folder = root().join("target").join(self.folder);
-        match self.install_into(&folder) {
-            Ok(()) => Some(folder),
-            Err(error) => {
-                eprintln!("note: {} will be skipped: {error:#}", self.tests);
-                None
-            }
-        }
+        self.install_into(&folder).context(self.tests)?;
+        Ok(folder)
     }
 
     fn install_into(&self, folder: &Path) -> Result<()> {

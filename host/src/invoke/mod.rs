@@ -37,6 +37,7 @@ pub use call::{Call, OUTPUT_MISMATCH};
 pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
 pub(crate) use operations::Question;
+pub(crate) use pages::PAGES;
 pub use provider::Model;
 pub(crate) use redact::Mask;
 pub use redact::{Masked, Unmasked};

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::runtime::Failure;
 
 /// The most pages of a listing.
-const PAGES: usize = 1_000;
+pub(crate) const PAGES: usize = 1_000;
 
 /// The most items of a listing.
 const MOST: usize = 10_000;

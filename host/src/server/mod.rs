@@ -375,6 +375,11 @@ impl Supervisor {
         self.watched().pins = Some((pins, server));
     }
 
+    /// Whether what it lists is compared with what it was.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.watched().pins.is_some()
+    }
+
     /// Compares what it has just listed with what it listed when it was first seen. What is held is
     /// known afterwards.
     pub(crate) async fn compare(

@@ -17,7 +17,7 @@ use crate::bindings::lifecycle::Registration;
 use crate::bindings::prompts::{Prompt, PromptDefinition, PromptPage};
 use crate::bindings::resources::{ResourcePage, ResourceTemplate, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
-use crate::invoke::{Unmasked, redact};
+use crate::invoke::{PAGES, Unmasked, redact};
 use crate::pins::{Definition, PinKind};
 use crate::runtime::{Failure, Plugin, Serving};
 use crate::secret::Redactor;
@@ -141,6 +141,24 @@ impl<P: Plugin> Supervised<P> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Lists the prompts up to one of them, so that it is known whether it is held: the list may have
+    /// changed since somebody last saw it.
+    async fn see_prompt(&self, name: &str, context: &CallContext) -> Result<(), Failure> {
+        if !self.supervisor.is_pinned() {
+            return Ok(());
+        }
+        let mut cursor = None;
+        for _ in 0..PAGES {
+            let page = self.list_prompts(cursor, context.clone()).await?;
+            let is_seen = page.prompts.iter().any(|prompt| prompt.name == name);
+            if is_seen || page.next.is_none() {
+                break;
+            }
+            cursor = page.next;
+        }
+        Ok(())
     }
 
     /// Makes a call and waits for its answer, unless calls are not tried at the moment. A call that is
@@ -318,6 +336,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
+        self.see_prompt(name, &context).await?;
         if let Some(why) = self.supervisor.held(PinKind::Prompt, name) {
             return Err(Failure::Answered(Error::Denied(why)));
         }
