@@ -12,12 +12,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use crate::files;
 use crate::services::SecretStore;
 use crate::surroundings::Surroundings;
+use crate::text::unescape::Unescaped;
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "[redacted]";
@@ -35,14 +36,30 @@ const SUFFIXES: &[&str] = &[
     "APIKEY",
     "BEARER",
     "SESSION",
+    "JWT",
+    "COOKIE",
+    "PASSWD",
+    "PASSPHRASE",
 ];
 
 /// What makes a name one of a secret wherever it stands in it.
 const PARTS: &[&str] = &["PASSWORD", "SECRET", "CREDENTIAL", "PRIVATE_KEY"];
 
 /// Names of secrets that are nothing but that.
-const WHOLE: &[&str] =
-    &["TOKEN", "APIKEY", "PASSWD", "PASSPHRASE", "AUTHORIZATION", "BEARER", "COOKIE"];
+const WHOLE: &[&str] = &[
+    "TOKEN",
+    "APIKEY",
+    "PASS",
+    "PASSWD",
+    "PASSPHRASE",
+    "JWT",
+    "AUTHORIZATION",
+    "BEARER",
+    "COOKIE",
+];
+
+/// How deep JSON is read that stands in a text of JSON, as records of records do.
+const NESTED: usize = 3;
 
 /// The shortest secret that is looked for, in bytes: a shorter one would be found everywhere.
 const SHORTEST: usize = 6;
@@ -243,17 +260,48 @@ impl Redactor {
 
     /// A text without secrets.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match &self.values {
-            Some(values) if self.holds(text) => {
-                let mut masked = String::with_capacity(text.len());
-                values.replace_all_with(text, &mut masked, |_, _, masked| {
-                    masked.push_str(MASK);
-                    true
-                });
-                Cow::Owned(masked)
-            }
-            _ => Cow::Borrowed(text),
+        let found = self.places(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
         }
+        let mut masked = String::with_capacity(text.len());
+        let mut at = 0;
+        for place in found {
+            masked.push_str(&text[at..place.start]);
+            masked.push_str(MASK);
+            at = place.end;
+        }
+        masked.push_str(&text[at..]);
+        Cow::Owned(masked)
+    }
+
+    /// Where secrets are in a text, in order, and apart from each other: as they are, as JSON spells them, and
+    /// in a text of JSON that stands in another.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(values) = &self.values else { return Vec::new() };
+        let mut found: Vec<Range<usize>> = values.find_iter(text).map(|of| of.range()).collect();
+        let mut read: Vec<Unescaped> = Vec::new();
+        while read.len() < NESTED {
+            let text = read.last().map_or(text, |read| read.text.as_str());
+            let Some(next) = Unescaped::of(text) else { break };
+            for of in values.find_iter(&next.text) {
+                let place = next.origin(of.range());
+                found.push(read.iter().rev().fold(place, |place, read| read.origin(place)));
+            }
+            read.push(next);
+        }
+        if read.is_empty() {
+            return found;
+        }
+        found.sort_by_key(|place| (place.start, place.end));
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
+        for place in found {
+            match apart.last_mut().filter(|last| place.start < last.end) {
+                Some(last) => last.end = last.end.max(place.end),
+                None => apart.push(place),
+            }
+        }
+        apart
     }
 
     /// The beginning of a longer text without secrets: what may be half of one at its end is left out.
@@ -282,7 +330,13 @@ impl Redactor {
 
     /// Whether there is a secret in a text.
     fn holds(&self, text: &str) -> bool {
-        self.values.as_ref().is_some_and(|values| values.is_match(text))
+        match &self.values {
+            Some(values) if text.contains('\\') => {
+                values.is_match(text) || !self.places(text).is_empty()
+            }
+            Some(values) => values.is_match(text),
+            None => false,
+        }
     }
 
     /// Masks known secrets in the texts of a JSON text, which stays JSON.
@@ -633,6 +687,8 @@ mod tests {
             ("max_tokens", false),
             ("session_id", false),
             ("_KEY", false),
+            ("session_cookie", true),
+            ("pass", true),
         ] {
             assert_eq!(is_secret_name(name), expected, "{name}");
         }
@@ -656,6 +712,10 @@ mod tests {
         check(r#"{"x":"with\"quote"} with"quote"#, r#"{"x":"[redacted]"} [redacted]"#);
         check(r#"a/\u00e4\ud83d\udd11 a\/\u00e4\ud83d\udd11 a\/ä🔑 a/ä🔑"#, &[MASK; 4].join(" "));
         check("short and harmless", "short and harmless");
+        check(r"\u0068unter22 and h\u0075nter22-longer", "[redacted] and [redacted]");
+        check(r#"{"x":"{\"y\":\"with\\\"quote\"}"}"#, r#"{"x":"{\"y\":\"[redacted]\"}"}"#);
+        check(r#"\\\\\"with\\\\\\\"quote\\\\\""#, r#"\\\\\"[redacted]\\\\\""#);
+        check(r"C:\hunter22\new \u12", r"C:\[redacted]\new \u12");
         check("> MIIABCDEF <", "> [redacted] <");
         check("a key alone", "[redacted]");
     }

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use crate::discover::Inherited;
 use crate::entry::EnvironmentPolicy;
-use crate::secret::is_secret_name;
+use crate::secret::is_secret_variable;
 
 /// Names that every program needs to find its way, and that hold no secrets.
 const BASE: &[&str] = &[
@@ -138,7 +138,9 @@ pub(crate) fn inherited_environment(
 ) -> BTreeMap<OsString, OsString> {
     let passes = |name: &OsStr| match name.to_str() {
         Some(known) if inherited.names.contains(known) => true,
-        Some(known) if inherited.policy == EnvironmentPolicy::Filtered => !is_secret_name(known),
+        Some(known) if inherited.policy == EnvironmentPolicy::Filtered => {
+            !is_secret_variable(known)
+        }
         _ => is_base(name),
     };
     let passing = environment.iter().filter(|(name, _)| passes(name));

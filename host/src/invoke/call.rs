@@ -180,7 +180,8 @@ impl ToolRequest<'_> {
             return Ok(result);
         }
         let mismatch = mismatch.join("; ");
-        tracing::warn!("the result is not what its output schema promised: {mismatch}");
+        // What is wrong may quote the result, in which secrets are not masked yet.
+        tracing::warn!("the result is not what its output schema promised; its `_meta` says how");
         wire::insert_meta(&mut result, OUTPUT_MISMATCH, &mismatch);
         Ok(result)
     }

@@ -7,12 +7,20 @@ use super::running::Ended;
 use crate::bindings::types::Error;
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
+use crate::secret::Redactor;
 use crate::text::beginning;
 
 /// Why a script is no plugin. The place is that of the script's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ScriptError(pub(super) String);
+
+impl ScriptError {
+    /// The same without secrets.
+    pub(crate) fn masked(&self, redactor: &Redactor) -> Self {
+        Self(redactor.text(&self.0).into_owned())
+    }
+}
 
 /// The longest line of a script that is shown, in bytes.
 const SHOWN: usize = 200;
