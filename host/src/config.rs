@@ -630,6 +630,11 @@ impl Config {
         self.digest
     }
 
+    /// Notes the content of its file, of which nothing else could be understood.
+    pub(crate) fn set_digest(&mut self, digest: Option<Digest>) {
+        self.digest = digest;
+    }
+
     /// Reads a file that need not be there. Without it nothing is said; a reload finds it when it
     /// has come.
     ///
@@ -727,6 +732,11 @@ impl Config {
         let has = |ids: &[String]| ids.iter().any(|listed| listed == id);
         let enabled = self.policy.plugins.get(id).and_then(|plugin| plugin.enabled);
         has(&self.discovery.disabled) || has(&self.policy.deny) || enabled == Some(false)
+    }
+
+    /// Whether it was read from a file, or would be if that were there.
+    pub(crate) fn is_of_file(&self) -> bool {
+        self.file != Provenance::Text
     }
 
     /// Whether it was read from the file of a project, or would be if that were there.
@@ -891,10 +901,58 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, (us
     if let Some(line) = deep_line(text) {
         return Err((line, format!("it is nested more than {DEEPEST} deep")));
     }
-    toml::from_str(text).map_err(|error| {
+    let wrong = |place: &str, error: &toml::de::Error| {
         let start = error.span().map_or(0, |span| span.start);
-        (line_of(text, start), with_nearest(error.message()))
-    })
+        let message = of_wrong_type(place, error.message());
+        (line_of(text, start), message.unwrap_or_else(|| with_nearest(error.message())))
+    };
+    let read = toml::Deserializer::parse(text).map_err(|error| wrong(".", &error))?;
+    serde_path_to_error::deserialize(read)
+        .map_err(|error| wrong(&error.path().to_string(), error.inner()))
+}
+
+/// What is wrong with a value that is of another type than it should be: which it is, what it should be
+/// and what it is. The words of the parser are those of a programmer.
+fn of_wrong_type(place: &str, message: &str) -> Option<String> {
+    let message =
+        message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
+    let (found, wanted) = message?.split_once(", expected ")?;
+    let number = |text: &str| format!("the number {}", text.trim_matches('`'));
+    let mut found = match found.split_once(' ') {
+        Some(("string", text)) => format!("the text {text}"),
+        Some(("integer", text)) => number(text),
+        Some(("boolean", text)) => text.to_string(),
+        Some(("floating", text)) => number(text.trim_start_matches("point ")),
+        _ if found == "sequence" => "a list".into(),
+        _ if found == "map" => "a table".into(),
+        _ => found.to_string(),
+    };
+    shorten(&mut found, MESSAGE);
+    let is_number = |text: &str| {
+        let bits = text.strip_prefix(['u', 'i']);
+        bits.is_some_and(|bits| bits == "size" || bits.parse::<u8>().is_ok())
+    };
+    let (wanted, hint) = match wanted {
+        "a sequence" | "sequence" => ("a list", ""),
+        "a string" if place.ends_with("command") && found == "a list" => {
+            ("a text", "; what follows the program is for `args`")
+        }
+        "a string" => ("a text", ""),
+        "a map" => ("a table", ""),
+        "a boolean" => ("`true` or `false`", ""),
+        "a duration" => ("a duration such as \"30s\"", ""),
+        wanted if wanted.starts_with("struct ") => ("a table", ""),
+        wanted if wanted.strip_prefix("a nonzero ").is_some_and(is_number) => {
+            ("a whole number greater than 0", "")
+        }
+        wanted if is_number(wanted) => ("a whole number", ""),
+        wanted => (wanted, ""),
+    };
+    let subject = match place {
+        "." => "it".to_string(),
+        place => format!("`{place}`"),
+    };
+    Some(format!("{subject} must be {wanted}, not {found}{hint}"))
 }
 
 /// The deepest that TOML may be nested.
@@ -1058,16 +1116,16 @@ mod tests {
         );
         check(
             "plugins.scripts = [3]",
-            "tenon.toml:1: invalid type: integer `3`, expected a path, or a table with `path`",
+            "tenon.toml:1: `plugins.scripts[0]` must be a path, or a table with `path`, not the number 3",
         );
         check(
             "[plugins]\nmcp = [{ name = 3 }]",
-            "tenon.toml:2: invalid type: integer `3`, expected a string",
+            "tenon.toml:2: `plugins.mcp[0].name` must be a text, not the number 3",
         );
         check("[plugins]\nmcp = [{ command = \"x\" }]", "tenon.toml:2: missing field `name`");
         check(
             "[limits]\nwall = \"soon\"",
-            "tenon.toml:2: invalid value: string \"soon\", expected a duration",
+            "tenon.toml:2: `limits.wall` must be a duration such as \"30s\", not the text \"soon\"",
         );
         check("[plugins", "tenon.toml:1: unclosed table, expected `]`");
     }

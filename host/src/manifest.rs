@@ -384,7 +384,7 @@ mod tests {
         let check = |text: &str, expected: &str| {
             assert_eq!(Manifest::parse(text).unwrap_err().to_string(), expected);
         };
-        check("[plugin]\nid = 3", "line 2: invalid type: integer `3`, expected a string");
+        check("[plugin]\nid = 3", "line 2: `plugin.id` must be a text, not the number 3");
         check(
             "[plugin]\nid = \"Bad Id\"\n[runtime]\nkind = \"rhai\"\npath = \"x\"",
             "`Bad Id` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or digit",

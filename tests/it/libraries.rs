@@ -701,7 +701,7 @@ fn no_time_and_no_size_is_too_much_for_the_host() {
             "limits.memory_mib = 99999999999999999999999",
             &["number", "integer", "u32"],
         ),
-        ("less than nothing", "limits.memory_mib = -1", &["invalid value"]),
+        ("less than nothing", "limits.memory_mib = -1", &["greater than 0"]),
         ("the longest history", "history.max_mib = 4294967295\nresults.max_mib = 4294967295", fine),
         ("the deepest folders", "discovery.max_depth = 9223372036854775807", fine),
         (
