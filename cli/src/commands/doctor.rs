@@ -56,7 +56,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let registry = platform.registry();
         let notes = diagnostics.iter().chain(&warnings);
         let notes = notes.filter(|note| is_of(note) && !is_told(note)).collect();
-        let well = !diagnostics.iter().any(|diagnostic| is_of(&diagnostic));
+        // What is used all the same, as it only varies or its operator says so, is no failure.
+        let is_well = |note: &&Diagnostic| registry.pin_warnings().contains(note);
+        let well = diagnostics.iter().filter(is_of).all(|note| is_well(&note));
         let checked = Checked { registry, reports, notes, well };
         match (common.json, verbose || !plugins.is_empty()) {
             (true, _) => checked.rows()?,

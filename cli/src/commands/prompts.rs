@@ -60,7 +60,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                     let listed = platform.prompts(plugin, &Caller::default()).await;
                     all.push((plugin.to_string(), listed));
                 }
-                list_all(common, all, columns)
+                list_all(common, platform, all, columns)
             })
             .await
         }

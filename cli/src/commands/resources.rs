@@ -70,7 +70,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                     let listed = platform.resources(&plugin, &Caller::default()).await;
                     all.push((plugin, listed));
                 }
-                list_all(common, all, |resource: &ListedResource| {
+                list_all(common, platform, all, |resource: &ListedResource| {
                     (resource.link.uri.clone(), resource.link.name.clone())
                 })
             })
@@ -90,7 +90,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                     };
                     all.push((plugin, listed));
                 }
-                list_all(common, all, |template: &ResourceTemplate| {
+                list_all(common, platform, all, |template: &ResourceTemplate| {
                     (template.uri_template.clone(), template.name.clone())
                 })
             })
@@ -139,8 +139,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 .await
             }
             _ => {
-                let problem =
-                    format!("name the plugin whose resource it is, or a URI of {RESULT_URI}");
+                let problem = format!(
+                    "a plugin and a URI of one of its resources are needed, or a URI of {RESULT_URI}"
+                );
                 Err(Error::Input(problem))
             }
         },
@@ -171,28 +172,31 @@ where
     form: Form<'a, T>,
 }
 
-/// Lists what all plugins have. One that cannot say what it has is reported, and its error is that of the
-/// command.
+/// Lists what all plugins have, but for those of which the operator wants no list. One that cannot say
+/// what it has is reported, and its error is that of the command; so is that of one which is not there.
 pub(super) fn list_all<T>(
     common: &Common,
+    platform: &Platform,
     all: Vec<(String, Result<Vec<T>, CallError>)>,
     columns: impl Fn(&T) -> (String, String),
 ) -> Result<ExitCode, Error>
 where
     for<'a> Form<'a, T>: Serialize,
 {
-    let mut code = ExitCode::SUCCESS;
+    let mut code = open::code_of_failures(platform);
     let mut listed = Vec::new();
     for (plugin, result) in all {
         match result {
             Ok(items) => listed.push((plugin, items)),
+            Err(CallError::Disabled { .. }) => {}
             Err(error) => {
                 let error = Error::from(error);
                 error.tell();
-                code = error.code().into();
+                code = code.max(error.code());
             }
         }
     }
+    let code = ExitCode::from(code);
     let items =
         listed.iter().flat_map(|(plugin, items)| items.iter().map(move |item| (plugin, item)));
     if common.json {
