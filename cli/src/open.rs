@@ -11,6 +11,7 @@ use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover_trusted};
 use tenon_host::name::nearest;
 use tenon_host::services::{ApprovalFile, Approver, ClientFeatures, GrantAll, Offers};
+use tenon_host::trust::ProjectTrust;
 use tenon_host::{
     CallError, Caller, Config, Diagnostic, Platform, PluginKind, PluginReport, PluginState,
     SHARED_TOOL_PLUGIN, Surroundings, is_shared_tool,
@@ -83,6 +84,12 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
     let client = Client::new(common, settings.unwrap_or_default())?;
     let shows_progress = progress::is_seen(common);
     Ok(Found { discovery, sources, starts_servers: false, client, shows_progress })
+}
+
+/// What there is where the project is looked at, trusted or not. Nothing of it is to be loaded.
+pub(crate) fn reviewed(common: &Common) -> Result<Discovery, Error> {
+    let mut sources = Sources { trust: ProjectTrust::Review, ..sources(common)? };
+    Ok(discover_trusted(&mut sources).0)
 }
 
 impl Found {

@@ -44,6 +44,18 @@ pub(crate) fn in_folder(folder: &Path, path: impl AsRef<Path>) -> PathBuf {
     folder.join(path).components().collect()
 }
 
+/// What of a file changes whenever its content does, as a text: its length, and when it changed.
+pub(crate) fn state_of(about: &std::fs::Metadata) -> String {
+    #[cfg(unix)]
+    let changed = {
+        use std::os::unix::fs::MetadataExt;
+        (about.ino(), about.ctime(), about.ctime_nsec())
+    };
+    #[cfg(not(unix))]
+    let changed = about.modified().ok();
+    format!("{} {changed:?}", about.len())
+}
+
 /// Writes a file, as a whole: nobody sees half of it.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -247,12 +247,14 @@ pub struct GrantWarning {
 
 impl GrantWarning {
     /// The warnings for values of capabilities, as they are approved. No glob covers what they are
-    /// about: only a value that names it is dangerous, and has a warning.
+    /// about: only a value that names it is dangerous, and has a warning. The files are those that
+    /// decide what is started ([`crate::discover::Discovery::deciding`]).
     pub fn of(
         capabilities: &BTreeMap<String, Vec<String>>,
         surroundings: &Surroundings,
+        deciding: &BTreeSet<PathBuf>,
     ) -> Vec<Self> {
-        GrantSet::approved(capabilities).warnings(surroundings)
+        GrantSet::approved(capabilities).warnings(surroundings, deciding)
     }
 }
 
@@ -280,6 +282,9 @@ pub struct CommandLine {
     pub headers: BTreeMap<String, String>,
     /// The folders that it is told to work in.
     pub roots: Vec<String>,
+    /// What of all that has variables in it whose values stand there, as it is written, with the name of
+    /// its member.
+    pub written: Vec<String>,
     /// The SHA-256, in hexadecimal, of all that, before and after variables were put in: of
     /// variables and headers as they are written, of variables in a file with their values.
     pub digest: String,
@@ -304,6 +309,7 @@ impl CommandLine {
         let headers = self.headers.iter();
         lines.extend(headers.map(|(name, value)| ("header", format!("{name}: {value}"))));
         lines.extend(all("root", &self.roots));
+        lines.extend(all("written", &self.written));
         lines
     }
 }

@@ -140,6 +140,9 @@ pub(crate) struct ProjectContent {
     programs: BTreeMap<String, String>,
     /// Components and scripts; their content is compared when they are loaded.
     code: BTreeMap<String, String>,
+    /// How servers are started or reached, with the values that variables had. One that is started
+    /// otherwise has to be approved by itself.
+    starts: BTreeMap<String, String>,
 }
 
 impl ProjectContent {
@@ -166,10 +169,11 @@ impl ProjectContent {
             if !candidate.origin().is_of_project() {
                 continue;
             }
-            for path in programs(candidate, &root) {
-                // One that cannot be read cannot be compared with what it is later.
-                let digest = files::read(&path, COMPONENT).map(Digest::of).unwrap_or(nothing());
+            for (path, digest) in programs(candidate, &root) {
                 content.programs.insert(Self::key(folder, &path), digest.to_string());
+            }
+            if let Some((name, digest)) = start(candidate, folder) {
+                content.starts.insert(name, digest);
             }
         }
         content
@@ -224,22 +228,39 @@ fn code(candidate: &Candidate) -> Option<&Path> {
     }
 }
 
-/// The files in the project that a server starts: its program, and those that its arguments name, as
-/// scripts are named to interpreters. What these load in turn is not followed.
-fn programs(candidate: &Candidate, root: &Path) -> BTreeSet<PathBuf> {
-    let Source::Mcp(server) = &candidate.source else { return BTreeSet::new() };
-    let Place::Child(program) = &server.place else { return BTreeSet::new() };
+/// How a server is started or reached: its name in the project, and a digest of all that.
+fn start(candidate: &Candidate, folder: &Path) -> Option<(String, String)> {
+    let command = candidate.command.as_ref()?;
+    let named_in = ProjectContent::key(folder, candidate.named_in());
+    Some((format!("{} in {named_in}", candidate.id()), command.digest.clone()))
+}
+
+/// The files in the project that a server starts, and what they have to be: its program, and those that
+/// its arguments name, as scripts are named to interpreters. What these load in turn is not followed.
+/// Of a link that leads out of the project it counts where it leads: what is there is its user's.
+fn programs(candidate: &Candidate, root: &Path) -> BTreeMap<PathBuf, Digest> {
+    let Source::Mcp(server) = &candidate.source else { return BTreeMap::new() };
+    let Place::Child(program) = &server.place else { return BTreeMap::new() };
     let folder = program.folder.clone().unwrap_or_else(|| root.into());
-    let named = program.arguments.iter().flat_map(|argument| {
-        // As in `--require=./hook.js`.
-        let value = argument.split_once('=').map(|(_, value)| value);
-        [Some(argument.as_str()), value].into_iter().flatten()
-    });
-    let is_path = program.program.components().nth(1).is_some();
-    let started = is_path.then(|| program.program.clone());
-    let files = started.into_iter().chain(named.map(|name| folder.join(name)));
-    let real = files.filter_map(|file| file.canonicalize().ok());
-    real.filter(|file| file.is_file() && file.starts_with(root)).collect()
+    let file = |named: PathBuf| {
+        let real = named.canonicalize().ok().filter(|real| real.is_file())?;
+        if real.starts_with(root) {
+            let digest = content_of(&real);
+            return Some((real, digest));
+        }
+        let is_link = is_below(&named, root) || is_below(&named, &folder);
+        is_link.then(|| (named, Digest::of(exact(&real))))
+    };
+    program.files().into_iter().filter_map(file).collect()
+}
+
+/// The content of a program. Of one that is too long to be read each time, what changes with it.
+fn content_of(path: &Path) -> Digest {
+    if let Ok(content) = files::read(path, COMPONENT) {
+        return Digest::of(content);
+    }
+    // One that cannot be looked at cannot be compared with what it is later.
+    path.metadata().map_or(nothing(), |about| Digest::of(files::state_of(&about)))
 }
 
 /// A project as it was trusted.
@@ -271,6 +292,12 @@ impl Trusted {
         changed.into_iter().collect()
     }
 
+    /// Whether a server is started or reached as its user was shown.
+    pub(crate) fn has_start(&self, folder: &Path, candidate: &Candidate) -> bool {
+        let Some((name, digest)) = start(candidate, folder) else { return false };
+        self.content.starts.get(&name) == Some(&digest)
+    }
+
     /// What the code of a plugin has to be; nothing where it may be anything.
     pub(crate) fn code_of(&self, folder: &Path, candidate: &Candidate) -> Option<Digest> {
         let path = code(candidate).filter(|_| !self.code_may_change)?;
@@ -278,6 +305,24 @@ impl Trusted {
         // What was not there then is not trusted, whatever it is.
         Some(known.and_then(|digest| Digest::from_hex(digest)).unwrap_or(nothing()))
     }
+}
+
+/// Has what a command has not touched be what it had to be before, or nothing.
+fn keep_untouched(
+    after: &mut BTreeMap<String, String>,
+    before: &BTreeMap<String, String>,
+    former: &BTreeMap<String, String>,
+) {
+    after.retain(|name, digest| {
+        if before.get(name) != Some(digest) {
+            return true;
+        }
+        let known = former.get(name);
+        known.is_some_and(|known| {
+            digest.clone_from(known);
+            true
+        })
+    });
 }
 
 /// The names under which two have different values, or one has none.
@@ -385,6 +430,7 @@ impl TrustFile {
             if !before.code_may_change {
                 changed.extend(differing(&before.content.code, &content.code));
             }
+            changed.extend(differing(&before.content.starts, &content.starts));
         }
         Ok(ProjectReview {
             code_may_change: before.as_ref().map(|before| before.code_may_change),
@@ -427,12 +473,9 @@ impl TrustFile {
         }
         let mut after = after.clone();
         if let Some(former) = &former {
-            for (name, digest) in &mut after.content.code {
-                let is_touched = before.content.code.get(name) != Some(digest);
-                if let Some(known) = former.content.code.get(name).filter(|_| !is_touched) {
-                    digest.clone_from(known);
-                }
-            }
+            let (former, before) = (&former.content, &before.content);
+            keep_untouched(&mut after.content.code, &before.code, &former.code);
+            keep_untouched(&mut after.content.starts, &before.starts, &former.starts);
         }
         self.trust(&after, former.is_some_and(|former| former.code_may_change))
     }

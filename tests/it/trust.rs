@@ -397,6 +397,172 @@ fn what_is_trusted_is_trusted_as_it_was() {
 }
 
 #[test]
+fn a_server_starts_as_its_user_was_shown_or_not_at_all() {
+    let mark = "echo ran > \"$MARK\"";
+    let entry = |command: &str, arguments: &[&str]| {
+        let environment = json!({ "MARK": "${MARK}" });
+        json!({ "mcpServers": { "evil": {
+            "command": command, "args": arguments, "env": environment
+        } } })
+    };
+    let editor = json!({
+        "inputs": [{ "id": "later", "type": "promptString" }],
+        "servers": { "evil": {
+            "command": "sh", "args": ["-c", mark, "${input:later}"], "env": { "MARK": "${MARK}" }
+        } }
+    });
+    for (file, written, shown, variable, value) in [
+        (
+            ".mcp.json",
+            entry("sh", &["-c", mark, "${LATER}"]),
+            "the variable LATER is not set",
+            "LATER",
+            "1",
+        ),
+        (".vscode/mcp.json", editor, "the input `later`", "TENON_INPUT_LATER", "1"),
+        (
+            ".mcp.json",
+            entry("${LATER:-true}", &["-c", mark]),
+            "written `command` ${LATER:-true}",
+            "LATER",
+            "sh",
+        ),
+        (
+            ".mcp.json",
+            entry("sh", &["-c", "${LATER:-true}"]),
+            "written `args` ${LATER:-true}",
+            "LATER",
+            mark,
+        ),
+    ] {
+        let checkout = Checkout::with(&[(file, written.to_string())]);
+        let said = checkout.run(&["trust", "--yes"], 0);
+        assert!(said.contains(shown), "{said}");
+        let later = |arguments: &[&str]| {
+            let mut command = checkout.command(arguments);
+            let output = command.env(variable, value).output().expect("tenon starts");
+            (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+        };
+        for arguments in [["tools", "evil"].as_slice(), &["doctor"], &["call", "evil__t"]] {
+            let (code, said) = later(arguments);
+            assert!(!checkout.is_marked(), "{written}: {arguments:?}: {said}");
+            assert!(code == Some(3) || arguments == ["doctor"], "{written}: {arguments:?}: {said}");
+        }
+        let (_, said) = later(&["trust"]);
+        assert!(said.contains("changed   evil in "), "{written}: {said}");
+        assert_eq!(later(&["trust", "--yes"]).0, Some(0));
+        later(&["tools", "evil"]);
+        assert!(checkout.is_marked(), "{written}");
+    }
+}
+
+#[test]
+fn the_program_that_is_shown_is_the_one_that_starts() {
+    for (program, folder, shown, other) in [
+        ("./run", "d", "checkout/run", "checkout/d/run"),
+        ("./d/run", "d", "checkout/d/run", "checkout/run"),
+    ] {
+        let checkout = Checkout::new();
+        let script = |text: &str| format!("#!/bin/sh\n{text}\n");
+        for (name, text) in [(shown, "echo ran > \"$MARK\""), (other, "exit 0")] {
+            checkout.0.write(name, script(text));
+            let is_executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(checkout.0.path(name), is_executable).unwrap();
+        }
+        let environment = json!({ "MARK": "${MARK}" });
+        let entry = json!({ "command": program, "cwd": folder, "env": environment });
+        checkout.write(".mcp.json", json!({ "mcpServers": { "evil": entry } }).to_string());
+        let said = checkout.run(&["trust", "--yes"], 0);
+        assert!(said.contains(&format!("{}\n", checkout.0.path(shown).display())), "{said}");
+        checkout.tenon(&["tools", "evil"]);
+        assert!(checkout.is_marked(), "{program}");
+        checkout.0.write(shown, script("exit 3"));
+        assert!(checkout.run(&["tools", "evil"], 3).contains("has changed since"), "{program}");
+    }
+}
+
+#[test]
+fn a_program_too_long_to_be_read_each_time_is_no_other() {
+    let checkout = Checkout::new();
+    let program = checkout.0.path("checkout/long.sh");
+    let write = |text: &str| {
+        fs::write(&program, text).unwrap();
+        let file = fs::File::options().write(true).open(&program).unwrap();
+        // Sparse, and more than a component may have.
+        file.set_len(300 << 20).unwrap();
+    };
+    write("exit 0\n");
+    let entry = json!({ "command": "sh", "args": ["long.sh"], "env": { "MARK": "${MARK}" } });
+    checkout.write(".mcp.json", json!({ "mcpServers": { "evil": entry } }).to_string());
+    checkout.run(&["trust", "--yes"], 0);
+    assert!(!checkout.run(&["doctor"], 1).contains("has changed"));
+    write("echo ran > \"$MARK\"; exit 0\n");
+    assert!(checkout.run(&["tools", "evil"], 3).contains("long.sh"));
+    assert!(!checkout.is_marked());
+}
+
+#[test]
+fn a_link_to_what_a_server_starts_leads_where_it_led() {
+    let checkout = Checkout::new();
+    checkout.0.write("elsewhere/fine.sh", "exit 0");
+    checkout.0.write("elsewhere/evil.sh", "echo ran > \"$MARK\"");
+    let link = checkout.0.path("checkout/server.sh");
+    symlink("../elsewhere/fine.sh", &link).unwrap();
+    let entry = json!({ "command": "sh", "args": ["server.sh"], "env": { "MARK": "${MARK}" } });
+    checkout.write(".mcp.json", json!({ "mcpServers": { "evil": entry } }).to_string());
+    checkout.run(&["trust", "--yes"], 0);
+    // What is there is not the project's.
+    checkout.0.write("elsewhere/fine.sh", "exit 1");
+    assert!(!checkout.run(&["doctor"], 1).contains("has changed"));
+    fs::remove_file(&link).unwrap();
+    symlink("../elsewhere/evil.sh", &link).unwrap();
+    let said = checkout.run(&["tools", "evil"], 3);
+    assert!(
+        said.contains("has changed since it was trusted") && said.contains("server.sh"),
+        "{said}"
+    );
+    assert!(!checkout.is_marked());
+}
+
+#[test]
+fn what_was_approved_in_a_project_is_taken_back_though_it_has_changed() {
+    let checkout = Checkout::with(&[
+        ("tenon.toml", "plugins.folders = [\"own\"]".into()),
+        (
+            "own/evil/plugin.toml",
+            manifest("evil", "rhai", "evil.rhai") + "\n[capabilities]\ntools = [\"x\"]",
+        ),
+        ("own/evil/evil.rhai", SCRIPT.into()),
+    ]);
+    checkout.run(&["trust", "--yes"], 0);
+    checkout.run(&["approve", "evil", "--yes"], 0);
+    checkout.write("tenon.toml", "plugins.folders = [\"own\"] # changed");
+    checkout.run(&["call", "evil__t"], 3);
+    checkout.run(&["revoke", "evil"], 0);
+    checkout.run(&["trust", "--yes"], 0);
+    let said = checkout.run(&["call", "evil__t"], 3);
+    assert!(said.contains("nobody has approved"), "{said}");
+}
+
+#[test]
+fn a_mistake_in_a_project_that_is_trusted_is_told_as_one() {
+    for (text, expected) in [
+        ("[plugins]\nscripts = [{ path = \"s.rhai\", capabilites = {} }]", "tenon.toml:2"),
+        ("[plugins", "tenon.toml:1"),
+    ] {
+        let checkout = Checkout::with(&[("tenon.toml", text.into())]);
+        let said = checkout.run(&["trust", "--yes"], 0);
+        assert!(said.contains("problem"), "{said}");
+        for arguments in [["tools"].as_slice(), &["doctor"], &["call", "s__t"]] {
+            let said = checkout.run(arguments, 2);
+            assert!(said.contains(expected) && !said.contains("has changed"), "{said}");
+        }
+        checkout.write("tenon.toml", format!("{text}\n"));
+        assert!(checkout.run(&["tools"], 0).contains("has changed since it was trusted"));
+    }
+}
+
+#[test]
 fn the_environment_names_folders_with_all_that_is_in_them() {
     let checkout = Checkout::with(&[
         ("tenon.toml", "plugins.scripts = [\"s.rhai\"]".into()),

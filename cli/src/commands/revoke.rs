@@ -21,7 +21,12 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
     let file = found.kept_approvals()?;
     let id = &args.plugin;
-    let here = found.discovery.candidates.iter().find(|candidate| candidate.id() == id);
+    // Of a project that is not trusted it is taken back all the same.
+    let untrusted = found.discovery.untrusted.as_ref();
+    let of_project = untrusted.map(|_| open::reviewed(common)).transpose()?;
+    let candidates = found.discovery.candidates.iter();
+    let mut candidates = candidates.chain(of_project.iter().flat_map(|of| &of.candidates));
+    let here = candidates.find(|candidate| candidate.id() == id);
     let named_in = match here {
         _ if args.everywhere => None,
         Some(candidate) => Some(candidate.named_in()),
@@ -33,6 +38,9 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         }
     };
     let revoked = file.revoke(id, named_in)?;
+    if revoked == 0 && found.discovery.untrusted.is_some() && !args.everywhere {
+        return Err(found.unknown(id));
+    }
     if revoked == 0 {
         return Err(Error::Input(format!("nothing was approved of a plugin \"{id}\"")));
     }

@@ -26,7 +26,7 @@ Of a component or script that changes, that plugin alone waits. Files that a ser
 not compared. What plugins request has to be approved as well: `tenon approve`.
 
 For automation, `--trust` trusts the project for one command, and the variable TENON_TRUST names
-folders, as PATH does, whose projects are trusted as they are.")]
+folders, as PATH does: their projects, and those of all folders in them, are trusted as they are.")]
 pub(crate) struct Args {
     /// The project's folder [default: that of --project]
     #[arg(value_name = "DIR")]
@@ -84,13 +84,18 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         output::write(&question)?;
     }
     if !args.yes && !asks {
-        if common.json {
-            output::json(&form(&review, false, code_may_change))?;
-        }
-        return Err(Error::Refused {
+        let refused = Error::Refused {
             problem: format!("nobody is there to trust the project in {shown}"),
             hint: format!("`{}` trusts it without asking", command(&folder, code_may_change)),
-        });
+        };
+        if !common.json {
+            return Err(refused);
+        }
+        // One document: what there is to be trusted, and why it is not.
+        let mut form = form(&review, false, code_may_change);
+        form["error"] = refused.to_json()["error"].take();
+        output::json(&form)?;
+        return Ok(refused.code().into());
     }
     if asks && !ask(question).await {
         told(common, &review, false, code_may_change, "it is not trusted")?;

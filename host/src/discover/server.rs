@@ -66,7 +66,9 @@ impl Reader<'_> {
 
     /// Whether somebody is shown what is found here before it is started.
     fn is_shown(&self) -> bool {
-        self.root.origin == Origin::Workspace || self.sources.trust == ProjectTrust::Review
+        let is_reviewed =
+            matches!(self.sources.trust, ProjectTrust::Review | ProjectTrust::Recorded(_));
+        self.root.origin == Origin::Workspace || is_reviewed
     }
 
     /// The server that an entry means.
@@ -142,7 +144,11 @@ impl Reader<'_> {
         }
         let names: BTreeSet<String> = entry.env_vars.iter().chain(at.required).cloned().collect();
         Ok(Program {
-            program: if is_path { files::in_folder(at.folder, program) } else { program.into() },
+            // Relative to the folder that it runs in, it would be another.
+            program: match is_path {
+                true => absolute(&files::in_folder(at.folder, program)),
+                false => program.into(),
+            },
             arguments: entry.args.iter().map(text).collect::<Result<_, _>>()?,
             environment,
             inherited: Inherited { policy: entry.env_policy, names },
@@ -164,7 +170,11 @@ impl Meant {
         let roots = |server: &Server| -> Vec<String> {
             server.wishes.roots.iter().map(|(uri, _)| uri.clone()).collect()
         };
-        let mut command = CommandLine { roots: roots(shown), ..CommandLine::default() };
+        let mut command = CommandLine {
+            roots: roots(shown),
+            written: with_variables(entry),
+            ..CommandLine::default()
+        };
         match &shown.place {
             Place::Child(child) => {
                 let (program, folder) = child.absolute();
@@ -221,11 +231,32 @@ impl Place {
 impl Program {
     /// The program and its folder, the same from wherever the host is started.
     fn absolute(&self) -> (PathBuf, Option<PathBuf>) {
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or(path.into());
         let is_path = self.program.components().nth(1).is_some();
         let program = if is_path { absolute(&self.program) } else { self.program.clone() };
         (program, self.folder.as_deref().map(absolute))
     }
+
+    /// The paths of files that it is started with: its program, and what its arguments may name, as scripts are
+    /// named to interpreters. Not all of them are there.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let folder = self.folder.clone().unwrap_or_default();
+        let named = self.arguments.iter().flat_map(|argument| {
+            // As in `--require=./hook.js`, `@arguments` and `file:./hook.js`.
+            let value = argument.split_once('=').map(|(_, value)| value);
+            let texts = [Some(argument.as_str()), value].into_iter().flatten();
+            texts.map(|text| {
+                let text = text.strip_prefix("file://").unwrap_or(text);
+                text.strip_prefix("file:").or(text.strip_prefix('@')).unwrap_or(text)
+            })
+        });
+        let is_path = self.program.components().nth(1).is_some();
+        let started = is_path.then(|| self.program.clone());
+        started.into_iter().chain(named.map(|name| folder.join(name))).collect()
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or(path.into())
 }
 
 /// A path as text, where two that differ are two texts: not every path is Unicode.
@@ -242,6 +273,23 @@ fn as_written(
         let masked = names_secret(name) && !value.contains("${");
         (name.clone(), if masked { MASK.to_string() } else { value.clone() })
     })
+}
+
+/// What of an entry has variables in it whose values are shown, as it is written there.
+fn with_variables(entry: &McpEntry) -> Vec<String> {
+    let one = |member: &'static str, text: &Option<String>| text.clone().map(|text| (member, text));
+    let all = |member: &'static str, texts: &[String]| -> Vec<_> {
+        texts.iter().map(|text| (member, text.clone())).collect()
+    };
+    let texts = [("command", entry.command.clone())]
+        .into_iter()
+        .chain(all("args", &entry.args))
+        .chain(one("url", &entry.url))
+        .chain(one("cwd", &entry.cwd))
+        .chain(one("env_file", &entry.env_file))
+        .chain(all("roots", &entry.roots));
+    let with_variables = texts.filter(|(_, text)| text.contains("${"));
+    with_variables.map(|(member, text)| format!("`{member}` {text}")).collect()
 }
 
 /// Surroundings in which a mask stands for every secret of the environment.
@@ -393,13 +441,19 @@ mod tests {
         child(
             "${EMPTY_KEY:-curl evil.test} ${NAME}",
             json!({}),
-            &["argument curl evil.test world"],
+            &[
+                "argument curl evil.test world",
+                "written `args` ${EMPTY_KEY:-curl evil.test} ${NAME}",
+            ],
         );
         // What comes from the user's environment stays his own.
         child(
             "--token=${A_TOKEN} ${PLAIN}",
             json!({}),
-            &["argument --token=[redacted] has [redacted] in it"],
+            &[
+                "argument --token=[redacted] has [redacted] in it",
+                "written `args` --token=${A_TOKEN} ${PLAIN}",
+            ],
         );
         let url = "https://evil.test/path";
         check(
@@ -408,7 +462,10 @@ mod tests {
         );
         check(
             json!({ "type": "http", "url": "https://good.test/?t=${A_TOKEN}" }),
-            &["url https://good.test/?t=[redacted]"],
+            &[
+                "url https://good.test/?t=[redacted]",
+                "written `url` https://good.test/?t=${A_TOKEN}",
+            ],
         );
     }
 

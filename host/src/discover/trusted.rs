@@ -24,7 +24,8 @@ pub fn discover_trusted(sources: &mut Sources) -> (Discovery, Vec<ConfigError>) 
         _ => {
             let errors = read(sources, |_, _| true);
             let mut discovery = discover(sources);
-            if sources.trust == ProjectTrust::User {
+            // Without a project, a file that a caller names is the caller's word.
+            if matches!(sources.trust, ProjectTrust::User | ProjectTrust::Recorded(_)) {
                 discovery.candidates.iter_mut().for_each(Candidate::approve_command);
             }
             return (discovery, errors);
@@ -75,7 +76,10 @@ fn as_trusted(
     }
     for candidate in discovery.candidates.iter_mut().filter(|found| found.origin.is_of_project()) {
         candidate.trusted = trusted.code_of(folder, candidate);
-        candidate.approve_command();
+        // What nobody was shown, as a variable had no value or another, awaits an approval of its own.
+        if trusted.has_start(folder, candidate) {
+            candidate.approve_command();
+        }
     }
     Ok((discovery, errors))
 }
@@ -122,10 +126,18 @@ fn read_again(
     mut let_in: impl FnMut(&Config, Option<Digest>) -> bool,
     errors: &mut Vec<ConfigError>,
 ) {
-    let read = config.read_again(|digest| !config.is_of_project_file() || let_in(config, digest));
+    let mut found = None;
+    let read = config.read_again(|digest| {
+        found = digest;
+        !config.is_of_project_file() || let_in(config, digest)
+    });
     match read {
         Ok(Some(read)) => *config = read,
         Ok(None) => {}
-        Err(error) => errors.push(error),
+        Err(error) => {
+            // It is what it is, understood or not.
+            config.set_digest(found);
+            errors.push(error);
+        }
     }
 }
