@@ -2,8 +2,9 @@
 //!
 //! Here code is read, compiled and linked, and none of it runs, but for the top level of scripts.
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -394,6 +395,8 @@ pub struct Loader {
     bridge: OnceLock<Result<Linked, String>>,
     remote_bridge: OnceLock<Result<Linked, String>>,
     surroundings: Surroundings,
+    /// Files that no glob covers for writing, as they decide what is started.
+    deciding: ArcSwap<BTreeSet<PathBuf>>,
     news: News,
     reach: Arc<Reach>,
     threads: Arc<Threads>,
@@ -432,12 +435,18 @@ impl Loader {
             bridge: OnceLock::new(),
             remote_bridge: OnceLock::new(),
             surroundings: surroundings.clone(),
+            deciding: ArcSwap::default(),
             news,
             reach,
             threads: Threads::new(),
             starts: StartQueue::default(),
             lazy: true,
         })
+    }
+
+    /// Keeps files that decide what is started from the globs of all that is loaded from then on.
+    pub(crate) fn protect(&self, deciding: &BTreeSet<PathBuf>) {
+        self.deciding.store(Arc::new(deciding.clone()));
     }
 
     /// The same, starting every server that it loads or only those that it does not know.
@@ -525,14 +534,14 @@ impl Loader {
             );
         }
         let grants = &candidate.grants;
-        let files = Arc::new(grants.files(&self.surroundings));
+        let files = Arc::new(grants.files(&self.surroundings, &self.deciding.load()));
         let environment = capability::environment::of(grants, &self.surroundings);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);
         }
         let secrets = Arc::new(std::mem::take(&mut candidate.given));
         let redactor = Redactor::new(&candidate.secrets);
-        let voice = Arc::new(Voice::new(id.clone(), redactor, limits.log_rate));
+        let voice = Arc::new(Voice::new(id.clone(), redactor.clone(), limits.log_rate));
         let ways = self.reach.services.network.clone();
         let network = grants.network().map(|granted| {
             let limits = match kind {
@@ -589,8 +598,8 @@ impl Loader {
                     voice: voice.clone(),
                     lent: lent.clone(),
                 };
-                let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone())?;
-                (Arc::new(plugin), fingerprint)
+                let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone());
+                (Arc::new(plugin.map_err(|error| error.masked(&redactor))?), fingerprint)
             }
             Source::Mcp(server) => {
                 let policy = server.supervision.clone();

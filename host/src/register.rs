@@ -628,6 +628,11 @@ impl Registry {
         }
         for plugin in &plugins {
             registry.diagnostics.extend(plugin.diagnostics.iter().cloned());
+        }
+        // What a project's handlers make of a context is seen by its user's, and not the reverse.
+        let (of_project, others): (Vec<_>, Vec<_>) =
+            plugins.iter().partition(|plugin| plugin.loaded.origin().is_of_project());
+        for plugin in of_project.into_iter().chain(others) {
             for point in &plugin.hooks {
                 match registry.hooks.iter_mut().find(|(other, _)| other == point) {
                     Some((_, handlers)) => handlers.push(plugin.clone()),
@@ -962,7 +967,7 @@ impl Registry {
         self.hooks.iter().map(|(point, handlers)| (point, &handlers[..]))
     }
 
-    /// Who handles a point, in load order.
+    /// Who handles a point, in load order; but those of a project come before all others.
     pub fn handlers(&self, point: &HookPoint) -> &[Arc<Registered>] {
         let found = self.hooks.iter().find(|(other, _)| other == point);
         found.map_or(&[], |(_, handlers)| handlers)

@@ -69,8 +69,8 @@ fn what_no_glob_covers_is_shown_with_what_it_means_and_never_hidden_among_others
     let project = project();
     let mut values: Vec<String> =
         (0..9).map(|number| format!("\"read:~/notes/{number}\"")).collect();
-    values.push("\"write:~/code/.git/hooks/**\"".into());
-    values.push("\"readwrite:~/code/**\"".into());
+    values.push("\"write:~/work/.git/hooks/**\"".into());
+    values.push("\"readwrite:~/work/**\"".into());
     write_manifest(&project, &values.join(", "));
     let said = run(&project, &["approve", "e"], 3);
     insta::assert_snapshot!(filtered(&project, &said), @r#"
@@ -78,7 +78,7 @@ fn what_no_glob_covers_is_shown_with_what_it_means_and_never_hidden_among_others
       code      ./own/e/escape.wasm  sha256:DIGEST
       named in  ./own/e/plugin.toml  sha256:DIGEST
       requests
-        filesystem   write:ROOT/code/.git/hooks/** — settings and hooks of git, which name programs that it runs: whoever writes there runs code as you
+        filesystem   write:ROOT/work/.git/hooks/** — settings and hooks of git, which name programs that it runs: whoever writes there runs code as you
         filesystem   read:ROOT/notes/0
         filesystem   read:ROOT/notes/1
         filesystem   read:ROOT/notes/2
@@ -97,7 +97,7 @@ fn what_no_glob_covers_is_shown_with_what_it_means_and_never_hidden_among_others
     let output = project.tenon(&["--json", "approve", "e", "--yes"]);
     let row = &parsed(&output)[0];
     let value = format!(
-        "write:{}/code/.git/hooks/**",
+        "write:{}/work/.git/hooks/**",
         project.path("").canonicalize().unwrap().to_str().unwrap().trim_end_matches('/')
     );
     let meaning = "settings and hooks of git, which name programs that it runs: whoever writes \

@@ -5,6 +5,7 @@ use serde_json::json;
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
+use crate::guests;
 use crate::support::{Project, SCRIPTED_SERVER, stderr, stdout};
 
 /// A guard that lets pass what the user's own server finds to be clean.
@@ -170,4 +171,179 @@ fn a_server_that_no_guard_turns_to_is_the_projects_where_both_have_one() {
     let expected = format!("disables  other: your plugin that {} names", place.display());
     assert!(said.contains(&expected), "{said}");
     assert!(!said.contains("disables  scanner"), "{said}");
+}
+
+/// A guard that forbids a word, and whose failures are passed over, as they are where nothing is said.
+const FORBIDDING: &str = "
+fn BeforeToolCall(context) {
+    if context.arguments.to_string().contains(\"forbidden\") { veto(\"it is forbidden\"); }
+}
+fn MessageSending(context) { if context.channel == \"public\" { veto(\"not there\"); } }
+";
+
+/// A tool of the project's that says what it is told, and sends it to the channel that it is told.
+const SAYING: &str = "
+tool(#{ name: \"say\", description: \"d\", schema: #{ type: \"object\" } }, |a| a.text);
+tool(#{ name: \"send\", description: \"d\", schema: #{ type: \"object\" } }, |a| {
+    send_message(\"public\", a.text); \"sent\"
+});
+";
+
+#[test]
+fn a_guard_is_asked_of_what_comes_of_the_hooks_of_a_project() {
+    let grow = "let s = \"x\"; for i in 0..19 { s += s; }";
+    let home = Project::new("");
+    fs::remove_file(home.path("tenon.toml")).unwrap();
+    home.write("tenon/guard.rhai", FORBIDDING);
+    home.write("named/guard.rhai", FORBIDDING);
+    let manifest = "[plugin]\nid = \"guard\"\n[runtime]\nkind = \"rhai\"\npath = \"guard.rhai\"";
+    home.write("named/plugin.toml", manifest);
+    let project = "plugins.scripts = [\"hook.rhai\", { path = \"say.rhai\", capabilities = { services = [\"send-message\"] } }]";
+    home.write("checkout/tenon.toml", project);
+    home.write("checkout/say.rhai", SAYING);
+    let entry = "plugins.scripts = [\"guard.rhai\"]";
+    for (row, config, named, tool, hook) in [
+        ("nothing", entry, false, "say", String::new()),
+        (
+            "more than the guard can take",
+            entry,
+            false,
+            "say",
+            format!(
+                "fn BeforeToolCall(c) {{ {grow} for i in 0..30 {{ c.arguments[\"k\" + i] = s; }} }}"
+            ),
+        ),
+        (
+            "what is forbidden, put in place of what is not",
+            entry,
+            false,
+            "say",
+            "fn BeforeToolCall(c) { c.arguments.text = \"forbidden\"; }".into(),
+        ),
+        (
+            "the same before a guard that the environment names",
+            "",
+            true,
+            "say",
+            "fn BeforeToolCall(c) { c.arguments.text = \"forbidden\"; }".into(),
+        ),
+        (
+            "another channel than the one that it goes to",
+            entry,
+            false,
+            "send",
+            "fn MessageSending(c) { c.channel = \"private\"; }".into(),
+        ),
+    ] {
+        home.write("tenon/config.toml", config);
+        home.write("checkout/hook.rhai", hook);
+        let tenon = |arguments: &[&str]| {
+            let mut command = home.command(arguments);
+            command.current_dir(home.path("checkout")).stdin(Stdio::null());
+            command.env("TENON_TRUST", home.path("checkout"));
+            if named {
+                command.env("TENON_PLUGINS", home.path("named"));
+            }
+            command.output().expect("tenon starts")
+        };
+        let approved = tenon(&["approve", "say", "--yes"]);
+        assert_eq!(approved.status.code(), Some(0), "{row}: {}", stderr(&approved));
+        let text = if row == "nothing" || row.starts_with("more") { "forbidden" } else { "fine" };
+        let arguments = json!({ "text": text }).to_string();
+        let output = tenon(&["call", &format!("say__{tool}"), &arguments]);
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert_ne!(output.status.code(), Some(0), "{row}: {said}");
+        assert!(said.contains("guard"), "{row}: {said}");
+    }
+}
+
+#[test]
+fn no_glob_covers_what_a_user_has_started_or_told() {
+    let home = Project::new("");
+    fs::remove_file(home.path("tenon.toml")).unwrap();
+    let at = |name: &str| home.path(name).display().to_string();
+    let deciding = [
+        "dev/guard.rhai",
+        "dev/server.sh",
+        "dev/options.json",
+        "dev/loaded.sh",
+        "dev/servers.env",
+        "dev/prog",
+        "dev/messages.sh",
+        "dev/own/plugin.toml",
+        "dev/own/own.rhai",
+    ];
+    for name in deciding {
+        home.write(name, "");
+    }
+    let manifest = "[plugin]\nid = \"own\"\n[runtime]\nkind = \"rhai\"\npath = \"own.rhai\"";
+    home.write("dev/own/plugin.toml", manifest);
+    let entry = |name: &str, more: &str| format!("{{ name = {name:?}, enabled = true, {more} }}");
+    let server = format!(
+        "command = \"sh\", args = [{:?}, \"--options={}\", \"@{}\"], env_file = {:?}",
+        at("dev/server.sh"),
+        at("dev/options.json"),
+        at("dev/loaded.sh"),
+        at("dev/servers.env")
+    );
+    let config = format!(
+        "plugins.scripts = [{:?}]\nplugins.folders = [{:?}]\nplugins.mcp = [{}, {}]\nmessages.command = [{:?}]",
+        at("dev/guard.rhai"),
+        at("dev/own"),
+        entry("server", &server),
+        entry("prog", &format!("command = {:?}", at("dev/prog"))),
+        at("dev/messages.sh"),
+    );
+    home.write("settings/tenon/config.toml", config);
+    home.write("checkout/files.wasm", fs::read(guests::FILES).unwrap());
+    let glob = format!("readwrite:{}/**", at(""));
+    let project = format!(
+        "plugins.wasm = [{{ path = \"files.wasm\", capabilities = {{ filesystem = [{:?}] }} }}]",
+        glob.replace("//", "/")
+    );
+    home.write("checkout/tenon.toml", project);
+    let tenon = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.current_dir(home.path("checkout")).stdin(Stdio::null());
+        command
+            .env("TENON_TRUST", home.path("checkout"))
+            .env("XDG_CONFIG_HOME", home.path("settings"))
+            .env("XDG_DATA_HOME", home.path("data"));
+        let output = command.output().expect("tenon starts");
+        (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+    };
+    assert_eq!(tenon(&["approve", "files", "--yes"]).0, Some(0));
+    let write = |name: &str| {
+        let arguments = json!({ "path": at(name), "text": "other" }).to_string();
+        tenon(&["call", "files__write_file", &arguments])
+    };
+    let (code, said) = write("dev/notes.txt");
+    assert_eq!(code, Some(0), "{said}");
+    let of_settings = [
+        "settings/autostart/x.desktop",
+        "settings/fish/config.fish",
+        "settings/git/config",
+        "settings/systemd/user/x.service",
+    ];
+    for folder in ["autostart", "fish", "git", "systemd/user"] {
+        fs::create_dir_all(home.path("settings").join(folder)).unwrap();
+    }
+    for name in deciding.into_iter().chain(of_settings) {
+        let before = fs::read(home.path(name)).ok();
+        let (code, said) = write(name);
+        assert!(code != Some(0) && said.contains("no glob covers"), "{name}: {said}");
+        assert_eq!(fs::read(home.path(name)).ok(), before, "{name}");
+    }
+    // It is covered where it is named.
+    let named = format!("[{glob:?}, \"write:{}\"]", at("dev/server.sh"));
+    let project = format!(
+        "plugins.wasm = [{{ path = \"files.wasm\", capabilities = {{ filesystem = {} }} }}]",
+        named.replace("//", "/")
+    );
+    home.write("checkout/tenon.toml", project);
+    let (code, said) = tenon(&["approve", "files", "--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("decides what Tenon starts"), "{said}");
+    let (code, said) = write("dev/server.sh");
+    assert_eq!(code, Some(0), "{said}");
 }

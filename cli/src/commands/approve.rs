@@ -102,7 +102,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let former = file.former(&request)?;
         // Less than what is requested may be said in other words.
         for granted in wanted.iter().chain(former.as_ref().map(|former| &former.granted)) {
-            for warning in GrantWarning::of(granted, surroundings) {
+            for warning in GrantWarning::of(granted, surroundings, &found.discovery.deciding) {
                 if !request.warnings.contains(&warning) {
                     request.warnings.push(warning);
                 }

@@ -197,9 +197,9 @@ fn granted(found: &Found, plugin: &Candidate) -> Result<Values, Error> {
 
 /// What some values mean that are requested or granted.
 fn warnings(found: &Found, requested: &Values, granted: &Values) -> Vec<GrantWarning> {
-    let surroundings = &found.sources.surroundings;
-    let mut warnings = GrantWarning::of(requested, surroundings);
-    for warning in GrantWarning::of(granted, surroundings) {
+    let (surroundings, deciding) = (&found.sources.surroundings, &found.discovery.deciding);
+    let mut warnings = GrantWarning::of(requested, surroundings, deciding);
+    for warning in GrantWarning::of(granted, surroundings, deciding) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }

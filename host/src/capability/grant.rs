@@ -1,8 +1,8 @@
 //! Requests and grants, parsed: what is requested, what is approved of it, and whether a use is
 //! among both.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::filesystem::pattern::resolve;
@@ -228,7 +228,11 @@ impl GrantSet {
     }
 
     /// What those of the values mean that name protected files.
-    pub(crate) fn warnings(&self, surroundings: &Surroundings) -> Vec<GrantWarning> {
+    pub(crate) fn warnings(
+        &self,
+        surroundings: &Surroundings,
+        deciding: &BTreeSet<PathBuf>,
+    ) -> Vec<GrantWarning> {
         let capability = super::filesystem::NAME;
         let paths: Vec<&PathGrant> = { self.of(capability).iter() }
             .filter_map(|grant| match grant {
@@ -239,7 +243,7 @@ impl GrantSet {
         if paths.is_empty() {
             return Vec::new();
         }
-        let protection = Protection::of(surroundings);
+        let protection = Protection::of(surroundings).with(deciding);
         let warning = |path: &&PathGrant| {
             let (capability, value) = (capability.to_string(), path.text().to_string());
             Some(GrantWarning { capability, value, meaning: protection.meaning(path)? })
@@ -341,8 +345,9 @@ impl Grants {
         approved.filter(move |name| self.requested.allow(capability, name))
     }
 
-    /// The files that were granted: none of the host's own folders.
-    pub(crate) fn files(&self, surroundings: &Surroundings) -> Files {
+    /// The files that were granted: none of the host's own folders, and those that decide what is started
+    /// only where they are named.
+    pub(crate) fn files(&self, surroundings: &Surroundings, deciding: &BTreeSet<PathBuf>) -> Files {
         let sets = self.sets(super::filesystem::NAME, |grant| match grant {
             Grant::Path(path) => Some(path.clone()),
             _ => None,
@@ -352,7 +357,7 @@ impl Grants {
         let own = own.filter_map(|folder| resolve(folder)).collect();
         let protection = match sets.is_empty() {
             true => Protection::default(),
-            false => Protection::of(surroundings),
+            false => Protection::of(surroundings).with(deciding),
         };
         Files::new(sets, own, protection)
     }

@@ -103,6 +103,8 @@ pub struct Discovery {
     bare: Vec<(Origin, PathBuf)>,
     /// The files of the project whose text was read.
     pub(crate) read: BTreeMap<PathBuf, Digest>,
+    /// The files that decide what is started, loaded or told, whosever they are.
+    pub deciding: BTreeSet<PathBuf>,
 }
 
 /// Something that was found and is no candidate.
@@ -226,6 +228,8 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.warn_of_what_a_project_cannot_say(configs);
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
     discovery.candidates.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
+    discovery.note_what_decides(configs);
+    discovery.warn_of_what_is_requested(&sources.surroundings);
     discovery.warn_of_files_without_a_manifest();
     discovery.report_names_of_one_id();
     discovery.report_settings_for_nobody(configs);
@@ -247,6 +251,29 @@ impl Discovery {
     fn look_in(&mut self, folder: &Path) {
         let there = folder.ancestors().find(|folder| folder.is_dir());
         self.looked_in.extend(there.map(Path::to_path_buf));
+    }
+
+    fn note_what_decides(&mut self, configs: &[Config]) {
+        for config in configs.iter().filter(|config| config.is_of_file()) {
+            self.deciding.insert(config.path.clone());
+            self.deciding.extend(config.client.message_command.iter().map(PathBuf::from));
+        }
+        for candidate in &self.candidates {
+            self.deciding.extend(candidate.file().map(Path::to_path_buf));
+            if let Source::Mcp(server) = &candidate.source
+                && let Place::Child(program) = &server.place
+            {
+                self.deciding.extend(program.files());
+            }
+        }
+        self.deciding.retain(|path| path.is_file());
+    }
+
+    /// Says of what candidates request what follows from it, for those who approve.
+    fn warn_of_what_is_requested(&mut self, surroundings: &Surroundings) {
+        for candidate in &mut self.candidates {
+            candidate.warnings = candidate.requests.warnings(surroundings, &self.deciding);
+        }
     }
 
     /// Leaves out the candidates that a filter gives a reason for.
@@ -312,7 +339,8 @@ impl Discovery {
             for key in config.keys_for_user_only() {
                 let problem = format!("`{key}` has no effect in the file of a project");
                 let remedy = format!("set it in {user}");
-                self.warnings.push(Diagnostic::in_file(&file, problem).remedy(remedy));
+                let warning = Diagnostic::in_file(&file, problem).remedy(remedy);
+                self.warnings.push(Diagnostic { is_local: true, ..warning });
             }
             let shielded = self.candidates.iter().filter(|candidate| candidate.is_shielded);
             let disabled = shielded.filter(|guard| config.leaves_out(&guard.id));
@@ -374,15 +402,17 @@ fn nested(candidates: &[Candidate]) -> Vec<Option<Reason>> {
     // As they really lie: `./../two` is not in `.`.
     let real = |candidate: &Candidate| candidate.folder.as_ref()?.canonicalize().ok();
     let places: Vec<Option<PathBuf>> = candidates.iter().map(real).collect();
-    let folders: HashMap<&Path, &str> = { places.iter().zip(candidates) }
-        .filter_map(|(place, candidate)| Some((place.as_deref()?, candidate.id.as_str())))
+    let folders: HashMap<&Path, &Candidate> = { places.iter().zip(candidates) }
+        .filter_map(|(place, candidate)| Some((place.as_deref()?, candidate)))
         .collect();
-    let outer = |place: &Option<PathBuf>| {
+    let outer = |(place, inner): (&Option<PathBuf>, &Candidate)| {
         let mut above = place.as_deref()?.ancestors().skip(1);
         let within = above.find_map(|folder| folders.get(folder))?;
-        Some(Reason::Nested { within: within.to_string() })
+        // A project cannot lay a plugin around one of its user's.
+        let is_laid = within.origin.is_of_project() && !inner.origin.is_of_project();
+        (!is_laid).then(|| Reason::Nested { within: within.id.clone() })
     };
-    places.iter().map(outer).collect()
+    places.iter().zip(candidates).map(outer).collect()
 }
 
 /// Keeps a project's hands off what may guard its user, and off what that turns to.

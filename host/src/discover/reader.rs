@@ -79,6 +79,7 @@ impl Reader<'_> {
 
     /// Notes that a file was read, where it is the project's.
     fn note_read(&mut self, path: PathBuf, digest: Digest) {
+        self.discovery.deciding.insert(path.clone());
         if self.root.origin.is_of_project() {
             self.discovery.read.insert(path, digest);
         }
@@ -259,7 +260,7 @@ impl Reader<'_> {
             description: None,
             api_version: None,
             manifest: None,
-            warnings: requests.warnings(self.surroundings()),
+            warnings: Vec::new(),
             requests,
             command,
             is_command_approved: false,
@@ -498,7 +499,7 @@ impl Reader<'_> {
             secrets,
             source,
             manifest: Some(digest),
-            warnings: requests.warnings(self.surroundings()),
+            warnings: Vec::new(),
             requests,
             command,
             is_command_approved: false,

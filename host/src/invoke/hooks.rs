@@ -98,6 +98,8 @@ async fn chain(
     let mut context = context;
     let mut outcome = HookOutcome::Continue;
     let mut handlers = Vec::new();
+    // Whether a project's handler has had a hand in the context.
+    let mut is_of_project = false;
     for plugin in registry.handlers(point) {
         let id = plugin.loaded().id();
         let timeout = settings.of(plugin.loaded().origin()).hooks.timeout;
@@ -125,6 +127,7 @@ async fn chain(
             Ok(Decision::Continue) => ("continue", None),
             Ok(Decision::Replace(replaced)) => {
                 context = replaced;
+                is_of_project |= plugin.loaded().origin().is_of_project();
                 ("replace", None)
             }
             Ok(Decision::Veto(reason)) => {
@@ -134,7 +137,9 @@ async fn chain(
             Err(failure) => {
                 tracing::warn!(plugin = &**id, %point, "a hook handler failed: {failure}");
                 let error = failure.to_string();
-                if settings.on_failure == OnFailure::Stop || late {
+                // A project cannot have its user's guard fail, and so be left out.
+                let is_failed = is_of_project && !plugin.loaded().origin().is_of_project();
+                if settings.on_failure == OnFailure::Stop || late || is_failed {
                     outcome = HookOutcome::Stopped { plugin: id.clone(), failure };
                 }
                 ("error", Some(error))
@@ -312,7 +317,10 @@ fn replace(
     if let Some(subject) = point.info().and_then(|info| info.subject) {
         let changed = replaced.remove(subject);
         replaced.clone_from(context);
-        replaced.extend(changed.map(|value| (subject.to_string(), value)));
+        match changed {
+            Some(value) => drop(replaced.insert(subject.to_string(), value)),
+            None => drop(replaced.remove(subject)),
+        }
     }
     Ok(Decision::Replace(replaced))
 }

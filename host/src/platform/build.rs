@@ -294,6 +294,7 @@ impl Builder {
         let reach = Arc::new(Reach::new(services));
         let loader = Loader::new(allocation, &sources.surroundings, news.clone(), reach.clone())?;
         let loader = loader.lazy(lazy);
+        loader.protect(&discovery.deciding);
         loader.starts().set_slots(concurrent_starts(&sources.configs));
         if let Some(observer) = start_observer {
             loader.starts().observe(observer);
@@ -396,6 +397,11 @@ pub(super) struct Workshop {
 }
 
 impl Workshop {
+    /// Keeps files that decide what is started from the globs of what is loaded from then on.
+    pub(super) fn protect(&self, deciding: &BTreeSet<PathBuf>) {
+        self.loader.protect(deciding);
+    }
+
     /// What candidates are held against. Who approves is asked for those that request something.
     pub(super) async fn rules(&self, configs: &[Config], candidates: &[Candidate]) -> Arc<Rules> {
         let rules = Rules::new(configs).reserve(self.reserved.iter().cloned());

@@ -470,6 +470,7 @@ impl Inner {
             }
             return vec![event];
         }
+        plugins.workshop.protect(&disk.discovery.deciding);
         let events = plugins.renew(disk).await;
         plugins.check_pins().await;
         if self.closing.load(Ordering::SeqCst) {

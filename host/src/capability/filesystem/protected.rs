@@ -5,7 +5,8 @@
 //! `write:/p/**` does not. What is in a protected folder is protected with it, and who has named the
 //! folder has named what is in it of the same group.
 //!
-//! The names are in [`table`]; the folders of `PATH` and the file with the user's servers are added.
+//! The names are in [`table`]; the folders of `PATH`, the file with the user's servers and what this host
+//! starts or loads are added, and what is in `~/.config` is so wherever the user has that.
 //! Names are compared without case, as some folders have none on every system; but for names that
 //! are common words in small letters, which are compared so where file systems usually have no case.
 //! A file system that Windows knows too has two more names for a file: dots and spaces at the end of a
@@ -14,8 +15,8 @@
 pub(super) mod table;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::pattern::{Access, PathGrant, components, resolve};
@@ -141,23 +142,49 @@ pub(crate) struct Protection {
 }
 
 /// A path that is known beforehand.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Anchor {
     path: String,
-    /// What is protected there; nothing for the home folder.
-    row: Option<&'static Row>,
+    what: Anchored,
+}
+
+/// What is at a path that is known beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Anchored {
+    /// A protected file or folder.
+    Row(&'static Row),
+    /// A folder in which names of the table begin: the nodes that it stands for.
+    Folder(Vec<usize>),
+}
+
+impl Anchored {
+    /// What is protected there itself.
+    fn row(&self) -> Option<&'static Row> {
+        match self {
+            Self::Row(row) => Some(row),
+            Self::Folder(_) => None,
+        }
+    }
 }
 
 impl Protection {
-    /// The protection for a user: with the home folder, the folders of `PATH` and the file of
-    /// servers, each as it was written and as it resolves.
+    /// The protection for a user: with the home folder and the folders for settings and data, the folders of
+    /// `PATH` and the file of servers, each as it was written and as it resolves.
     pub(crate) fn of(surroundings: &Surroundings) -> Self {
         let mut protection = Self::default();
         if let Some(home) = &surroundings.home {
-            protection.add(home, None);
+            protection.add(home, Anchored::Folder(vec![HOME]));
+        }
+        for (variable, folder) in
+            [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")]
+        {
+            let path = surroundings.variable(variable).map(Path::new);
+            if let Some(path) = path.filter(|path| path.is_absolute()) {
+                protection.add(path, Anchored::Folder(tree().nodes_of(folder)));
+            }
         }
         if let Some(servers) = &surroundings.servers {
-            protection.add(servers, Some(&table::SERVERS));
+            protection.add(servers, Anchored::Row(&table::SERVERS));
         }
         let is_above_home = |path: &Path| {
             surroundings.home.as_ref().is_some_and(|home| home.starts_with(path))
@@ -166,17 +193,27 @@ impl Protection {
         let path = surroundings.variable("PATH").unwrap_or_default();
         let folders = std::env::split_paths(path).filter(|path| path.is_absolute());
         for folder in folders.filter(|path| !is_above_home(path)) {
-            protection.add(&folder, Some(&table::PATH));
+            protection.add(&folder, Anchored::Row(&table::PATH));
         }
         protection
     }
 
-    fn add(&mut self, path: &Path, row: Option<&'static Row>) {
+    /// The same, with files that decide what this host starts, loads or tells.
+    pub(crate) fn with(mut self, deciding: &BTreeSet<PathBuf>) -> Self {
+        for path in deciding {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            self.add(&path, Anchored::Row(&table::DECIDING));
+        }
+        self
+    }
+
+    fn add(&mut self, path: &Path, what: Anchored) {
         let written = path.to_str().map(|path| path.trim_end_matches('/').to_string());
         let resolved = resolve(path).map(|path| path.trim_end_matches('/').to_string());
         for path in [written, resolved].into_iter().flatten() {
-            if !self.anchors.iter().any(|anchor| anchor.path == path && anchor.row == row) {
-                self.anchors.push(Anchor { path, row });
+            let anchor = Anchor { path, what: what.clone() };
+            if !self.anchors.contains(&anchor) {
+                self.anchors.push(anchor);
             }
         }
     }
@@ -206,9 +243,11 @@ impl Protection {
 
     fn at_anchors(&self, mut standing: Standing, path: &str) -> Standing {
         for anchor in self.anchors.iter().filter(|anchor| is_same(&anchor.path, path)) {
-            match anchor.row {
-                None => standing.nodes |= 1 << HOME,
-                Some(row) => {
+            match &anchor.what {
+                Anchored::Folder(nodes) => {
+                    nodes.iter().for_each(|node| standing.nodes |= 1 << node);
+                }
+                Anchored::Row(row) => {
                     standing.is_protected = true;
                     standing.is_secret |= row.is_secret();
                 }
@@ -218,13 +257,13 @@ impl Protection {
     }
 
     /// The places beneath a path that are known beforehand, and what is protected there; nothing for
-    /// the home folder.
+    /// a folder in which names begin.
     pub(super) fn anchors_beneath<'a>(
         &'a self,
         path: &'a str,
     ) -> impl Iterator<Item = (&'a str, Option<&'static Row>)> {
         let beneath = self.anchors.iter().filter(|anchor| is_beneath(&anchor.path, path));
-        beneath.map(|anchor| (&*anchor.path, anchor.row))
+        beneath.map(|anchor| (&*anchor.path, anchor.what.row()))
     }
 
     /// The rows that make a path protected, and where. With `partial` also those that would make
@@ -238,10 +277,14 @@ impl Protection {
         for (number, name) in std::iter::once(None).chain(names.iter().copied()).enumerate() {
             here.extend(name.map(|name| format!("/{name}")));
             for anchor in self.anchors.iter().filter(|anchor| is_same(&anchor.path, &here)) {
-                match (anchor.row, number.checked_sub(1)) {
-                    (None, _) => from.push((number, HOME)),
-                    (Some(row), Some(last)) => anchored.push(Span { row, first: last, last }),
-                    (Some(_), None) => {}
+                match (&anchor.what, number.checked_sub(1)) {
+                    (Anchored::Folder(nodes), _) => {
+                        from.extend(nodes.iter().map(|node| (number, *node)));
+                    }
+                    (Anchored::Row(row), Some(last)) => {
+                        anchored.push(Span { row, first: last, last });
+                    }
+                    (Anchored::Row(_), None) => {}
                 }
             }
         }
@@ -255,9 +298,9 @@ impl Protection {
         from.push((0, ROOT));
         let mut anchored = Vec::new();
         for anchor in &self.anchors {
-            let (folder, name) = match anchor.row {
-                None => (&*anchor.path, None),
-                Some(_) => match anchor.path.rsplit_once('/') {
+            let (folder, name) = match anchor.what {
+                Anchored::Folder(_) => (&*anchor.path, None),
+                Anchored::Row(_) => match anchor.path.rsplit_once('/') {
                     Some((folder, name)) => (folder, Some(name)),
                     None => continue,
                 },
@@ -265,11 +308,13 @@ impl Protection {
             let step = |places, name: &str| grant.step(places, name);
             let places = components(folder).fold(grant.start(), step);
             for number in grant.next_of(places) {
-                match (anchor.row, name) {
-                    (Some(row), Some(name)) if names.get(number) == Some(&Some(name)) => {
+                match (&anchor.what, name) {
+                    (Anchored::Row(row), Some(name)) if names.get(number) == Some(&Some(name)) => {
                         anchored.push(Span { row, first: number, last: number });
                     }
-                    (None, _) => from.push((number, HOME)),
+                    (Anchored::Folder(nodes), _) => {
+                        from.extend(nodes.iter().map(|node| (number, *node)));
+                    }
                     _ => {}
                 }
             }
@@ -457,6 +502,14 @@ impl Tree {
         }
         assert!(tree.nodes.len() <= 128, "a standing has a bit for each node");
         tree
+    }
+
+    /// The nodes that a folder in the home folder stands for, apart from any other.
+    fn nodes_of(&self, folder: &str) -> Vec<usize> {
+        let follow = |from: usize| {
+            components(folder).try_fold(from, |node, name| self.nodes[node].names.get(name)?.node)
+        };
+        [0, HOME].into_iter().filter_map(follow).collect()
     }
 }
 

@@ -32,6 +32,10 @@ pub(super) static PATH: Row = row(Programs, Open, "programs that are found by th
 pub(in super::super) static HOME: Row =
     row(Group::Home, Open, "settings and state of programs, in the home folder", &[]);
 
+/// A file that this host starts, loads or is told something by, wherever it is.
+pub(super) static DECIDING: Row =
+    row(Tenon, Open, "a file that decides what Tenon starts, loads or is told", &[]);
+
 /// The file with the user's servers for all programs.
 pub(super) static SERVERS: Row =
     row(Tenon, Open, "servers that Tenon and other programs start", &[]);
