@@ -614,6 +614,7 @@ impl Loader {
                     Place::Child(program) => {
                         let supervisor = watch("stdio");
                         let child = self.child(&voice, program.clone(), supervisor.clone());
+                        let child = Spec { trusted: candidate.programs.clone(), ..child };
                         (self.bridge(setting(Some(child), Some(supervisor.clone())))?, supervisor)
                     }
                     Place::Remote(_) => {
@@ -725,6 +726,7 @@ impl Loader {
             arguments: program.arguments,
             environment,
             folder: program.folder,
+            trusted: None,
             supervisor,
         }
     }

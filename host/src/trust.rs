@@ -12,9 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::discover::{
-    Candidate, Discovery, LeftOut, Place, PluginKind, Reason, Source, Sources, discover_trusted,
+    Candidate, Discovery, LeftOut, Place, PluginKind, Program, Reason, Source, Sources,
+    discover_trusted,
 };
 use crate::files::{self, COMPONENT, CONFIGURATION, Digest};
 use crate::manifest::FILE_NAME as MANIFEST;
@@ -169,7 +171,9 @@ impl ProjectContent {
             if !candidate.origin().is_of_project() {
                 continue;
             }
-            for (path, digest) in programs(candidate, &root) {
+            for (path, digest) in
+                started(candidate).map(|of| programs(of, &root)).into_iter().flatten()
+            {
                 content.programs.insert(Self::key(folder, &path), digest.to_string());
             }
             if let Some((name, digest)) = start(candidate, folder) {
@@ -238,9 +242,7 @@ fn start(candidate: &Candidate, folder: &Path) -> Option<(String, String)> {
 /// The files in the project that a server starts, and what they have to be: its program, and those that
 /// its arguments name, as scripts are named to interpreters. What these load in turn is not followed.
 /// Of a link that leads out of the project it counts where it leads: what is there is its user's.
-fn programs(candidate: &Candidate, root: &Path) -> BTreeMap<PathBuf, Digest> {
-    let Source::Mcp(server) = &candidate.source else { return BTreeMap::new() };
-    let Place::Child(program) = &server.place else { return BTreeMap::new() };
+fn programs(program: &Program, root: &Path) -> BTreeMap<PathBuf, Digest> {
     let folder = program.folder.clone().unwrap_or_else(|| root.into());
     let file = |named: PathBuf| {
         let real = named.canonicalize().ok().filter(|real| real.is_file())?;
@@ -252,6 +254,40 @@ fn programs(candidate: &Candidate, root: &Path) -> BTreeMap<PathBuf, Digest> {
         is_link.then(|| (named, Digest::of(exact(&real))))
     };
     program.files().into_iter().filter_map(file).collect()
+}
+
+/// What a server is started with, where it is a child.
+fn started(candidate: &Candidate) -> Option<&Program> {
+    match &candidate.source {
+        Source::Mcp(server) => match &server.place {
+            Place::Child(program) => Some(program),
+            Place::Remote(_) => None,
+        },
+        Source::Wasm { .. } | Source::Rhai { .. } => None,
+    }
+}
+
+/// What a server of a project is started with, as its user trusts it. A server starts when it is called, and
+/// again when it has ended: long after the project was looked at.
+#[derive(Debug)]
+pub(crate) struct TrustedPrograms {
+    program: Program,
+    root: PathBuf,
+    files: BTreeMap<PathBuf, Digest>,
+}
+
+impl TrustedPrograms {
+    /// A file that is not what it was, if there is one. It reads them all.
+    pub(crate) fn changed(&self) -> Option<PathBuf> {
+        let now = programs(&self.program, &self.root);
+        let mut all = self.files.keys().chain(now.keys());
+        all.find(|path| self.files.get(*path) != now.get(*path)).cloned()
+    }
+
+    /// The files, and what they have to be.
+    pub(crate) fn files(&self) -> &BTreeMap<PathBuf, Digest> {
+        &self.files
+    }
 }
 
 /// The content of a program. Of one that is too long to be read each time, what changes with it.
@@ -296,6 +332,19 @@ impl Trusted {
     pub(crate) fn has_start(&self, folder: &Path, candidate: &Candidate) -> bool {
         let Some((name, digest)) = start(candidate, folder) else { return false };
         self.content.starts.get(&name) == Some(&digest)
+    }
+
+    /// What a server may be started with; nothing where that may be anything.
+    pub(crate) fn programs_of(
+        &self,
+        folder: &Path,
+        candidate: &Candidate,
+    ) -> Option<Arc<TrustedPrograms>> {
+        let program = started(candidate).filter(|_| !self.code_may_change)?.clone();
+        let root = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        // They have just been compared with those that were trusted.
+        let files = programs(&program, &root);
+        Some(Arc::new(TrustedPrograms { program, root, files }))
     }
 
     /// What the code of a plugin has to be; nothing where it may be anything.

@@ -11,7 +11,7 @@ use tenon_host::trust::{ProjectTrust, TrustFile};
 use tenon_host::{Config, Event, Platform, Surroundings};
 
 use crate::guests;
-use crate::support::{Project, call, parsed, stderr, stdout, surroundings};
+use crate::support::{Project, SCRIPTED_SERVER, call, parsed, stderr, stdout, surroundings};
 
 /// What a hook of the user's forbids.
 const GUARD: &str = "fn MessageSending(context) { veto(\"the guard says no\"); }";
@@ -715,5 +715,48 @@ async fn what_runs_goes_on_until_its_change_is_trusted_and_ends_with_the_trust()
     assert!(file.revoke(&project.path("")).unwrap());
     platform.reload().await;
     assert!(answer("s__t").await.contains("there is no tool"));
+    platform.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_starts_late_starts_as_it_was_trusted() {
+    let entry =
+        format!("{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [\"script.json\"] }}");
+    let project = Project::new(&format!("plugins.mcp = [{entry}]"));
+    let script = |answer: &str| {
+        let said = json!({
+            "tools/list": { "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] },
+            "tools/call": { "content": [{ "type": "text", "text": answer }] },
+        });
+        project.write("script.json", said.to_string());
+    };
+    script("ran");
+    let file = TrustFile::new(project.path("private/trust.json"));
+    let sources = Sources {
+        configs: vec![Config::of_optional_file(project.path("tenon.toml"))],
+        workspace: Some(project.path("")),
+        trust: ProjectTrust::Recorded(Some(file.clone())),
+        surroundings: Surroundings { configuration: None, ..surroundings() },
+        ..Sources::default()
+    };
+    let trust = || file.trust(&file.review(&sources).unwrap(), false).unwrap();
+    trust();
+    let build = async || Platform::builder().sources(sources.clone()).build().await.unwrap();
+    let answer = async |platform: &Platform| match call(platform, "s__t", json!({})).await {
+        Ok(result) => format!("{:?}", result.content),
+        Err(error) => error.to_string(),
+    };
+    let first = build().await;
+    assert!(answer(&first).await.contains("ran"));
+    first.shutdown().await;
+
+    // What it has is known, and it is not started before it is called.
+    let platform = build().await;
+    script("other");
+    let said = answer(&platform).await;
+    assert!(said.contains("script.json is not what it was when its project was trusted"), "{said}");
+    trust();
+    platform.reload().await;
+    assert!(answer(&platform).await.contains("other"));
     platform.shutdown().await;
 }

@@ -33,6 +33,9 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         if let Some(former) = with(accessor, ChildSlot::take)? {
             former.stop().await;
         }
+        if let Some(distrust) = with(accessor, |slot| slot.spec())?.distrust().await {
+            return Ok(Err(distrust));
+        }
         let supervisor = with(accessor, |slot| slot.supervisor())?;
         let started = match supervisor.start(Instant::now()) {
             Ok(wait) => {

@@ -35,6 +35,7 @@ use crate::bindings::types::{Error, Unavailability};
 use crate::capability::log::Voice;
 use crate::limits::LONGEST;
 use crate::server::{Supervisor, TooOften};
+use crate::trust::TrustedPrograms;
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 pub(crate) struct Spec {
@@ -45,8 +46,21 @@ pub(crate) struct Spec {
     /// The whole environment.
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) folder: Option<PathBuf>,
+    /// What it has to be started with, where its user trusts that as it was.
+    pub(crate) trusted: Option<Arc<TrustedPrograms>>,
     /// Who keeps watch over it, over all instances of the plugin.
     pub(crate) supervisor: Arc<Supervisor>,
+}
+
+impl Spec {
+    /// Why it is not started, where what it is started with has changed since its user trusted it.
+    pub(crate) async fn distrust(self: Arc<Self>) -> Option<Error> {
+        let trusted = self.trusted.clone()?;
+        let changed = tokio::task::spawn_blocking(move || trusted.changed()).await;
+        let changed = changed.unwrap_or_else(|_| Some(self.program.clone()))?.display().to_string();
+        let problem = format!("{changed} is not what it was when its project was trusted");
+        Some(Error::Denied(format!("{problem}; `tenon trust` shows what is new, and asks")))
+    }
 }
 
 /// How long a process whose output has ended may take to end itself, before it counts as one that
@@ -138,6 +152,11 @@ impl ChildSlot {
             alarm: None,
             changed: Arc::default(),
         }
+    }
+
+    /// How the child is run.
+    pub(crate) fn spec(&self) -> Arc<Spec> {
+        self.spec.clone()
     }
 
     /// Who keeps watch over the child.
@@ -425,6 +444,7 @@ mod tests {
             arguments: arguments.iter().map(ToString::to_string).collect(),
             environment: BTreeMap::new(),
             folder: None,
+            trusted: None,
             supervisor: Arc::new(supervisor),
         };
         Child::spawn(&spec, Arc::new(Tail::new(voice)), Arc::default()).expect("the child starts")

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Facts, Origin, PluginKind, facts};
@@ -23,6 +24,7 @@ use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::Supervision;
 use crate::services::{ApprovalRequest, CommandLine, GrantWarning};
 use crate::surroundings::Surroundings;
+use crate::trust::TrustedPrograms;
 
 /// A plugin that may be loaded, if it is admitted.
 #[derive(Clone)]
@@ -63,6 +65,8 @@ pub struct Candidate {
     pub(crate) approved: Option<Digest>,
     /// The content that its code has to have, where its user trusts the project that it is of as that was.
     pub(crate) trusted: Option<Digest>,
+    /// What its server has to be started with, likewise.
+    pub(crate) programs: Option<Arc<TrustedPrograms>>,
     /// What it may register; all, where nothing is said.
     pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,
@@ -448,6 +452,7 @@ impl Candidate {
             approved: _,
             given: _,
             trusted,
+            programs,
             permissions,
             limits,
             tools,
@@ -461,6 +466,7 @@ impl Candidate {
         let place = (id, origin, is_shielded, named_in, folder);
         let about = (version, description, api_version);
         let requests = requests.texts();
+        let trusted = (trusted, programs.as_ref().map(|programs| programs.files()));
         format!(
             "{:?}",
             (

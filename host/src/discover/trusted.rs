@@ -17,15 +17,16 @@ use crate::trust::{Distrust, ProjectContent, ProjectTrust, Trusted, Untrusted, i
 /// `sources` either: its configuration there says nothing. Gives the errors of the configurations that
 /// cannot be read, too; their former text stays in their place.
 pub fn discover_trusted(sources: &mut Sources) -> (Discovery, Vec<ConfigError>) {
-    let (record, folder) = match (&sources.trust, &sources.workspace) {
-        (ProjectTrust::Recorded(file), Some(folder)) if is_project(folder) => {
-            (file.clone(), folder.clone())
+    let mut of_project = sources.configs.iter().filter(|config| config.is_of_project_file());
+    let of_config = of_project.next().map(|config| config.folder().to_path_buf());
+    let (record, folder) = match (&sources.trust, sources.workspace.clone().or(of_config)) {
+        (ProjectTrust::Recorded(file), Some(folder)) if is_project(&folder) => {
+            (file.clone(), folder)
         }
         _ => {
             let errors = read(sources, |_, _| true);
             let mut discovery = discover(sources);
-            // Without a project, a file that a caller names is the caller's word.
-            if matches!(sources.trust, ProjectTrust::User | ProjectTrust::Recorded(_)) {
+            if sources.trust == ProjectTrust::User {
                 discovery.candidates.iter_mut().for_each(Candidate::approve_command);
             }
             return (discovery, errors);
@@ -76,6 +77,7 @@ fn as_trusted(
     }
     for candidate in discovery.candidates.iter_mut().filter(|found| found.origin.is_of_project()) {
         candidate.trusted = trusted.code_of(folder, candidate);
+        candidate.programs = trusted.programs_of(folder, candidate);
         // What nobody was shown, as a variable had no value or another, awaits an approval of its own.
         if trusted.has_start(folder, candidate) {
             candidate.approve_command();
