@@ -179,6 +179,9 @@ impl Reader {
             // What is compiled for one plugin need not be compiled again for the next.
             .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide"))
             .env("CARGO_TERM_COLOR", "never")
+            // All that plugins are made of was needed to build this; which versions a registry has
+            // by now is nobody's concern here.
+            .env("CARGO_NET_OFFLINE", "true")
             .stdin(Stdio::null());
         for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "TENON_LOG"] {
             bash.env_remove(variable);

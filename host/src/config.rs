@@ -927,7 +927,7 @@ fn of_wrong_type(place: &str, message: &str) -> Option<String> {
         _ if found == "map" => "a table".into(),
         _ => found.to_string(),
     };
-    shorten(&mut found, MESSAGE);
+    shorten(&mut found, NAME);
     let is_number = |text: &str| {
         let bits = text.strip_prefix(['u', 'i']);
         bits.is_some_and(|bits| bits == "size" || bits.parse::<u8>().is_ok())

@@ -259,7 +259,10 @@ mod tests {
             assert!(problem.ends_with(expected), "{problem}");
         };
         check("version = 2", "tenon.lock:1: it has version 2, and this host reads 1");
-        check("version = 1\n[plugins.\"../x\"]\nsource = \"\"\ncode = 1", "expected a string");
+        check(
+            "version = 1\n[plugins.\"../x\"]\nsource = \"\"\ncode = 1",
+            "must be a text, not the number 1",
+        );
         check("nothing", "expected `=`");
     }
 }

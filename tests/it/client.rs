@@ -131,7 +131,8 @@ fn a_model_that_the_user_configured_answers_servers() {
     project.write("tenon.toml", format!("{text}\nsampling = {{ model = \"echo\", ask = false }}"));
     let output = project.tenon(&["call", "s__rude", &asked]);
     assert_eq!(parsed(&output), json!([-32601]), "{}", stderr(&output));
-    assert!(stderr(&output).contains("`sampling.model` has no effect in the file of a project"));
+    let told = stderr(&project.tenon(&["tools"]));
+    assert!(told.contains("`sampling.model` has no effect in the file of a project"), "{told}");
     project.write("tenon.toml", &text);
     project.write("tenon/config.toml", "sampling = { model = \"echo\", ask = false }");
     let output = project.tenon(&["call", "s__rude", &asked]);

@@ -670,18 +670,18 @@ fn no_time_and_no_size_is_too_much_for_the_host() {
         (
             "a time of many digits",
             "limits.wall = \"99999999999999999h\"",
-            &["number is too large", "expected a duration", "invalid"][..],
+            &["number is too large", "must be a duration such as", "invalid"][..],
         ),
         (
             "digits",
             &*format!("limits.wall = \"{}h\"", "9".repeat(1 << 20)),
-            &["number is too large", "invalid"],
+            &["number is too large", "must be a duration such as", "invalid"],
         ),
         ("parts", &format!("limits.wall = \"{}\"", "1s ".repeat(500_000)), &["fine", "invalid"]),
         (
             "units",
             &format!("limits.wall = \"1{}\"", "s".repeat(1 << 20)),
-            &["unknown time unit", "invalid"],
+            &["unknown time unit", "must be a duration such as", "invalid"],
         ),
         ("the longest wall", "limits.wall = \"500000000000y\"", fine),
         ("the longest cpu", "limits.cpu = \"500000000000y\"", fine),
