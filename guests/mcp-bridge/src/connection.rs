@@ -327,7 +327,11 @@ const CANCELLED: &str = "the call was cancelled while the server was being start
 
 async fn start() -> Result<(), Error> {
     with(|state| state.client.starting());
-    transport::start().await
+    let started = transport::start().await;
+    if started.is_err() {
+        with(|state| state.client.not_started());
+    }
+    started
 }
 
 async fn connect() -> Result<ServerCapabilities, Error> {

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::{Action, Client, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State};
+use super::{
+    Action, Client, EarlyEnd, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State,
+};
 use crate::message::Payload;
 use crate::server::{Server, unknown_revision};
 use crate::settings::{Era, Protocol, members};
@@ -36,6 +38,32 @@ impl Client {
     pub fn starting(&mut self) {
         self.noise = 0;
         self.words.clear();
+        self.starting = true;
+        self.early_end = None;
+    }
+
+    /// It could not be started.
+    pub fn not_started(&mut self) {
+        self.starting = false;
+    }
+
+    /// Notes that a server has ended which is not spoken to yet: whoever speaks to it learns of it then.
+    pub(super) fn ends_early(&mut self, reason: &str, for_good: bool) -> bool {
+        if self.starting {
+            let end = || EarlyEnd { reason: reason.to_string(), for_good };
+            self.early_end.get_or_insert_with(end);
+        }
+        self.starting
+    }
+
+    /// It is spoken to; one that has ended by then will not answer.
+    fn spoken_to(&mut self) {
+        self.starting = false;
+        match self.early_end.take() {
+            Some(EarlyEnd { reason, for_good: true }) => self.failed_to_go_on(&reason),
+            Some(EarlyEnd { reason, for_good: false }) => self.lost(&reason),
+            None => {}
+        }
     }
 
     /// Begins a connection with a server that has just started.
@@ -62,12 +90,14 @@ impl Client {
             again: false,
         });
         self.attempt(first);
+        self.spoken_to();
         operation
     }
 
     /// Learns that the server was started again, as it was asked to be.
     pub fn restarted(&mut self, now: u64) {
         self.now = now;
+        self.starting = false;
         let State::Connecting(handshake) = &mut self.state else { return };
         // The one that waited for it may have been cancelled.
         if !std::mem::take(&mut handshake.waits) {
@@ -75,8 +105,9 @@ impl Client {
         }
         match handshake.next.take() {
             Some(era) => self.attempt(era),
-            None => self.give_handshake_up(),
+            None => return self.give_handshake_up(),
         }
+        self.spoken_to();
     }
 
     /// Begins the handshake of an era.
@@ -217,6 +248,7 @@ impl Client {
     fn connected(&mut self, server: Server) {
         let State::Connecting(Handshake { operation, .. }) = self.state else { return };
         self.settings.era = Some(server.era);
+        self.starting = false;
         self.words.clear();
         self.state = State::Connected(server.clone());
         self.finish(operation, Ok(Outcome::Connected(server)));

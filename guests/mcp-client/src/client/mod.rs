@@ -160,10 +160,21 @@ pub struct Client {
     subscriptions: Subscriptions,
     /// When the server was last heard, on this connection.
     heard: u64,
+    /// It is being started, and not yet spoken to.
+    starting: bool,
+    /// It ended meanwhile: why, and whether it would do so again.
+    early_end: Option<EarlyEnd>,
     /// Lines that were no messages, on this connection.
     noise: u64,
     /// The last of them that came before the handshake was over.
     words: VecDeque<String>,
+}
+
+/// How a server ended before it was spoken to.
+#[derive(Debug)]
+struct EarlyEnd {
+    reason: String,
+    for_good: bool,
 }
 
 /// Lists that had nothing when they were read.
@@ -259,6 +270,8 @@ impl Client {
             awaited: Awaited::default(),
             subscriptions: Subscriptions::default(),
             heard: 0,
+            starting: false,
+            early_end: None,
             noise: 0,
             words: VecDeque::new(),
         }
@@ -351,7 +364,7 @@ impl Client {
     pub fn receive(&mut self, line: Vec<u8>, now: u64) {
         self.now = now;
         self.heard = now;
-        let connecting = matches!(self.state, State::Connecting(_));
+        let connecting = self.starting || matches!(self.state, State::Connecting(_));
         let beginning = connecting.then(|| line[..line.len().min(WORD)].to_vec());
         match read(line) {
             Ok(messages) => {
@@ -404,12 +417,18 @@ impl Client {
     /// Learns that the server has ended and says that it failed. It is not started again for the other
     /// era, unless its words say that the era was the reason: what it lacks, it would lack again.
     pub fn failed_to_go_on(&mut self, reason: &str) {
+        if self.ends_early(reason, true) {
+            return;
+        }
         self.ended_for_good(reason);
         self.lost(reason);
     }
 
     /// Learns that the server is gone. Nothing is sent again: its caller decides.
     pub fn lost(&mut self, reason: &str) {
+        if self.ends_early(reason, false) {
+            return;
+        }
         // What it said and asked is over with it, also where it is started again at once.
         self.tools_changed = None;
         for ask in std::mem::take(&mut self.asked).into_keys() {

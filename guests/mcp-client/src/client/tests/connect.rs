@@ -47,6 +47,39 @@ fn a_handshake_is_never_cancelled() {
     assert_eq!(actions(&mut client), given_up);
 }
 
+#[test]
+fn a_server_that_ends_before_it_is_spoken_to_is_not_waited_for() {
+    let why = |client: &mut Client| match finished(client).remove(0).1 {
+        Err(Error::Lost(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    let mut client = client();
+    client.starting();
+    client.receive(b"usage: server".to_vec(), 0);
+    client.failed_to_go_on("it exited");
+    assert!(finished(&mut client).is_empty());
+    client.connect(0, 90);
+    assert!(why(&mut client).contains("it exited"));
+    assert_eq!(client.words().collect::<Vec<_>>(), ["usage: server"]);
+
+    // So it is when it was started once more.
+    client.starting();
+    client.connect(0, 90);
+    client.lost("it went");
+    assert!(actions(&mut client).contains(&Action::Restart));
+    client.starting();
+    client.lost("it went again");
+    client.restarted(1);
+    assert!(why(&mut client).contains("it went again"));
+
+    // What became of the one before is nothing to the next.
+    client.starting();
+    client.lost("it went");
+    client.starting();
+    client.connect(0, 90);
+    assert!(finished(&mut client).is_empty());
+}
+
 /// A client that has begun a handshake.
 fn connecting(protocol: Protocol) -> (Client, OperationId) {
     let mut client = with_settings(Settings { protocol, ..Settings::default() });
