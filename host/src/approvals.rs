@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::files::CONFIGURATION;
+use crate::files::{CONFIGURATION, real_or_absolute};
 use crate::services::{Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine};
 use crate::store::{JsonStore, StoreError};
 
@@ -142,7 +142,7 @@ impl ApprovalFile {
             content.approvals.retain(|approved| !approved.is_of(request));
             content.approvals.push(Approved {
                 plugin: request.plugin.clone(),
-                named_in: key(&request.named_in),
+                named_in: real_or_absolute(&request.named_in),
                 component: request.component.clone(),
                 manifest: request.manifest.clone(),
                 command: request.command.clone(),
@@ -159,7 +159,7 @@ impl ApprovalFile {
     ///
     /// Where the file cannot be read, understood or written.
     pub fn revoke(&self, plugin: &str, named_in: Option<&Path>) -> Result<usize, ApprovalError> {
-        let named_in = named_in.map(key);
+        let named_in = named_in.map(real_or_absolute);
         let mut revoked = 0;
         self.change(|content| {
             let before = content.approvals.len();
@@ -203,7 +203,7 @@ impl Approver for ApprovalFile {
 
 impl Approved {
     fn is_of(&self, request: &ApprovalRequest) -> bool {
-        self.plugin == request.plugin && self.named_in == key(&request.named_in)
+        self.plugin == request.plugin && self.named_in == real_or_absolute(&request.named_in)
     }
 
     /// In what a plugin differs from this.
@@ -262,11 +262,6 @@ fn missing<'a>(
     let known = |name: &str, value: &String| those.get(name).is_some_and(|of| of.contains(value));
     all.filter(move |(name, value)| !known(name, value))
         .map(|(name, value)| (name.clone(), value.clone()))
-}
-
-/// A path under which the same file is found again, from whichever folder the host is started.
-fn key(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or(path.into())
 }
 
 #[cfg(test)]

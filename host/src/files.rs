@@ -44,6 +44,22 @@ pub(crate) fn in_folder(folder: &Path, path: impl AsRef<Path>) -> PathBuf {
     folder.join(path).components().collect()
 }
 
+/// The absolute form of a path, as it is written; of one that has none, the path itself.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.into())
+}
+
+/// A path under which the same file is found again, from whichever folder the host is started: the real path
+/// of what is there, and the absolute one of what is not.
+pub(crate) fn real_or_absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| absolute(path))
+}
+
+/// A path as text, where two that differ are two texts: not every path is Unicode.
+pub(crate) fn exact(path: &Path) -> String {
+    path.to_str().map_or_else(|| format!("{path:?}"), str::to_string)
+}
+
 /// What of a file changes whenever its content does, as a text: its length, and when it changed.
 pub(crate) fn state_of(about: &std::fs::Metadata) -> String {
     #[cfg(unix)]

@@ -18,7 +18,7 @@ use crate::discover::{
     Candidate, Discovery, LeftOut, Place, PluginKind, Program, Reason, Source, Sources,
     discover_trusted,
 };
-use crate::files::{self, COMPONENT, CONFIGURATION, Digest};
+use crate::files::{self, COMPONENT, CONFIGURATION, Digest, absolute, exact};
 use crate::manifest::FILE_NAME as MANIFEST;
 use crate::secret::{MASK, is_secret_name};
 use crate::store::{JsonStore, StoreError};
@@ -126,7 +126,7 @@ impl Untrusted {
 
 /// The absolute path of a folder, as people know it.
 fn shown_path(folder: &Path) -> String {
-    std::path::absolute(folder).unwrap_or_else(|_| folder.into()).display().to_string()
+    absolute(folder).display().to_string()
 }
 
 /// What of a project has to be what it was: digests of content, by paths that begin in the project where
@@ -166,15 +166,15 @@ impl ProjectContent {
             };
             files.insert(Self::key(folder, path), digest.to_string());
         }
-        let root = folder.canonicalize().unwrap_or_else(|_| folder.into());
         for candidate in &discovery.candidates {
             if !candidate.origin().is_of_project() {
                 continue;
             }
-            for (path, digest) in
-                started(candidate).map(|of| programs(of, &root)).into_iter().flatten()
-            {
-                content.programs.insert(Self::key(folder, &path), digest.to_string());
+            // They are read once, where somebody else has to compare them later.
+            let read = || ProjectPrograms::of(candidate, folder).map(Arc::new);
+            let programs = candidate.programs.clone().or_else(read);
+            for (path, digest) in programs.iter().flat_map(|programs| &programs.files) {
+                content.programs.insert(Self::key(folder, path), digest.to_string());
             }
             if let Some((name, digest)) = start(candidate, folder) {
                 content.starts.insert(name, digest);
@@ -196,7 +196,6 @@ impl ProjectContent {
 
     /// The name of a file in the project.
     pub(crate) fn key(folder: &Path, path: &Path) -> String {
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
         let (folder, path) = (absolute(folder), absolute(path));
         let real = || Some((folder.canonicalize().ok()?, path.canonicalize().ok()?));
         let key = match path.strip_prefix(&folder) {
@@ -211,11 +210,6 @@ impl ProjectContent {
         };
         exact(&key)
     }
-}
-
-/// A path as text, where two that differ are two texts: not every path is Unicode.
-fn exact(path: &Path) -> String {
-    path.to_str().map_or_else(|| format!("{path:?}"), str::to_string)
 }
 
 /// What stands for content that cannot be read: that of an empty file.
@@ -267,16 +261,24 @@ fn started(candidate: &Candidate) -> Option<&Program> {
     }
 }
 
-/// What a server of a project is started with, as its user trusts it. A server starts when it is called, and
-/// again when it has ended: long after the project was looked at.
+/// What a server of a project was started with when the project was looked at. It starts when it is called,
+/// and again when it has ended: long after that.
 #[derive(Debug)]
-pub(crate) struct TrustedPrograms {
+pub(crate) struct ProjectPrograms {
     program: Program,
     root: PathBuf,
     files: BTreeMap<PathBuf, Digest>,
 }
 
-impl TrustedPrograms {
+impl ProjectPrograms {
+    /// What the server of a candidate is started with, where it is a child. It reads the files.
+    pub(crate) fn of(candidate: &Candidate, folder: &Path) -> Option<Self> {
+        let program = started(candidate)?.clone();
+        let root = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let files = programs(&program, &root);
+        Some(Self { program, root, files })
+    }
+
     /// A file that is not what it was, if there is one. It reads them all.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
         let now = programs(&self.program, &self.root);
@@ -334,17 +336,9 @@ impl Trusted {
         self.content.starts.get(&name) == Some(&digest)
     }
 
-    /// What a server may be started with; nothing where that may be anything.
-    pub(crate) fn programs_of(
-        &self,
-        folder: &Path,
-        candidate: &Candidate,
-    ) -> Option<Arc<TrustedPrograms>> {
-        let program = started(candidate).filter(|_| !self.code_may_change)?.clone();
-        let root = folder.canonicalize().unwrap_or_else(|_| folder.into());
-        // They have just been compared with those that were trusted.
-        let files = programs(&program, &root);
-        Some(Arc::new(TrustedPrograms { program, root, files }))
+    /// Whether components and scripts, and what servers are started with, may be anything.
+    pub(crate) fn lets_code_change(&self) -> bool {
+        self.code_may_change
     }
 
     /// What the code of a plugin has to be; nothing where it may be anything.
@@ -536,8 +530,7 @@ impl TrustFile {
     /// Where the file cannot be read, understood or written.
     pub fn revoke(&self, folder: &Path) -> Result<bool, TrustError> {
         // It may be gone.
-        let key = folder.canonicalize().or_else(|_| std::path::absolute(folder));
-        let key = exact(&key.unwrap_or_else(|_| folder.into()));
+        let key = exact(&files::real_or_absolute(folder));
         let mut revoked = false;
         self.change(|content| revoked = content.projects.remove(&key).is_some())?;
         Ok(revoked)
@@ -702,7 +695,6 @@ impl ProjectReview {
 }
 
 fn is_below(file: &Path, folder: &Path) -> bool {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
     absolute(file).starts_with(absolute(folder))
 }
 

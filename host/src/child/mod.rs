@@ -35,7 +35,7 @@ use crate::bindings::types::{Error, Unavailability};
 use crate::capability::log::Voice;
 use crate::limits::LONGEST;
 use crate::server::{Supervisor, TooOften};
-use crate::trust::TrustedPrograms;
+use crate::trust::ProjectPrograms;
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 pub(crate) struct Spec {
@@ -47,7 +47,7 @@ pub(crate) struct Spec {
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) folder: Option<PathBuf>,
     /// What it has to be started with, where its user trusts that as it was.
-    pub(crate) trusted: Option<Arc<TrustedPrograms>>,
+    pub(crate) trusted: Option<Arc<ProjectPrograms>>,
     /// Who keeps watch over it, over all instances of the plugin.
     pub(crate) supervisor: Arc<Supervisor>,
 }

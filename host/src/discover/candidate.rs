@@ -24,7 +24,7 @@ use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::Supervision;
 use crate::services::{ApprovalRequest, CommandLine, GrantWarning};
 use crate::surroundings::Surroundings;
-use crate::trust::TrustedPrograms;
+use crate::trust::ProjectPrograms;
 
 /// A plugin that may be loaded, if it is admitted.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ pub struct Candidate {
     /// The content that its code has to have, where its user trusts the project that it is of as that was.
     pub(crate) trusted: Option<Digest>,
     /// What its server has to be started with, likewise.
-    pub(crate) programs: Option<Arc<TrustedPrograms>>,
+    pub(crate) programs: Option<Arc<ProjectPrograms>>,
     /// What it may register; all, where nothing is said.
     pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,

@@ -9,7 +9,7 @@ use super::{Inherited, Origin, Place, Program, Remote, Server, Wishes};
 use crate::child::{changes_loading, is_base};
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::Words;
-use crate::files::{self, CONFIGURATION, Digest};
+use crate::files::{self, CONFIGURATION, Digest, absolute, exact};
 use crate::secret::{MASK, Redactor, Secrets, is_secret_name, is_secret_variable};
 use crate::server::Supervision;
 use crate::services::CommandLine;
@@ -253,15 +253,6 @@ impl Program {
         let started = is_path.then(|| self.program.clone());
         started.into_iter().chain(named.map(|name| folder.join(name))).collect()
     }
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or(path.into())
-}
-
-/// A path as text, where two that differ are two texts: not every path is Unicode.
-fn exact(path: &Path) -> String {
-    path.to_str().map_or_else(|| format!("{path:?}"), str::to_string)
 }
 
 /// Variables or headers as an entry has them. What stands there by the name of a variable is shown

@@ -4,13 +4,16 @@
 //! trusted, and the rest is looked at only where that is the same.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::roots::EDITOR;
 use super::{Candidate, Discovery, Sources, WORKSPACE, discover};
 use crate::config::{Config, ConfigError};
 use crate::diagnostic::chain;
 use crate::files::Digest;
-use crate::trust::{Distrust, ProjectContent, ProjectTrust, Trusted, Untrusted, is_project};
+use crate::trust::{
+    Distrust, ProjectContent, ProjectPrograms, ProjectTrust, Trusted, Untrusted, is_project,
+};
 
 /// Reads the configurations that come from files, and finds what there is, as far as the user
 /// trusts the project ([`Sources::trust`]). Of a project that is not trusted, nothing is left in
@@ -71,13 +74,20 @@ fn as_trusted(
         return Err(changed);
     }
     let mut discovery = discover(sources);
+    let own = |found: &&mut Candidate| found.origin.is_of_project();
+    for candidate in discovery.candidates.iter_mut().filter(own) {
+        // What is compared now is what has to be there whenever the server starts.
+        candidate.programs = ProjectPrograms::of(candidate, folder).map(Arc::new);
+    }
     let changed = trusted.changed(&ProjectContent::of(&discovery, folder));
     if !changed.is_empty() {
         return Err(changed);
     }
-    for candidate in discovery.candidates.iter_mut().filter(|found| found.origin.is_of_project()) {
+    for candidate in discovery.candidates.iter_mut().filter(own) {
         candidate.trusted = trusted.code_of(folder, candidate);
-        candidate.programs = trusted.programs_of(folder, candidate);
+        if trusted.lets_code_change() {
+            candidate.programs = None;
+        }
         // What nobody was shown, as a variable had no value or another, awaits an approval of its own.
         if trusted.has_start(folder, candidate) {
             candidate.approve_command();

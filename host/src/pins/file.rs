@@ -15,8 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::definition::changes;
-use super::{Definition, HeldDefinition, PinCheck, PinError, PinKind, Seen, UnstablePart, key};
+use super::{Definition, HeldDefinition, PinCheck, PinError, PinKind, Seen, UnstablePart};
 use crate::diagnostic::chain;
+use crate::files::real_or_absolute;
 use crate::services::Pins;
 use crate::store::{JsonStore, StoreError};
 use crate::text::cut;
@@ -130,7 +131,9 @@ impl PinFile {
     /// Where the file cannot be read or understood.
     pub fn held(&self, plugin: &str, named_in: &Path) -> Result<Vec<HeldDefinition>, PinError> {
         let mut content = self.read()?;
-        let Some(pinned) = content.of(plugin, &key(named_in)) else { return Ok(Vec::new()) };
+        let Some(pinned) = content.of(plugin, &real_or_absolute(named_in)) else {
+            return Ok(Vec::new());
+        };
         let held = pinned.definitions.iter().flat_map(|(kind, pins)| {
             pins.iter().filter_map(|(name, pin)| pin.held_definition(plugin, *kind, name))
         });
@@ -143,7 +146,7 @@ impl PinFile {
     ///
     /// Where the file cannot be read, understood or written.
     pub fn accept(&self, named_in: &Path, definitions: &[HeldDefinition]) -> Result<(), PinError> {
-        let named_in = key(named_in);
+        let named_in = real_or_absolute(named_in);
         self.change(|content| {
             for HeldDefinition { plugin, kind, name, seen, .. } in definitions {
                 let Some(pinned) = content.of(plugin, &named_in) else { continue };

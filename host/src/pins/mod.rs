@@ -16,7 +16,7 @@ use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use definition::{Definition, DefinitionChange};
@@ -24,6 +24,7 @@ pub use file::PinFile;
 
 use crate::bindings::types::ToolDefinition;
 use crate::diagnostic::chain;
+use crate::files::real_or_absolute;
 use crate::services::Pins;
 use crate::text::{cut, one_line};
 
@@ -217,7 +218,7 @@ impl PinnedServer {
     ) -> Seen {
         Seen {
             plugin: self.plugin.clone(),
-            named_in: key(&self.named_in),
+            named_in: real_or_absolute(&self.named_in),
             server: self.server.clone(),
             kind,
             definitions: definitions.collect(),
@@ -328,9 +329,4 @@ pub(crate) fn remedy(plugin: &str) -> String {
     format!(
         "`tenon approve {plugin}` shows what has changed and accepts it; other hosts have pins of their own"
     )
-}
-
-/// A path under which the same file is found again, from whichever folder the host is started.
-fn key(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or(path.into())
 }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::pattern::{Access, PathGrant, components, resolve};
+use crate::files::absolute;
 use crate::surroundings::Surroundings;
 
 /// Names of files that mean the same.
@@ -201,8 +202,7 @@ impl Protection {
     /// The same, with files that decide what this host starts, loads or tells.
     pub(crate) fn with(mut self, deciding: &BTreeSet<PathBuf>) -> Self {
         for path in deciding {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            self.add(&path, Anchored::Row(&table::DECIDING));
+            self.add(&absolute(path), Anchored::Row(&table::DECIDING));
         }
         self
     }
