@@ -3,17 +3,20 @@
 //!
 //! That is done with what is for reading: titles and descriptions, those in schemas too. What a
 //! program compares stays as it is: names, URIs, the values and property names of schemas; in the
-//! text of a schema it is escaped in JSON's own way. The results of tools that a host is given are for a
-//! reader, too, unless its operator says otherwise; those that another plugin is given are not.
+//! text of a schema it is escaped in JSON's own way. What a host is given as an answer (a result, what
+//! a resource or prompt has, an evaluation, a completion) is for a reader, too, unless its operator or
+//! the caller says otherwise; what another plugin is given is not.
 
 use serde_json::Value;
 use std::borrow::Cow;
 
+use crate::bindings::completions::Suggestions;
+use crate::bindings::eval_handler::{Evaluation, Finding};
 use crate::bindings::lifecycle::{Identity, Registration};
-use crate::bindings::model::ModelInfo;
+use crate::bindings::model::{Completion, ModelInfo, Part};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{Content, ContentBlock, ResourceBody, ToolResult};
+use crate::bindings::types::{Content, ContentBlock, ResourceBody, ResourceContents, ToolResult};
 use crate::text::{one_line, visible, visible_json};
 
 /// What a plugin registers.
@@ -74,57 +77,108 @@ pub(crate) fn models(mut models: Vec<ModelInfo>) -> Vec<ModelInfo> {
 }
 
 /// The result of a tool: its texts, and in its JSON what is hidden as escapes of JSON. Gives whether
-/// that changed anything.
+/// that changed anything, as all of the following do.
 pub(crate) fn result(result: &mut ToolResult) -> bool {
-    let replaced = |text: &mut String, shown: Option<String>| match shown {
-        Some(shown) if shown != *text => {
-            *text = shown;
-            true
-        }
-        _ => false,
-    };
-    let said = |text: &mut String| {
-        let shown = visible_lines(text);
-        replaced(text, shown)
-    };
-    let json = |json: &mut String| {
-        let shown = match visible_json(json) {
-            Cow::Owned(shown) => Some(shown),
-            Cow::Borrowed(_) => None,
-        };
-        replaced(json, shown)
-    };
-    let mut changed = false;
-    for ContentBlock { body, extra } in &mut result.content {
-        changed |= match body {
-            Content::Text(text) => said(text),
-            Content::Resource(resource) => {
-                let is_changed = resource.extra.as_mut().is_some_and(json);
-                match &mut resource.body {
-                    ResourceBody::Text(text) => said(text) | is_changed,
-                    ResourceBody::Blob(_) => is_changed,
-                }
-            }
-            Content::ResourceLink(link) => {
-                let texts = [&mut link.title, &mut link.description].into_iter().flatten();
-                texts.fold(false, |any, text| said(text) | any)
-            }
-            Content::Other(other) => json(other),
-            Content::Image(_) | Content::Audio(_) => false,
-        };
-        changed |= extra.as_mut().is_some_and(json);
-    }
-    for text in [&mut result.structured, &mut result.extra].into_iter().flatten() {
-        changed |= json(text);
+    let mut changed = any(&mut result.content, block);
+    for text in [&mut result.structured, &mut result.extra] {
+        changed |= any(text, answered_json);
     }
     changed
 }
 
-/// A text whose lines may end as they do in some files; nothing where nothing in it is hidden.
-fn visible_lines(text: &str) -> Option<String> {
+/// What was read of resources.
+pub(crate) fn contents(read: &mut [ResourceContents]) -> bool {
+    any(read, part_of_resource)
+}
+
+/// What a prompt that was filled in says.
+pub(crate) fn messages(prompt: &mut Prompt) -> bool {
+    any(&mut prompt.messages, |message| {
+        block(&mut message.content) | any(&mut message.extra, answered_json)
+    }) | any(&mut prompt.extra, answered_json)
+}
+
+/// What an argument may be completed to. The values are passed on as arguments and stay what they are.
+pub(crate) fn suggestions(suggestions: &mut Suggestions) -> bool {
+    any(&mut suggestions.extra, answered_json)
+}
+
+/// Why a handler stopped what was about to happen.
+pub(crate) fn reason(reason: &mut String) -> bool {
+    answered(reason)
+}
+
+/// What an evaluation found.
+pub(crate) fn evaluation(evaluation: &mut Evaluation) -> bool {
+    any(&mut evaluation.findings, |Finding { criterion, reason, .. }| {
+        answered(criterion) | answered(reason)
+    }) | any(&mut evaluation.extra, answered_json)
+}
+
+/// What a model answered. Reasoning that is signed has to go back as it is.
+pub(crate) fn completion(completion: &mut Completion) -> bool {
+    any(&mut completion.parts, |part| match part {
+        Part::Text(text) => answered(text),
+        Part::Reasoning(reasoning) if reasoning.signature.is_none() => {
+            answered(&mut reasoning.text)
+        }
+        Part::ToolCall(call) => answered_json(&mut call.arguments),
+        Part::ToolAnswer(answer) => any(&mut answer.content, block),
+        Part::Other(other) => answered_json(other),
+        Part::Reasoning(_) | Part::Image(_) | Part::Audio(_) => false,
+    }) | any(&mut completion.summary.extra, answered_json)
+}
+
+/// Whether one of all these changed.
+fn any<'a, T: 'a>(
+    all: impl IntoIterator<Item = &'a mut T>,
+    mut show: impl FnMut(&'a mut T) -> bool,
+) -> bool {
+    all.into_iter().fold(false, |any, one| show(one) | any)
+}
+
+fn block(ContentBlock { body, extra }: &mut ContentBlock) -> bool {
+    let changed = match body {
+        Content::Text(text) => answered(text),
+        Content::Resource(resource) => part_of_resource(resource),
+        Content::ResourceLink(link) => {
+            any(&mut link.title, answered) | any(&mut link.description, answered)
+        }
+        Content::Other(other) => answered_json(other),
+        Content::Image(_) | Content::Audio(_) => false,
+    };
+    changed | any(extra, answered_json)
+}
+
+fn part_of_resource(ResourceContents { body, extra, .. }: &mut ResourceContents) -> bool {
+    let changed = match body {
+        ResourceBody::Text(text) => answered(text),
+        ResourceBody::Blob(_) => false,
+    };
+    changed | any(extra, answered_json)
+}
+
+/// A text of an answer, whose lines may end as they do in some files.
+fn answered(text: &mut String) -> bool {
     let lines: Vec<Cow<'_, str>> = text.split("\r\n").map(visible).collect();
-    let is_changed = lines.iter().any(|line| matches!(line, Cow::Owned(_)));
-    is_changed.then(|| lines.join("\r\n"))
+    if lines.iter().all(|line| matches!(line, Cow::Borrowed(_))) {
+        return false;
+    }
+    let shown = lines.join("\r\n");
+    let is_changed = shown != *text;
+    *text = shown;
+    is_changed
+}
+
+/// The same of JSON, which means the same afterwards.
+fn answered_json(json: &mut String) -> bool {
+    match visible_json(json) {
+        Cow::Owned(shown) if shown != *json => {
+            *json = shown;
+            true
+        }
+        _ => false,
+    }
 }
 
 fn text(text: &mut String) {
@@ -184,6 +238,7 @@ fn read_out(value: &mut Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bindings::model::{CompletionSummary, Reasoning, StopReason, TokenUsage};
     use serde_json::json;
 
     #[test]
@@ -203,6 +258,21 @@ mod tests {
         check("می\u{200c}خواهم क्\u{200d}ष", "می\u{200c}خواهم क्\u{200d}ष");
         check("a\rb\r\nc\u{202e}d", "a\\rb\r\nc\\u{202e}d");
         check("ignore\u{e0041}\u{200b}\u{1b}[2J", "ignore\\u{e0041}\\u{200b}\\u{1b}[2J");
+    }
+
+    /// Its provider wants reasoning back as it signed it.
+    #[test]
+    fn reasoning_is_visible_where_nobody_signed_it() {
+        for (signature, expected) in [(None, "a\\u{202e}b"), (Some("s".into()), "a\u{202e}b")] {
+            let reasoning = Reasoning { text: "a\u{202e}b".into(), signature };
+            let usage = TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 };
+            let (model, stop_reason) = (String::new(), StopReason::EndTurn);
+            let summary = CompletionSummary { model, stop_reason, usage, extra: None };
+            let mut said = Completion { parts: vec![Part::Reasoning(reasoning)], summary };
+            let is_changed = completion(&mut said);
+            let Part::Reasoning(reasoning) = &said.parts[0] else { panic!("it is reasoning") };
+            assert_eq!((&*reasoning.text, is_changed), (expected, expected.is_ascii()));
+        }
     }
 
     #[test]

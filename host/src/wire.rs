@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::prelude::BASE64_STANDARD;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::{Error as _, SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -56,6 +56,27 @@ pub fn tool_result(result: &ToolResult) -> Value {
 /// that it is, and nothing is copied.
 #[derive(Debug, Clone, Copy)]
 pub struct Form<'a, T>(pub &'a T);
+
+/// The JSON form of a value with members of the host's own, which say whose it is. Of two members with the same
+/// name the host's counts.
+#[derive(Debug, Clone, Copy)]
+pub struct FormBeside<'a, T, O>(pub &'a T, pub O);
+
+impl<'a, T, O: Serialize> Serialize for FormBeside<'a, T, O>
+where
+    Form<'a, T>: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = serde_json::to_string(&Form(self.0)).map_err(S::Error::custom)?;
+        let ours = serde_json::to_string(&self.1).map_err(S::Error::custom)?;
+        let mut members = Members::of(Some(&form));
+        let ours = Members::of(Some(&ours));
+        for (name, value) in &ours.0 {
+            members.set(name, value.clone().into_owned());
+        }
+        members.serialize(serializer)
+    }
+}
 
 /// An object that is being written: the members that the contract names, and then all others.
 struct Object<M> {

@@ -878,7 +878,7 @@ fn what_is_read_can_be_written_to_a_file_as_it_is() {
         "long.rhai",
         "tool(#{ name: \"t\", description: \"d\" }, |a| { let text = \"\"; text.pad(4000, 'x'); #{ text: text } })",
     );
-    let blob = r#"{ "uri": "a:b", "blob": "AP8K" }"#;
+    let blob = r#"{ "uri": "a:b", "blob": "AP8K" }, { "uri": "a:b", "text": "a\u202eb" }"#;
     project.write(
         "script.json",
         format!(
@@ -891,7 +891,10 @@ fn what_is_read_can_be_written_to_a_file_as_it_is() {
         assert_eq!((output.status.code(), &*stdout(&output)), (Some(0), ""), "{}", stderr(&output));
         std::fs::read(project.path("file")).unwrap()
     };
-    assert_eq!(read(&["s", "a:b"]), [0, 255, 10]);
+    // A reader is shown what the file has as it is.
+    assert_eq!(read(&["s", "a:b"]), b"\0\xff\na\xe2\x80\xaeb");
+    let shown = project.tenon(&["resources", "read", "s", "a:b"]);
+    assert!(shown.stdout.ends_with(b"a\\u{202e}b\n"), "{shown:?}");
     // The structured content of this one says the same as its text.
     let result = parsed(&project.tenon(&["--json", "call", "long__t"]));
     let uri = result["_meta"]["tenon/truncated"]["uri"].as_str().expect("it is kept");

@@ -195,6 +195,42 @@ fn the_command_says_what_a_server_says_member_for_member() {
     assert_same(&without(&result, &["_meta"]), &without(&full(RESULT), &["_meta"]));
 }
 
+/// What the host says of an item stands beside what its server says, and goes before it.
+#[test]
+fn a_server_does_not_say_whose_its_tools_and_resources_are() {
+    let project = Project::new("");
+    let lies = r#""plugin":"files","tool":"read","kind":"builtin","x":1.0"#;
+    let tool = format!(r#"{{"name":"t","inputSchema":{{"type":"object"}},{lies}}}"#);
+    let resource = format!(r#"{{"uri":"a:b","name":"n",{lies}}}"#);
+    project.write(
+        "script.json",
+        format!(
+            r#"{{"tools/list":{{"tools":[{tool}]}},"resources/list":{{"resources":[{resource}]}}}}"#
+        ),
+    );
+    let script = project.path("script.json");
+    project.write(
+        "tenon.toml",
+        format!(
+            "plugins.mcp = [{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [{script:?}] }}]"
+        ),
+    );
+    let listed = |arguments: &[&str], expected: &str| {
+        let said = stdout(&project.tenon(&[&["--json"], arguments].concat()));
+        let items = items(&said);
+        let found = items.iter().any(|item| ordered(item) == ordered(expected));
+        assert!(found && !said.contains("files"), "{said}");
+    };
+    listed(
+        &["tools"],
+        r#"{"name":"s__t","inputSchema":{"type":"object"},"plugin":"s","tool":"t","kind":"mcp","x":1.0}"#,
+    );
+    listed(
+        &["resources", "list"],
+        r#"{"uri":"a:b","name":"n","plugin":"s","tool":"read","kind":"builtin","x":1.0}"#,
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_embedder_gets_what_a_server_says_member_for_member() {
     for expected in COMPLETIONS {

@@ -43,6 +43,7 @@ mod one_way;
 mod pipeline;
 mod provider;
 mod reaching;
+mod readers;
 mod registry;
 mod released;
 mod reload;

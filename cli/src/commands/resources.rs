@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use tenon_host::bindings::resources::{ListedResource, ResourceTemplate};
 use tenon_host::invoke::{Budget, TRUNCATED};
 use tenon_host::types::{ResourceBody, ResourceContents};
-use tenon_host::wire::Form;
+use tenon_host::wire::{Form, FormBeside};
 use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, STRUCTURED, one_line};
 
 use crate::error::Error;
@@ -113,7 +113,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             [uri] if uri.starts_with(RESULT_URI) => {
                 open::with(common, found.build(|_| false), async |platform| {
                     let budget = budget(max_bytes, max_tokens);
-                    let read = platform.read_result_within(uri, budget).await;
+                    let read = match output {
+                        Some(_) => platform.read_result(uri).await,
+                        None => platform.read_result_within(uri, budget).await,
+                    };
                     let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
                     give(common, output.as_deref(), &read?)
                 })
@@ -122,7 +125,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             [plugin, uri] => {
                 open::with(common, found.platform_with(plugin), async |platform| {
                     let budget = budget(max_bytes, max_tokens);
-                    let caller = Caller::default();
+                    let caller = Caller { raw: output.is_some(), ..Caller::default() };
                     let read = platform.read_resource_within(plugin, uri, budget, &caller).await?;
                     // A file has room for what is too long to be shown.
                     let whole = match output.as_ref().and_then(|_| kept(&read)) {
@@ -160,16 +163,9 @@ fn having(platform: &Platform) -> Vec<String> {
     plugins.map(|plugin| plugin.loaded().id().to_string()).collect()
 }
 
-/// Something that a plugin has, and the plugin.
 #[derive(Serialize)]
-#[serde(bound = "")]
-pub(super) struct OfPlugin<'a, T>
-where
-    Form<'a, T>: Serialize,
-{
+struct Owner<'a> {
     plugin: &'a str,
-    #[serde(flatten)]
-    form: Form<'a, T>,
 }
 
 /// Lists what all plugins have, but for those of which the operator wants no list. One that cannot say
@@ -200,7 +196,7 @@ where
     let items =
         listed.iter().flat_map(|(plugin, items)| items.iter().map(move |item| (plugin, item)));
     if common.json {
-        let forms = items.map(|(plugin, item)| OfPlugin { plugin, form: Form(item) });
+        let forms = items.map(|(plugin, item)| FormBeside(item, Owner { plugin }));
         output::json(&forms.collect::<Vec<_>>())?;
         return Ok(code);
     }

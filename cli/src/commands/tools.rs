@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::process::ExitCode;
 use tenon_host::types::ToolDefinition;
-use tenon_host::wire::Form;
+use tenon_host::wire::FormBeside;
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
 use crate::error::Error;
@@ -74,8 +74,7 @@ fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
                 (definition, Owner { plugin, tool: &tool.definition.name, kind })
             })
             .collect();
-        let listed =
-            named.iter().map(|(definition, owner)| Listed { tool: Form(definition), owner });
+        let listed = named.iter().map(|(definition, owner)| FormBeside(definition, owner));
         output::json(&listed.collect::<Vec<_>>())?;
     } else {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
@@ -95,14 +94,6 @@ fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
 }
 
 /// A tool under the name that callers use, and whose it is.
-#[derive(Serialize)]
-struct Listed<'a> {
-    #[serde(flatten)]
-    tool: Form<'a, ToolDefinition>,
-    #[serde(flatten)]
-    owner: &'a Owner<'a>,
-}
-
 #[derive(Serialize)]
 struct Owner<'a> {
     plugin: &'a str,

@@ -15,7 +15,7 @@ use crate::register::{Eval, Registered, Registry};
 use crate::results::Results;
 use crate::runtime::{Failure, PluginHandle};
 use crate::secret::Redactor;
-use crate::wire;
+use crate::{shown, wire};
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(
@@ -196,6 +196,10 @@ impl Answer for Evaluation {
 
     fn form(&self) -> Value {
         wire::evaluation(self)
+    }
+
+    fn show(&mut self) -> bool {
+        shown::evaluation(self)
     }
 
     fn changed(self, _: &Value, after: Value) -> Result<Self, String> {

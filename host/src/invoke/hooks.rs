@@ -21,6 +21,7 @@ use crate::config::OnFailure;
 use crate::register::{Registered, Registry};
 use crate::runtime::{Failure, PluginHandle};
 use crate::secret::Redactor;
+use crate::shown;
 use crate::text::shorten;
 
 /// What came of a point.
@@ -301,6 +302,14 @@ impl Answer for Decision {
             Self::Continue => 0,
             Self::Replace(context) => weigh_members(context),
             Self::Veto(reason) => reason.len(),
+        }
+    }
+
+    /// A context is for programs.
+    fn show(&mut self) -> bool {
+        match self {
+            Self::Veto(reason) => shown::reason(reason),
+            Self::Continue | Self::Replace(_) => false,
         }
     }
 }

@@ -265,6 +265,9 @@ pub struct Caller {
     pub traceparent: Option<String>,
     /// A shorter time than the plugin's own limit.
     pub timeout: Option<Duration>,
+    /// Whether the answer is for a program and no reader: characters that a reader would not see stay
+    /// in it as they are, whatever the operator says under `[results]`.
+    pub raw: bool,
     /// The plugin that calls, where it is not the host.
     pub by: Option<Arc<str>>,
     /// How many plugins there are between the host and the call, each of which has called the next.

@@ -490,6 +490,16 @@ impl Answer for OperationAnswer {
     fn changed(self, before: &Value, after: Value) -> Result<Self, String> {
         self.read(before, after)
     }
+
+    /// What lists say is visible already, see [`Self::prepared`].
+    fn show(&mut self) -> bool {
+        match self {
+            Self::Contents(read) => shown::contents(read),
+            Self::Prompt(prompt) => shown::messages(prompt),
+            Self::Suggestions(suggestions) => shown::suggestions(suggestions),
+            Self::Resources(_) | Self::Templates(_) | Self::Prompts(_) | Self::Done => false,
+        }
+    }
 }
 
 /// An operation on a plugin that a host asks for by itself, and not as a tool.

@@ -134,9 +134,7 @@ pub(super) trait Answer: Mask + Sized + Send + Sync {
     }
 
     /// Makes visible what a reader would not see. Gives whether that changed anything.
-    fn show(&mut self) -> bool {
-        false
-    }
+    fn show(&mut self) -> bool;
 
     /// Says what it took, where the answer can.
     fn tell(&mut self, usage: &Usage, refusals: &[String]) {
@@ -383,13 +381,14 @@ async fn shorten<R: Request>(
     answer
 }
 
-/// Makes visible what a reader of the answer would not see. Another plugin is no reader.
+/// Makes visible what a reader of the answer would not see. Another plugin is no reader, nor is a
+/// program that asks for the answer as it is.
 async fn show<R: Request>(
     request: &R,
     state: &mut CallState,
     answer: Masked<R::Answer>,
 ) -> Masked<R::Answer> {
-    if state.caller.by.is_some() || state.facilities.results.are_raw() {
+    if state.caller.by.is_some() || state.caller.raw || state.facilities.results.are_raw() {
         return answer;
     }
     let mut is_changed = false;

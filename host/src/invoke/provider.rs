@@ -300,6 +300,12 @@ impl Answer for CompletionStream {
         0
     }
 
+    /// Its pieces come as the model makes them: an emoji of several characters may stand in two. Who
+    /// shows them has [`visible`](crate::visible).
+    fn show(&mut self) -> bool {
+        false
+    }
+
     fn ending(self, state: Box<CallState>) -> Self {
         Self::ending(self, state)
     }
@@ -350,6 +356,10 @@ impl Answer for Completion {
         let about = json!({ "bytes": length, "uri": whole });
         wire::insert_meta_of(&mut self.summary.extra, TRUNCATED, &about);
         (self, whole)
+    }
+
+    fn show(&mut self) -> bool {
+        shown::completion(self)
     }
 }
 

@@ -40,6 +40,7 @@ use crate::invoke::{
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
 use crate::server::ServerReport;
+use crate::shown;
 use reload::Plugins;
 
 /// A host for plugins. It is cheap to clone, and all clones are the same one.
@@ -433,16 +434,19 @@ impl Platform {
     }
 
     /// Reads the whole of a result that was too long to be passed on, by the URI that the result
-    /// gave (`tenon://results/…`).
+    /// gave (`tenon://results/…`), as the plugin gave it.
     ///
     /// # Errors
     ///
     /// Where there is no such result, or none any more: the oldest make room for new ones.
     pub async fn read_result(&self, uri: &str) -> io::Result<Vec<ResourceContents>> {
-        self.read_result_within(uri, Budget::default()).await
+        let (results, uri) = (self.inner.facilities.results.clone(), uri.to_string());
+        let read = tokio::task::spawn_blocking(move || results.read(&uri));
+        read.await.map_err(io::Error::other)?
     }
 
-    /// The same, of which no more than so many bytes or tokens are wanted; see
+    /// The same for a reader: characters that are not seen stand in it as escapes, unless
+    /// `[results] invisible` says otherwise, and no more than so many bytes or tokens are read; see
     /// [`read_resource_within`](Self::read_resource_within).
     ///
     /// # Errors
@@ -453,9 +457,10 @@ impl Platform {
         uri: &str,
         budget: Budget,
     ) -> io::Result<Vec<ResourceContents>> {
-        let (results, uri) = (self.inner.facilities.results.clone(), uri.to_string());
-        let read = tokio::task::spawn_blocking(move || results.read(&uri));
-        let mut read = read.await.map_err(io::Error::other)??;
+        let mut read = self.read_result(uri).await?;
+        if !self.inner.facilities.results.are_raw() {
+            shown::contents(&mut read);
+        }
         if let Some(most) = budget.most() {
             invoke::resources::cut_to(&mut read, most, None);
         }

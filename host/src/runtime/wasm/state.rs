@@ -177,8 +177,16 @@ impl HostState {
             self.calls.iter().filter_map(|call| Some(call.serving.as_ref()?.calls_others_for()));
         let first = callers.next().unwrap_or_default();
         let caller = callers.fold(first, |mut common, other| {
-            let Caller { agent_id, session_id, traceparent, depth, outer, by: _, timeout: _ } =
-                other;
+            let Caller {
+                agent_id,
+                session_id,
+                traceparent,
+                depth,
+                outer,
+                by: _,
+                timeout: _,
+                raw: _,
+            } = other;
             common.agent_id = common.agent_id.filter(|id| agent_id.as_ref() == Some(id));
             common.session_id = common.session_id.filter(|id| session_id.as_ref() == Some(id));
             common.traceparent = common.traceparent.filter(|id| traceparent.as_ref() == Some(id));
