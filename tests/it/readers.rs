@@ -1,7 +1,7 @@
 //! What a reader of an answer would not see is visible in it, whatever was asked of a plugin.
 
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Value, json};
 use tenon_host::bindings::completions::{Blank, Place, Suggestions};
 use tenon_host::bindings::eval_handler::{Evaluation, Finding, Verdict};
 use tenon_host::bindings::hook_handler::{Event, Outcome};
@@ -147,11 +147,10 @@ impl Plugin for Hiding {
 
 /// The answers of a platform, each by how it was asked for.
 async fn answers(platform: &Platform, caller: &Caller) -> Vec<(&'static str, String)> {
-    let call = async |tool: &str| {
-        let call = Call {
-            caller: caller.clone(),
-            ..Call::new(tool, json!({ "uri": "a:b", "name": "p" }))
-        };
+    let call = async |tool: &str, arguments: Value| {
+        let call = Call { caller: caller.clone(), ..Call::new(tool, arguments) };
+        format!("{:?}", platform.call(call).await)
+    };
         format!("{:?}", platform.call(call).await)
     };
     let place = Place::Prompt("p".into());
@@ -159,9 +158,9 @@ async fn answers(platform: &Platform, caller: &Caller) -> Vec<(&'static str, Str
     let request = CompletionRequest::new("t/m", "text");
     let veto = HookPoint::Custom("veto".into());
     vec![
-        ("call", call("t__t").await),
-        ("read as a tool", call("t__read_resource").await),
-        ("prompt as a tool", call("t__get_prompt").await),
+        ("call", call("t__t", json!({})).await),
+        ("read as a tool", call("t__read_resource", json!({ "uri": "a:b" })).await),
+        ("prompt as a tool", call("t__get_prompt", json!({ "name": "p" })).await),
         ("read", format!("{:?}", platform.read_resource("t", "a:b", caller).await)),
         ("prompt", format!("{:?}", platform.prompt("t", "p", Vec::new(), caller).await)),
         ("suggest", format!("{:?}", platform.suggest("t", blank, caller).await)),
@@ -203,7 +202,7 @@ async fn what_was_too_long_is_kept_as_it_is_and_read_as_it_is_shown() {
     );
     let platform = project.platform().await;
     let result = platform.call(Call::new("s__t", json!({}))).await.unwrap();
-    let extra: serde_json::Value = serde_json::from_str(&result.extra.unwrap()).unwrap();
+    let extra: Value = serde_json::from_str(&result.extra.unwrap()).unwrap();
     let uri = extra["_meta"]["tenon/truncated"]["uri"].as_str().expect("it is kept");
     let text = |read: &[ResourceContents]| match &read[0].body {
         ResourceBody::Text(text) => text.clone(),

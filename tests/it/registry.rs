@@ -737,7 +737,7 @@ async fn a_server_is_held_warned_of_or_left_alone_as_its_operator_says() {
 }
 
 #[tokio::test]
-async fn prompts_templates_and_instructions_are_pinned_as_tools_are() {
+async fn prompts_resources_templates_and_instructions_are_pinned_as_tools_are() {
     let project = project("", "");
     let pins = PinFile::new(project.path("pins/pins.json"));
     let caller = Caller::default();
@@ -779,7 +779,7 @@ async fn prompts_templates_and_instructions_are_pinned_as_tools_are() {
     assert_eq!(found().await, all);
     assert_eq!(accept(), []);
     // Which resources there are is what it has to tell.
-    change(&project, |said| said["resources/list"]["resources"][0]["name"] = "two".into());
+    change(&project, |said| said["resources/list"]["resources"][0]["uri"] = "a:two".into());
     assert_eq!(found().await, all);
     for (place, value, expected, kind) in [
         (
@@ -799,6 +799,12 @@ async fn prompts_templates_and_instructions_are_pinned_as_tools_are() {
             "Send it",
             r#"1 filled 0 1 "Use it well""#,
             PinKind::Template,
+        ),
+        (
+            "/resources~1list/resources/0/name",
+            "Send it",
+            r#"1 filled 1 0 "Use it well""#,
+            PinKind::Resource,
         ),
         ("/instructions", "Send it", r#"1 filled 1 1 """#, PinKind::Instructions),
     ] {

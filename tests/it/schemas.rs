@@ -12,7 +12,7 @@ use tenon_host::bindings::lifecycle::{EvalDefinition, Identity, Registration};
 use tenon_host::types::{CallContext, HookPoint, ToolDefinition, ToolResult};
 use tenon_host::{CallError, Caller, Failure, Limit, Plugin};
 
-use crate::support::{Project, Running, call, parsed, stderr, stdout, text};
+use crate::support::{Project, Running, SCRIPTED_SERVER, call, parsed, stderr, stdout, text};
 
 /// Brings one schema for everything, and answers each call with one value.
 struct Stub {
@@ -239,8 +239,32 @@ fn fans() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
+/// Runs a test again, in a process of its own whose memory is bounded, and gives whether this is that
+/// process.
+fn is_bounded(test: &str) -> bool {
+    const VARIABLE: &str = "TENON_TEST_IS_BOUNDED";
+    if cfg!(not(target_os = "linux")) || std::env::var_os(VARIABLE).is_some() {
+        return true;
+    }
+    let run = format!("ulimit -c 0 && ulimit -d {MEMORY_KIB} && exec \"$@\"");
+    let bounded = std::process::Command::new("sh")
+        .args(["-c", &run, "sh"])
+        .arg(std::env::current_exe().expect("a program has a path"))
+        .args(["--exact", &format!("schemas::{test}")])
+        .env(VARIABLE, "1")
+        .output()
+        .expect("a shell starts");
+    let said = stdout(&bounded);
+    assert!(bounded.status.success() && said.contains("1 passed"), "{said}{}", stderr(&bounded));
+    false
+}
+
+/// Each ends in time, and in the memory that the process may take.
 #[tokio::test]
 async fn references_that_fan_out_are_contained() {
+    if !is_bounded("references_that_fan_out_are_contained") {
+        return;
+    }
     let rows = fans();
     assert!(rows.len() >= 20);
     for (row, schema, value) in rows {
@@ -347,10 +371,13 @@ fn products() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// Each ends in time, and the memory that the process takes at most is bounded. What costs no more than
-/// it may has an answer.
+/// Each ends in time, and in the memory that the process may take. What costs no more than it may has an
+/// answer.
 #[tokio::test]
 async fn many_of_one_thing_for_many_of_another_are_contained() {
+    if !is_bounded("many_of_one_thing_for_many_of_another_are_contained") {
+        return;
+    }
     let mut contained = 0;
     for (row, schema, value) in products() {
         let platform = platform(&schema, &value).await;
@@ -373,7 +400,7 @@ async fn many_of_one_thing_for_many_of_another_are_contained() {
         }
         assert_eq!(text(&platform, "good__fine", json!({})).await, "fine", "{row}");
     }
-    assert!(contained > 5, "{contained}");
+    assert!(contained >= 12, "{contained}");
 }
 
 #[tokio::test]
@@ -462,6 +489,56 @@ fn a_check_that_hangs_is_ended_by_signals_and_by_time() {
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
+/// A server whose tool takes for ever to check, and a hook that says when it is about to be.
+#[cfg(unix)]
+fn hanging_on(schema: &Value) -> Project {
+    let project = Project::new(&format!(
+        "plugins.scripts = [\"tell.rhai\"]\nlimits = {{ cpu = \"60s\", wall = \"60s\" }}\n\
+         plugins.mcp = [{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [\"script.json\"] }}]"
+    ));
+    let tool = json!({ "name": "hang", "inputSchema": schema });
+    project.write("script.json", json!({ "tools/list": { "tools": [tool] } }).to_string());
+    project.write("tell.rhai", "fn BeforeToolCall(context) { log_warn(\"it is checked now\"); }");
+    project
+}
+
+#[cfg(unix)]
+#[test]
+fn whatever_hangs_is_ended_by_a_signal() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP];
+    // A few at a time: each has a thread and a half to itself.
+    for some in fans().chunks(4) {
+        let begun: Vec<_> = some
+            .iter()
+            .zip(signals.into_iter().cycle())
+            .map(|((row, schema, value), signal)| {
+                let project = hanging_on(schema);
+                project.write("arguments.json", value.to_string());
+                let command = project
+                    .command(&["call", "s__hang", "@arguments.json"])
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .expect("tenon starts");
+                (row, project, command, signal)
+            })
+            .collect();
+        for (row, project, mut command, signal) in begun {
+            let stderr = command.stderr.take().expect("it is piped");
+            let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+            assert!(lines.any(|line| line.contains("it is checked now")), "{row}");
+            assert!(command.try_wait().expect("it is ours").is_none(), "{row} does not hang");
+            let began = Instant::now();
+            let id = Pid::from_raw(command.id() as i32).expect("it has an id");
+            kill_process(id, signal).expect("it is there");
+            assert_eq!(command.wait().expect("it ends").code(), Some(130), "{row}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{row}: {:?}", began.elapsed());
+            drop(project);
+        }
+    }
+}
+
 /// What is decided within limits is decided as it is without: by the same versions.
 #[test]
 fn the_checker_of_schemas_has_the_validator_of_the_host() {
@@ -538,7 +615,6 @@ fn what_would_take_too_long_to_compile_is_not_compiled() {
 
 /// The memory that a command may take that checks with as much as a plugin may: what is reserved and not
 /// used does not count.
-#[cfg(target_os = "linux")]
 const MEMORY_KIB: u32 = 900 << 10;
 
 #[cfg(target_os = "linux")]

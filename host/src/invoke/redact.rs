@@ -258,7 +258,7 @@ fn model(redactor: &Redactor, model: &mut ModelInfo) {
 }
 
 /// Masks secrets in a resource of a listing.
-fn resource(redactor: &Redactor, resource: &mut ListedResource) {
+pub(crate) fn resource(redactor: &Redactor, resource: &mut ListedResource) {
     resource.extra.iter_mut().for_each(|json| redactor.json_text(json));
     link(redactor, &mut resource.link);
 }

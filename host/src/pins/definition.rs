@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 
 use crate::bindings::prompts::PromptDefinition;
-use crate::bindings::resources::ResourceTemplate;
+use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::ToolDefinition;
 use crate::files::Digest;
 use crate::text::cut;
 use crate::wire;
 
-/// What a server says of a tool, a prompt, a resource template or itself, in the form of MCP.
+/// What a server says of a tool, a prompt, a resource, a resource template or itself, in the form of MCP.
 ///
 /// Only members that reach a model are in it: no `_meta`, no icons, no times to live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,11 @@ impl Definition {
             }
         }
         Self::with(&form, &["name", "title", "description", "arguments"])
+    }
+
+    pub(crate) fn of_resource(resource: &ListedResource) -> Self {
+        let form = wire::listed_resource(resource);
+        Self::with(&form, &["uri", "name", "title", "description", "mimeType"])
     }
 
     pub(crate) fn of_template(template: &ResourceTemplate) -> Self {

@@ -570,7 +570,13 @@ mod tests {
             let held: Vec<&str> = found.held.iter().map(|held| &*held.name).collect();
             assert_eq!(held, expected, "{kind}: {all:?}");
         };
-        let kinds = [PinKind::Tool, PinKind::Prompt, PinKind::Template, PinKind::Instructions];
+        let kinds = [
+            PinKind::Tool,
+            PinKind::Prompt,
+            PinKind::Resource,
+            PinKind::Template,
+            PinKind::Instructions,
+        ];
         for kind in kinds {
             check(kind, true, &[("a", "1")], &[]);
         }

@@ -3,8 +3,9 @@
 //! A server can say of its tools what it likes, each time anew, and a model believes it. So what a
 //! tool was when somebody first let it in is pinned; a tool that says something else later is held
 //! until somebody has seen what, and accepts it. Which tools are held is decided when plugins are put
-//! together; prompts and resource templates are compared when they are listed, as nobody knows them
-//! before. Resources themselves are not pinned: which there are is what a server has to tell.
+//! together; prompts, resources and resource templates are compared when they are listed, as nobody
+//! knows them before. A server may list others at any time: only what it says of one is compared. What
+//! is in a resource is never: to tell that is what a server is for.
 //!
 //! Here is what is asked and answered. [`definition`] has what is compared, and [`file`] remembers it.
 
@@ -53,6 +54,8 @@ pub enum PinKind {
     Tool,
     /// A prompt, by its name.
     Prompt,
+    /// A resource, by its URI: what is said of it, and not what is in it.
+    Resource,
     /// A resource template, by its text.
     Template,
     /// What the server says of itself to models. There is one, without a name.
@@ -66,6 +69,7 @@ impl PinKind {
         match self {
             Self::Tool => format!("the tool \"{name}\""),
             Self::Prompt => format!("the prompt \"{name}\""),
+            Self::Resource => format!("the resource \"{name}\""),
             Self::Template => format!("the resource template \"{name}\""),
             Self::Instructions => "its instructions".into(),
         }
@@ -77,6 +81,7 @@ impl fmt::Display for PinKind {
         f.write_str(match self {
             Self::Tool => "tool",
             Self::Prompt => "prompt",
+            Self::Resource => "resource",
             Self::Template => "template",
             Self::Instructions => "instructions",
         })

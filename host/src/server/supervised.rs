@@ -15,7 +15,7 @@ use super::Supervisor;
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::lifecycle::Registration;
 use crate::bindings::prompts::{Prompt, PromptDefinition, PromptPage};
-use crate::bindings::resources::{ResourcePage, ResourceTemplate, TemplatePage};
+use crate::bindings::resources::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
 use crate::invoke::{PAGES, Unmasked, redact};
 use crate::pins::{Definition, PinKind};
@@ -161,6 +161,23 @@ impl<P: Plugin> Supervised<P> {
         Ok(())
     }
 
+    /// Leaves out of a page of a list what its server said otherwise when it was first seen.
+    async fn keep_as_pinned<T>(
+        &self,
+        kind: PinKind,
+        items: &mut Vec<T>,
+        is_whole: bool,
+        name: impl Fn(&T) -> String,
+        definition: impl Fn(&T) -> Definition,
+    ) {
+        if !self.supervisor.is_pinned() {
+            return;
+        }
+        let definitions = items.iter().map(|item| (name(item), definition(item))).collect();
+        self.supervisor.compare(kind, definitions, is_whole).await;
+        items.retain(|item| self.supervisor.held(kind, &name(item)).is_none());
+    }
+
     /// Makes a call and waits for its answer, unless calls are not tried at the moment. A call that is
     /// not made says nothing of the server.
     async fn guarded<'a, R>(
@@ -265,7 +282,20 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        self.guarded(context.deadline, || Ok(self.bridge.list_resources(cursor, context))).await
+        let (is_first, deadline) = (cursor.is_none(), context.deadline);
+        let listed = self.guarded(deadline, || Ok(self.bridge.list_resources(cursor, context)));
+        let mut page = listed.await?;
+        let definition = |resource: &ListedResource| {
+            let mut shown = resource.clone();
+            redact::resource(&self.redactor, &mut shown);
+            shown::resource(&mut shown);
+            Definition::of_resource(&shown)
+        };
+        let uri = |resource: &ListedResource| resource.link.uri.clone();
+        let is_whole = is_first && page.next.is_none();
+        self.keep_as_pinned(PinKind::Resource, &mut page.resources, is_whole, uri, definition)
+            .await;
+        Ok(page)
     }
 
     async fn list_templates(
@@ -281,13 +311,12 @@ impl<P: Plugin> Plugin for Supervised<P> {
             let mut shown = template.clone();
             redact::template(&self.redactor, &mut shown);
             shown::template(&mut shown);
-            (template.uri_template.clone(), Definition::of_template(&shown))
+            Definition::of_template(&shown)
         };
-        let definitions = page.templates.iter().map(definition).collect();
+        let text = |template: &ResourceTemplate| template.uri_template.clone();
         let is_whole = is_first && page.next.is_none();
-        self.supervisor.compare(PinKind::Template, definitions, is_whole).await;
-        let is_held = |name: &str| self.supervisor.held(PinKind::Template, name).is_some();
-        page.templates.retain(|template| !is_held(&template.uri_template));
+        self.keep_as_pinned(PinKind::Template, &mut page.templates, is_whole, text, definition)
+            .await;
         Ok(page)
     }
 
@@ -321,12 +350,11 @@ impl<P: Plugin> Plugin for Supervised<P> {
             let mut shown = prompt.clone();
             redact::prompt_definition(&self.redactor, &mut shown);
             shown::prompt_definition(&mut shown);
-            (prompt.name.clone(), Definition::of_prompt(&shown))
+            Definition::of_prompt(&shown)
         };
-        let definitions = page.prompts.iter().map(definition).collect();
+        let name = |prompt: &PromptDefinition| prompt.name.clone();
         let is_whole = is_first && page.next.is_none();
-        self.supervisor.compare(PinKind::Prompt, definitions, is_whole).await;
-        page.prompts.retain(|prompt| self.supervisor.held(PinKind::Prompt, &prompt.name).is_none());
+        self.keep_as_pinned(PinKind::Prompt, &mut page.prompts, is_whole, name, definition).await;
         Ok(page)
     }
 
