@@ -151,8 +151,6 @@ async fn answers(platform: &Platform, caller: &Caller) -> Vec<(&'static str, Str
         let call = Call { caller: caller.clone(), ..Call::new(tool, arguments) };
         format!("{:?}", platform.call(call).await)
     };
-        format!("{:?}", platform.call(call).await)
-    };
     let place = Place::Prompt("p".into());
     let blank = Blank { place, name: "a".into(), value: String::new(), filled: Vec::new() };
     let request = CompletionRequest::new("t/m", "text");
