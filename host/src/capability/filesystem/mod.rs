@@ -21,6 +21,8 @@ mod listing;
 #[cfg(not(unix))]
 mod none;
 #[cfg(unix)]
+mod opened;
+#[cfg(unix)]
 mod ops;
 #[cfg(unix)]
 mod p2;

@@ -206,8 +206,9 @@ impl types::HostDescriptor for FilesView<'_> {
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
         let how = opening!(path_flags, open, flags);
-        self.may_open().map_err(|stop| self.error(stop))?;
-        let opened = self.act(&folder, move |folder| folder.open(&path, how)).await?;
+        let leave = self.leave_to_open().map_err(|stop| self.error(stop))?;
+        let open = move |folder: Beneath| folder.open(&path, how).map(|opened| (opened, leave));
+        let (opened, _leave) = self.act(&folder, open).await?;
         self.push(opened).map_err(FsError::trap)
     }
 

@@ -224,9 +224,11 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         flags: DescriptorFlags,
     ) -> FilesystemResult<Resource<Descriptor>> {
         let how = opening!(path_flags, open, flags);
-        let may_open = store.with(|mut store| store.get().may_open());
-        may_open.map_err(|stop| error(store, stop))?;
-        let opened = act(store, &folder, move |folder| folder.open(&path, how)).await?;
+        // Others may be opened at the same time.
+        let leave = store.with(|mut store| store.get().leave_to_open());
+        let leave = leave.map_err(|stop| error(store, stop))?;
+        let open = move |folder: Beneath| folder.open(&path, how).map(|opened| (opened, leave));
+        let (opened, _leave) = act(store, &folder, open).await?;
         store.with(|mut store| store.get().push(opened)).map_err(FilesystemError::trap)
     }
 

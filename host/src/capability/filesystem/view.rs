@@ -2,7 +2,7 @@
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::RandomState;
 use std::io;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
 
 use super::NAME;
 use super::listing::Listings;
+use super::opened::{Leave, OpenFiles};
 use super::ops::{self, Beneath, Opened};
 use super::walk::{Attempt, Files, Folder, Stop};
 use super::{p2, p3};
@@ -43,14 +44,11 @@ pub(crate) struct Folders {
     pub(super) listings: Listings,
     /// What files are told apart by.
     pub(super) identities: RandomState,
-    /// The handles of open files, and of folders that have a descriptor of their own.
-    files: HashSet<u32>,
+    /// What of the system's descriptors it has.
+    opened: OpenFiles,
     /// The folders that the guest is given to begin with, once it has asked.
     roots: Option<Vec<(String, Folder, Dir)>>,
 }
-
-/// The most files and folders that an instance may have open.
-const OPEN: usize = 256;
 
 /// What the interfaces see of an instance.
 pub(crate) struct FilesView<'a> {
@@ -66,12 +64,9 @@ impl FilesView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.folders.wasi, table: self.table }
     }
 
-    /// Whether one more may be opened.
-    pub(super) fn may_open(&self) -> Result<(), Stop> {
-        match self.folders.files.len() < OPEN {
-            true => Ok(()),
-            false => Err(Stop::Os(Errno::MFILE)),
-        }
+    /// Leave to open one more file or folder.
+    pub(super) fn leave_to_open(&mut self) -> Result<Leave, Stop> {
+        self.folders.opened.leave()
     }
 
     /// A folder, as a place to resolve paths in.
@@ -88,8 +83,8 @@ impl FilesView<'_> {
                 let dir = self.dir(&folder)?;
                 // The walk's own handle is not needed any more.
                 let folder = folder.reopened(dir.dir.clone());
+                self.folders.opened.count(&dir.dir);
                 let resource = self.table.push(Descriptor::Dir(dir))?;
-                self.folders.files.insert(resource.rep());
                 self.folders.open.insert(resource.rep(), folder);
                 Ok(resource)
             }
@@ -99,9 +94,8 @@ impl FilesView<'_> {
                 mode.set(OpenMode::READ, read);
                 mode.set(OpenMode::WRITE, write);
                 let file = File::new(file, perms, mode, false);
-                let resource = self.table.push(Descriptor::File(file))?;
-                self.folders.files.insert(resource.rep());
-                Ok(resource)
+                self.folders.opened.count(&file.file);
+                Ok(self.table.push(Descriptor::File(file))?)
             }
         }
     }
@@ -149,7 +143,6 @@ impl FilesView<'_> {
     /// Lets go of an open file or folder.
     pub(super) fn forget(&mut self, descriptor: &Resource<Descriptor>) {
         self.folders.open.remove(&descriptor.rep());
-        self.folders.files.remove(&descriptor.rep());
     }
 
     /// What the system says of something that was not done. A refusal is put into words on the way.
