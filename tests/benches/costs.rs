@@ -46,29 +46,43 @@ const SERVERS: [(&str, &str); 2] = [
 /// The instances of the pool, here and there.
 const POOL: u32 = 256;
 
-/// The arguments of every call of a component: 119 bytes of JSON.
+/// What every call passes but those that read files: [`PAYLOAD`] bytes of JSON. Either side builds it for
+/// each call.
 fn arguments() -> Value {
-    json!({ "text": "The quick brown fox jumps over the lazy dog, and then it does so again and again until evening.", "max_length": 48 })
+    json!({ "text": "The quick brown fox jumps over the lazy dog, and then it does so again and again until evening. And it rests" })
 }
 
+/// The length of the arguments, in bytes.
+const PAYLOAD: usize = 119;
+
+/// What a piece of work takes, here and beside.
 struct Row {
-    what: &'static str,
-    ours: Duration,
+    what: String,
+    ours: Option<Duration>,
     bare: Option<(&'static str, Duration)>,
 }
 
+impl Row {
+    fn new(
+        what: impl Into<String>,
+        (ours, bare): (Duration, Duration),
+        beside: &'static str,
+    ) -> Self {
+        Self { what: what.into(), ours: Some(ours), bare: Some((beside, bare)) }
+    }
+}
+
 fn print(rows: &[Row]) {
-    println!("{:<44} {:>11} {:>11}  {:>6}  beside", "work", "tenon", "bare", "ratio");
+    println!("{:<52} {:>11} {:>11}  {:>6}  beside", "work", "tenon", "bare", "ratio");
+    let shown = |time: Option<Duration>| {
+        time.map(|time| format!("{:.2} µs", time.as_secs_f64() * 1e6)).unwrap_or_default()
+    };
     for Row { what, ours, bare } in rows {
-        let ours_shown = format!("{:.2} µs", ours.as_secs_f64() * 1e6);
-        match bare {
-            Some((beside, bare)) => {
-                let ratio = ours.as_secs_f64() / bare.as_secs_f64();
-                let bare = format!("{:.2} µs", bare.as_secs_f64() * 1e6);
-                println!("{what:<44} {ours_shown:>11} {bare:>11}  {ratio:>5.2}×  {beside}");
-            }
-            None => println!("{what:<44} {ours_shown:>11}"),
-        }
+        let ratio =
+            ours.zip(*bare).map(|(ours, (_, bare))| ours.as_secs_f64() / bare.as_secs_f64());
+        let ratio = ratio.map(|ratio| format!("{ratio:.2}×")).unwrap_or_default();
+        let (beside, bare) = bare.map(|(beside, time)| (beside, Some(time))).unwrap_or_default();
+        println!("{what:<52} {:>11} {:>11}  {ratio:>6}  {beside}", shown(*ours), shown(bare));
     }
 }
 
@@ -78,7 +92,7 @@ async fn measure<F: AsyncFnMut()>(rounds: usize, each: u32, turn: F) -> Duration
 }
 
 /// The same for two kinds of work whose rounds take turns, so that a slow moment of the machine is
-/// one for both.
+/// one for both. Who begins takes turns, too.
 async fn versus<A: AsyncFnMut(), B: AsyncFnMut()>(
     rounds: usize,
     each: u32,
@@ -90,19 +104,25 @@ async fn versus<A: AsyncFnMut(), B: AsyncFnMut()>(
         bare().await;
     }
     let mut times = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
-    for _ in 0..rounds {
-        let began = Instant::now();
-        for _ in 0..each {
-            ours().await;
+    for round in 0..rounds {
+        if round % 2 == 0 {
+            times.0.push(timed(each, &mut ours).await);
+            times.1.push(timed(each, &mut bare).await);
+        } else {
+            times.1.push(timed(each, &mut bare).await);
+            times.0.push(timed(each, &mut ours).await);
         }
-        times.0.push(began.elapsed() / each);
-        let began = Instant::now();
-        for _ in 0..each {
-            bare().await;
-        }
-        times.1.push(began.elapsed() / each);
     }
     (median(times.0), median(times.1))
+}
+
+/// The time of one of so many turns.
+async fn timed<F: AsyncFnMut()>(turns: u32, turn: &mut F) -> Duration {
+    let began = Instant::now();
+    for _ in 0..turns {
+        turn().await;
+    }
+    began.elapsed() / turns
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -121,6 +141,7 @@ fn main() {
     if let Ok(measure) = std::env::var(MEASURE) {
         return runtime.block_on(memory_of(&measure));
     }
+    assert_eq!(arguments().to_string().len(), PAYLOAD);
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let wanted = |group: &str| only.as_deref().is_none_or(|only| group.contains(only));
     print(&runtime.block_on(all(wanted)));
@@ -237,10 +258,11 @@ impl Bare {
     }
 }
 
-async fn bare_call(store: &mut Store<State>, tools: &tool_handler::Guest, arguments: &str) {
+async fn bare_call(store: &mut Store<State>, tools: &tool_handler::Guest) {
     let result = store
         .run_concurrent(async |accessor| {
-            tools.call_call(accessor, "slug".into(), arguments.into(), context()).await
+            let arguments = arguments().to_string();
+            tools.call_call(accessor, "slug".into(), arguments, context()).await
         })
         .await;
     black_box(result.expect("the loop runs").expect("no trap").expect("an answer"));
@@ -274,31 +296,26 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
     };
 
     let without_cache = loader(&Surroundings::default());
-    let ours = measure(5, 1, async || load(&without_cache)).await;
     let engine = Engine::new(&bare_config(false)).unwrap();
-    let bare =
-        measure(5, 1, async || drop(black_box(Component::new(&engine, &wasm).unwrap()))).await;
-    rows.push(Row {
-        what: "discover, admit, compile, link",
-        ours,
-        bare: Some(("Component::new", bare)),
-    });
+    let times = versus(
+        5,
+        1,
+        async || load(&without_cache),
+        async || drop(black_box(Component::new(&engine, &wasm).unwrap())),
+    )
+    .await;
+    rows.push(Row::new("discover, admit, compile, link", times, "Component::new"));
 
     let with_cache = loader(&surroundings);
     load(&with_cache);
-    let ours = measure(20, 20, async || load(&with_cache)).await;
     let file = cache.path().join("bare.cwasm");
     std::fs::write(&file, Component::new(&engine, &wasm).unwrap().serialize().unwrap()).unwrap();
-    let bare = measure(20, 20, async || {
+    let bare = async || {
         // SAFETY: the file was written a moment ago by this engine.
         drop(black_box(unsafe { Component::deserialize_file(&engine, &file) }.unwrap()));
-    })
-    .await;
-    rows.push(Row {
-        what: "the same from the cache",
-        ours,
-        bare: Some(("deserialize_file", bare)),
-    });
+    };
+    let times = versus(20, 20, async || load(&with_cache), bare).await;
+    rows.push(Row::new("the same from the cache", times, "deserialize_file"));
 }
 
 async fn platform(configuration: &str, allocation: Allocation) -> Platform {
@@ -313,7 +330,6 @@ fn builder(configuration: &str, allocation: Allocation) -> Builder {
 
 async fn calls(rows: &mut Vec<Row>) {
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
-    let text = arguments().to_string();
     let entry = |id: &str, mode: &str| {
         format!("{{ path = {:?}, id = {id:?}, instance = {mode:?} }}", guests::TEXT_TOOLS)
     };
@@ -328,50 +344,44 @@ async fn calls(rows: &mut Vec<Row>) {
         if pool {
             let instantiate =
                 measure(30, 100, async || drop(black_box(bare.instance().await))).await;
-            rows.push(Row { what: "bare store and instance, pool", ours: instantiate, bare: None });
+            let what = "instance from a pool, for comparison".to_string();
+            let instance = Some(("store and instance", instantiate));
+            rows.push(Row { what, ours: None, bare: instance });
             let (mut store, tools) = bare.instance().await;
-            let (ours, beside) = versus(
+            let times = versus(
                 50,
                 1_000,
                 async || ours(&platform, "shared__slug").await,
-                async || bare_call(&mut store, &tools, &text).await,
+                async || bare_call(&mut store, &tools).await,
             )
             .await;
-            rows.push(Row {
-                what: "call, shared instance",
-                ours,
-                bare: Some(("call_concurrent", beside)),
-            });
+            rows.push(Row::new("call, shared instance", times, "call_concurrent"));
             let state = TempDir::new().unwrap();
             let recorded = builder(&configuration, allocation).state(state.path());
             let recorded = recorded.build().await.expect("the platform is built");
-            let (ours, beside) = versus(
+            let times = versus(
                 50,
                 1_000,
-                async || self::ours(&recorded, "shared__slug").await,
-                async || bare_call(&mut store, &tools, &text).await,
+                async || ours(&recorded, "shared__slug").await,
+                async || bare_call(&mut store, &tools).await,
             )
             .await;
             recorded.shutdown().await;
-            rows.push(Row {
-                what: "the same, with a record of each call",
-                ours,
-                bare: Some(("call_concurrent", beside)),
-            });
+            rows.push(Row::new("the same, with a record of each call", times, "call_concurrent"));
         }
-        let (ours, beside) = versus(
+        let times = versus(
             50,
             100,
             async || ours(&platform, "fresh__slug").await,
             async || {
                 let (mut store, tools) = bare.instance().await;
-                bare_call(&mut store, &tools, &text).await;
+                bare_call(&mut store, &tools).await;
             },
         )
         .await;
         let what =
             if pool { "call, fresh instance, pool" } else { "call, fresh instance, on demand" };
-        rows.push(Row { what, ours, bare: Some(("the same, bare", beside)) });
+        rows.push(Row::new(what, times, "the same, bare"));
         platform.shutdown().await;
     }
 }
@@ -416,28 +426,28 @@ async fn files(rows: &mut Vec<Row>) {
         ("0.2", "the same, WASI 0.2"),
         ("0.3", "the same, WASI 0.3"),
     ] {
-        let arguments = json!({ "edition": edition, "path": file, "rounds": READS });
-        let text = arguments.to_string();
-        let (ours, beside) = versus(
+        let arguments = || json!({ "edition": edition, "path": file, "rounds": READS });
+        let times = versus(
             30,
             5,
             async || {
-                let call = Call::new("e__attempts", arguments.clone());
+                let call = Call::new("e__attempts", arguments());
                 let said = platform.call(call).await.expect("an answer").plain_text();
                 assert_eq!(said, format!("0 of {READS}"));
             },
             async || {
                 let context = context();
                 let called = store.run_concurrent(async |accessor| {
-                    tools.call_call(accessor, "attempts".into(), text.clone(), context).await
+                    let arguments = arguments().to_string();
+                    tools.call_call(accessor, "attempts".into(), arguments, context).await
                 });
                 let answer = called.await.expect("the loop runs").expect("no trap");
                 assert_eq!(answer.expect("an answer").plain_text(), format!("0 of {READS}"));
             },
         )
         .await;
-        let bare = Some(("wasmtime-wasi", beside / READS));
-        rows.push(Row { what, ours: ours / READS, bare });
+        let (ours, beside) = times;
+        rows.push(Row::new(what, (ours / READS, beside / READS), "wasmtime-wasi"));
     }
     platform.shutdown().await;
 }
@@ -445,16 +455,17 @@ async fn files(rows: &mut Vec<Row>) {
 async fn bridged(rows: &mut Vec<Row>) {
     // What waking another core costs depends on which one a server happens to be on, and is more than
     // what is measured.
-    let _one = OneCore::new();
+    let one = OneCore::new();
+    let on = if one.is_some() { ", on one core" } else { "" };
     for (what, server) in SERVERS {
         let platform = bridge(server).await;
         let client = rmcp_client(server).await;
-        let (ours, rmcp) =
+        let times =
             versus(150, 100, async || echo(&platform).await, async || rmcp_echo(&client).await)
                 .await;
         client.cancel().await.expect("the client ends");
         platform.shutdown().await;
-        rows.push(Row { what, ours, bare: Some(("rmcp client", rmcp)) });
+        rows.push(Row::new(format!("{what}{on}"), times, "rmcp client"));
     }
 
     let mut cat = tokio::process::Command::new("cat")
@@ -473,39 +484,39 @@ async fn bridged(rows: &mut Vec<Row>) {
         output.read_line(&mut back).await.unwrap();
     })
     .await;
-    rows.push(Row { what: "a line through cat and back, for comparison", ours: pipe, bare: None });
+    let what = format!("a line through cat and back, for comparison{on}");
+    rows.push(Row { what, ours: None, bare: Some(("pipes", pipe)) });
 }
 
-/// Keeps this thread on one core, with all that it starts meanwhile, where the system lets it.
+/// This thread is kept on one core, with all that it starts meanwhile.
 struct OneCore {
     #[cfg(target_os = "linux")]
-    before: Option<CpuSet>,
+    before: CpuSet,
 }
 
 #[cfg(target_os = "linux")]
 impl OneCore {
-    fn new() -> Self {
-        let before = sched_getaffinity(None).ok();
+    /// Nothing, where the system does not let it.
+    fn new() -> Option<Self> {
+        let before = sched_getaffinity(None).ok()?;
         let mut one = CpuSet::new();
         one.set(sched_getcpu());
-        let _ = sched_setaffinity(None, &one);
-        Self { before }
+        sched_setaffinity(None, &one).ok()?;
+        Some(Self { before })
     }
 }
 
 #[cfg(target_os = "linux")]
 impl Drop for OneCore {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            let _ = sched_setaffinity(None, before);
-        }
+        let _ = sched_setaffinity(None, &self.before);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 impl OneCore {
-    fn new() -> Self {
-        Self {}
+    fn new() -> Option<Self> {
+        None
     }
 }
 
@@ -516,7 +527,7 @@ async fn bridge(server: &str) -> Platform {
 }
 
 async fn echo(platform: &Platform) {
-    let call = Call::new("s__echo", json!({ "text": "hello there" }));
+    let call = Call::new("s__echo", arguments());
     black_box(platform.call(call).await.expect("an answer"));
 }
 
@@ -528,9 +539,9 @@ async fn rmcp_client(server: &str) -> Client {
 }
 
 async fn rmcp_echo(client: &Client) {
-    let arguments = json!({ "text": "hello there" }).as_object().cloned();
+    let Value::Object(arguments) = arguments() else { unreachable!("they are an object") };
     let mut params = CallToolRequestParams::new("echo");
-    params.arguments = arguments;
+    params.arguments = Some(arguments);
     black_box(client.call_tool(params).await.expect("an answer"));
 }
 
@@ -546,21 +557,21 @@ async fn hooks(rows: &mut Vec<Row>) {
         .build()
         .await
         .unwrap();
-    let context: Value = (0..9)
-        .map(|i| (format!("member{i}"), json!(i)))
-        .chain([("goal".into(), json!("tidy"))])
-        .collect::<serde_json::Map<_, _>>()
-        .into();
-    let ours = measure(30, 200, async || {
+    let context = || -> Value {
+        (0..9)
+            .map(|i| (format!("member{i}"), json!(i)))
+            .chain([("goal".into(), json!("tidy"))])
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    let ours = async || {
         let caller = Caller::default();
-        black_box(platform.fire(&HookPoint::BeforePlan, context.clone(), &caller).await.unwrap());
-    })
-    .await;
+        black_box(platform.fire(&HookPoint::BeforePlan, context(), &caller).await.unwrap());
+    };
     let engine = rhai::Engine::new();
     let ast = engine.compile(SCRIPT).unwrap();
-    let text = context.to_string();
-    let bare = measure(30, 200, async || {
-        let value: Value = serde_json::from_str(&text).unwrap();
+    let bare = async || {
+        let value: Value = serde_json::from_str(&context().to_string()).unwrap();
         let context = rhai::serde::to_dynamic(value).unwrap().into_shared();
         let options = rhai::CallFnOptions::new().eval_ast(false);
         let mut scope = rhai::Scope::new();
@@ -575,13 +586,9 @@ async fn hooks(rows: &mut Vec<Row>) {
             .unwrap();
         let back: Value = rhai::serde::from_dynamic(&context.flatten()).unwrap();
         black_box(back.to_string());
-    })
-    .await;
-    rows.push(Row {
-        what: "hook in a Rhai script",
-        ours,
-        bare: Some(("rhai, from JSON and back", bare)),
-    });
+    };
+    let times = versus(30, 200, ours, bare).await;
+    rows.push(Row::new("hook in a Rhai script", times, "rhai, from JSON and back"));
 }
 
 /// The command from its start to its end, with a component that was compiled before.
@@ -607,14 +614,14 @@ async fn command(rows: &mut Vec<Row>) {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     run(&tenon, &["trust", "--yes"]);
-    let text = arguments().to_string();
-    let ours = measure(20, 5, async || run(&tenon, &["call", "text_tools__slug", &text])).await;
-    let bare = measure(20, 5, async || run(&tenon, &["--version"])).await;
-    rows.push(Row {
-        what: "`tenon call`, start to end, cached",
-        ours,
-        bare: Some(("`tenon --version`", bare)),
-    });
+    let times = versus(
+        20,
+        5,
+        async || run(&tenon, &["call", "text_tools__slug", &arguments().to_string()]),
+        async || run(&tenon, &["--version"]),
+    )
+    .await;
+    rows.push(Row::new("`tenon call`, start to end, cached", times, "`tenon --version`"));
 }
 
 /// How many plugins there are in [`many`], and how many of them are faulty.
@@ -669,12 +676,8 @@ async fn many(rows: &mut Vec<Row>) {
         times.push(began.elapsed());
         platform.shutdown().await;
     }
-    times.sort();
-    rows.push(Row {
-        what: "500 plugins, 50 of them faulty, from cache",
-        ours: times[times.len() / 2],
-        bare: None,
-    });
+    let what = "500 plugins, 50 of them faulty, from cache".to_string();
+    rows.push(Row { what, ours: Some(median(times)), bare: None });
 }
 
 /// The memory of this process that is its own, in KiB, where the system tells: what was written to,
@@ -704,7 +707,7 @@ fn print_memory() {
         let own = [&wasm[..], &[0, 4, 1, b'm', (i >> 8) as u8, i as u8]].concat();
         std::fs::write(folder.path().join(format!("p{i}.wasm")), own).unwrap();
     }
-    println!("\n{:<44} {:>11} {:>11}", "memory of an idle WASM plugin", "written", "mapped");
+    println!("\n{:<52} {:>11} {:>11}", "memory of an idle WASM plugin", "written", "mapped");
     let bench = std::env::current_exe().expect("a program has a path");
     for (mode, what) in [
         // The first compiles, and is not shown.
@@ -716,7 +719,7 @@ fn print_memory() {
         let measured = std::process::Command::new(&bench).env(MEASURE, measure).output();
         let measured = measured.expect("it starts").stdout;
         if !what.is_empty() {
-            println!("{what:<44} {}", String::from_utf8_lossy(&measured).trim_end());
+            println!("{what:<52} {}", String::from_utf8_lossy(&measured).trim_end());
         }
     }
 }
@@ -763,9 +766,12 @@ struct Throughput {
 }
 
 fn print_throughput(rows: Vec<Throughput>) {
-    println!("\n{:<44} {:>11} {:>11}  {:>6}  beside", "64 in flight", "tenon", "bare", "ratio");
+    println!(
+        "\n{:<52} {:>11} {:>11}  {:>6}  beside",
+        "64 in flight, on all cores", "tenon", "bare", "ratio"
+    );
     for Throughput { what, ours, bare: (beside, bare) } in rows {
-        println!("{what:<44} {ours:>9.0}/s {bare:>9.0}/s  {:>5.2}×  {beside}", ours / bare);
+        println!("{what:<52} {ours:>9.0}/s {bare:>9.0}/s  {:>5.2}×  {beside}", ours / bare);
     }
 }
 
@@ -814,25 +820,24 @@ async fn throughput() -> Vec<Throughput> {
         guests::TEXT_TOOLS
     );
     let platform = platform(&config, Allocation::OnDemand).await;
-    let shared =
-        measure(5, 2, async || round(async || ours(&platform, "w__slug").await).await).await;
-    platform.shutdown().await;
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
     let bare = Bare::new(false, &wasm);
     let (mut store, tools) = bare.instance().await;
-    let text = arguments().to_string();
-    let beside = measure(5, 2, async || {
+    let shared = async || round(async || ours(&platform, "w__slug").await).await;
+    let bare = async || {
         let calls = store.run_concurrent(async |accessor| {
             round(async || {
-                let call = tools.call_call(accessor, "slug".into(), text.clone(), context());
+                let arguments = arguments().to_string();
+                let call = tools.call_call(accessor, "slug".into(), arguments, context());
                 let answer = call.await.expect("no trap");
                 drop(black_box(answer.expect("an answer")));
             })
             .await;
         });
         calls.await.expect("the loop runs");
-    })
-    .await;
+    };
+    let (shared, beside) = versus(10, 2, shared, bare).await;
+    platform.shutdown().await;
     let bare = ("call_concurrent", per_second(beside));
     rows.push(Throughput { what: "calls of one shared instance", ours: per_second(shared), bare });
     rows
