@@ -108,6 +108,26 @@ fn on_a_terminal_the_user_fills_in_the_form() {
     assert!(said.contains("one of y, n, c: ") && said.contains(r#"{"action":"cancel"}"#), "{said}");
 }
 
+/// Nothing is opened for a server: its user is told what it wants, as it really is.
+#[test]
+fn on_a_terminal_the_user_says_what_becomes_of_a_page() {
+    let project = asking();
+    let page = json!(["elicitation/create", {
+        "mode": "url",
+        "message": "sign in",
+        "url": "https://example.com/\u{202e}moc.live",
+        "elicitationId": "1",
+    }]);
+    for (typed, action) in [("y\n", "accept"), ("n\n", "decline"), ("x\nc\n", "cancel")] {
+        let asked = arguments(json!([page]));
+        let said = on_terminal(&project, &["call", "s__rude", &asked], typed).replace('\r', "");
+        assert!(said.contains("server \"s\" asks: sign in\n"), "{said}");
+        let shown = "it wants you to open https://example.com/\\u{202e}moc.live\n";
+        assert!(said.contains(shown), "{said}");
+        assert!(said.contains(&format!("[{{\"action\":\"{action}\"}}]")), "{said}");
+    }
+}
+
 #[test]
 fn a_model_that_the_user_configured_answers_servers() {
     let project = asking();

@@ -94,9 +94,10 @@ pub(super) fn answer(completion: &Completion) -> Value {
         StopReason::Refusal => "refusal",
         StopReason::Other(reason) => reason,
     };
-    let content = match calls.is_empty() {
-        true => text,
-        false => [text].into_iter().chain(calls).collect(),
+    let content = match (calls.is_empty(), text["text"] == "") {
+        (true, _) => text,
+        (false, true) => calls.into(),
+        (false, false) => [text].into_iter().chain(calls).collect(),
     };
     json!({
         "role": "assistant",
@@ -104,4 +105,72 @@ pub(super) fn answer(completion: &Completion) -> Value {
         "model": completion.summary.model,
         "stopReason": stop,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_host::model::{CompletionSummary, TokenUsage, ToolCall};
+    use tenon_host::types::Content;
+
+    #[test]
+    fn what_tools_were_called_for_and_answered_is_put_to_the_model() {
+        let params = json!({
+            "messages": [
+                { "role": "user", "content": { "type": "text", "text": "how many?" } },
+                { "role": "assistant", "content": [
+                    { "type": "text", "text": "let me count" },
+                    { "type": "tool_use", "id": "1", "name": "count", "input": { "n": 1.0 } },
+                ] },
+                { "role": "user", "content": { "type": "tool_result", "toolUseId": "1",
+                    "content": [{ "type": "text", "text": "three" }], "isError": true } },
+            ],
+            "tools": [{ "name": "count", "description": "d", "inputSchema": { "type": "object" } }],
+            "toolChoice": { "mode": "required" },
+            "maxTokens": 7, "temperature": 0.5, "stopSequences": ["x"],
+        });
+        let request = request("m", &params).expect("it is one");
+        let roles: Vec<Role> = request.messages.iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
+        let Part::ToolCall(call) = &request.messages[1].parts[1] else { panic!("it is a call") };
+        assert_eq!((&*call.id, &*call.name, &*call.arguments), ("1", "count", r#"{"n":1.0}"#));
+        let Part::ToolAnswer(answer) = &request.messages[2].parts[0] else { panic!("an answer") };
+        assert!(answer.id == "1" && answer.is_error);
+        assert!(matches!(&answer.content[0].body, Content::Text(text) if text == "three"));
+        assert_eq!((request.tools.len(), &*request.tools[0].name), (1, "count"));
+        assert!(matches!(request.tool_choice, ToolChoice::Required));
+        let limits = &request.limits;
+        assert_eq!((limits.max_tokens, limits.temperature), (Some(7), Some(0.5)));
+        assert_eq!(limits.stop, ["x"]);
+        for wrong in [
+            json!({}),
+            json!({ "messages": [{ "role": "user", "content": { "type": "tool_use" } }] }),
+        ] {
+            assert!(self::request("m", &wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_calls_tools_says_so_in_the_form_of_the_protocol() {
+        let answered = |parts, stop_reason| {
+            let usage = TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 };
+            let summary = CompletionSummary { model: "m".into(), stop_reason, usage, extra: None };
+            answer(&Completion { parts, summary })
+        };
+        let text = || Part::Text("so".into());
+        let (id, name) = (|| "1".to_string(), || "count".to_string());
+        let call = |arguments: &str| {
+            Part::ToolCall(ToolCall { id: id(), name: name(), arguments: arguments.into() })
+        };
+        let said = json!({ "type": "text", "text": "so" });
+        let called = json!({ "type": "tool_use", "id": "1", "name": "count", "input": { "n": 1 } });
+        for (parts, content) in [
+            (vec![text()], said.clone()),
+            (vec![text(), call(r#"{"n":1}"#)], json!([said, called])),
+            (vec![call(r#"{"n":1}"#)], json!([called])),
+        ] {
+            let answer = answered(parts, StopReason::ToolUse);
+            assert_eq!((&answer["content"], &answer["stopReason"]), (&content, &json!("toolUse")));
+        }
+    }
 }
