@@ -28,7 +28,6 @@ use crate::discover::{
 use crate::entry::Protocol;
 use crate::expand;
 use crate::files::{self, COMPONENT, Digest, read_text};
-use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::lock::Bond;
 use crate::manifest::Permissions;
@@ -100,8 +99,6 @@ pub struct Loaded {
     imports: Option<Vec<String>>,
     /// Who keeps watch over its server, for one that has one.
     supervised: Option<Arc<Supervisor>>,
-    /// Which of its tools are wanted.
-    tool_filter: ToolFilter,
     /// Where its schemas are used that have no bound.
     schemas: Arc<SchemaSandbox>,
 }
@@ -220,11 +217,6 @@ impl Loaded {
         self.supervised.as_ref()
     }
 
-    /// Which of its tools are wanted.
-    pub(crate) fn tool_filter(&self) -> &ToolFilter {
-        &self.tool_filter
-    }
-
     /// Where its schemas are used that have no bound.
     pub(crate) fn schemas(&self) -> &SchemaSandbox {
         &self.schemas
@@ -268,7 +260,6 @@ impl Loaded {
             requested: GrantSet::default(),
             imports: None,
             supervised: None,
-            tool_filter: ToolFilter::default(),
             schemas,
         }
     }
@@ -645,7 +636,6 @@ impl Loader {
             requested: candidate.requests,
             imports,
             supervised,
-            tool_filter: candidate.tools,
             schemas: self.schemas.clone(),
         })
     }

@@ -578,6 +578,8 @@ pub(crate) struct Settings {
     tools: ToolRules,
     /// Which tools of a plugin are wanted.
     filters: Vec<PolicyFilter>,
+    /// What its own entry says of that, by the plugin.
+    entries: HashMap<String, ToolFilter>,
     /// Which tools are held.
     pub(crate) holds: Holds,
 }
@@ -609,8 +611,18 @@ impl Settings {
             user: OwnSettings::of(configs, Origin::User),
             tools: ToolRules::new(configs),
             filters: filters.collect(),
+            entries: HashMap::new(),
             holds,
         }
+    }
+
+    /// With what entries say of which tools of their plugins are wanted.
+    pub(crate) fn with_entries<'a>(
+        self,
+        entries: impl Iterator<Item = (&'a str, &'a ToolFilter)>,
+    ) -> Self {
+        let entries = entries.map(|(id, filter)| (id.to_string(), filter.clone()));
+        Self { entries: entries.collect(), ..self }
     }
 
     /// What holds for the hooks and names of plugins of an origin.
@@ -826,8 +838,8 @@ impl Registry {
         let owner = plugin.loaded.owner();
         let policies = self.settings.filters.iter();
         let policies = policies.filter(|of| *of.plugin == **id && owner.hears(of.is_bounded));
-        let own = plugin.loaded.tool_filter().clone();
-        policies.map(|of| of.filter.clone()).chain([own]).collect()
+        let own = self.settings.entries.get(&**id);
+        policies.map(|of| &of.filter).chain(own).cloned().collect()
     }
 
     /// How tools for a plugin's resources and prompts are there.
@@ -1063,5 +1075,28 @@ mod tests {
             registry.diagnostics()[0].to_string(),
             "plugin \"a__b\": the tool \"c\" is left out: plugin \"a\" already has one named a__b__c"
         );
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_is_held_keeps_its_name() {
+        let object = || json!({ "type": "object" });
+        let (ours, theirs) = ("a__b__c", "a");
+        let first = registered(theirs, vec![tool("b__c", object())]).await;
+        let second = registered("a__b", vec![tool("c", object())]).await;
+        let holds = Holds::of_tool(theirs, "b__c", "it is another");
+        let settings = Settings { holds, ..Settings::default() };
+        let registry = Registry::new(vec![first.clone(), second.clone()], settings);
+        // Who calls it by its name must not get another's.
+        assert!(registry.tool(ours).is_none());
+        let absent = registry.absent(ours);
+        assert!(matches!(&absent, Some(CallError::Held { plugin, .. }) if **plugin == *theirs));
+        let told = registry.diagnostics().iter().map(ToString::to_string);
+        let left_out = "the tool \"c\" is left out: plugin \"a\" already has one named a__b__c";
+        assert!(told.clone().any(|told| told.contains(left_out)), "{:?}", told.collect::<Vec<_>>());
+        // One that its operator does not want keeps nothing.
+        let filter = ToolFilter { enabled: None, disabled: vec!["b__c".into()] };
+        let settings = Settings::default().with_entries([(theirs, &filter)].into_iter());
+        let registry = Registry::new(vec![first, second], settings);
+        assert_eq!(&**registry.tool(ours).expect("it is free").0.loaded().id(), "a__b");
     }
 }

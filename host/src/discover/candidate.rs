@@ -11,10 +11,9 @@ use super::{Facts, Origin, PluginKind, facts};
 use crate::capability::{GrantSet, Grants};
 use crate::config::ContextSettings;
 use crate::config::combine::Owner;
-use crate::entry::{EnvironmentPolicy, LogLevel, Protocol, Transport};
+use crate::entry::{EntryRules, EnvironmentPolicy, LogLevel, Protocol, Transport};
 use crate::expand::secrets_in;
 use crate::files::{self, COMPONENT, Digest};
-use crate::filter::ToolFilter;
 use crate::limits::Limits;
 use crate::lock::Bond;
 use crate::manifest::Permissions;
@@ -70,10 +69,8 @@ pub struct Candidate {
     /// What it may register; all, where nothing is said.
     pub(crate) permissions: Option<Permissions>,
     pub(crate) limits: Limits,
-    /// Which of its tools are wanted.
-    pub(crate) tools: ToolFilter,
-    /// What its entry says of definitions that are not what they were.
-    pub(crate) pins: Option<PinMode>,
+    /// What its entry says of what it offers.
+    pub(crate) rules: EntryRules,
     /// What it is told of who calls.
     pub(crate) context: ContextSettings,
     pub(crate) settings: Map<String, Value>,
@@ -442,8 +439,8 @@ impl Candidate {
             is_enabled: _,
             // What it was approved for is in the command.
             is_command_approved: _,
-            // It is about what the plugin says, and not about how it runs.
-            pins: _,
+            // They are about what the plugin says, and not about how it runs.
+            rules: _,
             // What it says is in the others.
             manifest: _,
             // What follows from the others, and from the user.
@@ -455,7 +452,6 @@ impl Candidate {
             programs,
             permissions,
             limits,
-            tools,
             context,
             settings,
             // They are in what comes before.
@@ -471,7 +467,7 @@ impl Candidate {
             "{:?}",
             (
                 (place, about, source, command, requests, permissions),
-                (limits, tools, context, settings, facts, bond, trusted)
+                (limits, context, settings, facts, bond, trusted)
             )
         )
     }

@@ -100,16 +100,27 @@ const FIELDS: &[&str] = &[
     "ping_interval",
 ];
 
+/// What an entry says of what its plugin offers, and not of how that runs: it changes the registry and no
+/// plugin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct EntryRules {
+    /// Which of its tools are wanted.
+    pub(crate) tools: ToolFilter,
+    /// What becomes of definitions that are not what they were.
+    pub(crate) pins: Option<PinMode>,
+}
+
 impl McpEntry {
     /// Whether it is wanted.
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true) && !self.disabled.unwrap_or(false)
     }
 
-    /// Which of its tools are wanted.
-    pub(crate) fn tools(&self) -> ToolFilter {
+    /// What it says of what its server offers.
+    pub(crate) fn rules(&self) -> EntryRules {
         let enabled = Some(self.enabled_tools.clone()).filter(|names| !names.is_empty());
-        ToolFilter { enabled, disabled: self.disabled_tools.clone() }
+        let tools = ToolFilter { enabled, disabled: self.disabled_tools.clone() };
+        EntryRules { tools, pins: self.pins }
     }
 }
 

@@ -297,6 +297,17 @@ impl Holds {
         }
     }
 
+    /// One tool of a plugin, held.
+    #[cfg(test)]
+    pub(crate) fn of_tool(plugin: &str, name: &str, why: &str) -> Self {
+        let key = (plugin.to_string(), PinKind::Tool, name.to_string());
+        Self {
+            differing: Arc::new([(key, why.to_string())].into()),
+            modes: Arc::new([(plugin.to_string(), PinMode::Hold)].into()),
+            ..Self::default()
+        }
+    }
+
     /// What there is against a definition.
     pub(crate) fn of(&self, plugin: &str, kind: PinKind, name: &str) -> Option<Hold> {
         // The common case is that there is nothing.

@@ -111,7 +111,12 @@ impl Plugins {
     /// The state that calls are to see.
     pub(super) fn current(&self) -> Current {
         let registered = self.slots.iter().filter_map(|slot| slot.registered.clone());
+        let entries = self.slots.iter().filter_map(|slot| {
+            let made_of = slot.made_of.as_ref()?;
+            Some((&*slot.id, &made_of.candidate.rules.tools))
+        });
         let settings = Settings::new(&self.sources.configs, self.holds.clone());
+        let settings = settings.with_entries(entries);
         let registry = Registry::new(registered.collect(), settings);
         let there = self.slots.iter().map(|slot| {
             let tools = registry.count(&slot.id);
@@ -137,7 +142,7 @@ impl Plugins {
             let (registered, made_of) = (slot.registered.as_ref()?, slot.made_of.as_ref()?);
             let candidate = &made_of.candidate;
             let (configs, owner) = (&self.sources.configs, registered.loaded().owner());
-            let mode = combine::pin_mode(configs, &slot.id, owner, candidate.pins);
+            let mode = combine::pin_mode(configs, &slot.id, owner, candidate.rules.pins);
             let identity = registered.said_identity();
             let server = candidate.pinned_server(&identity.version, mode)?;
             let tools = registered.tools().iter().map(|offered| &*offered.definition);
@@ -179,7 +184,7 @@ impl Plugins {
                 if let Some(MadeOf { candidate: made_of, .. }) =
                     former.get_mut(id).and_then(|slot| slot.made_of.as_mut())
                 {
-                    made_of.pins = candidate.pins;
+                    made_of.rules = candidate.rules.clone();
                 }
                 kept.extend(former.remove_entry(id));
             } else {
@@ -406,9 +411,10 @@ impl Slot {
         let event = Event::NotReloaded { plugin: Some(plugin), problem: problem.clone() };
         match former {
             Some(former) if stays => {
-                let made_of = former.made_of.zip(self.made_of).map(|(former, tried)| MadeOf {
-                    candidate: former.candidate,
-                    tried: tried.tried,
+                let made_of = former.made_of.zip(self.made_of).map(|(mut former, tried)| {
+                    // What it says of what is offered holds for whatever runs.
+                    former.candidate.rules = tried.candidate.rules;
+                    MadeOf { tried: tried.tried, ..former }
                 });
                 let detail = goes_on(&problem);
                 let report = PluginReport {
