@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use tenon_host::capability::{Capability, Lent};
+use tenon_host::capability::Capability;
 use wasm_metadata::{Payload, Producers};
 use wasmparser::WasmFeatures;
 use wit_component::{DecodedWasm, WitPrinter};
@@ -114,7 +114,7 @@ impl Import {
     fn new(import: String) -> Self {
         let capability = Capability::of_import(&import);
         Self {
-            granted: capability.is_some_and(|c| matches!(c.lent, Lent::ToAll | Lent::ToPlugins)),
+            granted: capability.is_some_and(|capability| capability.lent.is_to_every_plugin()),
             capability: capability.map(|capability| capability.name),
             import,
         }

@@ -789,7 +789,7 @@ fn bridge_of(linked: Result<Linked, String>, setting: Setting) -> Result<WasmPlu
 }
 
 /// What it takes to reach one server: its origin and nothing else.
-fn remote_grants(remote: &Remote) -> Result<Grants, LoadError> {
+pub(crate) fn remote_grants(remote: &Remote) -> Result<Grants, LoadError> {
     let mut grants = GrantSet::default();
     let value = format!("{}/*", remote.url.origin().ascii_serialization());
     let here = Path::new("/");

@@ -236,7 +236,12 @@ fn check_imports(findings: &mut Findings, component: &Component, requested: &Val
                     None,
                 );
             }
-            Some(Lent::ToAll | Lent::ToPlugins | Lent::OnRequest { .. }) => {}
+            Some(
+                Lent::ToAll
+                | Lent::ToPlugins
+                | Lent::ToPluginsAndRemoteBridge
+                | Lent::OnRequest { .. },
+            ) => {}
         }
     }
     for need in Need::all(&component.import_names(), requested, &Values::new()) {

@@ -53,8 +53,10 @@ type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 pub enum Lent {
     /// Every component. It reaches nothing outside of the host.
     ToAll,
-    /// Every component but the bridge to a child, which needs nothing of the kind.
+    /// Every plugin, and no bridge.
     ToPlugins,
+    /// Every plugin, and the bridge to a server elsewhere.
+    ToPluginsAndRemoteBridge,
     /// The bridges to MCP servers, and no other component.
     ToBridges,
     /// The bridge to an MCP server that is a child, and no other component.
@@ -66,6 +68,13 @@ pub enum Lent {
         /// An example of the line that requests it.
         line: &'static str,
     },
+}
+
+impl Lent {
+    /// Whether every plugin gets it, without a request.
+    pub fn is_to_every_plugin(self) -> bool {
+        matches!(self, Self::ToAll | Self::ToPlugins | Self::ToPluginsAndRemoteBridge)
+    }
 }
 
 /// Who a component is, as far as lending goes.
@@ -101,6 +110,13 @@ pub static CAPABILITIES: &[Capability] = &[
         through: &[],
         lent: Lent::ToAll,
         link: Some(notify::link),
+    },
+    Capability {
+        name: "clocks",
+        imports: wasi::CLOCKS,
+        through: &[],
+        lent: Lent::ToPluginsAndRemoteBridge,
+        link: Some(wasi::link_clocks),
     },
     Capability {
         name: "wasi",
@@ -206,7 +222,8 @@ impl Capability {
     fn is_lent_to(&self, borrower: Borrower<'_>) -> bool {
         match (self.lent, borrower) {
             (Lent::ToAll, _) => true,
-            (Lent::ToPlugins, borrower) => !matches!(borrower, Borrower::Bridge),
+            (Lent::ToPlugins, borrower) => matches!(borrower, Borrower::Plugin(_)),
+            (Lent::ToPluginsAndRemoteBridge, borrower) => !matches!(borrower, Borrower::Bridge),
             (Lent::ToBridges, borrower) => !matches!(borrower, Borrower::Plugin(_)),
             (Lent::ToBridge, borrower) => matches!(borrower, Borrower::Bridge),
             (Lent::OnRequest { .. }, Borrower::Plugin(grants) | Borrower::RemoteBridge(grants)) => {
@@ -258,7 +275,11 @@ pub(crate) fn check_imports(
         if !capability.is_lent_to(borrower) {
             let request = match capability.lent {
                 Lent::OnRequest { line, .. } => Some(line),
-                Lent::ToAll | Lent::ToPlugins | Lent::ToBridges | Lent::ToBridge => None,
+                Lent::ToAll
+                | Lent::ToPlugins
+                | Lent::ToPluginsAndRemoteBridge
+                | Lent::ToBridges
+                | Lent::ToBridge => None,
             };
             let (import, capability) = (import.to_string(), capability.name);
             let requested = match borrower {
@@ -326,9 +347,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_linker_is_free_of_conflicts() {
-        let engine = wasmtime::Engine::default();
+    /// All that can be granted.
+    fn everything() -> Grants {
         let mut all = GrantSet::default();
         for capability in CAPABILITIES {
             let value = match capability.lent {
@@ -339,9 +359,118 @@ mod tests {
             };
             all.add(capability.name, value, &Surroundings::default(), Path::new("/")).unwrap();
         }
-        let (all, none) = (Grants::new(all.clone(), all), Grants::default());
-        for borrower in [Borrower::Plugin(&all), Borrower::Plugin(&none), Borrower::Bridge] {
+        Grants::new(all.clone(), all)
+    }
+
+    /// Who asks: a plugin that was granted everything, one that was granted nothing, the bridge to a child,
+    /// and the one to a server elsewhere, which was granted that.
+    fn borrowers<'a>(all: &'a Grants, none: &'a Grants, origin: &'a Grants) -> [Borrower<'a>; 4] {
+        [
+            Borrower::Plugin(all),
+            Borrower::Plugin(none),
+            Borrower::Bridge,
+            Borrower::RemoteBridge(origin),
+        ]
+    }
+
+    fn origin() -> Grants {
+        let mut origin = GrantSet::default();
+        let here = Path::new("/");
+        origin.add(network::NAME, "https://x/*", &Surroundings::default(), here).unwrap();
+        Grants::new(origin.clone(), origin)
+    }
+
+    #[test]
+    fn every_linker_is_free_of_conflicts() {
+        let engine = wasmtime::Engine::default();
+        for borrower in borrowers(&everything(), &Grants::default(), &origin()) {
             linker(&engine, borrower).expect("each interface is linked once");
+        }
+    }
+
+    /// Whether a linker has the one function that a component imports. What it finds to be of another type
+    /// is there.
+    fn has(linker: &Linker<HostState>, component: &Component) -> bool {
+        match linker.instantiate_pre(component) {
+            Ok(_) => true,
+            Err(error) => !format!("{error:#}").contains("function implementation is missing"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_granted_is_neither_linked_nor_let_through() {
+        const ALL: [bool; 4] = [true, true, true, true];
+        const PLUGINS: [bool; 4] = [true, true, false, false];
+        const NOT_THE_BRIDGE: [bool; 4] = [true, true, false, true];
+        const GRANTED: [bool; 4] = [true, false, false, false];
+        const GRANTED_ORIGIN: [bool; 4] = [true, false, false, true];
+        const BRIDGES: [bool; 4] = [false, false, true, true];
+        const BRIDGE: [bool; 4] = [false, false, true, false];
+        const NOBODY: [bool; 4] = [false, false, false, false];
+        let rows = [
+            ("tenon:plugin/log@0.1.0", "write", ALL),
+            ("tenon:plugin/config@0.1.0", "get", ALL),
+            ("tenon:plugin/notify@0.1.0", "changed", ALL),
+            // Of a version before the newest.
+            ("tenon:plugin/log@0.0.1", "write", ALL),
+            ("tenon:plugin/stdio-child@0.1.0", "start", BRIDGE),
+            ("tenon:plugin/stdio-child@0.1.0", "stderr-tail", BRIDGE),
+            ("tenon:plugin/mcp-host@0.1.0", "connected", BRIDGES),
+            ("tenon:plugin/mcp-host@0.1.0", "sample", BRIDGES),
+            ("tenon:plugin/services@0.1.0", "send-message", GRANTED),
+            ("tenon:plugin/services@0.1.0", "search-memory", GRANTED),
+            ("tenon:plugin/inference@0.1.0", "complete", GRANTED),
+            ("tenon:plugin/tools@0.1.0", "call", GRANTED),
+            ("tenon:plugin/tools@0.1.0", "list-tools", GRANTED),
+            ("tenon:plugin/secrets@0.1.0", "get", GRANTED),
+            ("wasi:http/outgoing-handler@0.2.0", "handle", GRANTED_ORIGIN),
+            ("wasi:http/types@0.2.0", "http-error-code", GRANTED_ORIGIN),
+            ("wasi:http/client@0.3.0", "send", GRANTED_ORIGIN),
+            ("wasi:clocks/monotonic-clock@0.2.0", "now", NOT_THE_BRIDGE),
+            ("wasi:clocks/wall-clock@0.2.0", "now", NOT_THE_BRIDGE),
+            ("wasi:clocks/monotonic-clock@0.3.0", "now", NOT_THE_BRIDGE),
+            ("wasi:clocks/system-clock@0.3.0", "now", NOT_THE_BRIDGE),
+            ("wasi:io/poll@0.2.0", "poll", PLUGINS),
+            ("wasi:random/random@0.2.0", "get-random-bytes", PLUGINS),
+            ("wasi:random/insecure@0.2.0", "get-insecure-random-bytes", PLUGINS),
+            ("wasi:random/random@0.3.0", "get-random-bytes", PLUGINS),
+            ("wasi:cli/environment@0.2.0", "get-environment", PLUGINS),
+            ("wasi:cli/exit@0.2.0", "exit", PLUGINS),
+            ("wasi:cli/stdout@0.2.0", "get-stdout", PLUGINS),
+            ("wasi:cli/environment@0.3.0", "get-environment", PLUGINS),
+            ("wasi:cli/stdout@0.3.0", "write-via-stream", PLUGINS),
+            ("wasi:sockets/tcp-create-socket@0.2.0", "create-tcp-socket", PLUGINS),
+            ("wasi:sockets/udp-create-socket@0.2.0", "create-udp-socket", PLUGINS),
+            ("wasi:sockets/ip-name-lookup@0.2.0", "resolve-addresses", PLUGINS),
+            ("wasi:sockets/ip-name-lookup@0.3.0", "resolve-addresses", PLUGINS),
+            ("wasi:filesystem/preopens@0.2.0", "get-directories", PLUGINS),
+            ("wasi:filesystem/types@0.2.0", "filesystem-error-code", PLUGINS),
+            ("wasi:filesystem/preopens@0.3.0", "get-directories", PLUGINS),
+            ("wasi:nn/tensor@0.2.0", "make", NOBODY),
+        ];
+        let engine = wasmtime::Engine::default();
+        let (all, none, origin) = (everything(), Grants::default(), origin());
+        let borrowers = borrowers(&all, &none, &origin);
+        let linkers = borrowers.map(|borrower| linker(&engine, borrower).expect("it is linked"));
+        for (import, function, expected) in rows {
+            let function = format!("(export \"{function}\" (func))");
+            let text = format!("(component (import \"{import}\" (instance {function})))");
+            let component = wat::parse_str(text).expect("it is a component");
+            let component = Component::new(&engine, component).expect("it is a component");
+            assert_eq!(
+                linkers.each_ref().map(|linker| has(linker, &component)),
+                expected,
+                "{import}"
+            );
+            let let_through =
+                borrowers.map(|borrower| check_imports(&engine, &component, borrower).is_ok());
+            assert_eq!(let_through, expected, "{import}");
+        }
+        for import in CAPABILITIES.iter().flat_map(|capability| capability.imports) {
+            let is_of = |row: &str| {
+                row.starts_with(&format!("{import}/")) || row.starts_with(&format!("{import}@"))
+            };
+            assert!(rows.iter().any(|(row, ..)| is_of(row)), "{import} has no row");
         }
     }
 }

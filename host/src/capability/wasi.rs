@@ -5,15 +5,29 @@
 //! they are used or not.
 
 use wasmtime::component::Linker;
+use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
+use wasmtime_wasi::p2::bindings::clocks::{monotonic_clock, wall_clock};
 
 use crate::runtime::wasm::HostState;
 
-/// The packages that are linked.
+/// The packages that are linked, but for clocks.
 pub(super) const IMPORTS: &[&str] =
-    &["wasi:io", "wasi:clocks", "wasi:random", "wasi:cli", "wasi:filesystem", "wasi:sockets"];
+    &["wasi:io", "wasi:random", "wasi:cli", "wasi:filesystem", "wasi:sockets"];
 
+/// The package of clocks, which the bridge to a server elsewhere gets as well.
+pub(super) const CLOCKS: &[&str] = &["wasi:clocks"];
+
+/// Links what is not there yet: clocks are.
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasmtime_wasi::p3::add_to_linker(linker)?;
+    linker.allow_shadowing(false);
     super::filesystem::link(linker)
+}
+
+pub(super) fn link_clocks(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wall_clock::add_to_linker::<_, WasiClocks>(linker, HostState::clocks)?;
+    monotonic_clock::add_to_linker::<_, WasiClocks>(linker, HostState::clocks)?;
+    wasmtime_wasi::p3::clocks::add_to_linker(linker)
 }

@@ -25,7 +25,9 @@ use crate::bindings::types;
 use crate::capability::Grants;
 use crate::capability::lent::Lent;
 use crate::capability::network::UrlGrant;
+use crate::discover::Remote;
 use crate::limits::Limits;
+use crate::load::remote_grants;
 use crate::services::{Connector, Resolver, Stream};
 
 /// What a server does with a connection, once it has heard a request.
@@ -138,13 +140,21 @@ impl Net {
 
     fn made_with(&self, grants: &[&str], limits: Limits, tls: OnceLock<TlsConnector>) -> Network {
         let grants = grants.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap())).collect();
-        let grants = Arc::new(NetworkGrants::new(vec![grants]));
+        self.granted(NetworkGrants::new(vec![grants]), limits, tls)
+    }
+
+    fn granted(
+        &self,
+        grants: NetworkGrants,
+        limits: Limits,
+        tls: OnceLock<TlsConnector>,
+    ) -> Network {
         let ways = Ways {
             resolver: Arc::new(self.clone()),
             connector: Arc::new(self.clone()),
             tls: Arc::new(tls),
         };
-        Network::new("p".into(), grants, ways, limits)
+        Network::new("p".into(), Arc::new(grants), ways, limits)
     }
 
     fn heard(&self) -> String {
@@ -615,4 +625,46 @@ async fn what_a_script_fetches_is_bounded_text() {
     let lent = Lent::new("p".into(), Grants::default(), Arc::default());
     let said = get(&lent, "http://a.com/x?secret", 20).await.err().map(words).unwrap();
     assert!(said.contains("plugin \"p\": GET http://a.com/x is not granted"), "{said}");
+}
+
+#[tokio::test]
+async fn the_bridge_to_a_server_elsewhere_reaches_its_origin_and_nothing_else() {
+    let remote = Remote {
+        url: "http://mcp.example.com:8080/mcp?key=1".parse().unwrap(),
+        headers: Default::default(),
+        transport: Default::default(),
+    };
+    let grants = remote_grants(&remote).expect("it has an origin");
+    let attempt = async |method: &str, url: &str| {
+        let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+        let granted = grants.network().expect("it is granted");
+        let network = net.granted(granted, Limits::default(), OnceLock::new());
+        let sent = answer(&network, request(method, url, ""), RequestOptions::default()).await;
+        (sent, net.connected(), net.resolved.lock().unwrap().clone())
+    };
+    for (method, url) in [
+        ("POST", "http://mcp.example.com:8080/mcp"),
+        ("GET", "http://mcp.example.com:8080/messages?of=1"),
+        ("DELETE", "http://mcp.example.com:8080/"),
+    ] {
+        let (sent, connected, _) = attempt(method, url).await;
+        assert!(matches!(sent, Ok((200, _))), "{url}: {sent:?}");
+        assert_eq!(connected, ["8.8.8.8:8080"], "{url}");
+    }
+    for url in [
+        "http://mcp.example.com/mcp",
+        "http://mcp.example.com:8081/mcp",
+        "https://mcp.example.com:8080/mcp",
+        "http://example.com:8080/mcp",
+        "http://a.mcp.example.com:8080/mcp",
+        "http://other.example.com:8080/mcp",
+        "http://mcp.example.com.other.net:8080/mcp",
+        "http://8.8.8.8:8080/mcp",
+        "http://127.0.0.1:8080/mcp",
+        "http://localhost:8080/mcp",
+    ] {
+        let (sent, connected, resolved) = attempt("POST", url).await;
+        assert!(matches!(sent, Err(Unsent::Refused(_))), "{url}: {sent:?}");
+        assert_eq!((connected, resolved), (Vec::new(), Vec::new()), "{url}");
+    }
 }
