@@ -8,10 +8,10 @@ use tenon_sdk::serde::Serialize;
 use tenon_sdk::{Json, JsonSchema, plugin, tool};
 
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ReferencingError, ValidationError};
+use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
 use serde_json::Value;
 
-plugin!(tools: [check]);
+plugin!(tools: [check, nulls]);
 
 /// What was found.
 #[derive(Default, Serialize, JsonSchema)]
@@ -45,17 +45,7 @@ pub async fn check(
     description: u32,
 ) -> Json<Found> {
     let most = description as usize;
-    let patterns = PatternOptions::fancy_regex()
-        .backtrack_limit(backtracks as usize)
-        .size_limit(pattern as usize)
-        .dfa_size_limit(pattern as usize);
-    let compiled = serde_json::from_str(&schema)
-        .map_err(|error| format!("it is not JSON: {error}"))
-        .and_then(|schema: Value| {
-            let options = jsonschema::options().with_pattern_options(patterns);
-            options.build(&schema).map_err(|error| refusal(&error, most))
-        });
-    let validator = match compiled {
+    let validator = match compile(&schema, backtracks, pattern, most) {
         Ok(validator) => validator,
         Err(problem) => return Json(Found { refused: Some(problem), ..Found::default() }),
     };
@@ -71,6 +61,64 @@ pub async fn check(
         Ok(()) => Found::default(),
         Err(error) => describe(&error, most),
     })
+}
+
+/// What a schema says of nulls in a value. Places are JSON Pointers.
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(crate = "tenon_sdk::serde")]
+#[schemars(crate = "tenon_sdk::schemars")]
+pub struct Nulls {
+    /// The places of those that it does not take.
+    refused: Vec<String>,
+    /// The members that it requires and that are not there, each with the place of its object.
+    missing: Vec<[String; 2]>,
+}
+
+/// Finds the nulls that a schema does not take, and what it misses. Of a schema or a value that cannot
+/// be read nothing is found.
+#[tool(read_only)]
+pub async fn nulls(
+    /// A JSON Schema.
+    schema: String,
+    /// JSON.
+    value: String,
+    /// The most problems that are looked at.
+    most: u32,
+    /// The most steps of a pattern that backtracks, for one text.
+    backtracks: u32,
+    /// The most memory of a compiled pattern, in bytes.
+    pattern: u32,
+) -> Json<Nulls> {
+    let mut nulls = Nulls::default();
+    let (Ok(validator), Ok(value)) =
+        (compile(&schema, backtracks, pattern, 0), serde_json::from_str::<Value>(&value))
+    else {
+        return Json(nulls);
+    };
+    for error in validator.iter_errors(&value).take(most as usize) {
+        let place = error.instance_path().as_str();
+        if error.instance().is_null() {
+            nulls.refused.push(place.to_string());
+        }
+        if let ValidationErrorKind::Required { property } = error.kind()
+            && let Some(property) = property.as_str()
+        {
+            nulls.missing.push([place.to_string(), property.to_string()]);
+        }
+    }
+    Json(nulls)
+}
+
+/// Compiles a schema, or says in `most` bytes why it cannot be used.
+fn compile(schema: &str, backtracks: u32, pattern: u32, most: usize) -> Result<Validator, String> {
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(backtracks as usize)
+        .size_limit(pattern as usize)
+        .dfa_size_limit(pattern as usize);
+    let schema: Value =
+        serde_json::from_str(schema).map_err(|error| format!("it is not JSON: {error}"))?;
+    let options = jsonschema::options().with_pattern_options(patterns);
+    options.build(&schema).map_err(|error| refusal(&error, most))
 }
 
 /// Why a schema cannot be used.

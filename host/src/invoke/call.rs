@@ -1,5 +1,6 @@
 //! Calls of tools: what is particular to them on the way of all requests.
 
+use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use std::sync::Arc;
 use tracing::Span;
@@ -12,7 +13,7 @@ use super::pipeline::{self, Answer, Points, Request};
 use super::state::{CallState, REFUSED, USAGE};
 use super::{CallError, CallKind, Caller, Facilities, Masked, Unmasked, nulls, span};
 use crate::bindings::types::{CallContext, HookPoint, ToolResult};
-use crate::register::{Called, Registered, Registry, Served};
+use crate::register::{Called, Registered, Registry, Served, Tool};
 use crate::results::Results;
 use crate::runtime::{Failure, PluginHandle, Usage};
 use crate::secret::Redactor;
@@ -85,8 +86,16 @@ impl Request for ToolRequest<'_> {
         span!("call", self.0.id(), state.caller, number, trace, tool = state.name)
     }
 
-    fn prepare(&self, arguments: &mut Value) {
-        nulls::leave_out(&self.0.tool.arguments, arguments);
+    fn prepare<'a>(&'a self, arguments: &'a mut Value) -> Option<BoxFuture<'a, ()>> {
+        let Tool { arguments: schema, definition, .. } = self.0.tool;
+        if nulls::leave_out(schema, arguments) {
+            return None;
+        }
+        let loaded = self.0.plugin.loaded();
+        let (sandbox, limits) = (loaded.schemas(), loaded.limits());
+        Some(
+            nulls::leave_out_confined(sandbox, &definition.input_schema, limits, arguments).boxed(),
+        )
     }
 
     async fn check(&self, state: &CallState) -> Result<Vec<String>, CallError> {

@@ -1,49 +1,63 @@
 //! Models send `null` for arguments that they leave out. Where a tool does not take it, and does not need
 //! the argument either, the argument is left out.
 
-use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use crate::schema::Schema;
-
-/// The most arguments of a call that are left out.
-const MOST: usize = 64;
+use crate::limits::Limits;
+use crate::schema::{Nulls, Schema, SchemaSandbox};
 
 /// Leaves out members that are null, where the schema takes no null and does not require them, at the
-/// top and in objects within. Where telling that would take long, nothing is.
-pub(crate) fn leave_out(schema: &Schema, arguments: &mut Value) {
+/// top and in objects within. Says whether that was told at once; else [`leave_out_confined`] tells it.
+pub(crate) fn leave_out(schema: &Schema, arguments: &mut Value) -> bool {
     if !has_null_member(arguments) {
-        return;
+        return true;
     }
-    let Some(validator) = schema.validator_for(arguments) else { return };
-    if validator.is_valid(arguments) {
-        return;
+    let Some(found) = schema.nulls(arguments) else { return false };
+    let Some(rest) = Rest::of(arguments, found) else { return true };
+    let Some(found) = schema.nulls(&rest.value) else { return false };
+    *arguments = rest.with_required(found);
+    true
+}
+
+/// The same for a schema that may cost any amount. Where it costs too much, nothing is left out.
+pub(crate) async fn leave_out_confined(
+    sandbox: &SchemaSandbox,
+    schema: &str,
+    limits: &Limits,
+    arguments: &mut Value,
+) {
+    let Ok(found) = sandbox.nulls(schema, arguments, limits).await else { return };
+    let Some(rest) = Rest::of(arguments, found) else { return };
+    let Ok(found) = sandbox.nulls(schema, &rest.value, limits).await else { return };
+    *arguments = rest.with_required(found);
+}
+
+/// Arguments without the nulls that are not taken.
+struct Rest {
+    value: Value,
+    /// Where those were.
+    removed: Vec<Place>,
+}
+
+impl Rest {
+    /// Nothing where that is all of the arguments.
+    fn of(arguments: &Value, found: Nulls) -> Option<Self> {
+        let mut value = arguments.clone();
+        let refused = found.refused.iter().filter_map(|pointer| Place::of(pointer));
+        let removed: Vec<Place> = refused.filter(|place| place.remove_from(&mut value)).collect();
+        (!removed.is_empty()).then_some(Self { value, removed })
     }
-    let refused: Vec<Place> = {
-        let errors = validator.iter_errors(arguments).take(MOST);
-        let nulls = errors.filter(|error| error.instance().is_null());
-        nulls.filter_map(|error| Place::of(error.instance_path().as_str())).collect()
-    };
-    let mut left = arguments.clone();
-    let refused: Vec<Place> =
-        refused.into_iter().filter(|place| place.remove_from(&mut left)).collect();
-    if refused.is_empty() {
-        return;
+
+    /// With the nulls that turn out to be required: what is wrong with them is for the caller to hear.
+    fn with_required(self, found: Nulls) -> Value {
+        let Self { mut value, removed } = self;
+        let is_missed = |place: &&Place| {
+            let mut missing = found.missing.iter();
+            missing.any(|[object, member]| *object == place.object && *member == place.member)
+        };
+        removed.iter().filter(is_missed).for_each(|place| place.put_null_into(&mut value));
+        value
     }
-    let mut required = Vec::new();
-    for error in validator.iter_errors(&left).take(MOST) {
-        if let ValidationErrorKind::Required { property } = error.kind()
-            && let Some(property) = property.as_str()
-        {
-            let object = error.instance_path().as_str().to_string();
-            required.push(Place { object, member: property.into() });
-        }
-    }
-    for place in refused.iter().filter(|place| required.contains(place)) {
-        // What is wrong with it is for the caller to hear.
-        place.put_null_into(&mut left);
-    }
-    *arguments = left;
 }
 
 fn has_null_member(value: &Value) -> bool {
@@ -57,7 +71,6 @@ fn has_null_member(value: &Value) -> bool {
 }
 
 /// A member of an object within a value.
-#[derive(PartialEq, Eq)]
 struct Place {
     /// The object, as a JSON Pointer.
     object: String,
@@ -86,11 +99,12 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::compile_own;
+    use crate::schema::fuzz::SANDBOX;
+    use crate::schema::{compile, compile_own};
     use serde_json::json;
 
-    #[test]
-    fn null_is_left_out_where_it_is_not_taken_and_nothing_is_missed() {
+    #[tokio::test]
+    async fn null_is_left_out_where_it_is_not_taken_and_nothing_is_missed() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -113,32 +127,58 @@ mod tests {
             "additionalProperties": false,
             "$defs": { "text": { "type": "string" } },
         });
-        let schema = compile_own(&schema.to_string());
-        let check = |mut given: Value, expected: Value| {
-            leave_out(&schema, &mut given);
+        let text = schema.to_string();
+        let schema = compile_own(&text);
+        let check = async |mut given: Value, expected: Value| {
+            let mut confined = given.clone();
+            assert!(leave_out(&schema, &mut given));
             assert_eq!(given, expected);
+            leave_out_confined(&SANDBOX, &text, &Limits::default(), &mut confined).await;
+            assert_eq!(confined, expected, "in the sandbox");
         };
-        let same = |value: Value| check(value.clone(), value);
+        let same = async |value: Value| check(value.clone(), value).await;
         let needed = || json!({ "needed": "n" });
         for name in ["text", "choice", "either", "referred", "a/b~c", "within", "list"] {
-            check(json!({ "needed": "n", name: null }), needed());
+            check(json!({ "needed": "n", name: null }), needed()).await;
         }
         check(
             json!({ "needed": "n", "text": null, "nullable": null, "any": null, "choice": null }),
             json!({ "needed": "n", "nullable": null, "any": null }),
-        );
+        )
+        .await;
         check(
             json!({ "needed": "n", "within": { "x": null, "y": 1 } }),
             json!({ "needed": "n", "within": { "y": 1 } }),
-        );
+        )
+        .await;
         // What is required is missed, and what is unknown or in a list is wrong as it is.
-        same(json!({ "needed": null }));
-        check(json!({ "needed": null, "text": null }), json!({ "needed": null }));
-        same(json!({ "needed": "n", "within": { "y": null } }));
-        same(json!({ "needed": "n", "unknown": null }));
-        same(json!({ "needed": "n", "list": [null] }));
-        same(json!({ "needed": 3 }));
-        same(json!(null));
-        same(json!([null]));
+        same(json!({ "needed": null })).await;
+        check(json!({ "needed": null, "text": null }), json!({ "needed": null })).await;
+        same(json!({ "needed": "n", "within": { "y": null } })).await;
+        same(json!({ "needed": "n", "unknown": null })).await;
+        same(json!({ "needed": "n", "list": [null] })).await;
+        same(json!({ "needed": 3 })).await;
+        same(json!(null)).await;
+        same(json!([null])).await;
+    }
+
+    #[tokio::test]
+    async fn a_schema_without_a_bound_says_it_in_the_sandbox() {
+        // A pattern that looks ahead may backtrack.
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "needed": { "type": "string", "pattern": "^(?!x)" },
+                "text": { "type": "string" },
+            },
+            "required": ["needed"],
+        });
+        let text = schema.to_string();
+        let compiled = compile(vec![text.clone()], &SANDBOX, &Limits::default()).await.unwrap();
+        let schema = compiled.into_iter().next().unwrap().expect("it can be used").schema;
+        let mut given = json!({ "needed": "n", "text": null });
+        assert!(!leave_out(&schema, &mut given));
+        leave_out_confined(&SANDBOX, &text, &Limits::default(), &mut given).await;
+        assert_eq!(given, json!({ "needed": "n" }));
     }
 }

@@ -4,6 +4,7 @@
 //! A [`Request`] says what is asked; what differs between requests of different kinds is in its methods.
 //! [`run`] takes it through the steps.
 
+use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,9 +50,11 @@ pub(super) trait Request: Send + Sync {
         self.constraints().timeout.map_or(wall, |timeout| timeout.min(wall))
     }
 
-    /// Puts the arguments into the form that hooks, record and plugin see.
-    fn prepare(&self, arguments: &mut Value) {
+    /// Puts the arguments into the form that hooks, record and plugin see. What cannot be done at once is
+    /// left to the future that it gives.
+    fn prepare<'a>(&'a self, arguments: &'a mut Value) -> Option<BoxFuture<'a, ()>> {
         let _ = arguments;
+        None
     }
 
     /// What hooks are told of which request it is.
@@ -217,7 +220,9 @@ async fn steps<R: Request>(
 ) -> Result<Masked<R::Answer>, CallError> {
     let redactor = registry.redactor();
     // Hooks and the record see what is passed on.
-    request.prepare(&mut state.arguments);
+    if let Some(preparing) = request.prepare(&mut state.arguments) {
+        preparing.await;
+    }
     before(registry, request, state).await?;
     check(request, state).await?;
     permit(request, state)?;
@@ -265,7 +270,9 @@ async fn before<R: Request>(
                 Some(member) => state.arguments[*member] = asked,
                 None => state.arguments = asked,
             }
-            request.prepare(&mut state.arguments);
+            if let Some(preparing) = request.prepare(&mut state.arguments) {
+                preparing.await;
+            }
             Ok(())
         }
     }

@@ -14,7 +14,7 @@ use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
 
 /// The component is compiled once for all that is tried.
-pub(super) static SANDBOX: LazyLock<SchemaSandbox> = LazyLock::new(SchemaSandbox::default);
+pub(crate) static SANDBOX: LazyLock<SchemaSandbox> = LazyLock::new(SchemaSandbox::default);
 
 static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| {
     Mutex::new(Builder::new_current_thread().enable_all().build().expect("there is a runtime"))

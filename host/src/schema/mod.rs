@@ -13,7 +13,9 @@ pub(crate) mod fuzz;
 mod pattern;
 mod sandbox;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
+use serde::Deserialize;
 use serde_json::Value;
 use std::thread;
 use std::time::Instant;
@@ -54,6 +56,9 @@ const PROBLEM: usize = 512;
 /// a second for compiling them. What is more is compiled for each check.
 const KEPT: Size = Size { subschemas: 100_000, states: 100_000 };
 
+/// The most problems of a value that are looked at for nulls.
+const NULLS: usize = 64;
+
 /// The stack of the thread that compiles. Definitions are compiled within each other, each as deep as
 /// JSON may be.
 const STACK: usize = 64 << 20;
@@ -73,6 +78,15 @@ struct Plain {
     bound: Bound,
 }
 
+/// What a schema says of nulls in a value. Places are JSON Pointers.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Nulls {
+    /// The places of those that it does not take.
+    pub(crate) refused: Vec<String>,
+    /// The members that it requires and that are not there, each with the place of its object.
+    pub(crate) missing: Vec<[String; 2]>,
+}
+
 /// A schema that was read, and whether it asks for objects.
 pub(crate) struct Compiled {
     pub(crate) schema: Schema,
@@ -80,10 +94,29 @@ pub(crate) struct Compiled {
 }
 
 impl Schema {
-    /// The validator itself, if all that is wrong with a value can be told in little time.
-    pub(crate) fn validator_for(&self, value: &Value) -> Option<&Validator> {
+    /// What it says of nulls in a value, if that can be told in little time.
+    pub(crate) fn nulls(&self, value: &Value) -> Option<Nulls> {
         let Kind::Plain(plain) = &self.0 else { return None };
-        plain.bound.allows(value, INLINE_PROBLEMS).then_some(&plain.validator)
+        let Plain { validator, bound } = &**plain;
+        if !bound.allows(value, INLINE_PROBLEMS) {
+            return None;
+        }
+        let mut nulls = Nulls::default();
+        if validator.is_valid(value) {
+            return Some(nulls);
+        }
+        for error in validator.iter_errors(value).take(NULLS) {
+            let place = error.instance_path().as_str();
+            if error.instance().is_null() {
+                nulls.refused.push(place.to_string());
+            }
+            if let ValidationErrorKind::Required { property } = error.kind()
+                && let Some(property) = property.as_str()
+            {
+                nulls.missing.push([place.to_string(), property.to_string()]);
+            }
+        }
+        Some(nulls)
     }
 
     /// What is wrong with a value, each with its place, if that can be told in little time.

@@ -8,11 +8,12 @@
 
 use futures::future::{BoxFuture, FutureExt, Shared};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{BACKTRACKS, PATTERN, PROBLEM, is_secret, problem};
+use super::{BACKTRACKS, NULLS, Nulls, PATTERN, PROBLEM, is_secret, problem};
 use crate::bindings::types::CallContext;
 use crate::capability::config::Config;
 use crate::capability::lent::{Lent, Reach};
@@ -85,7 +86,7 @@ impl SchemaSandbox {
         time: Duration,
     ) -> Result<Result<(), String>, Failure> {
         let limits = Limits { cpu: time, ..limits.clone() };
-        match self.run(schema, None, &limits).await {
+        match self.run("check", schema, None, &limits).await {
             Ok(Found { refused: Some(problem), .. }) => Ok(Err(problem)),
             Ok(_) => Ok(Ok(())),
             Err(Failure::Limit(limit)) => {
@@ -110,7 +111,7 @@ impl SchemaSandbox {
         limits: &Limits,
     ) -> Result<Vec<String>, Failure> {
         self.linked().await?;
-        let checked = within(limits.wall, self.run(schema, Some(value.to_string()), limits));
+        let checked = within(limits.wall, self.run("check", schema, Some(value), limits));
         let limit = |limit| Err(Failure::Limit(Limit::Schema { what, limit }));
         let found = match checked.await {
             Ok(found) => found,
@@ -138,16 +139,34 @@ impl SchemaSandbox {
         }
     }
 
-    async fn run(
+    /// What a schema says of nulls in a value.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be told within the limits of the plugin.
+    pub(crate) async fn nulls(
         &self,
         schema: &str,
-        value: Option<String>,
+        value: &Value,
         limits: &Limits,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Nulls, Failure> {
+        self.linked().await?;
+        within(limits.wall, self.run("nulls", schema, Some(value), limits)).await
+    }
+
+    /// Calls a tool of the component.
+    async fn run<T: DeserializeOwned>(
+        &self,
+        tool: &str,
+        schema: &str,
+        value: Option<&Value>,
+        limits: &Limits,
+    ) -> Result<T, Failure> {
         let Linked { pre, indices } = self.linked().await?;
         let arguments = json!({
             "schema": schema,
-            "value": value,
+            "value": value.map(Value::to_string),
+            "most": NULLS,
             "backtracks": BACKTRACKS,
             "pattern": PATTERN,
             "description": PROBLEM,
@@ -167,7 +186,7 @@ impl SchemaSandbox {
             traceparent: None,
             deadline: None,
         };
-        let result = match checker.call_tool("check", arguments, context).await {
+        let result = match checker.call_tool(tool, arguments, context).await {
             Ok(result) => result,
             // The stack of the validator's own ends in its memory.
             Err(Failure::Trapped(trap)) if trap.contains("out of bounds") => {
