@@ -9,7 +9,7 @@ use tenon_host::bindings::completions::{Blank, Place};
 use tenon_host::invoke::USAGE;
 use tenon_host::wire::Form;
 
-use crate::support::{Project, SCRIPTED_SERVER, stderr, stdout};
+use crate::support::{Project, SCRIPTED_SERVER, failure, stderr, stdout};
 
 /// Members that no revision of MCP has, with every kind of value; `U` stands for them.
 const UNKNOWN: &str = r#""x-new":{"n":[1.0,1e3,-0,-1.5E-7,18446744073709551617,null,true],"o":{},"z":"\"é\ud83d\ude00","a":[[]]}"#;
@@ -262,4 +262,62 @@ async fn a_script_passes_on_what_the_contract_does_not_name() {
         &serde_json::to_string(&Form(&*tool.definition)).unwrap(),
         r#"{"name":"t","description":"d","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"title":"A"},"icons":[],"x-new":1.5}"#,
     );
+}
+
+/// A server that refuses whatever it is asked of resources and tools, and logs before it does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_refuses_keeps_its_meaning_and_its_data() {
+    let check = async |code: i32,
+                       tool: (&str, &str),
+                       resource: (&str, &str),
+                       news: (&str, &str)| {
+        let error = format!(r#"{{"code":{code},"message":"not so","data":{{"at":"a:b"}}}}"#);
+        let project = Project::new("");
+        let script = format!(
+            r#"{{"tools/list":{{"tools":[{}]}},"resources/list":{{"resources":[]}},"errors":{{"tools/call":{error},"resources/read":{error},"resources/subscribe":{error}}}}}"#,
+            TOOLS[1]
+        );
+        project.write("script.json", script);
+        let script = project.path("script.json");
+        let entry =
+            format!("{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [{script:?}] }}");
+        project.write("tenon.toml", format!("plugins.mcp = [{entry}]"));
+        let platform = project.platform().await;
+        let called = failure(&platform, "s__bare", serde_json::json!({})).await;
+        let caller = Caller::default();
+        let read = platform.read_resource("s", "a:b", &caller).await.unwrap_err();
+        let subscribed = platform.subscribe("s", "a:b", &caller).await.unwrap_err();
+        for (error, (word, said)) in [(&called, tool), (&read, resource), (&subscribed, news)] {
+            assert_eq!(error.word(), word, "{code}: {error}");
+            assert!(error.to_string().contains(said), "{code}: {error}");
+            let has_data = error.to_string().contains(r#"{"at":"a:b"}"#);
+            assert_eq!(has_data, said.ends_with('{'), "{code}: {error}");
+        }
+        platform.clone().shutdown().await;
+    };
+    let not_found = ("not-found", "not so: {");
+    // What is wrong with a resource that is asked for is that it is not there.
+    check(-32602, ("invalid-input", "not so: {"), not_found, not_found).await;
+    check(-32002, not_found, not_found, not_found).await;
+    // A method that it does not know is one of a feature that it does not have.
+    check(-32601, not_found, ("not-found", "the server reads no resources"), not_found).await;
+    let failed = ("failed", "not so (code 7, {");
+    check(7, failed, failed, failed).await;
+}
+
+#[test]
+fn what_a_server_logs_names_the_part_of_it_that_says_it() {
+    let project = Project::new("");
+    let script = format!(
+        r#"{{"tools/list":{{"tools":[{}]}},"tools/call":{{"content":[]}},"log":{{"level":"warning","logger":"the database","data":"it is slow"}}}}"#,
+        TOOLS[1]
+    );
+    project.write("script.json", script);
+    let script = project.path("script.json");
+    let entry = format!("{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [{script:?}] }}");
+    project.write("tenon.toml", format!("plugins.mcp = [{entry}]"));
+    let output = project.command(&["call", "s__bare"]).env("TENON_LOG", "warn").output().unwrap();
+    let said = stderr(&output);
+    let line = said.lines().find(|line| line.contains("it is slow")).expect(&said);
+    assert!(line.contains("logger") && line.contains("the database"), "{line}");
 }

@@ -1,6 +1,7 @@
 //! An MCP server that answers what a file says: its argument names a JSON file of results by their
 //! methods, which is read again for each request. After a call of a tool it says that its tools have
-//! changed, or what the script names under `changes`.
+//! changed, or what the script names under `changes`. Errors stand under `errors`, by their methods, and
+//! what it logs before it answers a call under `log`.
 
 #![allow(clippy::print_stdout)]
 
@@ -20,6 +21,15 @@ fn main() {
         let script: BTreeMap<String, Box<RawValue>> =
             serde_json::from_slice(&script).expect("it is JSON");
         let method = message["method"].as_str().unwrap_or_default();
+        let errors = script.get("errors").map_or("{}", |errors| errors.get());
+        let errors: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_str(errors).expect("they are by methods");
+        if let Some(said) = script.get("log").filter(|_| method == "tools/call") {
+            let said: Value = serde_json::from_str(said.get()).expect("it is JSON");
+            let news =
+                json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": said });
+            println!("{news}");
+        }
         let result = match script.get(method) {
             _ if method == "initialize" => {
                 let offers = |what: &str| script.keys().any(|method| method.starts_with(what));
@@ -30,8 +40,11 @@ fn main() {
                     ("completion/", "completions"),
                 ];
                 let offered = capabilities.into_iter().filter(|(methods, _)| offers(methods));
-                let capabilities =
-                    offered.map(|(_, what)| (what.to_string(), json!({ "listChanged": true })));
+                let subscribes = errors.contains_key("resources/subscribe");
+                let capabilities = offered.map(|(_, what)| {
+                    let subscribes = subscribes && what == "resources";
+                    (what.to_string(), json!({ "listChanged": true, "subscribe": subscribes }))
+                });
                 let instructions = script.get("instructions").map(|text| text.get());
                 let instructions = instructions.and_then(|text| serde_json::from_str(text).ok());
                 let result = json!({
@@ -42,6 +55,7 @@ fn main() {
                 });
                 format!("\"result\":{result}")
             }
+            _ if errors.contains_key(method) => format!("\"error\":{}", errors[method].get()),
             Some(result) => format!("\"result\":{}", result.get().replace('\n', " ")),
             None => r#""error":{"code":-32601,"message":"not in the script"}"#.into(),
         };

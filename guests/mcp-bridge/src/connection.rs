@@ -129,14 +129,15 @@ impl State {
                 }
                 Action::LeftOut(problem) => left_out(&problem),
                 Action::Withdraw(ask) => drop(self.asking.remove(&ask)),
-                Action::Log { level, message } => {
+                Action::Log { level, message, logger } => {
                     let level = match level {
                         LogLevel::Debug => Level::Debug,
                         LogLevel::Info => Level::Info,
                         LogLevel::Warn => Level::Warn,
                         LogLevel::Error => Level::Error,
                     };
-                    log::write(level, &message, &[]);
+                    let logger = logger.map(|logger| ("logger".to_string(), logger));
+                    log::write(level, &message, logger.as_slice());
                 }
             }
         }

@@ -227,23 +227,28 @@ fn broken(problem: String) -> Error {
 pub(crate) fn error(error: mcp_client::Error) -> Error {
     use mcp_client::{Error as E, without_needless_escapes as plain};
     match error {
-        E::Rpc { code: -32602, message, .. } => Error::InvalidInput(message),
-        E::Rpc { code: -32601 | -32002, message, .. } => Error::NotFound(message),
-        // The data names what is to be done: the pages to open, the capability that is missing.
-        E::Rpc { code: -32042, message, data } => {
-            let pages = data.map(|data| format!(": {}", plain(&data))).unwrap_or_default();
-            Error::Failed(format!("the user has to do something first: {message}{pages}"))
+        E::Rpc { code, message, data } => {
+            let data = data.as_deref().map(plain);
+            let with_data = |message: String| match &data {
+                Some(data) => format!("{message}: {data}"),
+                None => message,
+            };
+            match code {
+                -32602 => Error::InvalidInput(with_data(message)),
+                -32601 | -32002 => Error::NotFound(with_data(message)),
+                // The data names what is to be done: the pages to open, the capability that is missing.
+                -32042 => Error::Failed(with_data(format!(
+                    "the user has to do something first: {message}"
+                ))),
+                -32021 => Error::Failed(with_data(format!(
+                    "the server needs what this host does not have: {message}"
+                ))),
+                _ => Error::Failed(match &data {
+                    Some(data) => format!("{message} (code {code}, {data})"),
+                    None => format!("{message} (code {code})"),
+                }),
+            }
         }
-        E::Rpc { code: -32021, message, data } => {
-            let needed = data.map(|data| format!(": {}", plain(&data))).unwrap_or_default();
-            Error::Failed(format!(
-                "the server needs what this host does not have: {message}{needed}"
-            ))
-        }
-        E::Rpc { code, message, data } => Error::Failed(match data {
-            Some(data) => format!("{message} (code {code}, {})", plain(&data)),
-            None => format!("{message} (code {code})"),
-        }),
         E::Timeout => Error::Timeout("the server did not answer in time".into()),
         E::Cancelled => Error::Cancelled("the call was cancelled".into()),
         E::Lost(message) => Error::Unavailable(Unavailability { message, retry_after: None }),
@@ -796,5 +801,23 @@ mod tests {
         assert_eq!(of_resource(error(rpc(-32602))), Error::NotFound("m".into()));
         assert_eq!(of_resource(error(rpc(5))), Error::Failed("m (code 5)".into()));
         assert_eq!(error(rpc(5)), Error::Failed("m (code 5)".into()));
+    }
+
+    #[test]
+    fn the_data_of_an_error_is_told_whatever_its_code() {
+        let check = |code, expected: Error| {
+            let data = Some(r#"{"uri":"a:b"}"#.to_string());
+            let rpc = mcp_client::Error::Rpc { code, message: "m".into(), data };
+            assert_eq!(error(rpc), expected, "{code}");
+        };
+        let with_data = r#"m: {"uri":"a:b"}"#;
+        check(-32602, Error::InvalidInput(with_data.into()));
+        check(-32601, Error::NotFound(with_data.into()));
+        check(-32002, Error::NotFound(with_data.into()));
+        let first = format!("the user has to do something first: {with_data}");
+        check(-32042, Error::Failed(first));
+        let needs = format!("the server needs what this host does not have: {with_data}");
+        check(-32021, Error::Failed(needs));
+        check(5, Error::Failed(r#"m (code 5, {"uri":"a:b"})"#.into()));
     }
 }

@@ -60,8 +60,9 @@ pub enum Action {
     Withdraw(AskId),
     /// Something that the server has is left out, and why.
     LeftOut(String),
-    /// Something for the log: the server's words, or what is wrong with it.
-    Log { level: LogLevel, message: String },
+    /// Something for the log: the server's words, with the part of it that they are of where it says one;
+    /// or what is wrong with it.
+    Log { level: LogLevel, message: String, logger: Option<String> },
 }
 
 /// What a server can ask for.
@@ -498,7 +499,7 @@ impl Client {
     }
 
     fn log(&mut self, level: LogLevel, message: impl Into<String>) {
-        self.actions.push_back(Action::Log { level, message: message.into() });
+        self.actions.push_back(Action::Log { level, message: message.into(), logger: None });
     }
 
     fn wait_for(&mut self, id: u64, request: InFlight) {

@@ -126,8 +126,10 @@ impl Client {
             level: String,
             #[serde(default)]
             data: Value,
+            #[serde(default)]
+            logger: Value,
         }
-        let Ok(Params { level, data }) = serde_json::from_str(params) else { return };
+        let Ok(Params { level, data, logger }) = serde_json::from_str(params) else { return };
         let level = match level.as_str() {
             "debug" => LogLevel::Debug,
             "warning" => LogLevel::Warn,
@@ -138,7 +140,8 @@ impl Client {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        self.log(level, message);
+        let logger = logger.as_str().map(str::to_string);
+        self.actions.push_back(Action::Log { level, message, logger });
     }
 
     /// Asks to be told when a resource changes, or not any more.

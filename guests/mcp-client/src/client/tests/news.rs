@@ -160,3 +160,22 @@ fn a_server_without_a_stream_of_news_is_asked_once() {
     receive(&mut client, json!({"id": id, "error": {"code": -32601, "message": "no"}}));
     assert_eq!(client.deadline(), None);
 }
+
+#[test]
+fn what_a_server_logs_is_told_with_its_level_and_the_part_of_it_that_says_it() {
+    let check = |params: Value, level: LogLevel, message: &str, logger: Option<&str>| {
+        let mut client = connected();
+        receive(&mut client, json!({"method": "notifications/message", "params": params}));
+        let (message, logger) = (message.to_string(), logger.map(str::to_string));
+        assert_eq!(actions(&mut client), [Action::Log { level, message, logger }]);
+    };
+    check(json!({"level": "info", "data": "m"}), LogLevel::Info, "m", None);
+    check(
+        json!({"level": "alert", "logger": "db", "data": {"a": 1}}),
+        LogLevel::Error,
+        r#"{"a":1}"#,
+        Some("db"),
+    );
+    check(json!({"level": "debug", "logger": "", "data": 1}), LogLevel::Debug, "1", Some(""));
+    check(json!({"level": "new", "logger": 7}), LogLevel::Info, "null", None);
+}
