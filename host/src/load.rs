@@ -811,3 +811,56 @@ fn startup_of(server: &Server) -> Duration {
         STARTUP_OF_SERVERS
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::discover::{Sources, discover};
+
+    /// A component that requests something, or nothing.
+    fn candidate(requests: bool) -> Candidate {
+        let request = match requests {
+            true => ", capabilities = { environment = [\"X\"] }",
+            false => "",
+        };
+        let entry = format!("plugins.wasm = [{{ path = \"a.wasm\"{request} }}]");
+        let config = config::Config::parse(&entry, "/project/tenon.toml").expect("it is read");
+        let mut found = discover(&Sources { configs: vec![config], ..Sources::default() });
+        found.candidates.remove(0)
+    }
+
+    #[test]
+    fn what_is_loaded_is_what_was_installed_trusted_and_approved() {
+        let (here, other) = (Digest::of("here"), Digest::of("other"));
+        let check = |change: &dyn Fn(&mut Candidate), expected: Option<&str>| {
+            for requests in [false, true] {
+                let mut candidate = candidate(requests);
+                candidate.approved = Some(here);
+                change(&mut candidate);
+                let found = unchanged(Path::new("a.wasm"), &candidate, here);
+                // What requests nothing was approved by nobody.
+                let expected = expected.filter(|words| requests || !words.contains("approved"));
+                match (found, expected) {
+                    (Ok(()), None) => {}
+                    (Err(error), Some(words)) => {
+                        assert!(error.to_string().contains(words), "{error}");
+                        assert!(error.is_refusal() && error.remedy().is_some());
+                    }
+                    (found, expected) => panic!("{found:?}, not {expected:?}"),
+                }
+            }
+        };
+        let bound = |code: Digest| {
+            let file = PathBuf::from("tenon.lock");
+            Some(Bond::Bound { file, code, manifest: here })
+        };
+        check(&|_| {}, None);
+        check(&|candidate| candidate.approved = Some(other), Some("since it was approved"));
+        check(&|candidate| candidate.approved = None, Some("since it was approved"));
+        check(&|candidate| candidate.bond = bound(here), None);
+        check(&|candidate| candidate.bond = bound(other), Some("is not what was installed"));
+        check(&|candidate| candidate.trusted = Some(here), None);
+        check(&|candidate| candidate.trusted = Some(other), Some("when its project was trusted"));
+    }
+}

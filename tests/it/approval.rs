@@ -5,11 +5,19 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 
+use async_trait::async_trait;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use tenon_host::discover::Sources;
+use tenon_host::files::Digest;
+use tenon_host::lock::{LockFile, Locked};
+use tenon_host::services::{Approval, ApprovalRequest, Approver};
+use tenon_host::trust::{ProjectTrust, TrustFile};
+use tenon_host::{Platform, PluginState, Surroundings};
 
 use crate::guests;
-use crate::support::{Project, parsed, stderr, stdout};
+use crate::support::{Project, parsed, stderr, stdout, surroundings};
 
 /// A project with a plugin that requests files: `notes`, and what is added.
 fn project() -> Project {
@@ -471,4 +479,97 @@ fn what_is_imported_requested_and_granted_is_compared() {
     assert!(said.contains("services: under-declared: imported and not requested"), "{said}");
     let doctor = run(&project, &["doctor"], 1);
     assert!(doctor.contains("capability `services` is not granted"), "{doctor}");
+}
+
+/// Somebody who writes to a file while it is looked at, and approves.
+struct Swapping {
+    file: PathBuf,
+    bytes: Vec<u8>,
+}
+
+#[async_trait]
+impl Approver for Swapping {
+    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+        fs::write(&self.file, &self.bytes).expect("it can be written to");
+        request.capabilities.clone().into()
+    }
+}
+
+/// Why code is believed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Believed {
+    Approved,
+    Installed,
+    Trusted,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded() {
+    let component = fs::read(guests::TEXT_TOOLS).unwrap();
+    let script = b"fn BeforePlan(context) {}".to_vec();
+    let codes = [
+        ("wasm", component.clone(), [&component[..], &[0, 2, 1, b'x']].concat()),
+        ("rhai", script.clone(), [&script[..], b"// another"].concat()),
+    ];
+    let rows = [
+        (Believed::Approved, "has changed since it was approved"),
+        (Believed::Installed, "is not what was installed: expected sha256:"),
+        (Believed::Trusted, "is not what it was when its project was trusted"),
+    ];
+    for (believed, expected) in rows {
+        for (kind, code, other) in &codes {
+            for (written, is_swapped) in [(code, false), (other, true)] {
+                let row = format!("{believed:?} {kind}, swapped: {is_swapped}");
+                let project = Project::new("plugins.folders = [\"own\"]");
+                let folder = match believed {
+                    Believed::Installed => ".tenon/plugins/p",
+                    _ => "own/p",
+                };
+                let manifest = format!(
+                    "plugin.id = \"p\"\nruntime = {{ kind = {kind:?}, path = \"code\" }}\n\
+                     capabilities.environment = [\"LANG\"]"
+                );
+                project.write(&format!("{folder}/plugin.toml"), &manifest);
+                project.write(&format!("{folder}/code"), code);
+                if believed == Believed::Installed {
+                    let locked = Locked {
+                        source: "elsewhere".into(),
+                        resolved: None,
+                        version: None,
+                        file: Some("code".into()),
+                        code: Digest::of(code),
+                        manifest: Digest::of(&manifest),
+                    };
+                    let lock = LockFile { plugins: [("p".to_string(), locked)].into() };
+                    lock.write(&project.path("tenon.lock")).unwrap();
+                }
+                let mut sources = Sources {
+                    configs: vec![project.config()],
+                    workspace: Some(project.path("")),
+                    surroundings: Surroundings { configuration: None, ..surroundings() },
+                    ..Sources::default()
+                };
+                if believed == Believed::Trusted {
+                    let file = TrustFile::new(project.path("private/trust.json"));
+                    sources.trust = ProjectTrust::Recorded(Some(file.clone()));
+                    file.trust(&file.review(&sources).unwrap(), false).unwrap();
+                }
+                let file = project.path(folder).join("code");
+                let approver = Swapping { file, bytes: written.clone() };
+                let builder = Platform::builder().sources(sources).approver(approver);
+                let platform = builder.build().await.unwrap();
+                let report = platform.plugins()[0].clone();
+                let detail = report.detail.unwrap_or_default();
+                match is_swapped {
+                    false => assert_eq!(report.state, PluginState::Ready, "{row}: {detail}"),
+                    true => {
+                        assert_eq!(report.state, PluginState::Refused, "{row}: {detail}");
+                        assert!(detail.contains(expected), "{row}: {detail}");
+                        assert!(platform.registry().plugin("p").is_none(), "{row}");
+                    }
+                }
+                platform.shutdown().await;
+            }
+        }
+    }
 }

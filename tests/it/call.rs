@@ -60,10 +60,15 @@ async fn settings_reach_scripts_as_they_reach_components() {
 }
 
 /// A platform with a plugin `p` whose tool `flaky` is unavailable until its third call.
-async fn flaky(configuration: &str, idempotent: Option<bool>) -> (Running, Arc<AtomicUsize>) {
+async fn flaky(
+    configuration: &str,
+    read_only: Option<bool>,
+    idempotent: Option<bool>,
+) -> (Running, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = calls.clone();
     let mut definition = ToolDefinition::new("flaky", "d", &json!({ "type": "object" }));
+    definition.annotations.read_only = read_only;
     definition.annotations.idempotent = idempotent;
     let plugin = Builtin::new("p", "").tool(definition, move |_, _| {
         let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
@@ -83,8 +88,9 @@ async fn flaky(configuration: &str, idempotent: Option<bool>) -> (Running, Arc<A
 #[tokio::test]
 async fn a_failure_that_may_pass_is_tried_again_where_that_is_harmless() {
     let rule = "tools.p__flaky = { max_attempts = 3, retry_backoff = \"1ms\" }";
-    let check = async |configuration: &str, idempotent, expected: Result<&str, usize>| {
-        let (platform, calls) = flaky(configuration, idempotent).await;
+    let check = async |configuration: &str, (read_only, idempotent), expected| {
+        let (platform, calls) = flaky(configuration, read_only, idempotent).await;
+        let expected: Result<&str, usize> = expected;
         let answer = call(&platform, "p__flaky", json!({})).await;
         match (answer, expected) {
             (Ok(result), Ok(text)) => assert_eq!(result.plain_text(), text),
@@ -95,19 +101,26 @@ async fn a_failure_that_may_pass_is_tried_again_where_that_is_harmless() {
             (answer, _) => panic!("{configuration}: {answer:?}"),
         }
     };
-    check(rule, Some(true), Ok("3")).await;
-    check(rule, None, Err(1)).await;
-    check("", Some(true), Err(1)).await;
-    check("tools.p__flaky = { max_attempts = 2, retry_backoff = \"1ms\" }", Some(true), Err(2))
-        .await;
+    let (none, read_only, idempotent) = ((None, None), (Some(true), None), (None, Some(true)));
+    check(rule, read_only, Ok("3")).await;
+    check(rule, idempotent, Ok("3")).await;
+    check(rule, (Some(true), Some(true)), Ok("3")).await;
+    check(rule, (Some(false), Some(false)), Err(1)).await;
+    check(rule, none, Err(1)).await;
+    check("", read_only, Err(1)).await;
+    check("", idempotent, Err(1)).await;
+    let twice = "tools.p__flaky = { max_attempts = 2, retry_backoff = \"1ms\" }";
+    check(twice, idempotent, Err(2)).await;
     let told =
         "tools.p__flaky = { max_attempts = 3, retry_backoff = \"1ms\", side_effects = \"none\" }";
-    check(told, None, Ok("3")).await;
+    check(told, none, Ok("3")).await;
+    let told = told.replace("none", "repeated");
+    check(&told, read_only, Err(1)).await;
 }
 
 #[tokio::test]
 async fn a_tool_that_the_operator_disables_is_not_called() {
-    let (platform, calls) = flaky("tools.\"p__*\".enabled = false", None).await;
+    let (platform, calls) = flaky("tools.\"p__*\".enabled = false", None, None).await;
     let error = failure(&platform, "p__flaky", json!({})).await;
     assert!(matches!(error, CallError::Disabled { .. }), "{error}");
     assert_eq!(calls.load(Ordering::SeqCst), 0);

@@ -702,3 +702,46 @@ async fn a_script_is_installed_for_the_user() {
     home.run(&["uninstall", "greet", "--user", "--yes"], 0).await;
     assert!(!home.0.path("tenon/plugins/greet").exists());
 }
+
+/// A component that traps as soon as there is an instance of it.
+fn trapping() -> Vec<u8> {
+    let text = include_str!("../languages/wat/subject.wat");
+    let memory = "(memory (export \"memory\") 1)";
+    assert_eq!(text.matches(memory).count(), 1);
+    let starting = format!("{memory} (func $ran unreachable) (start $ran)");
+    wat::parse_str(text.replace(memory, &starting)).expect("it is a component")
+}
+
+#[test]
+fn installing_looking_and_removing_run_nothing() {
+    // What is tried, what it leaves behind where it runs, and how it is named then.
+    let rows = [
+        ("rhai", b"throw \"I ran\";".to_vec(), "I ran"),
+        ("rhai", b"loop {}".to_vec(), "CPU limit"),
+        ("wasm", trapping(), "unreachable"),
+    ];
+    for (kind, code, ran) in rows {
+        let project = Project::new("limits.cpu = \"200ms\"");
+        let file = format!("code.{kind}");
+        project.write("source/plugin.toml", manifest(kind, &file));
+        project.write(&format!("source/{file}"), code);
+        let run = |arguments: &[&str]| {
+            let output = project.command(arguments).env("TENON_LOG", "debug").output().unwrap();
+            (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+        };
+        let runs_nothing = |arguments: &[&str]| {
+            let (code, said) = run(arguments);
+            assert_eq!(code, Some(0), "{kind} {arguments:?}: {said}");
+            assert!(!said.contains(ran), "{kind} {arguments:?}: {said}");
+        };
+        runs_nothing(&["install", "./source", "--yes"]);
+        runs_nothing(&["install"]);
+        runs_nothing(&["install", "--locked"]);
+        runs_nothing(&["inspect", "p"]);
+        // Who uses it finds out.
+        let (code, said) = run(&["doctor", "p"]);
+        assert_ne!(code, Some(0), "{kind}: {said}");
+        assert!(said.contains(ran), "{kind}: {said}");
+        runs_nothing(&["uninstall", "p", "--yes"]);
+    }
+}

@@ -4,12 +4,13 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use tenon_host::history::{self, Query};
 use tenon_host::services::{
     Approval, ApprovalRequest, Approver, GrantAll, Memory, MemorySearch, Messaging,
     OutgoingMessage, Secret, SecretStore,
 };
 use tenon_host::types::Error;
-use tenon_host::{CallError, Caller, Failure, Platform, PluginState, Surroundings};
+use tenon_host::{Call, CallError, Caller, Failure, Platform, PluginState, Surroundings};
 
 use crate::guests;
 use crate::support::{Project, Running, call, failure, surroundings, text};
@@ -281,4 +282,93 @@ async fn only_the_variables_that_were_granted_are_seen() {
     let seen = text(&platform, "e__environment", json!({})).await;
     let of_each = |one: &str| [one; 3].join(" ");
     assert_eq!(seen, format!("{} {}", of_each("SEEN=one"), of_each("SEEN_TOKEN=[redacted]")));
+}
+
+/// Forbids one call of a tool, and changes what others of it answer.
+const GUARD: &str = r#"
+    fn BeforeToolCall(context) {
+        if context.tool == "text_tools__slug" && context.arguments.text == "no" {
+            return veto("not this one");
+        }
+    }
+    fn AfterToolCall(context) {
+        if context.tool == "text_tools__slug" { context.result.content[0].text += "!"; }
+    }
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_plugin_calls_is_held_to_what_any_call_is_and_recorded_as_its() {
+    let project = project(
+        "[capabilities]\ntools = [\"text_tools__*\"]\nproviders = [\"x\"]\n\
+         services = [\"send-message\", \"search-memory\"]\nsecrets = [\"x\"]",
+    );
+    project.write("guard.rhai", GUARD);
+    project.write(
+        "tenon.toml",
+        format!(
+            "plugins = {{ folders = [\"own\"], wasm = [{:?}], scripts = [\"guard.rhai\"] }}\n\
+             tools.text_tools__count.enabled = false",
+            guests::TEXT_TOOLS
+        ),
+    );
+    let state = project.path("state");
+    let builder = project.builder().approver(GrantAll).state(&state);
+    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let caller = Caller {
+        agent_id: Some("agent-1".into()),
+        session_id: Some("session-1".into()),
+        traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
+        ..Caller::default()
+    };
+    // What comes of a call, be it in a result or an error.
+    let ask = async |name: &str, arguments: Value| {
+        let caller = caller.clone();
+        match platform.call(Call { name: name.into(), arguments, caller }).await {
+            Ok(result) => result.plain_text(),
+            Err(error) => error.to_string(),
+        }
+    };
+    let rows = [
+        ("text_tools__slug", "A b", "a-b!"),
+        ("text_tools__slug", "no", "plugin \"guard\" vetoed it: not this one"),
+        ("text_tools__count", "A b", "the tool text_tools__count is disabled by "),
+    ];
+    for (tool, subject, expected) in rows {
+        let arguments = json!({ "text": subject });
+        let direct = ask(tool, arguments.clone()).await;
+        assert!(direct.starts_with(expected), "{tool}: {direct}");
+        for plugin in ["w", "r"] {
+            let nested = json!({ "name": tool, "arguments": arguments });
+            let said = ask(&format!("{plugin}__call"), nested).await;
+            assert!(said.contains(&direct), "{plugin} {tool}: {said}, and not {direct}");
+        }
+    }
+    platform.clone().shutdown().await;
+    let records = history::read(&state, &Query::default()).unwrap();
+    for (tool, subject, _) in rows {
+        let of = |by: Option<&str>| {
+            let is_it = |record: &&history::Record| {
+                record.tool == tool
+                    && record.by.as_deref() == by
+                    && record.arguments == json!({ "text": subject })
+            };
+            let found: Vec<_> = records.iter().filter(is_it).collect();
+            assert_eq!(found.len(), 1, "{tool} {subject} by {by:?}");
+            let record = found[0];
+            let trace = record.trace.as_deref();
+            assert_eq!(trace, Some("4bf92f3577b34da6a3ce929d0e0e4736"), "{tool} by {by:?}");
+            (
+                record.outcome.clone(),
+                record.agent.clone(),
+                record.session.clone(),
+                record.fingerprint,
+            )
+        };
+        let direct = of(None);
+        let whose = (direct.1.as_deref(), direct.2.as_deref());
+        assert_eq!(whose, (Some("agent-1"), Some("session-1")), "{tool}");
+        for plugin in ["w", "r"] {
+            assert_eq!(of(Some(plugin)), direct, "{tool} {subject} by {plugin}");
+        }
+    }
 }

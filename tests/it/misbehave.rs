@@ -2,6 +2,7 @@
 //! fresh instance and on a shared one.
 
 use serde_json::{Value, json};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tenon_host::{CallError, Failure, Limit};
 
@@ -143,4 +144,104 @@ async fn a_plugin_that_fails_to_register_is_left_out_and_says_why() {
     check("trap", "I cannot register").await;
     check("spin", "CPU limit").await;
     check("nonsense", "\"echo\" is left out: its input schema: it is not JSON").await;
+    check("version", "it says that its version is \"the newest\", which is none").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_much_may_be_used_as_the_limits_say_and_no_more() {
+    // Time enough on a busy machine: it is the others that are tried.
+    let project = Project::new(&format!(
+        r#"
+        plugins.wasm = [
+            {{ path = {path:?}, id = "fresh" }},
+            {{ path = {path:?}, id = "shared", instance = "shared" }},
+        ]
+        limits = {{ memory_mib = 64, transfer_mib = 8, host_calls = 10000, cpu = "60s", wall = "120s" }}
+        "#,
+        path = guests::MISBEHAVE
+    ));
+    let platform = project.platform().await;
+    let rows: [(&str, usize, usize, fn(&Limit) -> bool); 3] = [
+        ("take_memory", 48, 80, |limit| matches!(limit, Limit::Memory(most) if *most == 64 << 20)),
+        ("answer_with", 7, 9, |limit| matches!(limit, Limit::Transfer(most) if *most == 8 << 20)),
+        ("ask_host", 9_000, 11_000, |limit| matches!(limit, Limit::HostCalls(10_000))),
+    ];
+    for (tool, within, beyond, is_limit) in rows {
+        for id in ["fresh", "shared"] {
+            let name = format!("{id}__{tool}");
+            let amount = |amount: usize| json!({ "text": amount.to_string() });
+            let answered = call(&platform, &name, amount(within)).await;
+            answered.unwrap_or_else(|error| panic!("{name} of {within}: {error}"));
+            let error = call(&platform, &name, amount(beyond)).await.expect_err("it is stopped");
+            let CallError::Failed { failure: Failure::Limit(limit), .. } = &error else {
+                panic!("{name} of {beyond}: {error}")
+            };
+            assert!(is_limit(limit), "{name} of {beyond}: {limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_guest_that_waits_has_all_the_time_that_it_may_take() {
+    let project =
+        Project::new(&format!("plugins.wasm = [{:?}]\nlimits.wall = \"3s\"", guests::MISBEHAVE));
+    let platform = project.platform().await;
+    let began = Instant::now();
+    let error = call(&platform, "misbehave__hang", json!({})).await.expect_err("it is given up");
+    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(error.to_string().contains("no answer within 3s"), "{error}");
+}
+
+/// Runs the command to its end, and gives what it said, how long that took, and how much of that the processor
+/// worked for it.
+#[cfg(target_os = "linux")]
+fn measured(project: &Project, arguments: &[&str]) -> (String, Duration, Duration) {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    use std::fs::File;
+    let said = project.path("said");
+    let file = File::create(&said).expect("there is room for a file");
+    let mut command = project.command(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    let began = Instant::now();
+    let mut child = command.spawn().expect("tenon starts");
+    let pid = Pid::from_child(&child);
+    // It has ended, and is still there to be looked at.
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).expect("it ends");
+    let took = began.elapsed();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("it is there");
+    child.wait().expect("it has ended");
+    // Behind the name, which may have spaces, the twelfth and thirteenth: ticks, of which a second has
+    // a hundred.
+    let (_, fields) = stat.rsplit_once(')').expect("it has a name");
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.map(|field| field.parse::<u64>().expect("it is a number")).sum();
+    let worked = Duration::from_millis(10 * ticks);
+    (std::fs::read_to_string(said).expect("it is text"), took, worked)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_computes_for_ever_works_for_its_time_and_not_for_longer() {
+    let project = Project::new(&format!(
+        "plugins = {{ wasm = [{:?}], scripts = [\"s.rhai\"] }}\n\
+         limits = {{ cpu = \"1s\", wall = \"60s\" }}",
+        guests::MISBEHAVE
+    ));
+    project.write(
+        "s.rhai",
+        "tool(#{ name: \"echo\", description: \"d\" }, |a| \"x\");
+         tool(#{ name: \"spin\", description: \"d\" }, |a| { loop {} });",
+    );
+    for plugin in ["misbehave", "s"] {
+        let run = |tool: &str| measured(&project, &["call", &format!("{plugin}__{tool}"), "{}"]);
+        // The first one compiles.
+        run("echo");
+        let (_, _, at_least) = run("echo");
+        let (said, took, worked) = run("spin");
+        assert!(said.contains("CPU limit"), "{plugin}: {said}");
+        let second = Duration::from_secs(1);
+        // What others do meanwhile may count as its time, and what it does not get cannot.
+        assert!(took >= second, "{plugin}: {took:?}");
+        assert!(worked < at_least + 2 * second, "{plugin}: {worked:?} after {at_least:?}");
+    }
 }

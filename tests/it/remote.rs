@@ -406,6 +406,50 @@ async fn a_call_that_is_given_up_is_given_up_over_there() {
     platform.clone().shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_posted_once_whatever_becomes_of_it() {
+    let rows = [
+        (Answer::Json, true),
+        (Answer::BreaksOff, true),
+        (Answer::BreaksOffForGood, false),
+        (Answer::Status(503, "busy"), false),
+        (Answer::Status(500, "oh"), false),
+        (Answer::Status(404, "gone"), false),
+        (Answer::HangsUp, false),
+        (Answer::Never, false),
+    ];
+    let checks = rows.map(async |(answer, succeeds)| {
+        let row = format!("{answer:?}");
+        let peer = Peer::start(move |request| match request.rpc.as_str() {
+            "tools/call" => answer.clone(),
+            _ => Answer::Json,
+        })
+        .await;
+        let platform = platform(&peer.url("/mcp"), "").await;
+        // What is tried again later would be heard before the second call is.
+        for made in 1..=2 {
+            let time = Duration::from_secs(if row == "Never" { 1 } else { 20 });
+            let called = call_within(&platform, "s__echo", json!({ "text": "x" }), time).await;
+            assert_eq!(called.is_ok(), succeeds, "{row}: {called:?}");
+            let heard = peer.heard().into_iter();
+            let posted = heard.filter(|heard| heard.method == "POST" && heard.rpc == "tools/call");
+            assert_eq!(posted.count(), made, "{row}");
+        }
+        platform.clone().shutdown().await;
+    });
+    futures::future::join_all(checks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_origin_of_a_server_is_all_that_its_bridge_is_granted() {
+    let peer = Peer::start(|_| Answer::Json).await;
+    let platform = platform(&peer.url("/mcp?key=1"), "").await;
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+    let report = platform.plugins()[0].clone();
+    assert_eq!(report.granted, [("network".into(), vec![peer.url("/*")])].into());
+    platform.clone().shutdown().await;
+}
+
 #[test]
 fn the_bridge_to_servers_elsewhere_can_reach_nothing_but_the_web() {
     let allowed = ["mcp-host", "log", "config", "notify", "types"];

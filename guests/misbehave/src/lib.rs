@@ -1,8 +1,8 @@
 //! A plugin that goes wrong in the way its caller asks for, for tests of the host. Each tool is one
 //! way; a few go right, so that there is something to compare with.
 //!
-//! The setting `register` makes the registration go wrong: `"error"`, `"trap"`, `"spin"` or
-//! `"nonsense"`.
+//! The setting `register` makes the registration go wrong: `"error"`, `"trap"`, `"spin"`, `"nonsense"` or
+//! `"version"`.
 
 #![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
 
@@ -54,6 +54,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("spin", "Computes for ever"),
     ("spin_politely", "Computes for ever, giving others a turn"),
     ("hoard", "Takes all the memory it can get"),
+    ("take_memory", "Takes so many MiB of memory as `text` says"),
+    ("answer_with", "Answers with so many MiB as `text` says"),
+    ("ask_host", "Asks the host for its configuration as often as `text` says"),
     ("recurse", "Calls itself for ever"),
     ("panic", "Panics"),
     ("trap", "Executes an instruction that traps"),
@@ -72,6 +75,7 @@ const TOOLS: &[(&str, &str)] = &[
 impl plugin::Guest for Misbehave {
     async fn register() -> Result<Registration, Error> {
         let mut tools: Vec<_> = TOOLS.iter().map(|(name, about)| definition(name, about)).collect();
+        let mut version = env!("CARGO_PKG_VERSION");
         match config::get::<String>("register")?.as_deref() {
             Some("error") => return Err(Error::Failed("I would rather not".into())),
             Some("trap") => panic!("I cannot register"),
@@ -81,12 +85,13 @@ impl plugin::Guest for Misbehave {
                 tools[1].name = String::new();
                 tools[2].extra = Some("[]".into());
             }
+            Some("version") => version = "the newest",
             _ => {}
         }
         Ok(Registration {
             identity: Identity {
                 name: "misbehave".into(),
-                version: env!("CARGO_PKG_VERSION").into(),
+                version: version.into(),
                 description: env!("CARGO_PKG_DESCRIPTION").into(),
             },
             tools,
@@ -157,6 +162,17 @@ impl tool_handler::Guest for Misbehave {
                 yield_now().await;
             },
             "hoard" => hoard(),
+            "take_memory" => {
+                let taken: Vec<_> = (0..amount(&text)?).map(|_| block()).collect();
+                taken.len().to_string()
+            }
+            "answer_with" => "x".repeat(amount(&text)? << 20),
+            "ask_host" => {
+                for _ in 0..amount(&text)? {
+                    black_box(config::get::<String>("register")?);
+                }
+                text
+            }
             "recurse" => recurse(0).to_string(),
             "panic" => panic!("I was told to: {text}"),
             "trap" => trap(),
@@ -255,10 +271,19 @@ fn spin() -> ! {
     }
 }
 
+fn amount(text: &str) -> Result<usize, Error> {
+    text.parse().map_err(|error| Error::InvalidInput(format!("{text}: {error}")))
+}
+
+/// A MiB of memory.
+fn block() -> Vec<u8> {
+    black_box(vec![1_u8; 1 << 20])
+}
+
 fn hoard() -> ! {
     let mut hoard = Vec::new();
     loop {
-        hoard.push(black_box(vec![1_u8; 1 << 20]));
+        hoard.push(block());
     }
 }
 

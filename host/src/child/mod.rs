@@ -435,8 +435,13 @@ mod tests {
     }
 
     fn spawn(program: &str, arguments: &[&str]) -> Child {
+        spawn_within(Supervision::default().shutdown_grace, program, arguments)
+    }
+
+    /// A child that has so long to end, at each step.
+    fn spawn_within(shutdown_grace: Duration, program: &str, arguments: &[&str]) -> Child {
         let voice = Arc::new(Voice::new("echo".into(), Redactor::default(), 1));
-        let supervision = Supervision::default();
+        let supervision = Supervision { shutdown_grace, ..Supervision::default() };
         let supervisor = Supervisor::new("echo".into(), "stdio", supervision, News::default());
         let spec = Spec {
             voice: voice.clone(),
@@ -505,6 +510,33 @@ mod tests {
         let (written, ()) = tokio::join!(child.write_lines(long), child.stop());
         written.expect("it is read in the end");
         assert_eq!(child.exit.wait().await.status.code, Some(7));
+    }
+
+    #[tokio::test]
+    async fn a_child_is_told_to_end_before_it_is_killed() {
+        let check = async |script: &str, grace: u64, expected: (Option<i32>, Option<i32>)| {
+            let grace = Duration::from_millis(grace);
+            let child = spawn_within(grace, "/bin/sh", &["-c", script]);
+            // What it does about signals is settled by then.
+            assert_eq!(read(&child, 1).await, ["ready"]);
+            child.stop().await;
+            let status = child.exit.wait().await.status;
+            assert_eq!((status.code, status.signal), expected, "{script}");
+        };
+        let rows = [
+            // At the end of its input.
+            ("echo ready; cat > /dev/null; exit 7", 60_000, (Some(7), None)),
+            // When it is asked to terminate.
+            (
+                "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done",
+                2_000,
+                (Some(9), None),
+            ),
+            // Otherwise.
+            ("trap '' TERM; echo ready; while :; do sleep 0.05; done", 300, (None, Some(9))),
+        ];
+        let checks = rows.map(|(script, grace, expected)| check(script, grace, expected));
+        futures::future::join_all(checks).await;
     }
 
     #[tokio::test]

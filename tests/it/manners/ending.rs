@@ -140,3 +140,37 @@ async fn a_server_that_does_not_read_holds_nobody_else_up() {
     platform.clone().shutdown().await;
     eventually("no process is left", || processes_with(&mark).is_empty()).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_a_server_dies_of_is_made_again_only_where_its_operator_says_so() {
+    // Whatever the server says of its tool.
+    let attempts = |more: &str| {
+        format!("tools.s__rude = {{ max_attempts = 3, retry_backoff = \"1ms\"{more} }}")
+    };
+    let rows = [
+        (String::new(), 1),
+        (attempts(""), 1),
+        (attempts(", side_effects = \"repeated\""), 1),
+        (attempts(", side_effects = \"none\""), 3),
+        (attempts(", side_effects = \"idempotent\""), 3),
+    ];
+    for (rule, expected) in rows {
+        let project = Project::new("");
+        let diary = project.path("diary");
+        project.write(
+            "tenon.toml",
+            format!(
+                "{rule}\nsupervision = {{ backoff = \"1ms\", max_backoff = \"1ms\", breaker_failures = 100 }}\n\
+                 plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"dies-noting-calls\", {diary:?}] }}]"
+            ),
+        );
+        let platform = project.platform().await;
+        let error = failure(&platform, "s__rude", json!({})).await.to_string();
+        assert!(error.contains("exited with code 9"), "{rule}: {error}");
+        // Nor is it made when the server is there again.
+        echoes(&platform, "s").await;
+        let heard = std::fs::read_to_string(&diary).unwrap();
+        assert_eq!(heard, "called\n".repeat(expected), "{rule}");
+        platform.clone().shutdown().await;
+    }
+}

@@ -151,6 +151,10 @@ pub(super) enum Answer {
     Redirect(String),
     /// With a stream that ends before the answer; who asks for the rest gets it.
     BreaksOff,
+    /// The same, and who asks for the rest does not get it.
+    BreaksOffForGood,
+    /// By closing the connection.
+    HangsUp,
     /// Never.
     Never,
 }
@@ -184,6 +188,8 @@ struct State {
     sessions: AtomicUsize,
     /// The answer whose stream broke off.
     rest: Mutex<Option<Value>>,
+    /// Whether the rest is not to be had.
+    withheld: AtomicBool,
 }
 
 impl Peer {
@@ -204,6 +210,7 @@ impl Peer {
             heard: heard.clone(),
             sessions: AtomicUsize::new(0),
             rest: Mutex::default(),
+            withheld: AtomicBool::default(),
         });
         let listening = serve!({
             let state = state.clone();
@@ -273,10 +280,13 @@ async fn hear(request: Request<Incoming>) -> (Heard, Value) {
 async fn respond(
     state: Arc<State>,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+) -> Result<Response<Body>, &'static str> {
     let (heard, message) = hear(request).await;
     state.heard.lock().unwrap().push(heard.clone());
     if heard.method == "GET" && heard.header("last-event-id").is_some() {
+        if state.withheld.load(Ordering::SeqCst) {
+            return Ok(status(500, "no"));
+        }
         let rest = state.rest.lock().unwrap().take();
         let event = rest.map(|answer| format!("data: {answer}\n\n")).unwrap_or_default();
         return Ok(events(Either::Left(event.into())));
@@ -304,7 +314,9 @@ async fn respond(
             response
         }
         Answer::Never => std::future::pending().await,
-        Answer::BreaksOff => {
+        Answer::HangsUp => return Err("it hangs up"),
+        answer @ (Answer::BreaksOff | Answer::BreaksOffForGood) => {
+            state.withheld.store(matches!(answer, Answer::BreaksOffForGood), Ordering::SeqCst);
             *state.rest.lock().unwrap() = result(&message);
             events(Either::Left("id: half\nretry: 10\ndata:\n\n".into()))
         }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::Habit;
-use crate::server::{on_call, properly, receive, send, serve, write};
+use crate::server::{answer, on_call, properly, receive, send, serve, tool, write};
 
 pub(crate) const HABITS: &[Habit] = &[
     // Ends at once, saying why.
@@ -28,6 +28,24 @@ pub(crate) const HABITS: &[Habit] = &[
         let diary = diary.as_mut().expect("a diary can be kept");
         writeln!(diary, "started").expect("it can be written to");
         exit(5);
+    }),
+    // The same in calls of its tool, noting each; what it says of that tool invites to try again.
+    ("dies-noting-calls", || {
+        serve(|message| match message["method"].as_str() {
+            Some("tools/list") => {
+                let mut rude = tool("rude");
+                rude["annotations"] = json!({ "readOnlyHint": true, "idempotentHint": true });
+                answer(message, json!({ "tools": [tool("echo"), rude] }));
+                true
+            }
+            Some("tools/call") if message["params"]["name"] == "rude" => {
+                let mut diary = fs::File::options().create(true).append(true).open(argument(2));
+                let diary = diary.as_mut().expect("a diary can be kept");
+                writeln!(diary, "called").expect("it can be written to");
+                exit(9);
+            }
+            _ => false,
+        });
     }),
     // Ends in the middle of something.
     ("dies-listing", || {

@@ -412,11 +412,15 @@ mod tests {
     }
 
     fn compile_within(cpu: Duration, text: &str) -> Result<RhaiPlugin, ScriptError> {
-        let limits = Limits { cpu, ..Limits::default() };
         let path = Path::new("dir/test.rhai");
+        RhaiPlugin::compile(setting_within(cpu), path, text.into(), Threads::new())
+    }
+
+    fn setting_within(cpu: Duration) -> Setting {
+        let limits = Limits { cpu, ..Limits::default() };
         let settings = json!({ "least": 3 });
         let settings = settings.as_object().cloned().unwrap_or_default();
-        let setting = Setting {
+        Setting {
             id: "test".into(),
             version: None,
             description: None,
@@ -424,8 +428,7 @@ mod tests {
             settings,
             voice: Arc::new(Voice::new("test".into(), Default::default(), 100)),
             lent: Arc::new(Lent::new("test".into(), Default::default(), Arc::default())),
-        };
-        RhaiPlugin::compile(setting, path, text.into(), Threads::new())
+        }
     }
 
     fn context() -> CallContext {
@@ -507,6 +510,22 @@ mod tests {
         check("let l = []; l.pad(10000000, 0); l", Limit::ValueSize).await;
         // Operations that take long each.
         check("let l = []; l.pad(99999, 1); loop { l.sort(); }", cpu).await;
+    }
+
+    #[test]
+    fn a_script_takes_so_many_operations_and_no_more_whatever_the_clock_says() {
+        let setting = setting_within(Duration::from_millis(2));
+        let limits = setting.limits.clone();
+        let engine = engine(&setting, &Arc::default());
+        // Outside of a call nobody looks at the time.
+        let error = engine.run("loop {}").expect_err("it is stopped");
+        assert!(matches!(*error, EvalAltResult::ErrorTooManyOperations(_)), "{error}");
+        let text = Text::new("test.rhai".into(), "loop {}".into());
+        let failure = text.failure(&error, &limits);
+        let cpu = limits.cpu;
+        assert!(matches!(failure, Failure::Limit(Limit::Cpu(of)) if of == cpu), "{failure}");
+        assert_eq!(limits.operations(), 200_000);
+        engine.run("for i in 0..10_000 {}").expect("it is within its operations");
     }
 
     #[tokio::test]

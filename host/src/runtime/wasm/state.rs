@@ -560,6 +560,27 @@ mod tests {
     }
 
     #[test]
+    fn time_may_be_spent_up_to_the_limit_and_anew_after_a_rest() {
+        let cpu = Duration::from_millis(300);
+        let mut meter = Meter::new(&Limits { cpu, ..Limits::default() }, false);
+        let nanosecond = Duration::from_nanos(1);
+        let may_go_on = |meter: &mut Meter, spent: Duration| {
+            let spent = u64::try_from(spent.as_nanos()).unwrap();
+            meter.gauge.spent.store(spent, Ordering::Relaxed);
+            meter.tick().is_ok()
+        };
+        assert!(may_go_on(&mut meter, cpu));
+        assert!(!may_go_on(&mut meter, cpu + nanosecond));
+        assert_eq!(meter.reached, Some(Limit::Cpu(cpu)));
+        meter.rest();
+        assert_eq!(meter.reached, None);
+        // The next call begins where the clock is read first.
+        assert!(may_go_on(&mut meter, 3 * cpu));
+        assert!(may_go_on(&mut meter, 4 * cpu));
+        assert!(!may_go_on(&mut meter, 4 * cpu + nanosecond));
+    }
+
+    #[test]
     fn waiting_costs_no_time() {
         let gauge = Gauge::default();
         let millisecond = Duration::from_millis(1);
