@@ -7,7 +7,7 @@
 //! [`crate::discover::discover_trusted`].
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
@@ -20,6 +20,7 @@ use crate::discover::{
 };
 use crate::files::{self, COMPONENT, CONFIGURATION, Digest, absolute, exact};
 use crate::manifest::FILE_NAME as MANIFEST;
+use crate::pins::PinMode;
 use crate::secret::{MASK, is_secret_name};
 use crate::store::{JsonStore, StoreError};
 
@@ -643,6 +644,8 @@ pub enum ReviewKind {
     Loads,
     /// A plugin of it requests a capability; that has to be approved, too.
     Requests,
+    /// A plugin of it is given what its user set for a plugin of that id.
+    Receives,
     /// It brings a plugin of its own in place of one that the user has elsewhere.
     Replaces,
     /// It leaves out a plugin that the user has elsewhere.
@@ -661,6 +664,7 @@ impl ReviewKind {
             Self::Reaches => "reaches",
             Self::Loads => "loads",
             Self::Requests => "requests",
+            Self::Receives => "receives",
             Self::Replaces => "replaces",
             Self::Disables => "disables",
             Self::Sets => "sets",
@@ -727,6 +731,19 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
         for (capability, values) in candidate.requested() {
             let text = format!("{capability} {}", values.join(", "));
             let (kind, plugin) = (ReviewKind::Requests, plugin.clone());
+            items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
+        }
+        let given = &candidate.users_settings.given;
+        if !given.is_empty() {
+            let keys: Vec<&str> = given.iter().map(String::as_str).collect();
+            let text = format!("what you set for it: {}", keys.join(", "));
+            let (kind, plugin) = (ReviewKind::Receives, plugin.clone());
+            items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
+        }
+        // What its entry says of that is not among what it starts.
+        if let Some(mode) = candidate.pins.filter(|mode| *mode < PinMode::Hold) {
+            let text = format!("pins = {}", json!(mode));
+            let kind = ReviewKind::Sets;
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
     }

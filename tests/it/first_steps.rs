@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 use crate::guests;
+use crate::http::serve;
 use crate::support::{Project, SCRIPTED_SERVER, parsed, stderr, stdout};
 
 const SCRIPT: &str =
@@ -89,6 +90,22 @@ fn a_manifest_beside_a_file_that_is_named_by_its_path_is_read() {
     project.write("tenon.toml", "plugins.scripts = [{ path = \"p/c.rhai\", id = \"mine\" }]");
     let said = run(&project, &["doctor"], 1);
     assert!(said.contains("plugin.toml says all that there is to say of"), "{said}");
+
+    // It is the same for a component.
+    let project = Project::new("plugins.wasm = [\"p/c.wasm\"]");
+    let own = |path: &str| manifest(path).replace("\"rhai\"", "\"wasm\"");
+    let component = fs::read(guests::HELLO).unwrap();
+    for name in ["p/c.wasm", "p/other.wasm"] {
+        project.write(name, &component);
+    }
+    let greet = |id: &str| format!("{id}__greet");
+    let name = r#"{"name": "Ada"}"#;
+    project.write("p/plugin.toml", own("c.wasm"));
+    assert!(run(&project, &["call", &greet("own"), name], 3).contains("`tenon approve own`"));
+    run(&project, &["approve", "own", "--yes"], 0);
+    assert!(run(&project, &["call", &greet("own"), name], 0).contains("Ada"));
+    project.write("p/plugin.toml", own("other.wasm"));
+    assert!(run(&project, &["call", &greet("c"), name], 0).contains("Ada"));
 }
 
 #[test]
@@ -117,6 +134,15 @@ fn a_file_in_a_folder_of_plugins_without_a_manifest_is_named() {
     // It costs nobody anything, and who asks another hears of what may be a guard alone.
     let said = run(&project, &["call", "p__t"], 0);
     assert!(said.contains("bare.rhai") && !said.contains("bare.wasm"), "{said}");
+    // Of many, some are named, and all are counted.
+    for number in 0..6 {
+        project.write(&format!("more/x/{number}.wasm"), "");
+    }
+    let said = run(&project, &["tools"], 0);
+    assert_eq!(said.matches("beside it, so it is no plugin").count(), 5, "{said}");
+    assert!(said.contains("x/4.wasm: and 3 more without a plugin.toml"), "{said}");
+    // Those that may be taken for guards come first.
+    assert!(run(&project, &["call", "p__t"], 0).contains("bare.rhai"), "{said}");
 }
 
 #[test]
@@ -232,4 +258,60 @@ fn a_model_is_asked_all_that_the_contract_has() {
     }
     fs::remove_file(project.path("said.json")).unwrap();
     run(&project, &["complete", "echo", "--messages", "@said.json"], 2);
+}
+
+/// Each option reaches the provider, by what a server is sent that the provider turns to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_gets_every_option_of_a_request() {
+    let server = serve().await;
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let manifest = format!(
+        "plugin.id = \"openai\"\nruntime = {{ kind = \"wasm\", path = \"p.wasm\" }}\n\
+         [capabilities]\nnetwork = [{:?}]\nsecrets = [\"openai-api-key\"]\n\
+         [settings]\nbase_url = {:?}\nmodels = [\"m-1\"]",
+        server.url("/v1/*"),
+        server.url("/v1"),
+    );
+    project.write("own/openai/plugin.toml", manifest);
+    project.write("own/openai/p.wasm", fs::read(guests::OPENAI_PROVIDER).unwrap());
+    run(&project, &["approve", "openai", "--yes"], 0);
+    project.write("schema.json", r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#);
+    let answer = json!({ "choices": [{ "finish_reason": "stop", "message": { "role": "assistant", "content": "yes" } }] });
+    server.answer_next("200 OK", &["content-type: application/json"], &answer.to_string());
+    let arguments = [
+        ["complete", "m-1"],
+        ["--prompt", "last"],
+        ["--system", "be brief"],
+        ["--max-tokens", "11"],
+        ["--temperature", "0.5"],
+        ["--top-p", "0.25"],
+        ["--stop", "end"],
+        ["--seed", "7"],
+        ["--response-schema", "@schema.json"],
+        ["--extra", r#"{"user": "somebody", "service_tier": "flex"}"#],
+    ];
+    let mut command = project.command(&arguments.concat());
+    let output = command.env("OPENAI_API_KEY", "sk-test-0123456789").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output).trim(), "yes");
+    let heard = server.heard_whole().remove(0);
+    let (_, body) = heard.split_once("\r\n\r\n").unwrap();
+    let sent: Value = serde_json::from_str(body).unwrap();
+    let most = ["max_tokens", "max_completion_tokens"].map(|key| sent[key].as_u64());
+    assert_eq!(most.into_iter().flatten().collect::<Vec<_>>(), [11], "{sent}");
+    for (member, expected) in [
+        ("/model", json!("m-1")),
+        ("/messages/0/role", json!("system")),
+        ("/messages/0/content", json!("be brief")),
+        ("/messages/1/content", json!("last")),
+        ("/temperature", json!(0.5)),
+        ("/top_p", json!(0.25)),
+        ("/stop", json!(["end"])),
+        ("/seed", json!(7)),
+        ("/response_format/json_schema/schema/properties/a/type", json!("string")),
+        ("/user", json!("somebody")),
+        ("/service_tier", json!("flex")),
+    ] {
+        assert_eq!(sent.pointer(member), Some(&expected), "{member}: {sent}");
+    }
 }

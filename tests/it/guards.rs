@@ -276,6 +276,14 @@ fn no_glob_covers_what_a_user_has_started_or_told() {
     for name in deciding {
         home.write(name, "");
     }
+    // Whoever writes these first decides as well.
+    let missing = [
+        "dev/later.js",
+        "dev/later-options.json",
+        "dev/later-prog",
+        "dev/later.env",
+        "dev/later-messages.sh",
+    ];
     let manifest = "[plugin]\nid = \"own\"\n[runtime]\nkind = \"rhai\"\npath = \"own.rhai\"";
     home.write("dev/own/plugin.toml", manifest);
     let entry = |name: &str, more: &str| format!("{{ name = {name:?}, enabled = true, {more} }}");
@@ -287,12 +295,24 @@ fn no_glob_covers_what_a_user_has_started_or_told() {
         at("dev/servers.env")
     );
     let config = format!(
-        "plugins.scripts = [{:?}]\nplugins.folders = [{:?}]\nplugins.mcp = [{}, {}]\nmessages.command = [{:?}]",
+        "plugins.scripts = [{:?}]\nplugins.folders = [{:?}]\nplugins.mcp = [{}, {}, {}, {}]\nmessages.command = [{:?}, {:?}]",
         at("dev/guard.rhai"),
         at("dev/own"),
         entry("server", &server),
         entry("prog", &format!("command = {:?}", at("dev/prog"))),
+        entry(
+            "late",
+            &format!(
+                "command = {:?}, cwd = {:?}, args = [{:?}, \"--options={}\", \"build\"]",
+                at("dev/later-prog"),
+                at("dev"),
+                at("dev/later.js"),
+                at("dev/later-options.json")
+            )
+        ),
+        entry("unread", &format!("command = \"sh\", env_file = {:?}", at("dev/later.env"))),
         at("dev/messages.sh"),
+        at("dev/later-messages.sh"),
     );
     home.write("settings/tenon/config.toml", config);
     home.write("checkout/files.wasm", fs::read(guests::FILES).unwrap());
@@ -317,8 +337,11 @@ fn no_glob_covers_what_a_user_has_started_or_told() {
         let arguments = json!({ "path": at(name), "text": "other" }).to_string();
         tenon(&["call", "files__write_file", &arguments])
     };
-    let (code, said) = write("dev/notes.txt");
-    assert_eq!(code, Some(0), "{said}");
+    // What an argument may be the name of besides is nobody's file.
+    for name in ["dev/notes.txt", "dev/build"] {
+        let (code, said) = write(name);
+        assert_eq!(code, Some(0), "{name}: {said}");
+    }
     let of_settings = [
         "settings/autostart/x.desktop",
         "settings/fish/config.fish",
@@ -328,7 +351,7 @@ fn no_glob_covers_what_a_user_has_started_or_told() {
     for folder in ["autostart", "fish", "git", "systemd/user"] {
         fs::create_dir_all(home.path("settings").join(folder)).unwrap();
     }
-    for name in deciding.into_iter().chain(of_settings) {
+    for name in deciding.into_iter().chain(missing).chain(of_settings) {
         let before = fs::read(home.path(name)).ok();
         let (code, said) = write(name);
         assert!(code != Some(0) && said.contains("no glob covers"), "{name}: {said}");

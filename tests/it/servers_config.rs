@@ -120,13 +120,30 @@ async fn a_server_gets_of_the_environment_what_its_entry_says() {
              [runtime.subprocess]\nbinary_path = {DEMO_SERVER:?}\nenv_policy = \"filtered\""
         ),
     );
-    let variables = [("MY_TOKEN", "hunter22"), ("HTTP_PROXY", "x"), ("DB_PASSWORD_OLD", "y")];
+    let requiring = |id: &str, variable: &str| {
+        let bridge = format!(
+            "plugin.id = {id:?}\nrequires.env = [{variable:?}]\nruntime.kind = \"mcp-bridge\"\n\
+             [runtime.subprocess]\nbinary_path = {DEMO_SERVER:?}"
+        );
+        project.write(&format!(".tenon/plugins/{id}/plugin.toml"), bridge);
+    };
+    requiring("requiring-clear", "MY_TOKEN");
+    requiring("requiring-path", "PATH");
+    requiring("requiring-code", "NODE_OPTIONS");
+    let variables = [
+        ("MY_TOKEN", "hunter22"),
+        ("HTTP_PROXY", "x"),
+        ("DB_PASSWORD_OLD", "y"),
+        ("NODE_OPTIONS", "--require=x"),
+    ];
     let platform = approved(project, &variables).await;
     for (id, expected) in [
         ("clear", "HOME MY_TOKEN PATH"),
-        ("filtered", "HOME HTTP_PROXY PATH"),
-        ("passing", "HOME HTTP_PROXY MY_TOKEN PATH"),
-        ("requiring", "HOME HTTP_PROXY MY_TOKEN PATH"),
+        ("filtered", "HOME HTTP_PROXY NODE_OPTIONS PATH"),
+        ("passing", "HOME HTTP_PROXY MY_TOKEN NODE_OPTIONS PATH"),
+        ("requiring", "HOME HTTP_PROXY MY_TOKEN NODE_OPTIONS PATH"),
+        ("requiring-clear", "HOME MY_TOKEN PATH"),
+        ("requiring-path", "HOME PATH"),
         ("file", "BOTH FROM_FILE HOME PATH"),
         ("secret", "HOME PATH S"),
     ] {
@@ -134,6 +151,11 @@ async fn a_server_gets_of_the_environment_what_its_entry_says() {
     }
     let report = report(&platform, "no-secret");
     assert_eq!(report.detail.as_deref(), Some("there is no secret `nowhere`"));
+    // What no entry of a project can pass on, no manifest of it can require.
+    let diagnostics = platform.diagnostics();
+    let refused = diagnostics.iter().find(|of| of.plugin.as_deref() == Some("requiring-code"));
+    let problem = &refused.expect("it is told").problem;
+    assert!(problem.starts_with("the variable NODE_OPTIONS changes"), "{problem}");
     platform.clone().shutdown().await;
 }
 

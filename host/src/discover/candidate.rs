@@ -74,6 +74,8 @@ pub struct Candidate {
     /// What it is told of who calls.
     pub(crate) context: ContextSettings,
     pub(crate) settings: Map<String, Value>,
+    /// What its user set for a plugin of its id, where a project brings it.
+    pub(crate) users_settings: UsersSettings,
     /// The secrets that it was given.
     pub(crate) given: BTreeMap<String, Secret>,
     /// What of all that must not be shown.
@@ -101,6 +103,15 @@ pub(crate) struct Fingerprint {
     definition: Digest,
     /// The file that runs, where it could be read.
     content: Option<Digest>,
+}
+
+/// The keys of what a user set for a plugin that a project brings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct UsersSettings {
+    /// Those that it gets, as its project has values for them, too.
+    pub(crate) given: BTreeSet<String>,
+    /// Those that it does not get.
+    pub(crate) withheld: BTreeSet<String>,
 }
 
 /// Where a candidate's code is.
@@ -455,6 +466,7 @@ impl Candidate {
             context,
             settings,
             // They are in what comes before.
+            users_settings: _,
             secrets: _,
             facts,
             bond,

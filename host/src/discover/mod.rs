@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 pub use candidate::Candidate;
 pub(crate) use candidate::{
-    Fingerprint, Inherited, Place, Program, Remote, Server, Source, Wishes,
+    Fingerprint, Inherited, Place, Program, Remote, Server, Source, UsersSettings, Wishes,
 };
 pub(crate) use facts::Facts;
 pub use roots::{Origin, USER, WORKSPACE};
@@ -233,6 +233,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.warn_of_files_without_a_manifest();
     discovery.report_names_of_one_id();
     discovery.report_settings_for_nobody(configs);
+    discovery.warn_of_settings_that_are_withheld(configs);
     discovery.warn_of_policies_for_nobody(configs);
     discovery
 }
@@ -254,19 +255,28 @@ impl Discovery {
     }
 
     fn note_what_decides(&mut self, configs: &[Config]) {
+        // An argument may be anything. One that is no file yet is taken for one where it has the name of a
+        // file: `server.js`, and not `build`, in which others may write.
+        let may_be_file = |path: &PathBuf| path.is_file() || path.extension().is_some();
         for config in configs.iter().filter(|config| config.is_of_file()) {
             self.deciding.insert(config.path.clone());
-            self.deciding.extend(config.client.message_command.iter().map(PathBuf::from));
+            let command = config.client.message_command.iter().map(PathBuf::from).enumerate();
+            let is_path = |path: &PathBuf| path.components().nth(1).is_some();
+            let named =
+                command.filter(|(number, path)| *number == 0 && is_path(path) || may_be_file(path));
+            self.deciding.extend(named.map(|(_, path)| path));
         }
         for candidate in &self.candidates {
-            self.deciding.extend(candidate.file().map(Path::to_path_buf));
+            self.deciding.extend(facts::file_of(&candidate.source).map(Path::to_path_buf));
             if let Source::Mcp(server) = &candidate.source
                 && let Place::Child(program) = &server.place
             {
-                self.deciding.extend(program.files());
+                self.deciding.extend(program.files().into_iter().filter(may_be_file));
             }
         }
-        self.deciding.retain(|path| path.is_file());
+        // What is not there yet decides once somebody writes it.
+        let is_else = |path: &PathBuf| path.metadata().is_ok_and(|about| !about.is_file());
+        self.deciding.retain(|path| !is_else(path));
     }
 
     /// Says of what candidates request what follows from it, for those who approve.
@@ -300,8 +310,13 @@ impl Discovery {
         let named = self.candidates.iter().filter_map(|candidate| candidate.file());
         let named: BTreeSet<PathBuf> = named.filter_map(|file| file.canonicalize().ok()).collect();
         let is_named = |file: &Path| file.canonicalize().is_ok_and(|real| named.contains(&real));
-        let bare = std::mem::take(&mut self.bare);
-        for (origin, file) in bare.iter().filter(|(_, file)| !is_named(file)).take(MOST) {
+        let mut bare = std::mem::take(&mut self.bare);
+        bare.retain(|(_, file)| !is_named(file));
+        // In a folder that is for plugins alone somebody may take one for a guard. These go first.
+        let is_local = |origin: Origin| origin == Origin::Config;
+        bare.sort_by_key(|(origin, _)| is_local(*origin));
+        let (named, others) = bare.split_at(bare.len().min(MOST));
+        for (origin, file) in named {
             let key = match file.extension().is_some_and(|kind| kind == "rhai") {
                 true => "scripts",
                 false => "wasm",
@@ -309,8 +324,14 @@ impl Discovery {
             let problem = "no plugin.toml is beside it, so it is no plugin";
             let remedy = format!("put one beside it, or name the file in `{key}` under [plugins]");
             let warning = Diagnostic::in_file(file.display(), problem).remedy(remedy);
-            // In a folder that is for plugins alone somebody may take it for a guard.
-            let is_local = *origin == Origin::Config;
+            self.warnings.push(Diagnostic { is_local: is_local(*origin), ..warning });
+        }
+        if let Some((_, first)) = others.first() {
+            let more = others.len();
+            let problem =
+                format!("and {more} more without a plugin.toml, of which this is the first");
+            let is_local = others.iter().all(|(origin, _)| is_local(*origin));
+            let warning = Diagnostic::in_file(first.display(), problem);
             self.warnings.push(Diagnostic { is_local, ..warning });
         }
     }
@@ -373,6 +394,26 @@ impl Discovery {
                 );
             }
         }
+    }
+
+    /// What a user set for a plugin of a project has no effect where the project does not set it, too.
+    fn warn_of_settings_that_are_withheld(&mut self, configs: &[Config]) {
+        let Some(user) = combine::of_user(configs) else { return };
+        let withheld = |candidate: &Candidate| {
+            let keys: Vec<&str> =
+                candidate.users_settings.withheld.iter().map(String::as_str).collect();
+            let id = &candidate.id;
+            let problem = format!(
+                "a plugin of a project does not get what it has no value for in [settings.{id}] of its \
+                 user: {}",
+                keys.join(", ")
+            );
+            let remedy = "give these a value in the project's file, too; yours goes over it";
+            let warning = Diagnostic::of(id, problem).file(user.path.display()).remedy(remedy);
+            (!keys.is_empty()).then_some(Diagnostic { is_local: true, ..warning })
+        };
+        let warnings: Vec<Diagnostic> = self.candidates.iter().filter_map(withheld).collect();
+        self.warnings.extend(warnings);
     }
 
     /// A policy for a plugin that is elsewhere, or that was not installed, is no mistake. In the

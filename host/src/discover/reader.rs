@@ -1,5 +1,6 @@
 //! From a place where a plugin may be to the candidate that it is.
 
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use super::roots::{EDITOR, Place as Found, Root};
 use super::server::{Meant, Standpoint};
 use super::walk;
 use super::{
-    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources, sidecar,
+    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources,
+    UsersSettings, sidecar,
 };
 use crate::capability::GrantSet;
 use crate::config::{Config, ContextSettings, FileEntry, FileTable, LimitsTable, combine};
@@ -83,6 +85,16 @@ impl Reader<'_> {
         if self.root.origin.is_of_project() {
             self.discovery.read.insert(path, digest);
         }
+    }
+
+    /// Notes the file with variables of an entry: what is there decides what starts, also when it is only
+    /// written later.
+    fn note_env_file(&mut self, entry: &McpEntry, folder: &Path) {
+        let Some(path) = self.env_file(entry, folder) else { return };
+        if let Some(folder) = path.parent() {
+            self.discovery.look_in(folder);
+        }
+        self.discovery.deciding.insert(path);
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
@@ -181,6 +193,7 @@ impl Reader<'_> {
         }
         let folder =
             parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        self.note_env_file(entry, folder);
         let meant = self.meant(entry, Standpoint { folder, required: &[] });
         let (source, meant) = match meant {
             Ok(meant) => {
@@ -192,11 +205,6 @@ impl Reader<'_> {
             }
             Err(problem) => (Err(problem), None),
         };
-        if let Some(env_file) = &entry.env_file
-            && let Some(folder) = folder.join(env_file).parent()
-        {
-            self.discovery.look_in(folder);
-        }
         self.add_entry(name, file, source, Some((entry, meant)));
     }
 
@@ -219,7 +227,7 @@ impl Reader<'_> {
         }
         let (entry, meant) = server.unzip();
         let is_enabled = entry.is_none_or(McpEntry::is_enabled);
-        let settings = self.settings(&id);
+        let (settings, users_settings) = self.settings(&id, Map::new());
         let made = source.and_then(|(source, requests)| {
             let secrets = self.secrets(&source, &settings);
             let command = Self::command_line(entry, meant.flatten().as_ref())?;
@@ -277,6 +285,7 @@ impl Reader<'_> {
             secrets,
             source,
             settings,
+            users_settings,
             facts,
             bond: None,
         });
@@ -293,27 +302,42 @@ impl Reader<'_> {
         }
     }
 
-    /// What the operator set for a plugin.
-    fn settings(&self, id: &str) -> serde_json::Map<String, serde_json::Value> {
-        let mut settings = serde_json::Map::new();
+    /// What is set for a plugin, beginning with what its manifest sets; and which of that is its user's,
+    /// where a project brings the plugin.
+    fn settings(
+        &self,
+        id: &str,
+        mut settings: Map<String, Value>,
+    ) -> (Map<String, Value>, UsersSettings) {
         let configs = &self.sources.configs;
+        let is_of_project = self.root.origin.is_of_project();
         // What comes first goes over what comes later, but a project's file over none of its user's.
         let (bounded, free): (Vec<&Config>, Vec<&Config>) =
             configs.iter().rev().partition(|config| combine::is_bounded(config, configs));
-        let bounded = bounded.into_iter().filter(|_| self.root.origin.is_of_project());
-        for config in bounded.chain(free) {
+        let is_bounded = is_of_project && !bounded.is_empty();
+        for config in bounded.into_iter().filter(|_| is_of_project) {
             settings.extend(config.settings.get(id).cloned().unwrap_or_default());
         }
-        settings
+        let mut of_user = UsersSettings::default();
+        for config in free {
+            for (key, value) in config.settings.get(id).into_iter().flatten() {
+                if is_bounded && config.origin == Origin::User {
+                    // Whatever has the id of a plugin of the user's would get the keys of that.
+                    if !settings.contains_key(key) {
+                        of_user.withheld.insert(key.clone());
+                        continue;
+                    }
+                    of_user.given.insert(key.clone());
+                }
+                settings.insert(key.clone(), value.clone());
+            }
+        }
+        (settings, of_user)
     }
 
     /// What must not be shown of what a plugin is given: by the names of a server's variables and of
     /// settings, and variables of our own environment that turn up in what a server gets.
-    fn secrets(
-        &self,
-        source: &Source,
-        settings: &serde_json::Map<String, serde_json::Value>,
-    ) -> Secrets {
+    fn secrets(&self, source: &Source, settings: &Map<String, Value>) -> Secrets {
         let mut secrets = Secrets::default();
         secrets.add_settings(settings);
         let Source::Mcp(server) = source else { return secrets };
@@ -436,6 +460,7 @@ impl Reader<'_> {
                     |subprocess| Ok(*subprocess),
                 )
                 .and_then(|entry| {
+                    self.note_env_file(&entry, folder);
                     let meant =
                         self.meant(&entry, Standpoint { folder, required: &requires.env })?;
                     if let Some((path, digest)) = meant.env_file.clone() {
@@ -468,9 +493,8 @@ impl Reader<'_> {
         let mut facts = Facts::of_files(&files, Some(root));
         facts.look_for(&requires, self.surroundings());
         let mut limits = self.config().limits_of(&id, &limits);
-        let mut merged = settings;
-        merged.extend(self.settings(&id));
-        let secrets = self.secrets(&source, &merged);
+        let (settings, users_settings) = self.settings(&id, settings);
+        let secrets = self.secrets(&source, &settings);
         let (entry, meant) = server.unzip();
         let command = match Self::command_line(entry.as_ref(), meant.as_ref()) {
             Ok(command) => command,
@@ -515,7 +539,8 @@ impl Reader<'_> {
             context: ContextSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },
-            settings: merged,
+            settings,
+            users_settings,
             facts,
             bond,
         });

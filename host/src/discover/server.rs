@@ -71,6 +71,13 @@ impl Reader<'_> {
         self.root.origin == Origin::Workspace || is_reviewed
     }
 
+    /// The file with variables that an entry names, whether it is there or not.
+    pub(super) fn env_file(&self, entry: &McpEntry, folder: &Path) -> Option<PathBuf> {
+        let workspace = self.workspace();
+        let words = Words { surroundings: self.surroundings(), workspace: workspace.as_deref() };
+        Some(folder.join(words.path(entry.env_file.as_deref()?).ok()?))
+    }
+
     /// The server that an entry means.
     fn server(
         &self,
@@ -127,18 +134,19 @@ impl Reader<'_> {
         }
         // One with `=` in it would be another to the program than it is here.
         let is_name = |name: &&String| !name.is_empty() && !name.contains(['=', '\0']);
-        let mut names = environment.keys().chain(&entry.env_vars);
+        let mut names = environment.keys().chain(&entry.env_vars).chain(at.required);
         if let Some(name) = names.find(|name| !is_name(name)) {
             return Err(format!("{name:?} is no name of a variable"));
         }
         if matches!(self.root.origin, Origin::Config | Origin::Workspace) {
             // What it gets in any case it may ask for.
-            let passed = entry.env_vars.iter().filter(|name| !is_base(name.as_ref()));
+            let passed = entry.env_vars.iter().chain(at.required);
+            let passed = passed.filter(|name| !is_base(name.as_ref()));
             let mut names = environment.keys().chain(passed);
             if let Some(name) = names.find(|name| changes_loading(name)) {
                 return Err(format!(
                     "the variable {name} changes which code programs load, and no file of a project \
-                     can set it; the user's own configuration can"
+                     can set it or pass it on; the user's own configuration can"
                 ));
             }
         }
