@@ -13,7 +13,7 @@ use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, R
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
 use crate::capability::Grants;
-use crate::config::combine::{self, OwnSettings, Owner, ToolRules};
+use crate::config::combine::{OwnSettings, Owner, ToolFilters, ToolRules};
 use crate::config::{Config, OnFailure, ResourceTools, ToolRule};
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Origin, PluginKind};
@@ -576,41 +576,22 @@ pub(crate) struct Settings {
     /// What holds for all others.
     user: OwnSettings,
     tools: ToolRules,
-    /// Which tools of a plugin are wanted.
-    filters: Vec<PolicyFilter>,
-    /// What its own entry says of that, by the plugin.
+    filters: ToolFilters,
+    /// What its own entry says of which tools are wanted, by the plugin.
     entries: HashMap<String, ToolFilter>,
     /// Which tools are held.
     pub(crate) holds: Holds,
 }
 
-/// Which tools of a plugin a configuration wants; all that is said must hold.
-#[derive(Debug, Clone)]
-struct PolicyFilter {
-    plugin: String,
-    filter: ToolFilter,
-    /// Whether it is that of a project's file which its user's file bounds.
-    is_bounded: bool,
-}
-
 impl Settings {
     /// What configurations say, in the order of their precedence.
     pub(crate) fn new(configs: &[Config], holds: Holds) -> Self {
-        let filters = configs.iter().flat_map(|config| {
-            let is_bounded = combine::is_bounded(config, configs);
-            let policies = config.policy.plugins.iter();
-            policies.map(move |(id, policy)| PolicyFilter {
-                plugin: id.clone(),
-                filter: policy.tools(),
-                is_bounded,
-            })
-        });
         Self {
             on_failure: configs.first().map(|first| first.hooks.on_failure).unwrap_or_default(),
             project: OwnSettings::of(configs, Origin::Config),
             user: OwnSettings::of(configs, Origin::User),
             tools: ToolRules::new(configs),
-            filters: filters.collect(),
+            filters: ToolFilters::new(configs),
             entries: HashMap::new(),
             holds,
         }
@@ -836,10 +817,8 @@ impl Registry {
     fn filters(&self, plugin: &Registered) -> Vec<ToolFilter> {
         let id = plugin.loaded.id();
         let owner = plugin.loaded.owner();
-        let policies = self.settings.filters.iter();
-        let policies = policies.filter(|of| *of.plugin == **id && owner.hears(of.is_bounded));
         let own = self.settings.entries.get(&**id);
-        policies.map(|of| &of.filter).chain(own).cloned().collect()
+        self.settings.filters.of(id, owner).chain(own).cloned().collect()
     }
 
     /// How tools for a plugin's resources and prompts are there.

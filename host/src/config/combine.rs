@@ -13,6 +13,7 @@ use super::{
     SideEffects, ToolRule,
 };
 use crate::discover::Origin;
+use crate::filter::ToolFilter;
 use crate::pins::PinMode;
 use crate::server::Supervision;
 use crate::text::fits;
@@ -92,7 +93,7 @@ pub const KEY_RULES: &[KeyRule] = &[
     row(
         "settings.*",
         OwnPluginsStricter,
-        "a project's plugin gets the user's value where both set one",
+        "a project's plugin gets the user's value where both set one, and `tenon trust` shows for which keys",
     ),
     row("limits.memory_mib", OwnPluginsStricter, "the smaller"),
     row("limits.table_elements", OwnPluginsStricter, "the smaller"),
@@ -307,6 +308,45 @@ impl OwnSettings {
     }
 }
 
+/// Which tools of plugins files want, by `[policy.plugins]`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolFilters(Vec<PolicyFilter>);
+
+/// Which tools of a plugin a file wants.
+#[derive(Debug, Clone)]
+struct PolicyFilter {
+    plugin: String,
+    filter: ToolFilter,
+    /// Whether it is that of a project's file which its user's file bounds.
+    is_bounded: bool,
+}
+
+impl ToolFilters {
+    pub(crate) fn new(configs: &[Config]) -> Self {
+        let filters = configs.iter().flat_map(|config| {
+            let is_bounded = is_bounded(config, configs);
+            let policies = config.policy.plugins.iter();
+            policies.map(move |(id, policy)| PolicyFilter {
+                plugin: id.clone(),
+                filter: policy.tools(),
+                is_bounded,
+            })
+        });
+        Self(filters.collect())
+    }
+
+    /// What is said of the tools of somebody's plugin: a tool has to be wanted by all.
+    pub(crate) fn of<'a>(
+        &'a self,
+        plugin: &'a str,
+        owner: Owner,
+    ) -> impl Iterator<Item = &'a ToolFilter> {
+        let said =
+            self.0.iter().filter(move |said| said.plugin == plugin && owner.hears(said.is_bounded));
+        said.map(|said| &said.filter)
+    }
+}
+
 /// The `[tools]` rules of files, by whose they are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolRules {
@@ -401,12 +441,14 @@ fn both<T>(one: Option<T>, other: Option<T>, of_two: impl FnOnce(T, T) -> T) -> 
 }
 
 #[cfg(test)]
+mod trials;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{Config, LimitsTable};
     use crate::discover::{Discovery, Sources, discover};
     use crate::limits::Limits;
-    use proptest::prelude::*;
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -421,26 +463,6 @@ mod tests {
 
     fn at_project(configs: &[Config; 2]) -> &Config {
         speaking_for(configs, Origin::Workspace).expect("there are configurations")
-    }
-
-    /// The user's file with nothing of a project beside it.
-    fn alone(user: &str) -> [Config; 2] {
-        settled("", user)
-    }
-
-    /// All of a rule's rows that are equal to what they are where the project says nothing, for what
-    /// its user brings.
-    fn for_user(configs: &[Config; 2]) -> String {
-        let config = speaking_for(configs, Origin::User).expect("there are configurations");
-        let limits = config.limits_of("guard", &LimitsTable::default());
-        let OwnSettings { hooks, names, .. } = OwnSettings::of(configs, Origin::User);
-        format!(
-            "{limits:?} {:?} {hooks:?} {names:?} {:?} {:?} {:?}",
-            config.most_of("guard"),
-            config.context,
-            config.supervision,
-            config.discovery,
-        )
     }
 
     #[test]
@@ -488,37 +510,6 @@ mod tests {
         let set: BTreeSet<String> = ruled.iter().map(ToString::to_string).collect();
         assert_eq!(set, keys);
         assert_eq!(set.len(), ruled.len());
-    }
-
-    #[test]
-    fn each_file_speaks_for_its_own_plugins() {
-        for project in [
-            "limits.cpu = \"1ms\"",
-            "limits.memory_mib = 4000",
-            "policy.plugins.guard.limits.cpu = \"1h\"",
-            "hooks.timeout = \"1ms\"",
-            "hooks.deterministic = [\"guard\"]",
-            "names.style = \"namespace::tool\"",
-            "context.passthrough = true",
-            "supervision.max_message = 1",
-            "discovery.max_depth = 0",
-            "discovery.ignore_dirs = [\"guard\"]",
-            "discovery.follow_links = true",
-        ] {
-            for user in
-                ["", "limits.cpu = \"2s\"\nnames.style = \"ext_id_tool\"\nhooks.timeout = \"2s\""]
-            {
-                assert_eq!(for_user(&settled(project, user)), for_user(&alone(user)), "{project}");
-            }
-        }
-        let configs = settled(
-            "limits.wall = \"60s\"\nhooks.timeout = \"9s\"\nnames.style = \"namespace::tool\"",
-            "",
-        );
-        assert_eq!(at_project(&configs).limits.wall, Duration::from_secs(60));
-        let OwnSettings { hooks, names, .. } = OwnSettings::of(&configs, Origin::Config);
-        assert_eq!(hooks.timeout, Duration::from_secs(9));
-        assert_eq!(names.style, crate::name::NameStyle::NamespaceTool);
     }
 
     #[test]
@@ -719,114 +710,5 @@ mod tests {
         let (discovery, _) = found(own, "settings.own.b = 2");
         assert_eq!(discovery.candidates[0].settings["a"], 1);
         assert_eq!(discovery.candidates[0].settings["b"], 2);
-    }
-
-    /// A line of a file, or none.
-    fn line() -> impl Strategy<Value = String> {
-        let time = prop_oneof![Just("1ms"), Just("3s"), Just("1h")];
-        let number = prop_oneof![Just(1u32), Just(7), Just(100_000)];
-        let (times, numbers) = (time.boxed(), number.boxed());
-        let limit = |keys: &'static [&'static str]| proptest::sample::select(keys);
-        let own = prop_oneof![Just("limits"), Just("policy.plugins.guard.limits")];
-        let limits = (own.clone(), limit(&["cpu", "wall"]), times.clone())
-            .prop_map(|(table, key, time)| format!("{table}.{key} = \"{time}\""));
-        let counts = (
-            own,
-            limit(&[
-                "memory_mib",
-                "table_elements",
-                "instances",
-                "output_kib",
-                "host_calls",
-                "log_rate",
-            ]),
-            numbers.clone(),
-        )
-            .prop_map(|(table, key, number)| format!("{table}.{key} = {number}"));
-        let tool = prop_oneof![Just("\"*\""), Just("p__t")];
-        let tools = (tool.clone(), limit(&["timeout", "retry_backoff"]), times.clone())
-            .prop_map(|(tool, key, time)| format!("tools.{tool}.{key} = \"{time}\""));
-        let attempts = (tool.clone(), numbers)
-            .prop_map(|(tool, n)| format!("tools.{tool}.max_attempts = {n}"));
-        let effects = (tool.clone(), limit(&["none", "idempotent", "repeated"]))
-            .prop_map(|(tool, effects)| format!("tools.{tool}.side_effects = \"{effects}\""));
-        let enabled =
-            (tool, any::<bool>()).prop_map(|(tool, on)| format!("tools.{tool}.enabled = {on}"));
-        let switches = (
-            limit(&[
-                "history.enabled",
-                "context.passthrough",
-                "names.origin_prefix",
-                "discovery.follow_links",
-                "policy.locked",
-            ]),
-            any::<bool>(),
-        )
-            .prop_map(|(key, on)| format!("{key} = {on}"));
-        let hooks = prop_oneof![
-            limit(&["skip", "stop"]).prop_map(|word| format!("hooks.on_failure = \"{word}\"")),
-            times.prop_map(|time| format!("hooks.timeout = \"{time}\"")),
-            Just("hooks.deterministic = [\"guard\"]".to_string()),
-        ];
-        let tools_of_resources = limit(&["none", "shared", "each"])
-            .prop_map(|word| format!("plugins.resource_tools = \"{word}\""));
-        let switches = prop_oneof![switches, tools_of_resources];
-        let ids = (
-            limit(&["discovery.disabled", "discovery.allowlist", "policy.deny", "policy.allow"]),
-            limit(&["guard", "other"]),
-        )
-            .prop_map(|(key, id)| format!("{key} = [\"{id}\"]"));
-        prop_oneof![limits, counts, tools, attempts, effects, enabled, switches, hooks, ids]
-    }
-
-    /// A file in which no key is set twice.
-    fn file() -> impl Strategy<Value = String> {
-        proptest::collection::vec(line(), 0..6).prop_map(|lines| {
-            let mut keys = BTreeSet::new();
-            let is_new = |line: &&String| keys.insert(line.split(" = ").next().map(str::to_string));
-            let lines: Vec<&String> = lines.iter().filter(is_new).collect();
-            lines.into_iter().fold(String::new(), |file, line| format!("{file}{line}\n"))
-        })
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-        #[test]
-        fn no_project_weakens_its_user(project in file(), user in file()) {
-            let (both, alone) = (settled(&project, &user), alone(&user));
-            // For what the user brings, nothing but the rules for tools changes.
-            prop_assert_eq!(for_user(&both), for_user(&alone));
-            let (own, of_project) = (at_project(&alone), at_project(&both));
-            // Whatever a manifest of the project's asks for.
-            let all: LimitsTable = toml::from_str(
-                "cpu = \"9h\"\nwall = \"9h\"\nmemory_mib = 9999\ntable_elements = 9999999\ninstances = 9999\n\
-                 transfer_mib = 9999\ndownload_mib = 9999\noutput_kib = 9999999\nhost_calls = 9999999\nlog_rate = 9999999",
-            ).expect("the table is read");
-            // What the user gives a plugin of this id is the most that a project can give it.
-            let of_user = speaking_for(&alone, Origin::User).expect("there are configurations");
-            for id in ["guard", "other"] {
-                let limits = of_project.limits_of(id, &all);
-                prop_assert_eq!(limits.clone(), limits.at_most(&of_user.limits_of(id, &all)));
-            }
-            prop_assert!(of_project.hooks.on_failure >= own.hooks.on_failure);
-            prop_assert_eq!(of_project.history, own.history);
-            let (has, had) = (of_project.resource_tools, own.resource_tools);
-            prop_assert!(has == ResourceTools::None || had != ResourceTools::None);
-            prop_assert!(of_project.names.origin_prefix >= own.names.origin_prefix);
-            let (rules, before) = (ToolRules::new(&both), ToolRules::new(&alone));
-            for origin in [Origin::Config, Origin::User] {
-                let (rule, before) = (rules.of("p__t", "p__t", origin.into()), before.of("p__t", "p__t", origin.into()));
-                prop_assert!(rule.enabled != Some(true) || before.enabled != Some(false));
-                prop_assert!(before.timeout.is_none_or(|most| rule.timeout.is_some_and(|time| time <= most)));
-                let most = before.max_attempts.map_or(u32::from(origin == Origin::User), NonZeroU32::get);
-                let attempts = rule.max_attempts.map_or(1, NonZeroU32::get);
-                prop_assert!(most == 0 || attempts <= most);
-                prop_assert!(before.retry_backoff.is_none_or(|least| rule.retry_backoff.is_some_and(|wait| wait >= least)));
-                prop_assert!(before.side_effects.is_none_or(|least| rule.side_effects.is_some_and(|now| now >= least)));
-                if origin == Origin::User && before.side_effects.is_none() {
-                    prop_assert!(matches!(rule.side_effects, None | Some(SideEffects::Repeated)));
-                }
-            }
-        }
     }
 }
