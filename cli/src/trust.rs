@@ -51,9 +51,11 @@ fn is_named(folder: &Path, surroundings: &Surroundings) -> bool {
         .any(|path| folder.starts_with(path))
 }
 
-/// Says that there may be what was asked for, in a project that is not trusted.
+/// Says that there may be what was asked for, in a project that is not trusted. Why it is not has been said.
 pub(crate) fn unknown(what: &str, untrusted: &Untrusted) -> Error {
-    let problem = format!("there is no {what} but perhaps one of the project: {untrusted}");
+    let problem = format!(
+        "there is no {what} but perhaps one of the project, of which nothing is used before it is trusted"
+    );
     Error::Refused { problem, hint: untrusted.remedy() }
 }
 

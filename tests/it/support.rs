@@ -123,7 +123,7 @@ pub(crate) fn surroundings() -> Surroundings {
 }
 
 /// Next to the test program, so that it goes with it.
-fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 
