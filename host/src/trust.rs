@@ -741,7 +741,7 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
         // What its entry says of that is not among what it starts.
-        if let Some(mode) = candidate.pins.filter(|mode| *mode < PinMode::Hold) {
+        if let Some(mode) = candidate.rules.pins.filter(|mode| *mode < PinMode::Hold) {
             let text = format!("pins = {}", json!(mode));
             let kind = ReviewKind::Sets;
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
