@@ -1,5 +1,6 @@
 //! Each key of [`KEY_RULES`], tried: what a project's file and its user's come to together.
 
+use proptest::option;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -572,11 +573,11 @@ fn a_projects_plugin_gets_no_key_that_its_user_set_for_another_of_its_id() {
     assert_eq!(serde_json::json!(settings), serde_json::json!({ "api_key": "u" }));
 }
 
-/// Lines of a file, as numbers of keys, of values and of the tools that they are for.
-type Said = Vec<(usize, usize, usize)>;
+/// What one file says: numbers of a key, of a value and of the tools that it is for.
+type Said = (usize, usize, usize);
 
 /// A file in which no key is set twice: what it says, and which keys.
-fn file(trials: &[Trial], said: &Said) -> (String, BTreeSet<&'static str>) {
+fn file(trials: &[Trial], said: impl Iterator<Item = Said>) -> (String, BTreeSet<&'static str>) {
     let (mut text, mut set, mut keys) = (String::new(), BTreeSet::new(), BTreeSet::new());
     for (trial, value, tool) in said {
         let trial = &trials[trial % trials.len()];
@@ -606,12 +607,17 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn no_project_weakens_its_user(
-        project in proptest::collection::vec((0..1000usize, 0..12usize, 0..4usize), 0..8),
-        user in proptest::collection::vec((0..1000usize, 0..12usize, 0..4usize), 0..8),
+        // Keys, what the project and the user say of each, and for which tools.
+        said in proptest::collection::vec(
+            (any::<usize>(), option::of(0..12usize), option::of(0..12usize), 0..4usize),
+            0..12,
+        ),
     ) {
         let trials = trials();
         let home = Home::new();
-        let ((project, _), (user, keys)) = (file(&trials, &project), file(&trials, &user));
+        let of_project = said.iter().filter_map(|(key, value, _, tool)| Some((*key, (*value)?, *tool)));
+        let of_user = said.iter().filter_map(|(key, _, value, tool)| Some((*key, (*value)?, *tool)));
+        let ((project, _), (user, keys)) = (file(&trials, of_project), file(&trials, of_user));
         let both = home.world(&project, &user);
         let alone = home.world("", &user);
         // What the user says, said of a project's plugins.
