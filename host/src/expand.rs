@@ -30,12 +30,13 @@ pub(crate) enum ExpandError {
     NoFolder(String),
     /// Nobody says what an editor would ask its user for.
     #[error(
-        "nobody is asked for the input `{0}`, and it has no default; set the variable {name}",
+        "nobody has said what the input `{0}` is, and it has no default; `tenon trust` asks for it, or set \
+         the variable {name}",
         name = input_variable(.0)
     )]
     NoInput(String),
     /// There is a secret where none can be.
-    #[error("${{secret:{0}}} can stand in values of `env` and `headers` only")]
+    #[error("the secret \"{0}\" can stand in values of `env` and `headers` only")]
     NoSecret(String),
     /// It has a character that no text of the operating system can have.
     #[error("there is a zero byte in it")]
@@ -111,7 +112,7 @@ impl Words<'_> {
 }
 
 /// The variable that says what an input of an editor's file is.
-fn input_variable(id: &str) -> String {
+pub(crate) fn input_variable(id: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("TENON_INPUT_{}", id.chars().map(upper).collect::<String>())
 }
@@ -249,7 +250,7 @@ mod tests {
         check("${workspaceFolderBasename}${/}x${pathSeparator}", "w/x/");
         check("${input:a-b:-c}${input:none:-}", "said");
         let nobody = words.text("${input:Some-Key.1}").unwrap_err().to_string();
-        assert!(nobody.ends_with("set the variable TENON_INPUT_SOME_KEY_1"), "{nobody}");
+        assert!(nobody.ends_with("or set the variable TENON_INPUT_SOME_KEY_1"), "{nobody}");
         let bare = Words { workspace: None, ..words };
         assert_eq!(
             bare.text("${workspaceFolder}"),

@@ -18,6 +18,8 @@ use crate::discover::{
     Candidate, Discovery, LeftOut, Place, PluginKind, Program, Reason, Source, Sources,
     discover_trusted,
 };
+pub use crate::entry::InputQuestion;
+use crate::expand::input_variable;
 use crate::files::{self, COMPONENT, CONFIGURATION, Digest, absolute, exact};
 use crate::manifest::FILE_NAME as MANIFEST;
 use crate::pins::PinMode;
@@ -311,9 +313,17 @@ pub(crate) struct Trusted {
     code_may_change: bool,
     /// What its user was shown.
     shown: BTreeSet<String>,
+    /// What its user said to the `inputs` of its files, by their ids.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    answers: BTreeMap<String, String>,
 }
 
 impl Trusted {
+    /// What its user said to the `inputs` of its files.
+    pub(crate) fn answers(&self) -> &BTreeMap<String, String> {
+        &self.answers
+    }
+
     /// Whether a file is what it was; nothing is the content of one that is not there.
     pub(crate) fn has(&self, folder: &Path, path: &Path, digest: Option<Digest>) -> bool {
         let known = self.content.files.get(&ProjectContent::key(folder, path));
@@ -447,7 +457,13 @@ impl TrustFile {
         let mut sources = Sources { trust: ProjectTrust::Review, ..sources.clone() };
         let folder = sources.workspace.clone().unwrap_or_else(|| ".".into());
         let before = self.get(&folder)?;
+        let former = before.iter().flat_map(Trusted::answers);
+        for (id, answer) in former {
+            sources.answers.entry(id.clone()).or_insert_with(|| answer.clone());
+        }
         let (discovery, errors) = discover_trusted(&mut sources);
+        let asked = |id: &String| discovery.questions.iter().any(|question| question.id == *id);
+        sources.answers.retain(|id, _| asked(id));
         let content = ProjectContent::of(&discovery, &folder).with_code(&discovery, &folder);
         let mut items = items(&discovery, &folder)?;
         let problems = errors.iter().map(|error| crate::diagnostic::chain(error));
@@ -476,7 +492,22 @@ impl TrustFile {
             }
             changed.extend(differing(&before.content.starts, &content.starts));
         }
+        let has_value = |id: &str| {
+            let value = sources.surroundings.variable(&input_variable(id));
+            sources.answers.contains_key(id) || value.is_some_and(|value| !value.is_empty())
+        };
+        let questions = discovery.questions.iter();
+        let open =
+            questions.filter(|question| question.default.is_none() && !has_value(&question.id));
+        let mut questions: Vec<InputQuestion> = Vec::new();
+        for question in open {
+            if !questions.contains(question) {
+                questions.push(question.clone());
+            }
+        }
         Ok(ProjectReview {
+            questions,
+            answers: sources.answers,
             code_may_change: before.as_ref().map(|before| before.code_may_change),
             folder,
             is_project: false,
@@ -499,6 +530,7 @@ impl TrustFile {
             content: review.content.clone(),
             code_may_change,
             shown: review.items.iter().flat_map(ReviewItem::lines).collect(),
+            answers: review.answers.clone(),
         };
         self.change(|content| drop(content.projects.insert(folder, trusted)))
     }
@@ -607,6 +639,10 @@ pub struct ProjectReview {
     pub removed: Vec<String>,
     /// The files that are not what they were when it was trusted.
     pub changed: Vec<String>,
+    /// What its files ask for and nobody has said, nor has a default. Who asks puts the answers into
+    /// [`Sources::answers`] and reviews again: what starts may be another thing then.
+    pub questions: Vec<InputQuestion>,
+    answers: BTreeMap<String, String>,
     content: ProjectContent,
 }
 

@@ -342,9 +342,14 @@ fn approvals_that_cannot_be_read_approve_nothing_and_are_kept() {
 
 /// Runs the command on a terminal on which somebody types, and gives what it printed there.
 pub(crate) fn on_terminal(project: &Project, arguments: &[&str], typed: &str) -> String {
+    on_terminal_as(project.command(arguments), typed)
+}
+
+/// The same of a command that is made ready already.
+pub(crate) fn on_terminal_as(command: Command, typed: &str) -> String {
     let (mut control, name) = terminal();
     let output = open(&name).into();
-    let child = on(&name, project.command(arguments), output);
+    let child = on(&name, command, output);
     control.write_all(typed.as_bytes()).unwrap();
     ended(control, child).0
 }

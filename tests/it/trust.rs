@@ -14,8 +14,11 @@ use tenon_host::discover::Sources;
 use tenon_host::trust::{ProjectTrust, TrustFile};
 use tenon_host::{Config, Event, Platform, Surroundings};
 
+use crate::approval::on_terminal_as;
 use crate::guests;
-use crate::support::{Project, SCRIPTED_SERVER, call, parsed, stderr, stdout, surroundings};
+use crate::support::{
+    DEMO_SERVER, Project, SCRIPTED_SERVER, call, parsed, stderr, stdout, surroundings,
+};
 
 /// What a hook of the user's forbids.
 const GUARD: &str = "fn MessageSending(context) { veto(\"the guard says no\"); }";
@@ -1269,4 +1272,54 @@ async fn a_server_that_starts_late_starts_as_it_was_trusted() {
     platform.reload().await;
     assert!(answer(&platform).await.contains("other"));
     platform.shutdown().await;
+}
+
+/// What an editor would ask its user for at each start is asked for once, and is a part of what was trusted.
+#[test]
+fn what_an_editor_would_ask_for_is_asked_when_the_project_is_trusted() {
+    let project = Project::new("");
+    project.write(
+        ".vscode/mcp.json",
+        json!({
+            "inputs": [
+                { "id": "greeting", "type": "promptString", "description": "What \u{202e}to say" },
+                { "id": "host", "type": "promptString", "default": "localhost" },
+            ],
+            "servers": { "s": { "command": DEMO_SERVER, "args": ["${input:greeting}", "${input:host}"] } },
+        })
+        .to_string(),
+    );
+    let tenon = |arguments: &[&str]| {
+        project.command(arguments).env_remove("TENON_TRUST").output().expect("tenon starts")
+    };
+    // Nobody is there to be asked.
+    let said = stderr(&tenon(&["trust", "--yes"]));
+    assert!(!said.contains("asks for"), "{said}");
+    let said = stderr(&tenon(&["tools"]));
+    assert!(said.contains("nobody has said what the input `greeting` is"), "{said}");
+    assert!(
+        said.contains("`tenon trust` asks for it, or set the variable TENON_INPUT_GREETING"),
+        "{said}"
+    );
+    let trusted = |typed: &str| {
+        let mut command = project.command(&["trust"]);
+        command.env_remove("TENON_TRUST");
+        on_terminal_as(command, typed)
+    };
+    let said = trusted("hello there\ny\n");
+    assert!(said.contains("the project asks for greeting (What \\u{202e}to say): "), "{said}");
+    assert!(!said.contains("asks for host"), "{said}");
+    assert!(said.contains("argument hello there") && said.contains("argument localhost"), "{said}");
+    let listed = tenon(&["tools"]);
+    assert!(stdout(&listed).contains("s__echo"), "{}", stderr(&listed));
+    // It is not asked for again, and a variable goes before it, which is another start.
+    assert!(trusted("").contains("is trusted as it is"));
+    let other = project
+        .command(&["tools"])
+        .env_remove("TENON_TRUST")
+        .env("TENON_INPUT_GREETING", "bye")
+        .output()
+        .unwrap();
+    assert!(!stdout(&other).contains("s__echo"), "{}", stdout(&other));
+    assert!(stderr(&other).contains("nobody has approved"), "{}", stderr(&other));
 }

@@ -1,10 +1,11 @@
 //! `tenon trust`
 
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::trust::{ProjectReview, ReviewItem, ReviewKind};
+use tenon_host::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewKind};
 use tenon_host::{Surroundings, one_line};
 
 use crate::approval::is_terminal;
@@ -67,8 +68,12 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let sources = open::sources(&Common { project: folder.clone(), ..common.clone() })?;
-    let review = file.review(&sources)?;
+    let mut sources = open::sources(&Common { project: folder.clone(), ..common.clone() })?;
+    let mut review = file.review(&sources)?;
+    if !review.questions.is_empty() && !args.yes && is_terminal() {
+        sources.answers = answers(review.questions).await;
+        review = file.review(&sources)?;
+    }
     let code_may_change = args.allow_code_changes || review.code_may_change == Some(true);
     let is_as_before = review.is_trusted() && review.code_may_change == Some(code_may_change);
     if is_as_before || !review.is_project && !code_may_change {
@@ -190,6 +195,31 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
         );
     }
     text
+}
+
+/// Asks what the project's files would have its user asked for. What is left empty stays without a value.
+async fn answers(questions: Vec<InputQuestion>) -> BTreeMap<String, String> {
+    let asked = tokio::task::spawn_blocking(move || {
+        let mut answers = BTreeMap::new();
+        for InputQuestion { id, description, .. } in questions {
+            let about =
+                description.map(|text| format!(" ({})", one_line(&text))).unwrap_or_default();
+            let question = format!("the project asks for {}{about}: ", one_line(&id));
+            let mut line = String::new();
+            // Where standard error is closed there is nobody to ask.
+            if io::stderr().write_all(question.as_bytes()).is_err()
+                || io::stdin().lock().read_line(&mut line).is_err()
+            {
+                break;
+            }
+            let answer = line.trim();
+            if !answer.is_empty() {
+                answers.insert(id, answer.to_string());
+            }
+        }
+        answers
+    });
+    asked.await.unwrap_or_default()
 }
 
 /// Shows it and asks. Who interrupts the command is not waited for.

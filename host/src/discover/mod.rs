@@ -35,6 +35,7 @@ use crate::capability::tools;
 use crate::config::combine::OwnSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
+use crate::entry::InputQuestion;
 use crate::files::Digest;
 use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
@@ -81,6 +82,9 @@ pub struct Sources {
     pub bundled: Vec<PathBuf>,
     /// The environment and the user's folders.
     pub surroundings: Surroundings,
+    /// What the user said to what editors' files of the project ask for, by the ids of their `inputs`.
+    /// With [`ProjectTrust::Recorded`], what was said when the project was trusted takes its place.
+    pub answers: BTreeMap<String, String>,
 }
 
 /// What was found, and what went wrong meanwhile.
@@ -101,6 +105,8 @@ pub struct Discovery {
     /// Components and scripts in folders of plugins that no manifest is beside, and where the folders come
     /// from.
     bare: Vec<(Origin, PathBuf)>,
+    /// What editors' files of the project ask their user for.
+    pub(crate) questions: Vec<InputQuestion>,
     /// The files of the project whose text was read.
     pub(crate) read: BTreeMap<PathBuf, Digest>,
     /// The files that decide what is started, loaded or told, whosever they are.
@@ -598,6 +604,7 @@ mod tests {
                 bundled: vec![path("bundled")],
                 trust: ProjectTrust::Host,
                 surroundings,
+                answers: BTreeMap::new(),
             });
             assert_eq!(discovery.diagnostics, []);
             let found = discovery.candidates.iter().map(|c| format!("{} {}", c.origin, c.id));

@@ -167,6 +167,9 @@ impl Reader<'_> {
         let servers = match files::read_text(file, CONFIGURATION) {
             Ok(text) => {
                 self.note_read(file.into(), Digest::of(&text));
+                if self.root.origin.is_of_project() {
+                    self.discovery.questions.extend(json::questions(&text));
+                }
                 json::servers(&text).map_err(|error| error.to_string())
             }
             Err(error) => Err(format!("it cannot be read: {error}")),

@@ -86,7 +86,7 @@ pub(super) enum Place<'a> {
 
 /// All places in order of precedence.
 pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>> {
-    let Sources { configs, workspace, trust: _, bundled, surroundings } = sources;
+    let Sources { configs, workspace, trust: _, bundled, surroundings, answers: _ } = sources;
     let config = |origin| combine::speaking_for(configs, origin).unwrap_or(nothing);
     let folder = |origin, path: PathBuf| Root {
         origin,

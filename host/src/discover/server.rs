@@ -1,6 +1,7 @@
 //! From an entry for an MCP server to the server that it means on this machine.
 
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use super::reader::Reader;
 use super::{Inherited, Origin, Place, Program, Remote, Server, Wishes};
 use crate::child::{changes_loading, is_base};
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
-use crate::expand::Words;
+use crate::expand::{Words, input_variable};
 use crate::files::{self, CONFIGURATION, Digest, absolute, exact};
 use crate::secret::{MASK, Redactor, Secrets, is_secret_name, is_secret_variable};
 use crate::server::Supervision;
@@ -42,8 +43,8 @@ pub(super) struct Standpoint<'a> {
 impl Reader<'_> {
     /// What an entry means.
     pub(super) fn meant(&self, entry: &McpEntry, at: Standpoint<'_>) -> Result<Meant, String> {
-        let workspace = self.workspace();
-        let words = Words { surroundings: self.surroundings(), workspace: workspace.as_deref() };
+        let (workspace, surroundings) = (self.workspace(), self.answered());
+        let words = Words { surroundings: &surroundings, workspace: workspace.as_deref() };
         let (from_file, env_file) = match (transport_of(entry)?, &entry.env_file) {
             (Transport::Stdio, Some(file)) => {
                 let (variables, path, digest) = variables_in(file, words, at.folder)?;
@@ -62,6 +63,22 @@ impl Reader<'_> {
             _ => None,
         };
         Ok(Meant { server, shown, from_file, env_file })
+    }
+
+    /// The surroundings, with what the user answered to the project's files as variables.
+    fn answered(&self) -> Cow<'_, Surroundings> {
+        let surroundings = self.surroundings();
+        if self.sources.answers.is_empty() || !self.root.origin.is_of_project() {
+            return Cow::Borrowed(surroundings);
+        }
+        let mut answered = surroundings.clone();
+        for (id, answer) in &self.sources.answers {
+            let variable = input_variable(id);
+            if surroundings.variable(&variable).is_none_or(str::is_empty) {
+                answered.environment.insert(variable.into(), answer.into());
+            }
+        }
+        Cow::Owned(answered)
     }
 
     /// Whether somebody is shown what is found here before it is started.

@@ -73,6 +73,7 @@ fn as_trusted(
     if !changed.is_empty() {
         return Err(changed);
     }
+    sources.answers = trusted.answers().clone();
     let mut discovery = discover(sources);
     let own = |found: &&mut Candidate| found.origin.is_of_project();
     for candidate in discovery.candidates.iter_mut().filter(own) {

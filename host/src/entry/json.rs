@@ -2,14 +2,15 @@
 //! project, `servers.json` of a user.
 //!
 //! They have `mcpServers`, or `servers` as VS Code calls them; comments and trailing commas are
-//! allowed. What VS Code would ask its user for, in `inputs`, is a secret or a variable here. What else
-//! is in the files is for other programs, and ignored.
+//! allowed. What VS Code would ask its user for, in `inputs`, is a secret where it is a password. Else it
+//! is what the user said when the project was trusted, a variable, or the default. What else is in the
+//! files is for other programs, and ignored.
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 
-use super::{FIELDS, McpEntry};
+use super::{FIELDS, InputQuestion, McpEntry};
 use crate::name::nearest;
 
 /// Members of the file that have servers in them, the first goes before the second.
@@ -57,6 +58,26 @@ pub(crate) fn servers(text: &str) -> Result<Vec<Server>, JsonError> {
         }
     }
     Ok(servers)
+}
+
+/// What a file would have its user asked for, as far as its entries need it: all of its `inputs` but
+/// passwords, which are secrets.
+pub(crate) fn questions(text: &str) -> Vec<InputQuestion> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let file = parse_to_serde_value::<Option<Value>>(text, &ParseOptions::default());
+    let Ok(Some(Value::Object(file))) = file else { return Vec::new() };
+    let Some(Value::Array(declared)) = file.get("inputs") else { return Vec::new() };
+    let question = |input: &Value| {
+        let id = input["id"].as_str()?;
+        let is_asked = input["password"] != true && text.contains(&format!("${{input:{id}}}"));
+        let word = |name: &str| input[name].as_str().map(str::to_string);
+        is_asked.then(|| InputQuestion {
+            id: id.into(),
+            description: word("description"),
+            default: word("default"),
+        })
+    };
+    declared.iter().filter_map(question).collect()
 }
 
 /// The line on which a member is first named.
@@ -469,6 +490,25 @@ mod tests {
         check("${input:host", Ok("${input:host"));
         check("${input:x}", Err("`${input:x}` is none of the `inputs` of the file"));
         check("${input:odd}", Err("the default of the input `odd` has `${` or `}` in it"));
+    }
+
+    #[test]
+    fn what_an_entry_needs_is_asked_for() {
+        let file = r#"{ "inputs": [
+            { "id": "key", "description": "Which?" }, { "id": "host", "default": "h" },
+            { "id": "token", "password": true }, { "id": "unused" }, { "id": 3 } ],
+            "servers": { "s": { "command": "${input:key}${input:host}${input:token}" } } }"#;
+        let said = |id: &str, description: Option<&str>, default: Option<&str>| InputQuestion {
+            id: id.into(),
+            description: description.map(Into::into),
+            default: default.map(Into::into),
+        };
+        assert_eq!(
+            questions(file),
+            [said("key", Some("Which?"), None), said("host", None, Some("h"))]
+        );
+        assert_eq!(questions("{"), []);
+        assert_eq!(questions(r#"{ "inputs": 3 }"#), []);
     }
 
     #[test]

@@ -16,6 +16,17 @@ use std::time::Duration;
 use crate::filter::ToolFilter;
 use crate::pins::PinMode;
 
+/// What an editor's file has its user asked for, and is no password: one of its `inputs`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InputQuestion {
+    /// Its id, by which entries name it.
+    pub id: String,
+    /// What the file says of it. Whoever wrote the file has a say in it.
+    pub description: Option<String>,
+    /// What it is where nobody says anything else.
+    pub default: Option<String>,
+}
+
 /// An MCP server: a child process, or one elsewhere.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
