@@ -703,13 +703,28 @@ async fn a_script_is_installed_for_the_user() {
     assert!(!home.0.path("tenon/plugins/greet").exists());
 }
 
-/// A component that traps as soon as there is an instance of it.
+/// A component that traps as soon as there is an instance of it: behind all that it has, one more module
+/// whose start function does, and an instance of that.
 fn trapping() -> Vec<u8> {
-    let text = include_str!("../languages/wat/subject.wat");
-    let memory = "(memory (export \"memory\") 1)";
-    assert_eq!(text.matches(memory).count(), 1);
-    let starting = format!("{memory} (func $ran unreachable) (start $ran)");
-    wat::parse_str(text.replace(memory, &starting)).expect("it is a component")
+    let mut component = component();
+    let (mut depth, mut modules) = (0_u32, 0_u8);
+    for payload in Parser::new(0).parse_all(&component) {
+        match payload.expect("the guest was built") {
+            Payload::ModuleSection { .. } => {
+                modules += u8::from(depth == 0);
+                depth += 1;
+            }
+            Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    let module = wat::parse_str("(module (func $run unreachable) (start $run))").unwrap();
+    // Sections: a number for what it is, how long it is, and what is in it.
+    component.extend([1, u8::try_from(module.len()).unwrap()]);
+    component.extend(module);
+    component.extend([2, 4, 1, 0, modules, 0]);
+    component
 }
 
 #[test]

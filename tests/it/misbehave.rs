@@ -172,9 +172,10 @@ async fn as_much_may_be_used_as_the_limits_say_and_no_more() {
             let amount = |amount: usize| json!({ "text": amount.to_string() });
             let answered = call(&platform, &name, amount(within)).await;
             answered.unwrap_or_else(|error| panic!("{name} of {within}: {error}"));
-            let error = call(&platform, &name, amount(beyond)).await.expect_err("it is stopped");
-            let CallError::Failed { failure: Failure::Limit(limit), .. } = &error else {
-                panic!("{name} of {beyond}: {error}")
+            // What is answered would be too long to be shown.
+            let stopped = call(&platform, &name, amount(beyond)).await.map(drop);
+            let Err(CallError::Failed { failure: Failure::Limit(limit), .. }) = &stopped else {
+                panic!("{name} of {beyond}: {stopped:?}")
             };
             assert!(is_limit(limit), "{name} of {beyond}: {limit}");
         }
@@ -224,7 +225,7 @@ fn measured(project: &Project, arguments: &[&str]) -> (String, Duration, Duratio
 fn what_computes_for_ever_works_for_its_time_and_not_for_longer() {
     let project = Project::new(&format!(
         "plugins = {{ wasm = [{:?}], scripts = [\"s.rhai\"] }}\n\
-         limits = {{ cpu = \"1s\", wall = \"60s\" }}",
+         limits = {{ cpu = \"2s\", wall = \"60s\" }}",
         guests::MISBEHAVE
     ));
     project.write(
@@ -239,9 +240,11 @@ fn what_computes_for_ever_works_for_its_time_and_not_for_longer() {
         let (_, _, at_least) = run("echo");
         let (said, took, worked) = run("spin");
         assert!(said.contains("CPU limit"), "{plugin}: {said}");
-        let second = Duration::from_secs(1);
+        let limit = Duration::from_secs(2);
         // What others do meanwhile may count as its time, and what it does not get cannot.
-        assert!(took >= second, "{plugin}: {took:?}");
-        assert!(worked < at_least + 2 * second, "{plugin}: {worked:?} after {at_least:?}");
+        assert!(took >= limit, "{plugin}: {took:?}");
+        // With some room for what differs from one start of the command to the next.
+        let most = at_least + limit.mul_f64(1.3);
+        assert!(worked < most, "{plugin}: {worked:?} after {at_least:?}");
     }
 }
