@@ -472,6 +472,11 @@ impl Loader {
         self.wasm.allocation
     }
 
+    /// Learns of secrets of plugins that are about to be loaded: others may say them before.
+    pub(crate) fn know(&self, secrets: &Secrets) {
+        self.reach.know(secrets);
+    }
+
     /// Loads a plugin. It blocks: compiling a component takes its time.
     ///
     /// # Errors
@@ -531,8 +536,10 @@ impl Loader {
             candidate.secrets.add(name, value);
         }
         let secrets = Arc::new(std::mem::take(&mut candidate.given));
+        self.reach.know(&candidate.secrets);
         let redactor = Redactor::new(&candidate.secrets);
-        let voice = Arc::new(Voice::new(id.clone(), redactor.clone(), limits.log_rate));
+        let voice = Voice::new(id.clone(), redactor.clone(), limits.log_rate);
+        let voice = Arc::new(voice.among(self.reach.clone()));
         let ways = self.reach.services.network.clone();
         let network = grants.network().map(|granted| {
             let limits = match kind {

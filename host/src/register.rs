@@ -30,7 +30,7 @@ use crate::name::ToolName;
 use crate::pins::{self, Holds, PinKind};
 use crate::runtime::{Builtin, Failure};
 use crate::schema::{self, Compiled, Schema};
-use crate::secret::{Redactor, Secrets};
+use crate::secret::{MASK, Redactor, Secrets};
 use crate::shown;
 use crate::text::{cut, one_line};
 
@@ -371,31 +371,34 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
     for definition in evals {
         let twice = !names.insert(definition.name.clone());
         let options = definition.options_schema.is_some().then(&mut next).transpose();
-        match options {
-            _ if twice => {
-                drop("strategy", &definition.name, "there is another of this name".into())
-            }
+        let twice = twice.then(|| "there is another of this name".to_string());
+        let options = options.map_err(|problem| format!("its options schema: {problem}"));
+        match spoilt(&definition.name).or(twice).map_or(options, Err) {
             Ok(options) => {
                 let options = options.map(|options| options.schema);
                 strategies.push(Eval { definition, options });
             }
-            Err(problem) => {
-                drop("strategy", &definition.name, format!("its options schema: {problem}"));
-            }
+            Err(problem) => drop("strategy", &definition.name, problem),
         }
     }
     let mut points: Vec<HookPoint> = Vec::new();
     for point in hooks.into_iter().take(MOST) {
-        if !points.contains(&point) {
+        if let HookPoint::Custom(name) = &point
+            && let Some(problem) = spoilt(name)
+        {
+            drop("hook point", name, problem);
+        } else if !points.contains(&point) {
             points.push(point);
         }
     }
     let mut names = HashSet::new();
     let mut distinct: Vec<ProviderDefinition> = Vec::new();
     for definition in providers.into_iter().take(MOST) {
-        match names.insert(definition.name.clone()) {
-            true => distinct.push(definition),
-            false => drop("provider", &definition.name, "there is another of this name".into()),
+        let twice = || "there is another of this name".to_string();
+        let is_new = names.insert(definition.name.clone());
+        match spoilt(&definition.name).or_else(|| (!is_new).then(twice)) {
+            None => distinct.push(definition),
+            Some(problem) => drop("provider", &definition.name, problem),
         }
     }
     let bare_identity = Identity { description: String::new(), ..identity.clone() };
@@ -479,7 +482,15 @@ fn permitted(
 }
 
 /// Checks what a definition says beside its schemas.
+/// Why nothing can be registered by a name, if it is one of which a secret was masked.
+fn spoilt(name: &str) -> Option<String> {
+    name.contains(MASK).then(|| "there is a secret in its name".into())
+}
+
 fn check_tool(definition: &ToolDefinition, grants: &Grants) -> Result<(), String> {
+    if let Some(problem) = spoilt(&definition.name) {
+        return Err(problem);
+    }
     if !(1..=128).contains(&definition.name.chars().count()) {
         return Err("its name must have 1 to 128 characters".into());
     }
@@ -647,7 +658,9 @@ impl Registry {
             }
         }
         let mut secrets = Secrets::default();
-        plugins.iter().for_each(|plugin| secrets.extend(plugin.loaded.secrets()));
+        for plugin in &plugins {
+            secrets.extend(plugin.loaded.secrets());
+        }
         registry.redactor = Arc::new(Redactor::new(&secrets));
         registry.plugins = plugins;
         registry

@@ -4,7 +4,6 @@
 //! a setting of a plugin. Wherever such a value turns up in what plugins answer, say or fail with,
 //! [`MASK`] stands in its place.
 
-use aho_corasick::AhoCorasick;
 use async_trait::async_trait;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -12,13 +11,18 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
+mod matcher;
+mod stream;
+
+pub(crate) use stream::{StreamRedactor, TextForm};
+
+use self::matcher::{Matcher, Passed, Patterns};
 use crate::files;
 use crate::services::SecretStore;
 use crate::surroundings::Surroundings;
-use crate::text::unescape::Unescaped;
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "[redacted]";
@@ -218,8 +222,11 @@ impl Secrets {
         }
     }
 
-    pub(crate) fn extend(&mut self, others: &Self) {
+    /// Adds others. Gives whether any of them is new.
+    pub(crate) fn extend(&mut self, others: &Self) -> bool {
+        let before = self.0.len();
         self.0.extend(others.0.iter().cloned());
+        self.0.len() > before
     }
 }
 
@@ -227,9 +234,7 @@ impl Secrets {
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
     /// Each secret, as it is and as programs write it in JSON. Absent where there are none.
-    values: Option<AhoCorasick>,
-    /// The same in order, to tell whether a text may be the beginning of one.
-    spellings: Arc<BTreeSet<String>>,
+    patterns: Option<Arc<Patterns>>,
 }
 
 impl fmt::Debug for Redactor {
@@ -240,85 +245,118 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     pub(crate) fn new(secrets: &Secrets) -> Self {
-        let patterns: BTreeSet<String> =
-            secrets.0.iter().flat_map(|value| spellings(value)).collect();
-        if patterns.is_empty() {
-            return Self::default();
-        }
-        // The longest first: a secret may begin with another.
-        let automaton = AhoCorasick::builder()
-            .match_kind(aho_corasick::MatchKind::LeftmostLongest)
-            .build(&patterns)
-            .inspect_err(|error| tracing::error!("secrets cannot be masked: {error}"));
-        Self { values: automaton.ok(), spellings: Arc::new(patterns) }
+        let spelled = secrets.0.iter().flat_map(|value| spellings(value)).collect();
+        Self { patterns: Patterns::new(spelled).map(Arc::new) }
     }
 
     /// Whether there is nothing to mask.
     pub(crate) fn is_idle(&self) -> bool {
-        self.values.is_none()
+        self.patterns.is_none()
     }
 
-    /// A text without secrets.
+    /// A text without secrets: as they are, as JSON spells them, and in a text of JSON that stands in
+    /// another.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let found = self.places(text);
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut masked = String::with_capacity(text.len());
-        let mut at = 0;
-        for place in found {
-            masked.push_str(&text[at..place.start]);
-            masked.push_str(MASK);
-            at = place.end;
-        }
-        masked.push_str(&text[at..]);
-        Cow::Owned(masked)
+        let mut masked = String::new();
+        let has_secrets = self.pass(text, |piece| {
+            masked.push_str(match piece {
+                Passed::Clear(text) => text,
+                Passed::Secret(_) => MASK,
+                Passed::More(_) => "",
+            });
+        });
+        if has_secrets { Cow::Owned(masked) } else { Cow::Borrowed(text) }
     }
 
-    /// Where secrets are in a text, in order, and apart from each other: as they are, as JSON spells them, and
-    /// in a text of JSON that stands in another.
-    fn places(&self, text: &str) -> Vec<Range<usize>> {
-        let Some(values) = &self.values else { return Vec::new() };
-        let mut found: Vec<Range<usize>> = values.find_iter(text).map(|of| of.range()).collect();
-        let mut read: Vec<Unescaped> = Vec::new();
-        while read.len() < NESTED {
-            let text = read.last().map_or(text, |read| read.text.as_str());
-            let Some(next) = Unescaped::of(text) else { break };
-            for of in values.find_iter(&next.text) {
-                let place = next.origin(of.range());
-                found.push(read.iter().rev().fold(place, |place, read| read.origin(place)));
-            }
-            read.push(next);
-        }
-        if read.is_empty() {
-            return found;
-        }
-        found.sort_by_key(|place| (place.start, place.end));
-        let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
-        for place in found {
-            match apart.last_mut().filter(|last| place.start < last.end) {
-                Some(last) => last.end = last.end.max(place.end),
-                None => apart.push(place),
+    /// Masks secrets in texts that are shown one after the other, with nothing in between or each on lines
+    /// of its own, so that none is shown that begins in one and goes on in the next.
+    pub(crate) fn together(&self, texts: &mut [&mut String]) {
+        match texts {
+            [] => {}
+            [text] => self.redact(text),
+            texts => {
+                self.joined(texts, "");
+                self.joined(texts, "\n");
             }
         }
-        apart
+    }
+
+    /// Masks secrets in texts as if they were one, with this in between.
+    fn joined(&self, texts: &mut [&mut String], between: &str) {
+        let whole = texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(between);
+        let (mut at, mut secrets) = (0, Vec::<Range<usize>>::new());
+        self.pass(&whole, |piece| {
+            let (Passed::Clear(text) | Passed::Secret(text) | Passed::More(text)) = piece;
+            let begin = at;
+            at += text.len();
+            match (piece, secrets.last_mut()) {
+                (Passed::Clear(_), _) => {}
+                (Passed::More(_), Some(last)) => last.end = at,
+                _ => secrets.push(begin..at),
+            }
+        });
+        if secrets.is_empty() {
+            return;
+        }
+        let mut start = 0;
+        for text in texts {
+            let (end, next) = (start + text.len(), start + text.len() + between.len());
+            let first = secrets.partition_point(|secret| secret.end <= start);
+            let own = secrets[first..].iter().take_while(|secret| secret.start < next);
+            let mut masked = String::with_capacity(text.len());
+            let mut at = start;
+            for secret in own {
+                if secret.start >= start {
+                    masked.push_str(&whole[at..secret.start.min(end)]);
+                    masked.push_str(MASK);
+                }
+                at = secret.end.min(end);
+            }
+            masked.push_str(&whole[at..end]);
+            **text = masked;
+            start = next;
+        }
+    }
+
+    /// Passes a text on in pieces, if there is a secret in it. Gives whether there is.
+    fn pass(&self, text: &str, each: impl FnMut(Passed<'_>)) -> bool {
+        let Some(patterns) = self.patterns.as_deref() else { return false };
+        if !patterns.may_be_in(text.as_bytes()) {
+            return false;
+        }
+        let mut matcher = Matcher::new(Cow::Borrowed(text), NESTED);
+        let until = matcher.decide(Some(patterns), true);
+        let has_secrets = matcher.has_found();
+        if has_secrets {
+            matcher.pass(until, each);
+        }
+        has_secrets
     }
 
     /// The beginning of a longer text without secrets: what may be half of one at its end is left out.
-    pub(crate) fn beginning(&self, text: &str) -> String {
-        StreamRedactor::new(Arc::new(self.clone()), TextForm::Plain).push(text)
+    /// So is half a character.
+    pub(crate) fn beginning(&self, text: &[u8]) -> String {
+        let last = text.utf8_chunks().last().map_or(0, |last| last.invalid().len());
+        let text = String::from_utf8_lossy(&text[..text.len() - last]);
+        StreamRedactor::new(Arc::new(self.clone()), TextForm::Plain).push(&text)
     }
 
-    /// Masks secrets in bytes, which may be text.
+    /// Masks secrets in bytes. What of them is text is masked as text is.
     pub(crate) fn bytes(&self, bytes: &mut Vec<u8>) {
-        if let Some(values) = self.values.as_ref().filter(|values| values.is_match(&*bytes)) {
-            let mut masked = Vec::with_capacity(bytes.len());
-            values.replace_all_with_bytes(bytes, &mut masked, |_, _, masked| {
-                masked.extend_from_slice(MASK.as_bytes());
-                true
-            });
-            *bytes = masked;
+        if !self.patterns.as_ref().is_some_and(|patterns| patterns.may_be_in(bytes)) {
+            return;
         }
+        let mut masked = Vec::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            let text = chunk.valid();
+            // In what is no text, most of them are short.
+            match text.len() < SHORTEST {
+                true => masked.extend_from_slice(text.as_bytes()),
+                false => masked.extend_from_slice(self.text(text).as_bytes()),
+            }
+            masked.extend_from_slice(chunk.invalid());
+        }
+        *bytes = masked;
     }
 
     /// Masks secrets in a text.
@@ -329,14 +367,8 @@ impl Redactor {
     }
 
     /// Whether there is a secret in a text.
-    fn holds(&self, text: &str) -> bool {
-        match &self.values {
-            Some(values) if text.contains('\\') => {
-                values.is_match(text) || !self.places(text).is_empty()
-            }
-            Some(values) => values.is_match(text),
-            None => false,
-        }
+    pub(crate) fn holds(&self, text: &str) -> bool {
+        self.pass(text, |_| {})
     }
 
     /// Masks known secrets in the texts of a JSON text, which stays JSON.
@@ -396,197 +428,6 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-}
-
-impl Redactor {
-    /// Where in a text, from a place on, that may begin which more text would make a secret; the end,
-    /// where nothing of it may.
-    fn possible_beginning(&self, text: &str, from: usize) -> usize {
-        let longest = self.values.as_ref().map_or(0, AhoCorasick::max_pattern_len);
-        let start = from.max(text.len().saturating_sub(longest.saturating_sub(1)));
-        let start = text.ceil_char_boundary(start);
-        let mut places = text[start..].char_indices().map(|(place, _)| start + place);
-        places.find(|place| self.is_beginning(&text[*place..])).unwrap_or(text.len())
-    }
-
-    /// Whether a text is the beginning of a secret, and not all of it.
-    fn is_beginning(&self, text: &str) -> bool {
-        let longer = (Bound::Excluded(text), Bound::Unbounded);
-        // What begins with the text follows it in order.
-        self.spellings.range::<str, _>(longer).next().is_some_and(|next| next.starts_with(text))
-    }
-}
-
-/// Masks secrets in a text that comes in pieces. What may be the beginning of a secret is held back
-/// until more of the text says whether it is.
-pub(crate) struct StreamRedactor {
-    redactor: Arc<Redactor>,
-    form: TextForm,
-    /// What is held back, as it came.
-    raw: String,
-    /// The same as it is read: without the escapes of JSON.
-    text: String,
-    /// Each character of `text`: where it begins there and in `raw`, and whether it is in a JSON text.
-    places: Vec<(usize, usize, bool)>,
-    /// How much of `raw` was read.
-    read: usize,
-    in_string: bool,
-}
-
-/// What a text in pieces is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextForm {
-    /// A text as it is.
-    Plain,
-    /// The text of JSON, in which escapes can spell a secret in any way.
-    Json,
-}
-
-impl StreamRedactor {
-    pub(crate) fn new(redactor: Arc<Redactor>, form: TextForm) -> Self {
-        Self {
-            redactor,
-            form,
-            raw: String::new(),
-            text: String::new(),
-            places: Vec::new(),
-            read: 0,
-            in_string: false,
-        }
-    }
-
-    /// What may be passed on when this piece has come.
-    pub(crate) fn push(&mut self, piece: &str) -> String {
-        self.raw.push_str(piece);
-        self.read(false);
-        self.take(false)
-    }
-
-    /// What was held back: no more comes.
-    pub(crate) fn end(&mut self) -> String {
-        self.read(true);
-        self.take(true)
-    }
-
-    /// Reads what has come, but for an escape that is not all there.
-    fn read(&mut self, end: bool) {
-        while self.read < self.raw.len() {
-            let rest = &self.raw[self.read..];
-            let (character, length) = match self.form {
-                TextForm::Json if rest.starts_with('\\') => match escaped(rest) {
-                    Some(read) => read,
-                    None if end => ('\\', 1),
-                    None => break,
-                },
-                _ => rest.chars().next().map_or(('\0', 1), |c| (c, c.len_utf8())),
-            };
-            if length == 1 && character == '"' {
-                self.in_string = !self.in_string;
-            }
-            self.places.push((self.text.len(), self.read, self.in_string));
-            self.text.push(character);
-            self.read += length;
-        }
-    }
-
-    fn take(&mut self, end: bool) -> String {
-        let begins = |from| match end {
-            true => self.text.len(),
-            false => self.redactor.possible_beginning(&self.text, from),
-        };
-        let mut passed = String::new();
-        let mut at = 0;
-        let mut until = begins(0);
-        let found = self.redactor.values.as_ref();
-        for found in found.into_iter().flat_map(|values| values.find_iter(&self.text)) {
-            // What begins later is not known yet to be all of it.
-            if found.start() >= until {
-                break;
-            }
-            passed.push_str(self.raw_of(at, found.start()));
-            match self.is_number(found.start(), found.end()) {
-                true => passed.push_str(self.raw_of(found.start(), found.end())),
-                false => passed.push_str(MASK),
-            }
-            at = found.end();
-            if until < at {
-                until = begins(at);
-            }
-        }
-        passed.push_str(self.raw_of(at, until));
-        let (first, place) = self.first_from(until);
-        self.places.drain(..first);
-        for (in_text, in_raw, _) in &mut self.places {
-            *in_text -= until;
-            *in_raw -= place;
-        }
-        self.text.drain(..until);
-        self.raw.drain(..place);
-        self.read -= place;
-        passed
-    }
-
-    /// How a part of the text came.
-    fn raw_of(&self, start: usize, end: usize) -> &str {
-        &self.raw[self.first_from(start).1..self.first_from(end).1]
-    }
-
-    /// The first character from a place of the text on, and where it is in what came.
-    fn first_from(&self, place: usize) -> (usize, usize) {
-        let first = self.places.partition_point(|(in_text, ..)| *in_text < place);
-        (first, self.places.get(first).map_or(self.read, |(_, in_raw, _)| *in_raw))
-    }
-
-    /// Whether a part of JSON is one of a number, which is no text.
-    fn is_number(&self, start: usize, end: usize) -> bool {
-        self.form == TextForm::Json
-            && self.places.get(self.first_from(start).0).is_some_and(|(.., in_string)| !in_string)
-            && self.text[start..end].bytes().all(|byte| byte.is_ascii_digit())
-    }
-}
-
-/// The character that an escape of JSON at the beginning of a text stands for, and how long the escape
-/// is; nothing where it is not all there.
-fn escaped(text: &str) -> Option<(char, usize)> {
-    let unit = |from: usize| {
-        let digits = text.get(from..from + 4)?;
-        u32::from_str_radix(digits, 16).ok()
-    };
-    let kind = *text.as_bytes().get(1)?;
-    let character = match kind {
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'"' | b'\\' | b'/' => char::from(kind),
-        // A lone character is no escape: it stays what it is.
-        b'u' if text.len() < 6 && text[2..].bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            return None;
-        }
-        b'u' => {
-            let Some(first) = unit(2) else { return Some(('\\', 1)) };
-            if !(0xd800..0xdc00).contains(&first) {
-                return Some((char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6));
-            }
-            let rest = &text[6..];
-            let is_pair = "\\u".starts_with(rest) || rest.starts_with("\\u");
-            if is_pair && rest.len() < 6 {
-                return None;
-            }
-            let second = is_pair.then(|| unit(8)).flatten();
-            let second = second.filter(|second| (0xdc00..0xe000).contains(second));
-            return Some(match second {
-                Some(second) => {
-                    let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
-                }
-                None => (char::REPLACEMENT_CHARACTER, 6),
-            });
-        }
-        _ => return Some(('\\', 1)),
-    };
-    Some((character, 2))
 }
 
 /// A text as it is, and as programs write it in JSON: with or without escapes for what is not ASCII,
@@ -667,7 +508,8 @@ impl<'de> Visitor<'de> for InTexts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::{collection, prop_assert_eq, proptest};
+    use proptest::collection;
+    use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
     use serde_json::json;
 
     #[test]
@@ -776,21 +618,42 @@ mod tests {
         check("{ 123456", "{ [redacted]");
     }
 
+    /// Masks a text in pieces.
+    fn masked(redactor: &Arc<Redactor>, form: TextForm, pieces: &[&str]) -> String {
+        let mut stream = StreamRedactor::new(redactor.clone(), form);
+        let mut masked: String = pieces.iter().map(|piece| stream.push(piece)).collect();
+        masked.push_str(&stream.end());
+        assert!(stream.kept() <= 2 * NESTED + 2, "something is held back for ever");
+        masked
+    }
+
     /// Masks a text in two pieces, for each place where it can be cut, and in single characters.
     fn in_pieces(redactor: &Arc<Redactor>, form: TextForm, text: &str) -> Vec<String> {
-        let masked = |pieces: &[&str]| {
-            let mut stream = StreamRedactor::new(redactor.clone(), form);
-            let mut masked: String = pieces.iter().map(|piece| stream.push(piece)).collect();
-            masked.push_str(&stream.end());
-            assert!(stream.raw.is_empty() && stream.text.is_empty() && stream.places.is_empty());
-            masked
-        };
         let places = text.char_indices().map(|(place, _)| place);
-        let mut all: Vec<String> =
-            places.map(|place| masked(&[&text[..place], &text[place..]])).collect();
-        let single: Vec<&str> = text.split("").collect();
-        all.push(masked(&single));
+        let cut = |place| masked(redactor, form, &[&text[..place], &text[place..]]);
+        let mut all: Vec<String> = places.map(cut).collect();
+        all.push(masked(redactor, form, &text.split("").collect::<Vec<_>>()));
         all
+    }
+
+    /// Each character of a text as JSON can write it, with what this says; as often as it says so.
+    fn spelled(text: &str, hows: &[Vec<u8>]) -> String {
+        hows.iter().fold(text.to_string(), |text, hows| {
+            let mut how = hows.iter().cycle();
+            text.chars()
+                .map(|c| match (*how.next().unwrap_or(&0), c) {
+                    (1, c) => {
+                        c.encode_utf16(&mut [0; 2]).iter().map(|u| format!("\\u{u:04x}")).collect()
+                    }
+                    (2, c) => {
+                        c.encode_utf16(&mut [0; 2]).iter().map(|u| format!("\\u{u:04X}")).collect()
+                    }
+                    (3, '/') => "\\/".to_string(),
+                    (_, '"' | '\\') => format!("\\{c}"),
+                    (_, c) => c.to_string(),
+                })
+                .collect()
+        })
     }
 
     #[test]
@@ -801,6 +664,7 @@ mod tests {
         secrets.add("C_TOKEN", "22-long");
         secrets.add("D_TOKEN", "aabaab\u{e4}");
         secrets.add("E_TOKEN", "a/\u{1f511}\"quote");
+        secrets.add("F_TOKEN", "new\\secret");
         secrets.add("PIN_KEY", "123456");
         let redactor = Arc::new(Redactor::new(&secrets));
         let check = |form: TextForm, text: &str, expected: &str| {
@@ -808,6 +672,7 @@ mod tests {
                 assert_eq!(masked, expected, "{text}");
             }
         };
+        let nested = |text: &str, times: usize| spelled(text, &vec![vec![1]; times]);
         for (text, expected) in [
             ("", ""),
             ("hunter2", "hunter2"),
@@ -819,6 +684,17 @@ mod tests {
             ("aabaaba", "aabaaba"),
             ("a/\u{1f511}\"quote a\\/\\ud83d\\udd11\\\"quote", "[redacted] [redacted]"),
             ("id 1234567", "id [redacted]7"),
+            // Whoever spells it in another way, and once more.
+            (r"it is \u0068unter22!", "it is [redacted]!"),
+            (r"aabaab\u00E4 aabaab\u00e4", "[redacted] [redacted]"),
+            (r"a\/\uD83D\uDd11\u0022quote", "[redacted]"),
+            (r"\\u0068unter22\n", r"[redacted]\n"),
+            (&format!("it is {}!", nested("h", 2) + "unter22"), "it is [redacted]!"),
+            (&format!("it is {}!", nested("h", 3) + "unter22"), "it is [redacted]!"),
+            // What is left is never half of an escape, and nothing is held for what is none.
+            (r"C:\hunter22\new \u12 \ud83d\n", r"C:\[redacted]\new \u12 \ud83d\n"),
+            (r"C:\new\secret", "C:[redacted]"),
+            (r"\u00hunter22\", r"\u00[redacted]\"),
         ] {
             assert_eq!(redactor.text(text), expected, "{text}");
             check(TextForm::Plain, text, expected);
@@ -835,32 +711,151 @@ mod tests {
             (r#"it is hunter22, \x \"#, r#"it is [redacted], \x \"#),
             // Text of JSON in JSON.
             (r#"["{\"k\":\"a/🔑\\\"quote\"}"]"#, r#"["{\"k\":\"[redacted]\"}"]"#),
+            (&format!("[\"{}\"]", nested("h", 4) + "unter22"), r#"["[redacted]"]"#),
         ] {
             check(TextForm::Json, json, expected);
         }
     }
 
+    #[test]
+    fn no_more_is_held_back_than_may_be_a_secret() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter22");
+        let redactor = Arc::new(Redactor::new(&secrets));
+        let most = 6_usize.pow(3) * "hunter22".len();
+        for text in
+            ["\\", "\\u005c", "h", "hunter22", "\\\\u0068", "\\ud83d", "\\u00", "{\"a\":\"\\\""]
+        {
+            for form in [TextForm::Plain, TextForm::Json] {
+                let mut stream = StreamRedactor::new(redactor.clone(), form);
+                for _ in 0..4_000 {
+                    stream.push(text);
+                    assert!(stream.kept() < 8 * most, "{text}: {}", stream.kept());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn texts_beside_each_other_are_masked_together() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter22");
+        secrets.add("B_TOKEN", "in\ntwo");
+        let redactor = Redactor::new(&secrets);
+        let check = |texts: &[&str], expected: &[&str]| {
+            let mut texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+            redactor.together(&mut texts.iter_mut().collect::<Vec<_>>());
+            assert_eq!(texts, expected);
+        };
+        check(&[], &[]);
+        check(&["is hunter22"], &["is [redacted]"]);
+        check(&["is hun", "ter22!"], &["is [redacted]", "!"]);
+        check(&["hu", "nter", "22!", "hunter22"], &["[redacted]", "", "!", "[redacted]"]);
+        check(&["is hun", "", "\\u0074er22!"], &["is [redacted]", "", "!"]);
+        check(&["is in", "two lines"], &["is [redacted]", " lines"]);
+        check(&["h", "hello", ""], &["h", "hello", ""]);
+    }
+
+    #[test]
+    fn bytes_are_masked_as_text_where_they_are_text() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter/22");
+        let redactor = Redactor::new(&secrets);
+        let check = |bytes: &[u8], expected: &[u8]| {
+            let mut masked = bytes.to_vec();
+            redactor.bytes(&mut masked);
+            assert_eq!(masked, expected);
+        };
+        check(b"is hunter/22!", b"is [redacted]!");
+        check(b"is \\u0068unter\\/22!", b"is [redacted]!");
+        check(b"\xff\xfe\\hunter/22\xff\\", b"\xff\xfe\\[redacted]\xff\\");
+        check(b"hunter/\xff22", b"hunter/\xff22");
+    }
+
+    #[test]
+    fn the_beginning_of_a_text_ends_before_what_may_be_a_secret() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter22\u{e4}");
+        let redactor = Redactor::new(&secrets);
+        let check = |text: &[u8]| assert_eq!(redactor.beginning(text), "is ");
+        for secret in ["hunter22\u{e4}", r"hunter22\u00E4", r"\u0068unter22\\u00e4"] {
+            (1..secret.len()).for_each(|cut| check(&[b"is ", &secret.as_bytes()[..cut]].concat()));
+        }
+    }
+
+    /// A part of a text: a few letters, and then which secret and how it is spelled.
+    type Part = (String, usize, Vec<Vec<u8>>);
+
+    /// Of what escapes are made of, and quotes, and a few letters, so that secrets overlap each other and
+    /// themselves.
+    fn parts() -> impl Strategy<Value = Vec<Part>> {
+        let hows = collection::vec(collection::vec(0..4u8, 1..5), 0..=NESTED);
+        collection::vec((r#"[ab\\u06Cc5"/nä]{0,12}"#, 0..4usize, hows), 1..4)
+    }
+
+    fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
+        let mut cuts: Vec<usize> =
+            cuts.iter().map(|cut| text.floor_char_boundary(cut % (text.len() + 1))).collect();
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect()
+    }
+
+    /// A text of random letters, in which secrets stand in any spelling.
+    fn with_secrets(values: &[String], parts: &[Part]) -> String {
+        let parts = parts.iter().map(|(letters, which, hows)| {
+            [letters.as_str(), &spelled(&values[which % values.len()], hows)].concat()
+        });
+        parts.collect()
+    }
+
     proptest! {
-        /// Of two letters, so that secrets overlap each other and themselves.
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
         #[test]
         fn pieces_are_masked_as_the_whole_is(
-            values in collection::vec("[ab]{6,9}", 1..4),
-            text in "[ab]{0,40}",
-            cuts in collection::vec(0..40usize, 0..6),
+            values in collection::vec(r#"[ab\\u06Cc5"/nä]{6,9}"#, 1..4),
+            parts in parts(),
+            cuts in collection::vec(0..4_000usize, 0..8),
         ) {
             let mut secrets = Secrets::default();
             values.iter().for_each(|value| secrets.add_value(value));
             let redactor = Arc::new(Redactor::new(&secrets));
-            let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < text.len()).collect();
-            cuts.extend([0, text.len()]);
-            cuts.sort_unstable();
-            for form in [TextForm::Plain, TextForm::Json] {
-                let mut stream = StreamRedactor::new(redactor.clone(), form);
-                let pieces = cuts.windows(2).map(|cut| stream.push(&text[cut[0]..cut[1]]));
-                let mut masked: String = pieces.collect();
-                masked.push_str(&stream.end());
-                prop_assert_eq!(&masked, &redactor.text(&text));
+            let text = with_secrets(&values, &parts);
+            let whole = redactor.text(&text);
+            prop_assert!(!redactor.holds(&values[0]) || redactor.holds(&spelled(&values[0], &parts[0].2)));
+            let single: Vec<&str> = text.split("").collect();
+            for pieces in [pieces(&text, &cuts), single.clone()] {
+                prop_assert_eq!(&masked(&redactor, TextForm::Plain, &pieces), &whole);
             }
+            let whole = masked(&redactor, TextForm::Json, &[&text]);
+            for pieces in [pieces(&text, &cuts), single] {
+                prop_assert_eq!(&masked(&redactor, TextForm::Json, &pieces), &whole);
+            }
+        }
+
+        /// A stream of JSON stays JSON, and has no secret where the whole has none.
+        #[test]
+        fn json_in_pieces_stays_json(
+            // Those that can stand in the syntax of JSON would spoil it.
+            values in collection::vec(r"[ab\\u06Ccnä]{6,9}", 1..4),
+            parts in parts(),
+            how in collection::vec(0..4u8, 1..5),
+            cuts in collection::vec(0..4_000usize, 0..8),
+        ) {
+            let mut secrets = Secrets::default();
+            values.iter().for_each(|value| secrets.add_value(value));
+            let redactor = Arc::new(Redactor::new(&secrets));
+            let text = spelled(&with_secrets(&values, &parts), &[how]);
+            let json = format!("{{\"a\":[\"{text}\",123],\"b\":true}}");
+            let masked = masked(&redactor, TextForm::Json, &pieces(&json, &cuts));
+            let read: Value = serde_json::from_str(&masked).expect("it is JSON");
+            prop_assert_eq!(read["a"][1].as_u64(), Some(123));
+            let mut whole = json.clone();
+            redactor.json_text(&mut whole);
+            let whole: Value = serde_json::from_str(&whole).expect("it is JSON");
+            let clear = |value: &Value| !redactor.holds(value["a"][0].as_str().unwrap_or_default());
+            prop_assert!(clear(&read) || !clear(&whole), "{} {}", read, whole);
         }
     }
 

@@ -15,19 +15,23 @@ use tenon_host::bindings::resources::{
     ListedResource, ResourcePage, ResourceTemplate, TemplatePage,
 };
 use tenon_host::history::{self, Query};
+use tenon_host::invoke::CallKind;
 use tenon_host::model::{
     Completion, CompletionRequest, CompletionSummary, ModelFeatures, ModelInfo, Part, Reasoning,
     StopReason, TokenUsage, ToolAnswer, ToolCall,
 };
-use tenon_host::services::{GrantAll, Messaging, OutgoingMessage};
+use tenon_host::services::{
+    ClientFeatures, GrantAll, Memory, MemorySearch, Messaging, Offers, OutgoingMessage,
+    ServerRequest,
+};
 use tenon_host::types::{
     CallContext, Content, ContentBlock, Error, HookPoint, Media, ResourceBody, ResourceContents,
     ResourceLink, ToolDefinition, ToolResult,
 };
-use tenon_host::{Call, Caller, Failure, MASK, Platform, Plugin, Subscription};
+use tenon_host::{Call, Caller, Event, Failure, MASK, Platform, Plugin, Subscription};
 
 use crate::guests;
-use crate::support::{Project, Running, parsed, stderr, stdout};
+use crate::support::{Project, RUDE_SERVER, Running, parsed, stderr, stdout};
 
 const SECRET: &str = "hunter/22\u{e4}";
 
@@ -67,7 +71,11 @@ fn link() -> ResourceLink {
 }
 
 fn contents() -> Vec<ResourceContents> {
-    let bodies = [ResourceBody::Text(said()), ResourceBody::Blob(said().into_bytes())];
+    let bodies = [
+        ResourceBody::Text(said()),
+        ResourceBody::Blob(said().into_bytes()),
+        ResourceBody::Blob(json_said().into_bytes()),
+    ];
     let part = |body| ResourceContents {
         uri: said(),
         mime_type: Some(said()),
@@ -78,8 +86,13 @@ fn contents() -> Vec<ResourceContents> {
 }
 
 fn blocks() -> Vec<ContentBlock> {
+    let (start, rest) = SECRET.split_at(4);
     let mut blocks = vec![
         block(Content::Text(said())),
+        // In two texts, which are read one after the other; others come in between.
+        block(Content::Text(format!("it is {start}"))),
+        block(Content::Image(media())),
+        block(Content::Text(format!("{rest}!"))),
         block(Content::Image(media())),
         block(Content::Audio(media())),
         block(Content::ResourceLink(link())),
@@ -146,14 +159,15 @@ impl Plugin for Telling {
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
-        Ok(vec![ModelInfo {
-            id: "m".into(),
-            provider: "p".into(),
+        let model = |id: &str, provider: &str| ModelInfo {
+            id: id.into(),
+            provider: provider.into(),
             title: Some(said()),
             context_window: None,
             max_output_tokens: None,
             features: ModelFeatures::empty(),
-        }])
+        };
+        Ok(vec![model("m", "p"), model(&said(), "p"), model("n", &said())])
     }
 
     async fn complete(
@@ -181,11 +195,6 @@ impl Plugin for Telling {
             Part::Audio(media()),
             Part::Other(json_said()),
         ];
-        // What comes as a whole has no pieces.
-        let parts = match request.model.as_str() {
-            "whole" => parts.into_iter().filter(|part| !is_half(part)).collect(),
-            _ => parts,
-        };
         Ok(Completion { parts, summary: summary() })
     }
 
@@ -211,8 +220,11 @@ impl Plugin for Telling {
         _: Option<String>,
         _: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        let resource = ListedResource { link: link(), extra: Some(json_said()) };
-        Ok(ResourcePage { resources: vec![resource], next: None })
+        let resource = |uri: &str| {
+            let link = ResourceLink { uri: uri.into(), ..link() };
+            ListedResource { link, extra: Some(json_said()) }
+        };
+        Ok(ResourcePage { resources: vec![resource("a:b"), resource(&said())], next: None })
     }
 
     async fn list_templates(
@@ -220,15 +232,15 @@ impl Plugin for Telling {
         _: Option<String>,
         _: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        let template = ResourceTemplate {
-            uri_template: said(),
+        let template = |uri_template: &str| ResourceTemplate {
+            uri_template: uri_template.into(),
             name: said(),
             title: Some(said()),
             description: Some(said()),
             mime_type: Some(said()),
             extra: Some(json_said()),
         };
-        Ok(TemplatePage { templates: vec![template], next: None })
+        Ok(TemplatePage { templates: vec![template("a:{b}"), template(&said())], next: None })
     }
 
     async fn read_resource(
@@ -244,21 +256,22 @@ impl Plugin for Telling {
     }
 
     async fn list_prompts(&self, _: Option<String>, _: CallContext) -> Result<PromptPage, Failure> {
-        let argument = PromptArgument {
-            name: "a".into(),
+        let argument = |name: &str| PromptArgument {
+            name: name.into(),
             title: Some(said()),
             description: Some(said()),
             required: false,
             extra: Some(json_said()),
         };
-        let prompt = PromptDefinition {
-            name: "p".into(),
+        let prompt = |name: &str, of: &str| PromptDefinition {
+            name: name.into(),
             title: Some(said()),
             description: Some(said()),
-            arguments: vec![argument],
+            arguments: vec![argument(of)],
             extra: Some(json_said()),
         };
-        Ok(PromptPage { prompts: vec![prompt], next: None })
+        let prompts = vec![prompt("p", "a"), prompt(&said(), "a"), prompt("q", &said())];
+        Ok(PromptPage { prompts, next: None })
     }
 
     async fn get_prompt(
@@ -280,16 +293,6 @@ impl Plugin for Telling {
         let extra = Some(json_said());
         Ok(Suggestions { values: vec![said()], total: None, more: false, extra })
     }
-}
-
-/// Whether a part has half a secret.
-fn is_half(part: &Part) -> bool {
-    let text = match part {
-        Part::Text(text) => text,
-        Part::Reasoning(reasoning) => &reasoning.text,
-        _ => return false,
-    };
-    !text.contains(SECRET)
 }
 
 /// Keeps what is sent.
@@ -383,7 +386,7 @@ async fn answers(platform: &Platform) -> Vec<(&'static str, String)> {
         ("suggestions", format!("{:?}", platform.suggest("t", blank, caller).await)),
         ("subscription", format!("{:?}", platform.subscribe("t", "a:b", caller).await)),
         ("models", format!("{:?}", platform.models().await)),
-        ("completion", format!("{:?}", platform.complete(request("whole"), caller).await)),
+        ("completion", format!("{:?}", platform.complete(request("m"), caller).await)),
         ("completion failure", format!("{:?}", platform.complete(request("fails"), caller).await)),
         ("deltas", format!("{deltas:?}")),
         ("summary", format!("{:?}", stream.finish().await)),
@@ -416,7 +419,7 @@ async fn a_secret_is_shown_on_no_way_out() {
     // The request of a completion is recorded, as are the errors.
     let records = history::read(&platform.project.path("state"), &Query::default()).unwrap();
     let kinds: Vec<&str> = records.iter().map(|record| record.kind.word()).collect();
-    for kind in tenon_host::invoke::CallKind::ALL {
+    for kind in CallKind::ALL {
         let is_asked = kind.word() != "unsubscribe-resource";
         assert_eq!(kinds.contains(&kind.word()), is_asked, "{kinds:?}");
     }
@@ -443,12 +446,242 @@ async fn a_secret_leaves_in_no_message_and_no_log() {
     check("message", &sent);
 }
 
+/// Functions that plugins import and say something through, each with the ways out that this takes; or
+/// without, where nobody else gets to see it.
+const IMPORTS: &[(&str, &[&str])] = &[
+    // What a plugin asks for itself is its own.
+    ("config.get", &[]),
+    ("inference.complete", &["model", "model in events", "model in the record"]),
+    ("log.write", &["message:", "key:", "value:"]),
+    ("mcp-host.connected", &["revision"]),
+    ("mcp-host.elicit", &["elicitation"]),
+    ("mcp-host.left-out", &["left out"]),
+    ("mcp-host.sample", &["sampling"]),
+    ("notify.progress", &["progress", "progress of a server"]),
+    ("notify.resource-updated", &["resource"]),
+    ("secrets.get", &["secret that is refused"]),
+    ("services.search-memory", &["memory"]),
+    ("services.send-message", &["message"]),
+    ("tools.call", &["tool", "tool in events", "tool in the record"]),
+];
+
+/// The functions in `wit/` that plugins import and that take any text.
+fn imports() -> Vec<String> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("it is there");
+    let exported = read("worlds.wit");
+    let files = std::fs::read_dir(&folder).expect("there is a contract");
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".wit")).collect();
+    names.sort();
+    let mut found = Vec::new();
+    for name in names.iter().filter(|name| *name != "worlds.wit") {
+        let text: String = read(name)
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("///"))
+            .map(|line| format!("{line} "))
+            .collect();
+        let interface = text.split_once("interface ").expect("it is an interface").1;
+        let interface = interface.split_whitespace().next().expect("it has a name");
+        if exported.contains(&format!("export {interface};")) {
+            continue;
+        }
+        for function in text.split(';').filter(|item| item.contains("func(")) {
+            let (name, signature) = function.rsplit_once("func(").expect("it is a function");
+            let name = name.rsplit(['{', '}']).next().unwrap_or_default();
+            // After what says since when it is there.
+            let name = name.split(':').next().unwrap_or_default();
+            let name = name.split_whitespace().last().unwrap_or_default().trim_start_matches('%');
+            let parameters = signature.split("->").next().unwrap_or_default();
+            let parameters = parameters.trim().trim_end_matches(')');
+            // Whatever is none of these may have a text in it.
+            let is_silent = |parameter: &str| {
+                let kind = parameter.split_once(':').expect("it has a type").1.trim();
+                let silent =
+                    ["u64", "u32", "f64", "bool", "milliseconds", "list<u8>", "list<list<u8>>"];
+                silent.contains(&kind)
+            };
+            let mut parameters = parameters.split(", ").filter(|parameter| !parameter.is_empty());
+            // A pair is one parameter, and a text.
+            if parameters.clone().any(|part| part.contains("tuple<"))
+                || parameters.any(|parameter| !is_silent(parameter))
+            {
+                found.push(format!("{interface}.{name}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_import_that_takes_text_has_its_ways_out() {
+    let known: Vec<&str> = IMPORTS.iter().map(|(import, _)| *import).collect();
+    let mut found = imports();
+    found.sort();
+    assert_eq!(found, known, "a new import needs a row in IMPORTS, and one for each way out");
+}
+
+/// An embedder that keeps all that plugins say to it.
+#[derive(Clone, Default)]
+struct Embedder(Arc<Mutex<Vec<(&'static str, String)>>>);
+
+impl Embedder {
+    fn keep(&self, way: &'static str, said: String) {
+        self.0.lock().unwrap().push((way, said));
+    }
+}
+
+#[async_trait]
+impl Messaging for Embedder {
+    async fn send(&self, _: &str, message: OutgoingMessage) -> Result<(), Error> {
+        self.keep("message", format!("{message:?}"));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl MemorySearch for Embedder {
+    async fn search(&self, _: &str, query: &str, _: u32) -> Result<Vec<Memory>, Error> {
+        self.keep("memory", query.into());
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl ClientFeatures for Embedder {
+    fn offers(&self) -> Offers {
+        Offers { forms: true, pages: false, sampling: true }
+    }
+
+    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
+        self.keep("elicitation", format!("{request:?}"));
+        Ok(json!({ "action": "decline" }))
+    }
+
+    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
+        self.keep("sampling", format!("{request:?}"));
+        Err(Error::Denied("not that".into()))
+    }
+}
+
+/// A project with a component and a server that say what they are told to, and with a plugin whose secret
+/// that is. The server's revision of the protocol is a secret as well.
+fn saying() -> Project {
+    let said = said();
+    let project = Project::new(&format!(
+        "plugins = {{ folders = [\"own\"], scripts = [\"keeper.rhai\"], mcp = [
+             {{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"says\"], env = {{ SAID = {said:?} }} }} ] }}
+         [settings.keeper]
+         api_key = {SECRET:?}
+         revision_key = {:?}",
+        "2025-11-25",
+    ));
+    project.write("keeper.rhai", "");
+    project.write("own/caller/caller.wasm", std::fs::read(guests::CALLER).unwrap());
+    let manifest = "plugin.id = \"caller\"\nruntime = { kind = \"wasm\", path = \"caller.wasm\" }\n\
+                    [capabilities]\ntools = [\"*\"]\nproviders = [\"*\"]\nsecrets = [\"own\"]\n\
+                    services = [\"send-message\", \"search-memory\"]";
+    project.write("own/caller/plugin.toml", manifest);
+    project
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_of_another_plugin_is_shown_through_no_import() {
+    let (project, embedder) = (saying(), Embedder::default());
+    let state = project.path("state");
+    let builder = project.builder().builtin("t", Telling).state(&state).approver(GrantAll);
+    let builder = builder.messaging(embedder.clone()).memory(embedder.clone());
+    let built = builder.client_features(embedder.clone()).build().await;
+    let platform = Running::new(built.expect("the platform is built"), project);
+    let mut subscription = platform.events();
+    let call = async |tool: &str, arguments: Value| {
+        format!("{:?}", platform.call(Call::new(tool, arguments)).await)
+    };
+    let said = said();
+    let mut ways = vec![
+        (
+            "model",
+            call("caller__ask", json!({ "model": format!("t/{said}"), "prompt": "p" })).await,
+        ),
+        ("tool", call("caller__call", json!({ "name": said, "arguments": {} })).await),
+        (
+            "secret that is refused",
+            call("caller__secret", json!({ "name": said, "plain": true })).await,
+        ),
+    ];
+    call("caller__send", json!({ "channel": said, "text": said })).await;
+    call("caller__recall", json!({ "query": said })).await;
+    call("caller__tell", json!({ "said": said })).await;
+    call("s__rude", json!({})).await;
+    let server = platform.server("s").expect("it is a server");
+    ways.push(("revision", server.revision.expect("it is connected")));
+    ways.push(("left out", server.left_out.join("\n")));
+    ways.extend(embedder.0.lock().unwrap().drain(..));
+    while let Some(event) = subscription.try_next() {
+        let way = match &event {
+            Event::Progress { plugin, .. } if **plugin == *"s" => "progress of a server",
+            Event::Progress { .. } => "progress",
+            Event::ResourceUpdated { .. } => "resource",
+            Event::Call(call) if call.kind == CallKind::Completion => "model in events",
+            Event::Call(call) if call.plugin.is_none() => "tool in events",
+            _ => continue,
+        };
+        ways.push((way, serde_json::to_string(&event).expect("an event is JSON")));
+    }
+    platform.clone().shutdown().await;
+    for record in history::read(&state, &Query::default()).unwrap() {
+        let way = match record.by {
+            None => continue,
+            Some(_) if record.kind == CallKind::Completion => "model in the record",
+            Some(_) => "tool in the record",
+        };
+        ways.push((way, record.tool));
+    }
+    for (way, said) in &ways {
+        for trace in ["hunter", "er/22", "2025-11-25"] {
+            assert!(!said.contains(trace), "{way}: {said}");
+        }
+        assert!(said.contains(MASK), "{way}: {said}");
+    }
+    let taken = |way: &str| ways.iter().any(|(taken, _)| *taken == way);
+    let known = IMPORTS.iter().filter(|(import, _)| *import != "log.write");
+    for way in known.flat_map(|(_, ways)| *ways) {
+        assert!(taken(way), "{way}: {ways:?}");
+    }
+}
+
+#[test]
+fn a_secret_is_printed_of_no_import() {
+    let project = saying();
+    let approved = project.tenon(&["approve", "caller", "--yes"]);
+    assert!(approved.status.success(), "{}", stderr(&approved));
+    let escaped: String = SECRET.chars().map(|c| format!("\\u{:04X}", u32::from(c))).collect();
+    for said in [said(), format!("it is {escaped}!")] {
+        let arguments = json!({ "said": said }).to_string();
+        let mut command = project.command(&["call", "caller__tell", &arguments]);
+        let output = command.env("TENON_LOG", "trace").output().unwrap();
+        let printed = stderr(&output);
+        assert!(output.status.success(), "{printed}");
+        assert!(!printed.contains("hunter") && !printed.contains("\\u006"), "{printed}");
+        let of_log = IMPORTS.iter().filter(|(import, _)| *import == "log.write");
+        let ways = of_log.flat_map(|(_, ways)| *ways).chain(&["stdout:", "stderr:"]);
+        for way in ways {
+            assert!(printed.contains(&format!("{way} it is {MASK}!")), "{way} {printed}");
+        }
+    }
+    let output = project.command(&["call", "s__rude", "{}"]).env("TENON_LOG", "trace").output();
+    let printed = stderr(&output.unwrap());
+    assert!(!printed.contains("hunter"), "{printed}");
+    assert!(printed.contains(&format!("stderr: it is {MASK}!")), "{printed}");
+}
+
 #[test]
 fn a_secret_is_printed_by_no_verb() {
     // The provider gives back each word by itself.
     let secret = "my configuration";
     let project = Project::new(&format!(
-        "plugins = {{ wasm = [{:?}], scripts = [\"s.rhai\"] }}\n\
+        "plugins = {{ wasm = [{:?}], scripts = [\"s.rhai\"], mcp = [
+             {{ name = \"m\", command = {RUDE_SERVER:?}, args = [\"tells\"], env = {{ API_TOKEN = {secret:?} }} }} ] }}
          [settings.s]\napi_key = {secret:?}",
         guests::ECHO_PROVIDER
     ));
@@ -457,7 +690,11 @@ fn a_secret_is_printed_by_no_verb() {
         r#"tool(#{ name: "tell", description: "it is " + config("api_key") }, |a| { log(config("api_key")); config("api_key") });
            strategy(#{ name: "judge", description: "d" }, |s, o| #{ score: 1.0, findings: [
                #{ criterion: "c", verdict: "pass", reason: config("api_key") }] });
-           hook("custom:tell", |context| { context.said = config("api_key"); });"#,
+           hook("custom:tell", |context| { context.said = config("api_key"); });
+           // What has a name with the secret in it is left out.
+           tool(#{ name: config("api_key"), description: "d" }, |a| "");
+           strategy(#{ name: config("api_key"), description: "d" }, |s, o| #{ score: 1.0, findings: [] });
+           hook("custom:" + config("api_key"), |context| { });"#,
     );
     let prompt = format!("it is {secret} and no more");
     for arguments in [
@@ -468,12 +705,34 @@ fn a_secret_is_printed_by_no_verb() {
         &["call", "s__tell"],
         &["eval", "s/judge", "--subject", "{}"],
         &["hook", "custom:tell"],
+        &["resources", "list", "m"],
+        &["--json", "resources", "list"],
+        &["resources", "templates", "m"],
+        &["resources", "read", "m", "a:b"],
+        &["--json", "resources", "read", "m", "a:b"],
+        &["prompts", "list", "m"],
+        &["--json", "prompts", "list"],
+        &["prompts", "get", "m", "p"],
+        &["call", "m__rude"],
+        &["--json", "doctor"],
+        &["doctor"],
+        &["plugins"],
+        &["inspect", "s"],
+        &["inspect", "m"],
     ] {
         let output = project.command(arguments).env("TENON_LOG", "debug").output().unwrap();
         let said = [stdout(&output), stderr(&output)].concat();
-        assert!(output.status.success(), "{arguments:?}: {said}");
-        assert!(!said.contains("configuration"), "{arguments:?}: {said}");
-        assert!(stdout(&output).contains(MASK), "{arguments:?}: {said}");
+        // A doctor finds fault with what is left out, and speaks of configurations itself.
+        let is_doctor = arguments.contains(&"doctor");
+        assert!(is_doctor || output.status.success(), "{arguments:?}: {said}");
+        let trace = if is_doctor { secret } else { "configuration" };
+        assert!(!said.contains(trace), "{arguments:?}: {said}");
+        // These say nothing of what plugins say, but in what was left out.
+        let is_silent = matches!(
+            arguments,
+            ["plugins"] | ["inspect", _] | ["resources" | "prompts", "list" | "templates", _]
+        );
+        assert!(is_silent || said.contains(MASK), "{arguments:?}: {said}");
     }
     let arguments = ["--json", "complete", "echo", "--prompt", &prompt, "--stream"];
     let pieces = stdout(&project.tenon(&arguments));

@@ -3,9 +3,9 @@
 use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
 use tenon_sdk::inference::{self, CompletionRequest};
 use tenon_sdk::services::{self, OutgoingMessage};
-use tenon_sdk::{Deserialize, JsonSchema, Result, Value, eval, plugin, tool, tools};
+use tenon_sdk::{Context, Deserialize, JsonSchema, Result, Value, eval, log, plugin, tool, tools};
 
-plugin!(tools: [list, call, ask, send, recall, secret], evals: [judged]);
+plugin!(tools: [list, call, ask, send, recall, secret, tell], evals: [judged]);
 
 /// Options of `judged`.
 #[derive(Deserialize, JsonSchema)]
@@ -91,4 +91,15 @@ pub async fn secret(
         true => Ok(format!("it is {secret}")),
         false => Ok(secret.chars().map(|c| format!("{c} ")).collect()),
     }
+}
+
+/// Says something in each way that there is beside an answer.
+#[tool]
+pub async fn tell(context: &Context, said: String) -> String {
+    let [message, key, value] = ["message", "key", "value"].map(|what| format!("{what}: {said}"));
+    log::write(log::Level::Info, &message, &[(&key, &value)]);
+    println!("{said}");
+    eprintln!("{said}");
+    context.progress(1.0, None, Some(&said));
+    "told".into()
 }

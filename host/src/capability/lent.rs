@@ -1,9 +1,10 @@
 //! What one plugin was lent, and the way to the host that lends it. Components and scripts turn to
 //! the same place.
 
+use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
@@ -13,9 +14,10 @@ use crate::bindings::log::Level;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, HookPoint, ToolResult};
 use crate::capability::network::Network;
-use crate::invoke::{Call, CallError, Caller, HookReport};
+use crate::invoke::{Call, CallError, Caller, HookReport, Mask, Masked, Unmasked};
 use crate::register::Registry;
 use crate::runtime::Failure;
+use crate::secret::{Redactor, Secrets};
 use crate::services::{ClientFeatures, Services};
 use crate::text::one_line;
 
@@ -53,13 +55,11 @@ impl Lent {
         self.reach.services.features.clone()
     }
 
-    /// Masks secrets in JSON that the plugin says to the host: its own, and those of other plugins.
-    pub(super) fn mask(&self, json: &mut Value) {
-        if let Some(voice) = &self.voice {
-            voice.mask(json);
-        }
-        if let Ok(hub) = self.reach.hub() {
-            hub.registry().redactor().texts(json);
+    /// What the plugin says to the host, without secrets: its own, and those of other plugins.
+    pub(super) fn masked<T: Mask>(&self, said: Unmasked<T>) -> Masked<T> {
+        match (&self.voice, self.reach.redactor()) {
+            (Some(voice), _) => voice.masked(said),
+            (None, redactor) => said.mask(&redactor.unwrap_or_default()),
         }
     }
 
@@ -138,6 +138,9 @@ pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &s
 pub(crate) struct Reach {
     pub(crate) services: Services,
     hub: OnceLock<Weak<dyn Hub>>,
+    /// Those of all plugins that were ever there.
+    secrets: Mutex<Secrets>,
+    redactor: ArcSwapOption<Redactor>,
 }
 
 /// What plugins can ask a host for that concerns other plugins.
@@ -164,12 +167,25 @@ pub(crate) trait Hub: Send + Sync {
 
 impl Reach {
     pub(crate) fn new(services: Services) -> Self {
-        Self { services, hub: OnceLock::new() }
+        Self { services, ..Self::default() }
     }
 
     /// There is a platform now.
     pub(crate) fn lead_to(&self, hub: Weak<dyn Hub>) {
         let _ = self.hub.set(hub);
+    }
+
+    /// Learns of secrets of a plugin, before it or any other can say them. They are never forgotten.
+    pub(crate) fn know(&self, secrets: &Secrets) {
+        let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.extend(secrets) {
+            self.redactor.store(Some(Arc::new(Redactor::new(&known))));
+        }
+    }
+
+    /// Keeps the secrets of all plugins out of what any of them says, if there are any.
+    pub(super) fn redactor(&self) -> Option<Arc<Redactor>> {
+        self.redactor.load_full()
     }
 
     pub(super) fn hub(&self) -> Result<Arc<dyn Hub>, Error> {

@@ -1,6 +1,5 @@
 //! `log`: a plugin's words for the operator, through `tracing`, at a bounded rate and length.
 
-use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +7,9 @@ use std::time::Instant;
 use wasmtime::component::Linker;
 
 use super::Host;
+use super::lent::Reach;
 use crate::bindings::log::{self, Level};
+use crate::invoke::{Mask, Masked, Unmasked};
 use crate::runtime::wasm::HostState;
 use crate::secret::Redactor;
 use crate::text::{cut, one_line};
@@ -59,18 +60,26 @@ impl Allowance {
     }
 }
 
-/// A plugin's voice in the log, whatever it speaks through: one allowance for all, and no secret
-/// gets out.
+/// A plugin's voice, whatever it speaks through: one allowance for all of its logs, and no secret gets out,
+/// neither one of its own nor one of another plugin that is loaded.
 pub(crate) struct Voice {
     plugin: Arc<str>,
     allowance: Allowance,
-    redactor: Redactor,
+    own: Arc<Redactor>,
+    /// Who knows the secrets of all plugins, if there are others.
+    reach: Arc<Reach>,
 }
 
 impl Voice {
     /// The voice of a plugin that may write so many messages a second.
     pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
-        Self { plugin, allowance: Allowance::of(rate), redactor }
+        let (allowance, reach) = (Allowance::of(rate), Arc::default());
+        Self { plugin, allowance, own: Arc::new(redactor), reach }
+    }
+
+    /// The same among other plugins.
+    pub(crate) fn among(self, reach: Arc<Reach>) -> Self {
+        Self { reach, ..self }
     }
 
     /// Writes a message in one line, if anybody would see it and the allowance lasts. Gives whether
@@ -92,9 +101,12 @@ impl Voice {
         if dropped > 0 {
             tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
         }
-        let message = self.redactor.text(message);
+        let message = self.without_secrets(message);
         let message = one_line(cut(&message, LENGTH));
-        let shown = shown(fields.iter().map(|(key, value)| (key, self.redactor.text(value))));
+        let masked = |(key, value): &'_ (String, String)| {
+            (self.without_secrets(key).into_owned(), self.without_secrets(value).into_owned())
+        };
+        let shown = shown(fields.iter().map(masked));
         match level {
             Level::Trace => tracing::trace!(plugin, "{message}{shown}"),
             Level::Debug => tracing::debug!(plugin, "{message}{shown}"),
@@ -105,21 +117,23 @@ impl Voice {
         true
     }
 
-    /// Masks secrets in the texts of JSON.
-    pub(super) fn mask(&self, json: &mut Value) {
-        self.redactor.texts(json);
+    /// What the plugin said, without secrets.
+    pub(crate) fn masked<T: Mask>(&self, said: Unmasked<T>) -> Masked<T> {
+        said.mask(&self.redactor())
+    }
+
+    fn redactor(&self) -> Arc<Redactor> {
+        self.reach.redactor().unwrap_or_else(|| self.own.clone())
     }
 
     /// What of a text may be shown.
     pub(crate) fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.redactor.text(text)
+        self.redactor().text(text)
     }
-}
 
-impl Voice {
-    /// What of the beginning of a longer text may be shown.
-    pub(crate) fn beginning_without_secrets(&self, text: &str) -> String {
-        self.redactor.beginning(text)
+    /// What of the beginning of a longer text may be shown, as its bytes came.
+    pub(crate) fn beginning_without_secrets(&self, text: &[u8]) -> String {
+        self.redactor().beginning(text)
     }
 }
 
@@ -130,7 +144,7 @@ impl fmt::Debug for Voice {
 }
 
 /// Fields as they stand behind a message.
-fn shown<'a>(fields: impl Iterator<Item = (&'a String, Cow<'a, str>)>) -> String {
+fn shown(fields: impl Iterator<Item = (String, String)>) -> String {
     let mut shown = String::new();
     for (key, value) in fields {
         if shown.len() >= LENGTH {
@@ -140,7 +154,7 @@ fn shown<'a>(fields: impl Iterator<Item = (&'a String, Cow<'a, str>)>) -> String
             shown.push(' ');
         }
         let value = format!("{:?}", cut(&value, LENGTH));
-        shown.push_str(&format!("{}={}", one_line(cut(key, LENGTH)), one_line(&value)));
+        shown.push_str(&format!("{}={}", one_line(cut(&key, LENGTH)), one_line(&value)));
     }
     shown.truncate(shown.floor_char_boundary(LENGTH));
     if shown.is_empty() { shown } else { format!(" ({shown})") }

@@ -7,6 +7,7 @@ use super::Host;
 use super::lent::apart;
 use crate::bindings::mcp_host;
 use crate::bindings::types::Error;
+use crate::invoke::Unmasked;
 use crate::runtime::StandStill;
 use crate::runtime::wasm::HostState;
 use crate::services::ServerRequest;
@@ -25,8 +26,8 @@ const PROBLEM: usize = 500;
 impl mcp_host::Host for HostState {
     fn connected(&mut self, revision: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
-            let revision = self.setting.voice.without_secrets(&revision);
-            server.connected(cut(&revision, REVISION));
+            let revision = self.setting.voice.masked(Unmasked::new(revision));
+            server.connected(revision.map(|revision| cut(&revision, REVISION).into()));
         }
         Ok(())
     }
@@ -40,8 +41,8 @@ impl mcp_host::Host for HostState {
 
     fn left_out(&mut self, problem: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
-            let problem = self.setting.voice.without_secrets(&problem);
-            server.left_out(cut(&problem, PROBLEM));
+            let problem = self.setting.voice.masked(Unmasked::new(problem));
+            server.left_out(problem.map(|problem| cut(&problem, PROBLEM).into()));
         }
         Ok(())
     }
@@ -78,15 +79,17 @@ async fn ask<T>(
     params: &str,
     call_id: Option<String>,
 ) -> Result<String, Error> {
-    let mut params: Value = serde_json::from_str(params)
+    let params: Value = serde_json::from_str(params)
         .map_err(|error| Error::InvalidInput(format!("the parameters are no JSON: {error}")))?;
+    let params = Unmasked::new(params);
     let (plugin, lent, calls) = accessor.with(|mut access| {
         let state = access.get();
         let calls = state.served(call_id.as_deref());
         (state.setting.id.to_string(), state.setting.lent.clone(), calls)
     });
     let _still = StandStill::of(calls);
-    lent.mask(&mut params);
+    let call_id = lent.masked(Unmasked::new(call_id)).into_inner();
+    let params = lent.masked(params).into_inner();
     let request = ServerRequest { server: plugin, call_id, params };
     let features = lent.features();
     let answered = apart(async move {

@@ -9,6 +9,7 @@ use wasmtime::component::Linker;
 use super::Host;
 use crate::bindings::notify;
 use crate::event::{Event, Events};
+use crate::invoke::Unmasked;
 use crate::runtime::wasm::HostState;
 use crate::text::cut;
 
@@ -62,9 +63,10 @@ impl notify::Host for HostState {
         if uri.len() > LENGTH || self.setting.updates.take(Instant::now()).is_none() {
             return Ok(());
         }
-        let uri = self.setting.voice.without_secrets(&uri).into_owned();
+        let uri = Unmasked::new(uri);
         self.setting.news.events.publish(|| {
             let plugin = self.setting.id.clone();
+            let uri = self.setting.voice.masked(uri).into_inner();
             Event::ResourceUpdated { plugin, uri }
         });
         Ok(())
@@ -86,11 +88,13 @@ impl notify::Host for HostState {
         if !self.serves(&call_id) || self.setting.progress.take(Instant::now()).is_none() {
             return Ok(());
         }
+        let message = Unmasked::new(message);
         self.setting.news.events.publish(|| {
             let plugin = self.setting.id.clone();
+            // It is that of a call which is served.
             let call_id = cut(&call_id, LENGTH).to_string();
-            let message = message
-                .map(|message| cut(&self.setting.voice.without_secrets(&message), LENGTH).into());
+            let message = self.setting.voice.masked(message).into_inner();
+            let message = message.map(|message| cut(&message, LENGTH).into());
             Event::Progress { plugin, call_id, progress, total, message }
         });
         Ok(())

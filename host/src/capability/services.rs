@@ -8,7 +8,7 @@ use super::Host;
 use super::lent::{Lent, apart, as_contract, deeper};
 use crate::bindings::services::{self, Memory, OutgoingMessage};
 use crate::bindings::types::{Error, HookPoint};
-use crate::invoke::{CallError, Caller, HookOutcome};
+use crate::invoke::{CallError, Caller, HookOutcome, Masked, Unmasked};
 use crate::runtime::wasm::HostState;
 
 /// The name in manifests.
@@ -25,8 +25,9 @@ const MEMORIES: u32 = 100;
 pub(crate) async fn send_message(
     lent: &Lent,
     caller: Caller,
-    message: OutgoingMessage,
+    message: Unmasked<OutgoingMessage>,
 ) -> Result<(), Error> {
+    let message = lent.masked(message);
     let allows_one =
         |channel: &String| lent.grants().allow(NAME, &format!("send-message:{channel}"));
     if !message.channel.as_ref().is_some_and(allows_one) {
@@ -36,19 +37,15 @@ pub(crate) async fn send_message(
     lent.reach.services.messaging.send(lent.plugin(), message).await
 }
 
-/// The message as hooks have left it, without secrets.
+/// The message as hooks have left it.
 async fn hooked(
     lent: &Lent,
     caller: Caller,
-    message: OutgoingMessage,
+    message: Masked<OutgoingMessage>,
 ) -> Result<OutgoingMessage, Error> {
     let (hub, caller) = (lent.reach.hub()?, deeper(lent, caller)?);
     let registry = hub.registry();
-    let redactor = registry.redactor();
-    let OutgoingMessage { channel, mut text, mut extra } = message;
-    let channel = channel.map(|channel| redactor.text(&channel).into_owned());
-    redactor.redact(&mut text);
-    extra.iter_mut().for_each(|json| redactor.json_text(json));
+    let OutgoingMessage { channel, text, extra } = message.into_inner();
     if registry.handlers(&HookPoint::MessageSending).is_empty() {
         return Ok(OutgoingMessage { channel, text, extra });
     }
@@ -75,12 +72,13 @@ async fn hooked(
 /// Searches the host's memory.
 pub(crate) async fn search_memory(
     lent: &Lent,
-    query: &str,
+    query: Unmasked<String>,
     limit: u32,
 ) -> Result<Vec<Memory>, Error> {
     lent.require(NAME, "search-memory", "searching the memory")?;
     let limit = limit.min(MEMORIES);
-    let mut found = lent.reach.services.memory.search(lent.plugin(), query, limit).await?;
+    let query = lent.masked(query);
+    let mut found = lent.reach.services.memory.search(lent.plugin(), &query, limit).await?;
     found.truncate(limit as usize);
     Ok(found)
 }
@@ -96,6 +94,7 @@ impl<T> services::HostWithStore<T> for Host {
         accessor: &Accessor<T, Self>,
         message: OutgoingMessage,
     ) -> wasmtime::Result<Result<(), Error>> {
+        let message = Unmasked::new(message);
         let (lent, caller) = accessor.with(|mut access| access.get().turned_to());
         Ok(apart(async move { send_message(&lent, caller, message).await }).await)
     }
@@ -105,7 +104,8 @@ impl<T> services::HostWithStore<T> for Host {
         query: String,
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<Memory>, Error>> {
+        let query = Unmasked::new(query);
         let lent = accessor.with(|mut access| access.get().setting.lent.clone());
-        Ok(apart(async move { search_memory(&lent, &query, limit).await }).await)
+        Ok(apart(async move { search_memory(&lent, query, limit).await }).await)
     }
 }

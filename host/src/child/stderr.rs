@@ -39,10 +39,12 @@ impl Tail {
 
     fn push(&self, line: &[u8]) {
         let is_cut = line.len() >= LINE;
-        let line = String::from_utf8_lossy(line);
         let line = match is_cut {
-            true => self.voice.beginning_without_secrets(&line),
-            false => self.voice.without_secrets(line.trim_end()).into_owned(),
+            true => self.voice.beginning_without_secrets(line),
+            false => {
+                let line = String::from_utf8_lossy(line);
+                self.voice.without_secrets(line.trim_end()).into_owned()
+            }
         };
         self.voice.write(Level::Info, &format!("stderr: {line}"), &[]);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

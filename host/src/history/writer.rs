@@ -129,12 +129,10 @@ pub(super) fn add_line(lines: &mut Vec<u8>, entry: Entry) {
     let Entry { mut record, redactor, weight: _ } = entry;
     redactor.json(&mut record.arguments);
     shorten_texts(&mut record.arguments);
-    if let Some(error) = &mut record.error {
-        redactor.redact(error);
-    }
-    // Callers choose all of these, that of a tool which is not there too.
+    // Callers choose all of these, that of a tool which is not there too; and so may a plugin.
     let texts = [&mut record.error, &mut record.agent, &mut record.session];
     for text in texts.into_iter().flatten().chain([&mut record.tool]) {
+        redactor.redact(text);
         shorten(text, WORDS);
     }
     let start = lines.len();

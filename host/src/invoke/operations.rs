@@ -13,7 +13,7 @@ use super::gauges::Gauges;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
 use super::{
-    Budget, Call, CallError, CallKind, Caller, Facilities, Mask, Masked, Unmasked, prompts,
+    Budget, Call, CallError, CallKind, Caller, Facilities, Mask, Masked, Unmasked, prompts, redact,
     resources, span,
 };
 use crate::bindings::completions::Suggestions;
@@ -421,7 +421,7 @@ impl Mask for OperationAnswer {
         match self {
             Self::Resources(listed) => listed.mask(redactor),
             Self::Templates(listed) => listed.mask(redactor),
-            Self::Contents(read) => read.mask(redactor),
+            Self::Contents(read) => redact::read(redactor, read),
             Self::Prompts(listed) => listed.mask(redactor),
             Self::Prompt(prompt) => prompt.mask(redactor),
             Self::Suggestions(suggestions) => suggestions.mask(redactor),

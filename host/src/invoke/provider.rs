@@ -72,7 +72,9 @@ async fn models_of<'a>(
     let timeout = timeout.map_or(wall, |timeout| timeout.min(wall));
     let models = plugin.models().get_or_try_init(async || {
         let models = within_unmasked(timeout, loaded.plugin().models()).await;
-        models.mask(registry.redactor()).into_inner().map(shown::models)
+        let span = tracing::warn_span!("models", plugin = &**loaded.id());
+        let models = span.in_scope(|| models.mask(registry.redactor()));
+        models.into_inner().map(shown::models)
     });
     Ok(models.await?)
 }
@@ -184,7 +186,14 @@ impl ModelRequest {
     fn span(&self, state: &CallState) -> Span {
         let (number, trace) = (state.number(), state.trace());
         let id = self.plugin.loaded().id();
-        span!("complete", id, state.caller, number, trace, model = self.model)
+        span!(
+            "complete",
+            id,
+            state.caller,
+            number,
+            trace,
+            model = &*state.without_secrets(&self.model)
+        )
     }
 
     /// The request, and its length in bytes.

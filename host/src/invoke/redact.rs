@@ -1,8 +1,9 @@
 //! Keeping secrets out of what plugins answer, and what they say of failures short.
 //!
-//! Whatever a plugin answers comes out of it as [`Unmasked`], which only this module opens: what leaves
-//! the host is [`Masked`], and a way out that forgets to mask does not compile.
+//! Whatever a plugin answers, or says through an import, is [`Unmasked`], which only this module opens:
+//! what leaves the host is [`Masked`], and a way out that forgets to mask does not compile.
 
+use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -15,14 +16,16 @@ use crate::bindings::model::{
 };
 use crate::bindings::prompts::{Prompt, PromptArgument, PromptDefinition, PromptMessage};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
+use crate::bindings::services::OutgoingMessage;
 use crate::bindings::types::{
-    Content, ContentBlock, Error, Media, ResourceBody, ResourceContents, ResourceLink, ToolResult,
+    Content, ContentBlock, Error, HookPoint, Media, ResourceBody, ResourceContents, ResourceLink,
+    ToolResult,
 };
 use crate::runtime::Failure;
 use crate::secret::Redactor;
 use crate::text::shorten;
 
-/// What a plugin answered, with whatever secrets are in it. Nobody gets it but as [`Masked`].
+/// What a plugin answered or said, with whatever secrets are in it. Nobody gets it but as [`Masked`].
 ///
 /// ```compile_fail,E0616
 /// fn show(answer: tenon_host::invoke::Unmasked<String>) -> String {
@@ -139,11 +142,17 @@ impl<T> Deref for Masked<T> {
 /// What can be masked: each text of it that a plugin chose.
 pub(crate) trait Mask {
     fn mask(&mut self, redactor: &Arc<Redactor>);
+
+    /// What it is asked for by, if it is listed. That cannot be masked: what has a secret there is left
+    /// out of the list.
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }
 
 /// Masks values by what is done to one of them where there is something to mask.
 macro_rules! mask {
-    ($($type:ty => $with:expr;)*) => {$(
+    ($($type:ty => $with:expr $(, listed $names:expr)?;)*) => {$(
         impl Mask for $type {
             fn mask(&mut self, redactor: &Arc<Redactor>) {
                 if !redactor.is_idle() {
@@ -151,28 +160,58 @@ macro_rules! mask {
                     mask(redactor, self);
                 }
             }
+
+            $(fn names(&self) -> Vec<&str> {
+                let names: fn(&Self) -> Vec<&str> = $names;
+                names(self)
+            })?
         }
     )*};
 }
 
 mask! {
     ToolResult => result;
-    ResourceContents => contents;
-    ListedResource => resource;
-    ResourceTemplate => template;
-    PromptDefinition => prompt_definition;
+    ListedResource => resource, listed |listed| vec![&listed.link.uri];
+    ResourceTemplate => template, listed |listed| vec![&listed.uri_template];
+    PromptDefinition => prompt_definition, listed |listed| {
+        let arguments = listed.arguments.iter().map(|argument| argument.name.as_str());
+        arguments.chain([listed.name.as_str()]).collect()
+    };
     Prompt => prompt;
     Suggestions => suggestions;
     Evaluation => evaluation;
     Completion => completion;
     CompletionSummary => summary;
-    ModelInfo => model;
+    ModelInfo => model, listed |listed| vec![&listed.id, &listed.provider];
     Registration => registration;
+    OutgoingMessage => message;
+    String => Redactor::redact;
+    Value => Redactor::texts;
+}
+
+impl<T: Mask> Mask for Option<T> {
+    fn mask(&mut self, redactor: &Arc<Redactor>) {
+        self.iter_mut().for_each(|item| item.mask(redactor));
+    }
 }
 
 impl<T: Mask> Mask for Vec<T> {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
+        leave_out(redactor, self);
         self.iter_mut().for_each(|item| item.mask(redactor));
+    }
+}
+
+/// Leaves what has a secret in what it is asked for by out of a list, and says so.
+pub(crate) fn leave_out<T: Mask>(redactor: &Redactor, listed: &mut Vec<T>) {
+    if redactor.is_idle() {
+        return;
+    }
+    let all = listed.len();
+    listed.retain(|item| !item.names().into_iter().any(|name| redactor.holds(name)));
+    let left_out = all - listed.len();
+    if left_out > 0 {
+        tracing::warn!("{left_out} of {all} that it lists are left out: their names have a secret");
     }
 }
 
@@ -203,19 +242,23 @@ const WORDS: usize = 16 << 10;
 /// Masks secrets in a result.
 fn result(redactor: &Redactor, result: &mut ToolResult) {
     result.extra.iter_mut().chain(&mut result.structured).for_each(|json| redactor.json_text(json));
-    result.content.iter_mut().for_each(|content| block(redactor, content));
+    blocks(redactor, result.content.iter_mut());
 }
 
-/// Masks secrets in a block of content.
-fn block(redactor: &Redactor, block: &mut ContentBlock) {
-    block.extra.iter_mut().for_each(|json| redactor.json_text(json));
-    match &mut block.body {
-        Content::Text(text) => redactor.redact(text),
-        Content::Other(json) => redactor.json_text(json),
-        Content::Resource(part) => contents(redactor, part),
-        Content::ResourceLink(to) => link(redactor, to),
-        Content::Image(of) | Content::Audio(of) => media(redactor, of),
+/// Masks secrets in blocks of content, whose texts are read one after the other.
+fn blocks<'a>(redactor: &Redactor, blocks: impl Iterator<Item = &'a mut ContentBlock>) {
+    let mut texts = Vec::new();
+    for ContentBlock { body, extra } in blocks {
+        extra.iter_mut().for_each(|json| redactor.json_text(json));
+        match body {
+            Content::Text(text) => texts.push(text),
+            Content::Other(json) => redactor.json_text(json),
+            Content::Resource(part) => read(redactor, std::slice::from_mut(part)),
+            Content::ResourceLink(to) => link(redactor, to),
+            Content::Image(of) | Content::Audio(of) => media(redactor, of),
+        }
     }
+    redactor.together(&mut texts);
 }
 
 fn media(redactor: &Redactor, media: &mut Media) {
@@ -223,36 +266,50 @@ fn media(redactor: &Redactor, media: &mut Media) {
     redactor.bytes(&mut media.data);
 }
 
-/// Masks secrets in what was read.
-fn contents(redactor: &Redactor, contents: &mut ResourceContents) {
-    let texts = [&mut contents.uri].into_iter().chain(&mut contents.mime_type);
-    texts.for_each(|text| redactor.redact(text));
-    contents.extra.iter_mut().for_each(|json| redactor.json_text(json));
-    match &mut contents.body {
-        ResourceBody::Text(text) => redactor.redact(text),
-        ResourceBody::Blob(bytes) => redactor.bytes(bytes),
+/// Masks secrets in what was read, whose texts are read one after the other.
+pub(super) fn read(redactor: &Redactor, read: &mut [ResourceContents]) {
+    let mut texts = Vec::new();
+    for ResourceContents { uri, mime_type, body, extra } in read {
+        mime_type.iter_mut().chain([uri]).for_each(|text| redactor.redact(text));
+        extra.iter_mut().for_each(|json| redactor.json_text(json));
+        match body {
+            ResourceBody::Text(text) => texts.push(text),
+            ResourceBody::Blob(bytes) => redactor.bytes(bytes),
+        }
     }
+    redactor.together(&mut texts);
 }
 
-/// Masks secrets in what a plugin says of itself.
+/// Masks secrets in what a plugin says of itself. What has a secret in its name is not registered, as what
+/// is left of that is no name.
 fn registration(redactor: &Redactor, registration: &mut Registration) {
     let Identity { name, version, description } = &mut registration.identity;
     [name, version, description].into_iter().for_each(|text| redactor.redact(text));
     for tool in &mut registration.tools {
+        redactor.redact(&mut tool.name);
         redactor.redact(&mut tool.description);
         tool.title.iter_mut().for_each(|text| redactor.redact(text));
         redactor.json_text(&mut tool.input_schema);
         let texts = [&mut tool.output_schema, &mut tool.extra];
         texts.into_iter().flatten().for_each(|json| redactor.json_text(json));
     }
-    registration.providers.iter_mut().for_each(|of| redactor.redact(&mut of.description));
+    for provider in &mut registration.providers {
+        redactor.redact(&mut provider.name);
+        redactor.redact(&mut provider.description);
+    }
+    for point in &mut registration.hooks {
+        if let HookPoint::Custom(name) = point {
+            redactor.redact(name);
+        }
+    }
     for eval in &mut registration.evals {
+        redactor.redact(&mut eval.name);
         redactor.redact(&mut eval.description);
         eval.options_schema.iter_mut().for_each(|json| redactor.json_text(json));
     }
 }
 
-/// Masks secrets in what a provider says of a model. Its id stays, by which it is asked for.
+/// Masks secrets in what a provider says of a model.
 fn model(redactor: &Redactor, model: &mut ModelInfo) {
     model.title.iter_mut().for_each(|text| redactor.redact(text));
 }
@@ -271,7 +328,7 @@ pub(crate) fn template(redactor: &Redactor, template: &mut ResourceTemplate) {
     extra.iter_mut().for_each(|json| redactor.json_text(json));
 }
 
-/// Masks secrets in what a prompt of a listing says of itself. Names stay, by which it is asked for.
+/// Masks secrets in what a prompt of a listing says of itself.
 pub(crate) fn prompt_definition(redactor: &Redactor, prompt: &mut PromptDefinition) {
     let PromptDefinition { name: _, title, description, arguments, extra } = prompt;
     let texts = [title, description].into_iter().flatten();
@@ -284,15 +341,23 @@ pub(crate) fn prompt_definition(redactor: &Redactor, prompt: &mut PromptDefiniti
     }
 }
 
+/// Masks secrets in a message that a plugin sends.
+fn message(redactor: &Redactor, message: &mut OutgoingMessage) {
+    let OutgoingMessage { channel, text, extra } = message;
+    channel.iter_mut().chain([text]).for_each(|text| redactor.redact(text));
+    extra.iter_mut().for_each(|json| redactor.json_text(json));
+}
+
 /// Masks secrets in a prompt that was filled in.
 fn prompt(redactor: &Redactor, prompt: &mut Prompt) {
     let Prompt { description, messages, extra } = prompt;
     description.iter_mut().for_each(|text| redactor.redact(text));
     extra.iter_mut().for_each(|json| redactor.json_text(json));
-    for PromptMessage { role: _, content, extra } in messages {
-        block(redactor, content);
+    let messages = messages.iter_mut().map(|PromptMessage { role: _, content, extra }| {
         extra.iter_mut().for_each(|json| redactor.json_text(json));
-    }
+        content
+    });
+    blocks(redactor, messages);
 }
 
 /// Masks secrets in values for a blank.
@@ -317,14 +382,15 @@ fn evaluation(redactor: &Redactor, evaluation: &mut Evaluation) {
     }
 }
 
-/// Masks secrets in an answer of a model.
+/// Masks secrets in an answer of a model. Its texts are read one after the other, and so is its reasoning.
 fn completion(redactor: &Redactor, completion: &mut Completion) {
+    let (mut texts, mut reasoning) = (Vec::new(), Vec::new());
     for part in &mut completion.parts {
         match part {
-            Part::Text(text) => redactor.redact(text),
+            Part::Text(text) => texts.push(text),
             // A proof that has a secret in it proves nothing any more, which is better than the secret.
             Part::Reasoning(Reasoning { text, signature }) => {
-                redactor.redact(text);
+                reasoning.push(text);
                 signature.iter_mut().for_each(|text| redactor.redact(text));
             }
             Part::ToolCall(ToolCall { id, name, arguments }) => {
@@ -334,12 +400,14 @@ fn completion(redactor: &Redactor, completion: &mut Completion) {
             }
             Part::ToolAnswer(ToolAnswer { id, content, is_error: _ }) => {
                 redactor.redact(id);
-                content.iter_mut().for_each(|content| block(redactor, content));
+                blocks(redactor, content.iter_mut());
             }
             Part::Other(json) => redactor.json_text(json),
             Part::Image(of) | Part::Audio(of) => media(redactor, of),
         }
     }
+    redactor.together(&mut texts);
+    redactor.together(&mut reasoning);
     summary(redactor, &mut completion.summary);
 }
 
@@ -356,8 +424,17 @@ fn summary(redactor: &Redactor, summary: &mut CompletionSummary) {
 /// Masks secrets in an error, and bounds its length.
 fn mask_error(redactor: &Redactor, error: &mut CallError) {
     match error {
-        CallError::NotFound { .. } | CallError::Disabled { .. } | CallError::Held { .. } => {}
-        CallError::InvalidInput { problems, .. } => {
+        // A plugin may have chosen the name.
+        CallError::NotFound { what: _, name, nearest } => {
+            [name].into_iter().chain(nearest).for_each(|name| redactor.redact(name));
+        }
+        CallError::Disabled { tool, by: _ } => redactor.redact(tool),
+        CallError::Held { tool, plugin: _, why } => {
+            redactor.redact(tool);
+            words(redactor, why);
+        }
+        CallError::InvalidInput { what: _, name, problems } => {
+            redactor.redact(name);
             problems.iter_mut().for_each(|problem| words(redactor, problem));
         }
         CallError::Vetoed { reason, .. } => words(redactor, reason),
@@ -415,13 +492,13 @@ mod tests {
 
     const SECRET: &str = "hunter22";
 
-    /// Masks what a plugin said, in which `left` of the secrets are names that have to stay.
-    fn check<T: std::fmt::Debug>(mut said: T, mask: impl Fn(&Redactor, &mut T), left: usize) {
+    /// Masks what a plugin said.
+    fn check<T: std::fmt::Debug>(mut said: T, mask: impl Fn(&Redactor, &mut T)) {
         let mut secrets = Secrets::default();
         secrets.add("A_TOKEN", SECRET);
         mask(&Redactor::new(&secrets), &mut said);
         let said = format!("{said:?}");
-        assert_eq!(said.matches(SECRET).count(), left, "{said}");
+        assert!(!said.contains(SECRET), "{said}");
         let bytes = format!("{:?}", SECRET.as_bytes());
         assert!(!said.contains(bytes.trim_matches(['[', ']'])), "{said}");
     }
@@ -459,9 +536,11 @@ mod tests {
             Content::Resource(contents),
             Content::Other(extra().unwrap_or_default()),
         ] {
-            check(ContentBlock { body, extra: extra() }, block, 0);
+            check(vec![ContentBlock { body, extra: extra() }], |by, said| {
+                blocks(by, said.iter_mut())
+            });
         }
-        check(ListedResource { link: link(), extra: extra() }, resource, 0);
+        check(ListedResource { link: link(), extra: extra() }, resource);
         let listed = ResourceTemplate {
             uri_template: text(),
             name: text(),
@@ -470,9 +549,9 @@ mod tests {
             mime_type: Some(text()),
             extra: extra(),
         };
-        check(listed, template, 0);
+        check(listed, template);
         let argument = PromptArgument {
-            name: text(),
+            name: "a".into(),
             title: Some(text()),
             description: Some(text()),
             required: true,
@@ -485,30 +564,31 @@ mod tests {
             arguments: vec![argument],
             extra: extra(),
         };
-        check(listed, prompt_definition, 2);
+        // A name that has a secret leaves no list.
+        check(vec![listed], |by, said| said.mask(&Arc::new(by.clone())));
         let content = ContentBlock { body: Content::Text(text()), extra: extra() };
         let message = PromptMessage { role: PromptRole::User, content, extra: extra() };
         let filled_in =
             Prompt { description: Some(text()), messages: vec![message], extra: extra() };
-        check(filled_in, prompt, 0);
+        check(filled_in, prompt);
         let tool = ToolDefinition {
             title: Some(text()),
             output_schema: extra(),
             extra: extra(),
-            ..ToolDefinition::new("t", text(), &serde_json::json!({ "description": text() }))
+            ..ToolDefinition::new(text(), text(), &serde_json::json!({ "description": text() }))
         };
         let identity = Identity { name: text(), version: text(), description: text() };
-        let eval =
-            EvalDefinition { name: "e".into(), description: text(), options_schema: extra() };
+        let eval = EvalDefinition { name: text(), description: text(), options_schema: extra() };
         let registered = Registration {
             tools: vec![tool],
-            providers: vec![ProviderDefinition { name: "p".into(), description: text() }],
+            providers: vec![ProviderDefinition { name: text(), description: text() }],
             evals: vec![eval],
+            hooks: vec![HookPoint::Custom(text())],
             ..Registration::new(identity)
         };
-        check(registered, registration, 0);
+        check(registered, registration);
         let suggested =
             Suggestions { values: vec![text()], total: None, more: false, extra: extra() };
-        check(suggested, suggestions, 0);
+        check(suggested, suggestions);
     }
 }

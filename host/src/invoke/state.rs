@@ -1,6 +1,7 @@
 //! A call on its way: what its steps leave for each other, and for those who watch.
 
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
@@ -83,11 +84,10 @@ impl CallState {
     ) -> Box<Self> {
         let Call { name, arguments, caller } = call;
         let number = next_call();
-        let heard = facilities
-            .news
-            .events()
-            .are_heard()
-            .then(|| Heard { call: number.to_string().into(), tool: name.as_str().into() });
+        let heard = facilities.news.events().are_heard().then(|| Heard {
+            call: number.to_string().into(),
+            tool: registry.redactor().text(&name).into(),
+        });
         let told = heard.is_some() || facilities.history.is_some();
         Box::new(Self {
             fingerprint: told.then(|| Fingerprint::of(&name, &arguments)),
@@ -121,6 +121,11 @@ impl CallState {
         self.step(|| Step::Found);
         self.span = span(self);
         self.span.clone()
+    }
+
+    /// A text of the caller's, who may be a plugin, as it may be shown.
+    pub(super) fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.text(text)
     }
 
     pub(super) fn number(&self) -> u64 {

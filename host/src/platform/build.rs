@@ -438,6 +438,7 @@ impl Workshop {
         start_first: &BTreeSet<String>,
         until: Until,
     ) -> Vec<Slot> {
+        candidates.iter().for_each(|(candidate, _)| self.loader.know(&candidate.secrets));
         let is_first = |candidate: &Candidate| start_first.contains(candidate.id());
         let mut candidates: Vec<_> = candidates
             .into_iter()

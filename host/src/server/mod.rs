@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::bindings::lifecycle::Registration;
 use crate::capability::notify::News;
 use crate::event::Event;
-use crate::invoke::within;
+use crate::invoke::{Masked, within};
 use crate::pins::{Definition, Holds, PinKind, PinnedServer};
 use crate::runtime::Failure;
 use crate::services::Pins;
@@ -345,9 +345,9 @@ impl Supervisor {
     }
 
     /// The handshake is over.
-    pub(crate) fn connected(&self, revision: &str) {
+    pub(crate) fn connected(&self, revision: Masked<String>) {
         let mut watched = self.watched();
-        watched.revision = Some(revision.to_string());
+        watched.revision = Some(revision.into_inner());
         watched.last_error = None;
         self.enter(&mut watched, ServerState::Ready);
     }
@@ -363,10 +363,14 @@ impl Supervisor {
     }
 
     /// Something of that is left out.
-    pub(crate) fn left_out(&self, problem: &str) {
+    pub(crate) fn left_out(&self, problem: Masked<String>) {
+        self.lacks(problem.into_inner());
+    }
+
+    fn lacks(&self, problem: String) {
         let mut watched = self.watched();
         if watched.left_out.len() < LEFT_OUT {
-            watched.left_out.push(problem.to_string());
+            watched.left_out.push(problem);
         }
     }
 
@@ -402,7 +406,7 @@ impl Supervisor {
             match told.filter(|(hold, _)| !hold.is_warning) {
                 Some((_, said)) => {
                     if !self.watched().left_out.contains(&said) {
-                        self.left_out(&said);
+                        self.lacks(said.clone());
                     }
                     self.watched().held.insert(key, said);
                 }
@@ -524,6 +528,7 @@ impl Supervisor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invoke::Unmasked;
 
     fn supervisor() -> Supervisor {
         let policy = Supervision { max_restarts: 2, ..Supervision::default() };
@@ -580,8 +585,9 @@ mod tests {
         let policy = Supervision { max_restarts: 0, ..Supervision::default() };
         let supervisor = Supervisor::new("s".into(), "stdio", policy, news);
         supervisor.start(at(0)).unwrap();
-        supervisor.connected("2025-11-25");
-        supervisor.connected("2025-11-25");
+        let revision = Unmasked::new("2025-11-25".to_string()).mask(&Arc::default());
+        supervisor.connected(revision.clone());
+        supervisor.connected(revision);
         supervisor.ended("it ended", Vec::new());
         supervisor.start(at(1)).unwrap_err();
         let mut states = Vec::new();

@@ -307,6 +307,8 @@ impl<P: Plugin> Plugin for Supervised<P> {
         let deadline = context.deadline;
         let listed = self.guarded(deadline, || Ok(self.bridge.list_templates(cursor, context)));
         let mut page = listed.await?;
+        // Names are kept and shown where they are compared.
+        redact::leave_out(&self.redactor, &mut page.templates);
         let definition = |template: &ResourceTemplate| {
             let mut shown = template.clone();
             redact::template(&self.redactor, &mut shown);
@@ -346,6 +348,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         let deadline = context.deadline;
         let listed = self.guarded(deadline, || Ok(self.bridge.list_prompts(cursor, context)));
         let mut page = listed.await?;
+        redact::leave_out(&self.redactor, &mut page.prompts);
         let definition = |prompt: &PromptDefinition| {
             let mut shown = prompt.clone();
             redact::prompt_definition(&self.redactor, &mut shown);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Habit;
-use crate::server::{answer, on_call, receive, send, tell, text};
+use crate::server::{answer, introduction, on_call, receive, send, serve, tell, text, tool};
 
 pub(crate) const HABITS: &[Habit] = &[
     // Asks for all there is, one after the other, and says what came of it.
@@ -33,6 +33,40 @@ pub(crate) const HABITS: &[Habit] = &[
             let answers: Vec<Value> =
                 asked.into_iter().map(|(method, params)| ask(&method, params)).collect();
             answer(call, text(json!(answers).to_string()));
+        });
+    }),
+    // Says what it was given in all that it says beside its answers; so it does of the revision.
+    ("says", || {
+        let said = std::env::var("SAID").unwrap_or_default();
+        serve(|message| {
+            match message["method"].as_str() {
+                Some("initialize") => {
+                    let all = json!({ "tools": {}, "resources": { "subscribe": true } });
+                    answer(message, introduction(message, all));
+                }
+                Some("tools/list") => {
+                    let spoilt = json!({ "name": said, "inputSchema": said });
+                    answer(message, json!({ "tools": [tool("echo"), tool("rude"), spoilt] }));
+                }
+                Some("resources/subscribe") => answer(message, json!({})),
+                Some("tools/call") if message["params"]["name"] == "rude" => {
+                    eprintln!("{said}");
+                    tell("notifications/resources/updated", json!({ "uri": said }));
+                    let token = &message["params"]["_meta"]["progressToken"];
+                    let progress =
+                        json!({ "progressToken": token, "progress": 1, "message": said });
+                    tell("notifications/progress", progress);
+                    let form = json!({ "message": said, "requestedSchema": { "type": "object" } });
+                    ask("elicitation/create", form);
+                    let content = json!({ "type": "text", "text": said });
+                    let messages = json!([{ "role": "user", "content": content }]);
+                    let sample = json!({ "messages": messages, "maxTokens": 5 });
+                    ask("sampling/createMessage", sample);
+                    answer(message, text("rude"));
+                }
+                _ => return false,
+            }
+            true
         });
     }),
     // Asks the user, does not want to know any more, and goes on.

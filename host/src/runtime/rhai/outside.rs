@@ -11,6 +11,7 @@ use crate::bindings::model::{CompletionRequest, Message, Part, Role};
 use crate::bindings::services::{Memory, OutgoingMessage};
 use crate::bindings::types::ToolResult;
 use crate::capability::{inference, network, services, tools};
+use crate::invoke::Unmasked;
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -90,15 +91,17 @@ fn complete(about: Map) -> Answer<String> {
 
 fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
     let message = OutgoingMessage { channel, text: text.to_string(), extra: None };
+    let message = Unmasked::new(message);
     ask(|lent, caller| async move { services::send_message(&lent, caller, message).await })
 }
 
 /// Searches the host's memory: an array of maps with `text`, `score` and, where it is known,
 /// `source`.
 fn search_memory(query: &str, limit: i64) -> Answer<Array> {
-    let (query, limit) = (query.to_string(), u32::try_from(limit.max(0)).unwrap_or(u32::MAX));
+    let query = Unmasked::new(query.to_string());
+    let limit = u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
     let found: Vec<Memory> =
-        ask(|lent, _| async move { services::search_memory(&lent, &query, limit).await })?;
+        ask(|lent, _| async move { services::search_memory(&lent, query, limit).await })?;
     let map = |memory: Memory| {
         let mut map = Map::new();
         map.insert("text".into(), memory.text.into());

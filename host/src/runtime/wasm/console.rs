@@ -32,8 +32,9 @@ struct Inner {
     setting: Arc<Setting>,
     /// The unfinished line of each stream.
     lines: [Vec<u8>; 2],
-    /// The last of what was written to standard error.
-    tail: Vec<u8>,
+    /// The last lines that were written to standard error, without secrets: what is left of a secret whose
+    /// beginning is gone would not be known for one.
+    tail: String,
 }
 
 /// One of the two.
@@ -51,7 +52,7 @@ enum Stream {
 
 impl Console {
     pub(super) fn new(setting: Arc<Setting>) -> Self {
-        let inner = Inner { setting, lines: [Vec::new(), Vec::new()], tail: Vec::new() };
+        let inner = Inner { setting, lines: [Vec::new(), Vec::new()], tail: String::new() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -66,40 +67,50 @@ impl Console {
     /// The last of what was written to standard error, as text.
     pub(super) fn tail(&self) -> String {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let tail = String::from_utf8_lossy(&inner.tail);
-        let tail = inner.setting.voice.without_secrets(&tail);
-        let start = tail.len().saturating_sub(KEPT);
-        tail[tail.ceil_char_boundary(start)..].trim().to_string()
+        let unfinished = inner.without_secrets(&inner.lines[Stream::Err as usize]);
+        let tail = [inner.tail.as_str(), &unfinished].concat();
+        last(&tail).trim().to_string()
     }
+}
+
+/// As much of a text as is kept.
+fn last(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(KEPT))..]
 }
 
 impl Inner {
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
-        if stream == Stream::Err {
-            self.tail.extend_from_slice(bytes);
-            // What is left of a secret whose beginning is gone would not be known for one: it is kept
-            // here, and not shown.
-            let excess = self.tail.len().saturating_sub(2 * KEPT);
-            self.tail.drain(..excess);
-        }
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let line = &mut self.lines[stream as usize];
             let room = LINE.saturating_sub(line.len());
             line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
-                let is_cut = line.len() >= LINE;
-                let line = String::from_utf8_lossy(line);
-                let line = match is_cut {
-                    true => self.setting.voice.beginning_without_secrets(&line).into(),
-                    false => line,
-                };
+                let line = std::mem::take(line);
+                let line = self.without_secrets(&line);
                 let (level, name) = match stream {
                     Stream::Out => (Level::Debug, "stdout"),
                     Stream::Err => (Level::Info, "stderr"),
                 };
                 let message = format!("{name}: {}", line.trim_end());
                 self.setting.voice.write(level, &message, &[]);
-                self.lines[stream as usize].clear();
+                if stream == Stream::Err {
+                    self.tail.push_str(&line);
+                    self.tail.push('\n');
+                    let excess = self.tail.len() - last(&self.tail).len();
+                    self.tail.drain(..excess);
+                }
+            }
+        }
+    }
+
+    /// What of a line may be shown.
+    fn without_secrets(&self, line: &[u8]) -> String {
+        let voice = &self.setting.voice;
+        match line.len() >= LINE {
+            true => voice.beginning_without_secrets(line),
+            false => {
+                let line = String::from_utf8_lossy(line);
+                voice.without_secrets(line.trim_end_matches(['\r', '\n'])).into_owned()
             }
         }
     }

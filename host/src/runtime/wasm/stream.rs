@@ -477,12 +477,14 @@ mod tests {
             Delta::ToolCallArguments(ToolCallArguments { index, fragment: piece.into() })
         };
         type Making<'a> = &'a dyn Fn(&str, u32) -> Delta;
-        let rows: [(&str, Making<'_>); 5] = [
+        let rows: [(&str, Making<'_>); 7] = [
             (SECRET, &text),
             (SECRET, &reasoning),
             (SECRET, &arguments),
             ("hunter\\/22\u{e4}", &arguments),
             (&escaped, &arguments),
+            (&escaped, &text),
+            (&escaped, &reasoning),
         ];
         for (spelled, delta) in rows {
             let whole = format!("{{\"it\":\"is {spelled}!\"}}");
