@@ -90,8 +90,8 @@ impl Reader<'_> {
 
     /// The file with variables that an entry names, whether it is there or not.
     pub(super) fn env_file(&self, entry: &McpEntry, folder: &Path) -> Option<PathBuf> {
-        let workspace = self.workspace();
-        let words = Words { surroundings: self.surroundings(), workspace: workspace.as_deref() };
+        let (workspace, surroundings) = (self.workspace(), self.answered());
+        let words = Words { surroundings: &surroundings, workspace: workspace.as_deref() };
         Some(folder.join(words.path(entry.env_file.as_deref()?).ok()?))
     }
 
