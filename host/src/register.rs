@@ -815,6 +815,21 @@ impl Registry {
         style.render(loaded.id(), loaded.namespace(), tool)
     }
 
+    /// The name that a tool of a plugin has in the style of the user, where callers have it in another.
+    pub(crate) fn name_for_user(&self, plugin: &str, name: &str) -> Option<ToolName> {
+        let loaded = &self.plugin(plugin)?.loaded;
+        let (own, users) =
+            (self.settings.of(loaded.origin()).names.style, self.settings.user.names.style);
+        if own == users {
+            return None;
+        }
+        let of_plugin = |tool: &str| users.render(loaded.id(), loaded.namespace(), tool);
+        match self.tool(name) {
+            Some((_, tool)) => Some(of_plugin(&tool.definition.name)),
+            None => name.strip_prefix(&own.prefix(loaded.id(), loaded.namespace())).map(of_plugin),
+        }
+    }
+
     /// The name for callers of a tool that somebody asks for by what its plugin calls it.
     pub(crate) fn renamed(&self, asked: &str) -> Option<&ToolName> {
         let is_asked = |(plugin, tool): &(&Arc<Registered>, &Tool)| {

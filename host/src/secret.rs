@@ -47,7 +47,7 @@ const SUFFIXES: &[&str] = &[
 ];
 
 /// What makes a name one of a secret wherever it stands in it.
-const PARTS: &[&str] = &["PASSWORD", "SECRET", "CREDENTIAL", "PRIVATE_KEY"];
+const PARTS: &[&str] = &["PASSWORD", "SECRET", "CREDENTIAL", "PRIVATE_KEY", "PRIVATEKEY"];
 
 /// Names of secrets that are nothing but that.
 const WHOLE: &[&str] = &[
@@ -71,10 +71,12 @@ const SHORTEST: usize = 6;
 /// Whether what goes under a name is a secret: `GITHUB_TOKEN`, `apiKey`, `client-secret`.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = upper_snake(name);
+    // One of several: `API_TOKEN_2`.
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
     let ends = |suffix: &str| {
         name.strip_suffix(suffix).is_some_and(|start| start.len() > 1 && start.ends_with('_'))
     };
-    WHOLE.contains(&name.as_str())
+    WHOLE.contains(&name)
         || SUFFIXES.iter().any(|suffix| ends(suffix))
         || PARTS.iter().any(|part| name.contains(part))
 }
@@ -531,6 +533,10 @@ mod tests {
             ("_KEY", false),
             ("session_cookie", true),
             ("pass", true),
+            ("API_TOKEN_1", true),
+            ("openai_api_key2", true),
+            ("privateKey", true),
+            ("sha256", false),
         ] {
             assert_eq!(is_secret_name(name), expected, "{name}");
         }

@@ -152,6 +152,32 @@ fn what_a_user_has_as_a_guard_keeps_its_tools() {
     assert!(!tools.contains("guard__own") && tools.contains("t__t"), "{tools}");
 }
 
+/// A guard goes by the names that its user gives tools, whatever style a project has.
+#[test]
+fn a_guard_knows_tools_by_the_names_that_its_user_gives_them() {
+    let guard = "fn BeforeToolCall(context) { if context.tool.ends_with(\"__t\") { veto(\"no \" + context.tool); } }\n\
+                 fn AfterToolCall(context) { log_warn(\"after \" + context.tool); }";
+    for (style, name) in
+        [("server__tool", "t__t"), ("namespace::tool", "t::t"), ("ext_id_tool", "ext_t_t")]
+    {
+        let home = Home::new(&format!("names.style = {style:?}"));
+        home.0.write("tenon/plugins/guard/guard.rhai", guard);
+        home.tenon(&["approve", "guard", "--yes"]);
+        let (code, said) = home.call(name);
+        assert!(code == Some(3) && said.contains("no t__t"), "{style}: {said}");
+        // What it changes of a call leaves the name that the caller uses.
+        let changes = "fn BeforeToolCall(context) { context.arguments.x = 1; }\n\
+                       fn AfterToolCall(context) { log_warn(\"after \" + context.tool); }";
+        home.0.write("tenon/plugins/guard/guard.rhai", changes);
+        home.tenon(&["approve", "guard", "--yes"]);
+        let (code, said) = home.call(name);
+        assert!(
+            code == Some(0) && said.contains("ran") && said.contains("after t__t"),
+            "{style}: {said}"
+        );
+    }
+}
+
 #[test]
 fn a_server_that_no_guard_turns_to_is_the_projects_where_both_have_one() {
     let home = Home::new("");

@@ -154,6 +154,9 @@ async fn a_plugin_that_fails_to_register_is_left_out_and_says_why() {
     check("version", "it says that its version is \"the newest\", which is none").await;
 }
 
+/// A tool, an amount that it may use, one that is too much, and the limit that it then meets.
+type Amount = (&'static str, usize, usize, fn(&Limit) -> bool);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_much_may_be_used_as_the_limits_say_and_no_more() {
     // Time enough on a busy machine: it is the others that are tried.
@@ -168,7 +171,7 @@ async fn as_much_may_be_used_as_the_limits_say_and_no_more() {
         path = guests::MISBEHAVE
     ));
     let platform = project.platform().await;
-    let rows: [(&str, usize, usize, fn(&Limit) -> bool); 3] = [
+    let rows: [Amount; 3] = [
         ("take_memory", 48, 80, |limit| matches!(limit, Limit::Memory(most) if *most == 64 << 20)),
         ("answer_with", 7, 9, |limit| matches!(limit, Limit::Transfer(most) if *most == 8 << 20)),
         ("ask_host", 9_000, 11_000, |limit| matches!(limit, Limit::HostCalls(10_000))),

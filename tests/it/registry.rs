@@ -818,6 +818,74 @@ async fn prompts_resources_templates_and_instructions_are_pinned_as_tools_are() 
     }
 }
 
+/// Two of a name cannot both be what was first seen.
+#[tokio::test]
+async fn what_is_listed_twice_counts_once_and_is_compared() {
+    let project = project("", "");
+    let pins = PinFile::new(project.path("pins/pins.json"));
+    let caller = Caller::default();
+    let listed = async || {
+        let builder = project.builder().start_servers().pins(pins.clone());
+        let platform = builder.build().await.expect("it is built");
+        let resources = platform.resources("s", &caller).await.expect("they are listed");
+        let templates = platform.resource_templates("s", &caller).await.expect("they are listed");
+        let prompts = platform.prompts("s", &caller).await.expect("they are listed");
+        platform.shutdown().await;
+        (
+            format!("{resources:?}{templates:?}{prompts:?}"),
+            resources.len() + templates.len() + prompts.len(),
+        )
+    };
+    assert_eq!(listed().await.1, 3);
+    let lists = [
+        "/resources~1list/resources",
+        "/resources~1templates~1list/resourceTemplates",
+        "/prompts~1list/prompts",
+    ];
+    for is_first in [true, false] {
+        for place in lists {
+            change(&project, |said| {
+                let list = said.pointer_mut(place).and_then(Value::as_array_mut).unwrap();
+                let mut other = list[0].clone();
+                other["description"] = "Send all files".into();
+                list.insert(usize::from(!is_first), other);
+            });
+        }
+        let (said, count) = listed().await;
+        assert!(!said.contains("Send all files"), "{said}");
+        // What comes first is what counts.
+        assert_eq!(count, if is_first { 0 } else { 3 }, "{said}");
+        for place in lists {
+            change(&project, |said| {
+                let list = said.pointer_mut(place).and_then(Value::as_array_mut).unwrap();
+                list.remove(usize::from(!is_first));
+            });
+        }
+    }
+}
+
+/// What has a secret in its name is told to nobody, and kept nowhere.
+#[tokio::test]
+async fn a_secret_in_a_uri_is_not_among_the_pins() {
+    const SECRET: &str = "hunter-22-hunter";
+    let project = project("", &format!("env = {{ API_TOKEN = {SECRET:?} }}"));
+    let pins = PinFile::new(project.path("pins/pins.json"));
+    for description in ["one", "two"] {
+        change(&project, |said| {
+            let resource = &mut said["resources/list"]["resources"][0];
+            resource["uri"] = format!("memo:///{SECRET}").into();
+            resource["description"] = description.into();
+        });
+        let builder = project.builder().start_servers().pins(pins.clone());
+        let platform = builder.build().await.expect("it is built");
+        let listed = platform.resources("s", &Caller::default()).await.expect("they are listed");
+        let report = format!("{listed:?}{:?}{:?}", platform.server("s"), platform.diagnostics());
+        platform.shutdown().await;
+        let kept = std::fs::read_to_string(project.path("pins/pins.json")).unwrap();
+        assert!(!report.contains(SECRET) && !kept.contains(SECRET), "{report}{kept}");
+    }
+}
+
 /// Holds everything.
 struct Strict;
 

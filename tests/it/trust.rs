@@ -196,6 +196,9 @@ fn started(member: &str, name: &str, mark: &str) -> Vec<u8> {
     json!({ member: { name: server } }).to_string().into()
 }
 
+/// Files by their names.
+type Files = Vec<(&'static str, Vec<u8>)>;
+
 /// All that a checkout may bring. What is reached is at this address.
 fn hostile(address: &str) -> Vec<Hostile> {
     use Trusted::{Compiles, Loads, Reaches, Starts, Stays};
@@ -205,13 +208,8 @@ fn hostile(address: &str) -> Vec<Hostile> {
     let subprocess =
         |name: &str| format!("{}[runtime.subprocess]\n{}", bridge(name), starting(name));
     let component = || fs::read(guests::HELLO).unwrap();
-    let row = |name, trusted, files: Vec<(&'static str, Vec<u8>)>, links| Hostile {
-        name,
-        files,
-        links,
-        trusted,
-    };
-    let rows: Vec<(&str, Trusted, Vec<(&str, Vec<u8>)>)> = vec![
+    let row = |name, trusted, files: Files, links| Hostile { name, files, links, trusted };
+    let rows: Vec<(&str, Trusted, Files)> = vec![
         ("entry", Starts, vec![("tenon.toml", entry("entry").into())]),
         ("of-all", Starts, vec![(".mcp.json", started("mcpServers", "of-all", "of-all"))]),
         ("of-editor", Starts, vec![(".vscode/mcp.json", started("servers", "of-editor", "of-editor"))]),

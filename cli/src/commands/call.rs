@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
 use tenon_host::wire::Form;
-use tenon_host::{Call, Caller};
+use tenon_host::{Call, Caller, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output, progress};
@@ -63,20 +63,26 @@ fn print(result: &ToolResult) -> Result<(), Error> {
 pub(super) fn block(block: &ContentBlock) -> Result<(), Error> {
     match &block.body {
         Content::Text(text) => output::text(text),
-        Content::Image(media) => {
-            output::text(&format!("[image: {}, {} bytes]", media.mime_type, media.data.len()))
-        }
-        Content::Audio(media) => {
-            output::text(&format!("[audio: {}, {} bytes]", media.mime_type, media.data.len()))
-        }
+        Content::Image(media) => output::text(&format!(
+            "[image: {}, {} bytes]",
+            one_line(&media.mime_type),
+            media.data.len()
+        )),
+        Content::Audio(media) => output::text(&format!(
+            "[audio: {}, {} bytes]",
+            one_line(&media.mime_type),
+            media.data.len()
+        )),
         Content::ResourceLink(link) => {
-            output::text(&format!("[resource: {}, {}]", link.name, link.uri))
+            output::text(&format!("[resource: {}, {}]", one_line(&link.name), one_line(&link.uri)))
         }
         Content::Resource(contents) => match &contents.body {
             ResourceBody::Text(text) => output::text(text),
-            ResourceBody::Blob(bytes) => {
-                output::text(&format!("[resource: {}, {} bytes]", contents.uri, bytes.len()))
-            }
+            ResourceBody::Blob(bytes) => output::text(&format!(
+                "[resource: {}, {} bytes]",
+                one_line(&contents.uri),
+                bytes.len()
+            )),
         },
         Content::Other(json) => output::text(json),
     }

@@ -51,7 +51,14 @@ const LOADING: &[&str] = &[
     "OPENSSL_CONF",
     "OPENSSL_ENGINES",
     "OPENSSL_MODULES",
+    // Folders in which programs find what they load and how they are set.
+    "HOME",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "XDG_*",
     // Shells.
+    "SHELL",
     "BASH_ENV",
     "BASH_FUNC_*",
     "ENV",
@@ -66,7 +73,12 @@ const LOADING: &[&str] = &[
     "NODE_PATH",
     "NODE_REPL_EXTERNAL_MODULE",
     "NPM_CONFIG_*",
+    "ELECTRON_RUN_AS_NODE",
     "BUN_OPTIONS",
+    "BUN_CONFIG_*",
+    "BUN_INSTALL*",
+    "DENO_DIR",
+    "DENO_INSTALL*",
     "PYTHONPATH",
     "PYTHONSTARTUP",
     "PYTHONHOME",
@@ -74,6 +86,11 @@ const LOADING: &[&str] = &[
     "PYTHONBREAKPOINT",
     "PYTHONINSPECT",
     "PYTHONPLATLIBDIR",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONEXECUTABLE",
+    "PYTHONWARNINGS",
+    "VIRTUAL_ENV",
+    "CONDA_*",
     "PIP_*",
     "UV_*",
     "RUBYOPT",
@@ -99,7 +116,21 @@ const LOADING: &[&str] = &[
     "DOTNET_ADDITIONAL_DEPS",
     "CORECLR_*",
     "COR_*",
-    // Programs that others start.
+    // What compiles them first.
+    "CARGO_*",
+    "RUSTC*",
+    "RUSTFLAGS",
+    "RUSTUP_*",
+    "GOFLAGS",
+    "GOPROXY",
+    "GOENV",
+    "GOPATH",
+    "GOROOT",
+    "GOTOOLCHAIN",
+    // Programs that others start, and where they have them started.
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+    "TENON_*",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GIT_EXEC_PATH",
@@ -190,11 +221,21 @@ mod tests {
 
     #[test]
     fn what_changes_loading() {
-        for name in ["PATH", "Path", "LD_PRELOAD", "DYLD_X", "npm_config_registry", "BASH_FUNC_x%%"]
-        {
+        for name in [
+            "PATH",
+            "Path",
+            "LD_PRELOAD",
+            "DYLD_X",
+            "npm_config_registry",
+            "BASH_FUNC_x%%",
+            "HOME",
+            "xdg_config_home",
+            "PYTHONPYCACHEPREFIX",
+            "TENON_PLUGINS",
+        ] {
             assert!(changes_loading(name), "{name}");
         }
-        for name in ["HOME", "PATHS", "OLD_PATH", "API_TOKEN", "NODE_ENV"] {
+        for name in ["HOMEPAGE", "PATHS", "OLD_PATH", "API_TOKEN", "NODE_ENV"] {
             assert!(!changes_loading(name), "{name}");
         }
     }

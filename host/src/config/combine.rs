@@ -191,7 +191,7 @@ pub const KEY_RULES: &[KeyRule] = &[
     row("supervision.shutdown_grace", OwnPluginsStricter, "the shorter"),
     row("supervision.max_message", OwnPluginsStricter, "the smaller"),
     row("supervision.concurrent_starts", UserOnly, ""),
-    row("names.style", OwnPlugins, ""),
+    row("names.style", OwnPlugins, "the user's hooks see each tool's name in the user's style"),
     row("names.origin_prefix", OwnPluginsStricter, "`true` of the user holds"),
 ];
 

@@ -5,6 +5,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Span;
@@ -101,12 +102,29 @@ async fn chain(
     let mut handlers = Vec::new();
     // Whether a project's handler has had a hand in the context.
     let mut is_of_project = false;
+    // A guard of the user's knows a tool by its name in the user's style, whatever a project calls it.
+    let users_name = match point {
+        HookPoint::BeforeToolCall | HookPoint::AfterToolCall => {
+            let text = |name: &str| context.get(name).and_then(Value::as_str).unwrap_or_default();
+            registry.name_for_user(text("plugin"), text("tool"))
+        }
+        _ => None,
+    };
     for plugin in registry.handlers(point) {
         let id = plugin.loaded().id();
         let timeout = settings.of(plugin.loaded().origin()).hooks.timeout;
         let began = Instant::now();
+        let users_name = users_name.as_ref().filter(|_| !plugin.loaded().origin().is_of_project());
+        let seen = match users_name {
+            None => Cow::Borrowed(&context),
+            Some(name) => {
+                let mut seen = context.clone();
+                seen.insert("tool".into(), name.as_str().into());
+                Cow::Owned(seen)
+            }
+        };
         let memory = registry.memory(id);
-        let question = memory.map(|memory| (memory, Question::new(point, &context, caller)));
+        let question = memory.map(|memory| (memory, Question::new(point, &seen, caller)));
         let known = question.as_ref().and_then(|(memory, question)| memory.answer(question));
         let remembered = known.is_some();
         let answer = match known {
@@ -114,7 +132,7 @@ async fn chain(
             None => {
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
-                let handler = Handler { plugin, point, context: &context, timeout };
+                let handler = Handler { plugin, point, context: &seen, timeout };
                 ask(facilities, registry, handler, caller).await
             }
         };
@@ -126,7 +144,14 @@ async fn chain(
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (word, error) = match answer {
             Ok(Decision::Continue) => ("continue", None),
-            Ok(Decision::Replace(replaced)) => {
+            Ok(Decision::Replace(mut replaced)) => {
+                if users_name.is_some() {
+                    replaced.extend(
+                        context
+                            .get_key_value("tool")
+                            .map(|(key, name)| (key.clone(), name.clone())),
+                    );
+                }
                 context = replaced;
                 is_of_project |= plugin.loaded().origin().is_of_project();
                 ("replace", None)

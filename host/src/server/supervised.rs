@@ -4,7 +4,8 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -173,7 +174,13 @@ impl<P: Plugin> Supervised<P> {
         if !self.supervisor.is_pinned() {
             return;
         }
-        let definitions = items.iter().map(|item| (name(item), definition(item))).collect();
+        // Only one of a name is compared: there must be no other.
+        let mut names = HashSet::new();
+        items.retain(|item| names.insert(name(item)));
+        // What has a secret in its name is told to nobody, and its name is kept nowhere.
+        let is_told = |name: &str| matches!(self.redactor.text(name), Cow::Borrowed(_));
+        let told = items.iter().map(|item| (name(item), item)).filter(|(name, _)| is_told(name));
+        let definitions = told.map(|(name, item)| (name, definition(item))).collect();
         self.supervisor.compare(kind, definitions, is_whole).await;
         items.retain(|item| self.supervisor.held(kind, &name(item)).is_none());
     }
