@@ -31,6 +31,9 @@ pub(super) struct Subscriptions {
     uris: BTreeSet<String>,
     /// In the newer era, the request whose stream brings it.
     stream: Option<u64>,
+    /// The oldest stream that may still bring some: one that another took the place of has news until the
+    /// server has heard of the other.
+    oldest: Option<u64>,
     /// How often it was begun.
     attempts: u32,
     /// When to begin it again.
@@ -45,13 +48,45 @@ impl Subscriptions {
     /// The connection is gone. What was subscribed to is asked for again on the next.
     pub(super) fn lost(&mut self) {
         self.stream = None;
+        self.oldest = None;
         self.attempts = 0;
         self.again = None;
+    }
+
+    /// Whether news that name the stream of this request are of one that was asked for.
+    fn brings(&self, request: u64) -> bool {
+        let (Some(oldest), Some(newest)) = (self.oldest, self.stream) else { return false };
+        (oldest..=newest).contains(&request)
+    }
+}
+
+/// The request whose stream brings some news, where they name one. What names its stream in a way of the
+/// server's own says nothing.
+fn stream_of(params: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+        stream: Value,
+    }
+    match serde_json::from_str::<Params>(params).ok()?.meta.stream {
+        Value::Number(id) => id.as_f64().map(|id| id as u64),
+        Value::String(id) => id.parse().ok(),
+        _ => None,
     }
 }
 
 impl Client {
     pub(super) fn notified(&mut self, method: &str, params: &str) {
+        let stream = (self.era() == Some(Era::Modern)).then(|| stream_of(params)).flatten();
+        // Those of a stream that is over, or never was, are nobody's.
+        if stream.is_some_and(|stream| !self.subscriptions.brings(stream)) {
+            return;
+        }
         match method {
             "notifications/tools/list_changed" => self.note_change(),
             // They are listed whenever somebody wants them; that there are any is news.
@@ -66,7 +101,7 @@ impl Client {
                     self.actions.push_back(Action::ResourceUpdated(uri));
                 }
             }
-            "notifications/subscriptions/acknowledged" => self.acknowledged(params),
+            "notifications/subscriptions/acknowledged" => self.acknowledged(stream, params),
             "notifications/progress" => self.progressed(params),
             "notifications/message" => self.logged(params),
             "notifications/cancelled" => self.not_wanted(params),
@@ -201,6 +236,7 @@ impl Client {
             self.give_up(former, "another one takes its place");
         }
         self.subscriptions.again = None;
+        let oldest = self.subscriptions.oldest.take();
         let Some(server) = self.server() else { return };
         let mut wanted = json!({});
         if server.capabilities.tools_changes {
@@ -224,9 +260,16 @@ impl Client {
         let method = "subscriptions/listen";
         self.send_request(operation, method, &params, "", false, NEVER, Purpose::Listen);
         self.subscriptions.stream = Some(self.ids);
+        self.subscriptions.oldest = oldest.or(Some(self.ids));
     }
 
-    fn acknowledged(&mut self, params: &str) {
+    /// The server has heard what it is to tell.
+    fn acknowledged(&mut self, stream: Option<u64>, params: &str) {
+        // Of one that another took the place of, it says nothing of the other.
+        if stream.is_some() && stream != self.subscriptions.stream {
+            return;
+        }
+        self.subscriptions.oldest = self.subscriptions.stream;
         self.subscriptions.attempts = 0;
         let tells = serde_json::from_str::<Value>(params)
             .ok()
@@ -240,6 +283,7 @@ impl Client {
     /// The server has ended the stream of news.
     pub(super) fn listening_ended(&mut self, error: Option<Error>) {
         self.subscriptions.stream = None;
+        self.subscriptions.oldest = None;
         // One that has no such method will have none later.
         let never = matches!(error, Some(Error::Rpc { code: -32601, .. }));
         let attempts = self.subscriptions.attempts;

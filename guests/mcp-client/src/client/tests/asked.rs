@@ -1,5 +1,6 @@
 //! What servers ask for.
 
+use super::connect::discovered;
 use super::*;
 use crate::settings::{Features, Protocol, Root};
 
@@ -32,18 +33,16 @@ fn legacy(features: Features) -> Client {
 
 /// A client of a server of the newer era. The next request has the id 2.
 pub(super) fn modern(features: Features) -> Client {
-    let settings = Settings { features, protocol: Protocol::Modern, ..Settings::default() };
-    let mut client = with_settings(settings);
+    let mut client = modern_with(Settings { features, ..Settings::default() });
     client.connect(0, 100);
-    receive(
-        &mut client,
-        json!({"id": 1, "result": {
-            "supportedVersions": ["2026-07-28"],
-            "capabilities": {"tools": {"listChanged": false}, "resources": {"subscribe": true}},
-        }}),
-    );
+    receive(&mut client, discovered(1));
     actions(&mut client);
     client
+}
+
+/// One that is not connected yet.
+pub(super) fn modern_with(settings: Settings) -> Client {
+    with_settings(Settings { protocol: Protocol::Modern, ..settings })
 }
 
 fn asks(client: &mut Client) -> Vec<(AskId, AskKind, Value)> {
@@ -182,6 +181,36 @@ fn a_call_that_needs_input_is_sent_again_with_it() {
     assert!(
         matches!(&finished(&mut client)[..], [(done, Ok(Outcome::Result(_)))] if *done == operation)
     );
+}
+
+/// However long a server says that an answer holds, nothing of it is kept, and least of all what was
+/// answered for one call.
+#[test]
+fn nothing_is_kept_of_answers_and_none_is_asked_for_by_itself() {
+    let mut client = modern(ALL);
+    for id in [2, 3] {
+        client.list_tools(0, None);
+        assert_eq!(written(&mut client)[0]["method"], "tools/list");
+        let fresh = json!({"resultType": "complete", "tools": [], "ttlMs": 60_000});
+        receive(&mut client, json!({"id": id, "result": fresh}));
+        actions(&mut client);
+    }
+    // Once it is stale, neither.
+    assert_eq!(client.deadline(), None);
+    for _ in 0..2 {
+        call(&mut client);
+        let first = written(&mut client).remove(0);
+        assert!(first["params"].get("inputResponses").is_none());
+        let who = json!({"who": {"method": "elicitation/create", "params": {}}});
+        receive(&mut client, needs(first["id"].as_u64().unwrap(), who, None));
+        let ask = asks(&mut client)[0].0;
+        client.answer(ask, Ok(r#"{"action":"accept"}"#.into()), 0);
+        let again = written(&mut client).remove(0);
+        let fresh = json!({"resultType": "complete", "content": [], "ttlMs": 60_000});
+        receive(&mut client, json!({"id": again["id"], "result": fresh}));
+        assert!(finished(&mut client)[0].1.is_ok());
+    }
+    assert_eq!(client.deadline(), None);
 }
 
 #[test]

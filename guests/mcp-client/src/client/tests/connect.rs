@@ -1,5 +1,6 @@
 //! Handshakes of both eras.
 
+use super::asked::modern_with;
 use super::*;
 use crate::settings::{Features, Protocol, Root};
 
@@ -92,7 +93,8 @@ fn methods(client: &mut Client) -> Vec<String> {
     sent.map(|message| message["method"].as_str().unwrap_or("none").to_string()).collect()
 }
 
-fn discovered(id: u64) -> Value {
+/// The answer of a server of the newer era to `server/discover`.
+pub(super) fn discovered(id: u64) -> Value {
     json!({"id": id, "result": {
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {}, "resources": {"subscribe": true}},
@@ -357,6 +359,64 @@ fn a_server_that_is_silent_for_long_is_asked_whether_it_lives() {
     client.tick(245);
     let actions = actions(&mut client);
     assert!(actions.iter().any(|action| matches!(action, Action::Disconnect(_))), "{actions:?}");
+}
+
+/// There is no `ping` in the newer era.
+#[test]
+fn a_server_of_the_newer_era_is_never_asked_whether_it_lives() {
+    let mut client = modern_with(Settings { ping: Some(50), ..Settings::default() });
+    client.connect(0, 100);
+    receive(&mut client, discovered(1));
+    actions(&mut client);
+    assert_eq!(client.deadline(), None);
+    client.tick(10_000);
+    assert!(actions(&mut client).is_empty());
+}
+
+#[test]
+fn a_server_of_the_older_era_that_logs_is_told_once_how_much() {
+    let check = |capabilities: Value, level: Option<&str>, expected: &[&str]| {
+        let log_level = level.map(Into::into);
+        let mut client = with_settings(Settings { log_level, ..Settings::default() });
+        client.connect(0, 100);
+        actions(&mut client);
+        let answer = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
+        receive(&mut client, json!({"id": 1, "result": answer}));
+        let sent = written(&mut client);
+        let methods: Vec<_> = sent.iter().map(|sent| sent["method"].clone()).collect();
+        assert_eq!(methods, expected, "{level:?}");
+        if let [_, told] = &sent[..] {
+            assert_eq!(told["params"], json!({"level": "warning"}));
+        }
+        plain(&mut client, 0);
+        assert_eq!(self::methods(&mut client), ["m"]);
+    };
+    let initialized = "notifications/initialized";
+    check(json!({"logging": {}}), Some("warning"), &[initialized, "logging/setLevel"]);
+    check(json!({"logging": {}}), None, &[initialized]);
+    check(json!({}), Some("warning"), &[initialized]);
+}
+
+#[test]
+fn a_server_of_the_newer_era_is_told_with_each_request_how_much_to_log() {
+    for level in [Some("warning"), None] {
+        let log_level = level.map(Into::into);
+        let mut client = modern_with(Settings { log_level, ..Settings::default() });
+        client.connect(0, 100);
+        let mut sent = written(&mut client);
+        receive(&mut client, discovered(1));
+        client.list_tools(0, None);
+        client.subscribe("file:///a", true, 0);
+        client.request(of("tools/call"), 0);
+        sent.extend(written(&mut client));
+        let methods: Vec<_> = sent.iter().map(|sent| sent["method"].as_str().unwrap()).collect();
+        let expected = ["server/discover", "tools/list", "subscriptions/listen", "tools/call"];
+        assert_eq!(methods, expected);
+        for request in sent {
+            let told = request["params"]["_meta"].get("io.modelcontextprotocol/logLevel");
+            assert_eq!(told.and_then(Value::as_str), level, "{request}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What servers tell by themselves.
 
-use super::asked::modern;
+use super::asked::{modern, modern_with};
+use super::connect::discovered;
 use super::*;
 use crate::settings::Features;
 
@@ -21,6 +22,50 @@ fn progress_belongs_to_requests_in_flight() {
     actions(&mut client);
     receive(&mut client, progress);
     assert!(actions(&mut client).is_empty());
+}
+
+#[test]
+fn however_far_it_has_come_a_request_has_the_time_that_it_was_given() {
+    let mut client = connected();
+    let operation = client.request(Request { progress: true, ..of("m") }, 0);
+    actions(&mut client);
+    for now in [50, 99] {
+        let params = json!({"progressToken": 2, "progress": now, "total": 100});
+        let message = json!({"method": "notifications/progress", "params": params});
+        client.receive(message.to_string().into_bytes(), now);
+        client.tick(now);
+    }
+    assert!(finished(&mut client).is_empty());
+    assert_eq!(client.deadline(), Some(100));
+    client.tick(100);
+    let all = actions(&mut client);
+    let [Action::Write { line, .. }, Action::Abandon(2), end] = &all[..] else { panic!("{all:?}") };
+    let told: Value = serde_json::from_slice(line).unwrap();
+    assert_eq!(told["method"], "notifications/cancelled");
+    assert_eq!(*end, Action::Finish(operation, Err(Error::Timeout)));
+}
+
+#[test]
+fn what_a_server_logs_is_told_with_how_much_it_matters() {
+    let mut client = connected();
+    for (said, level) in [
+        ("debug", LogLevel::Debug),
+        ("info", LogLevel::Info),
+        ("notice", LogLevel::Info),
+        ("warning", LogLevel::Warn),
+        ("error", LogLevel::Error),
+        ("critical", LogLevel::Error),
+        ("alert", LogLevel::Error),
+        ("emergency", LogLevel::Error),
+        ("loud", LogLevel::Info),
+    ] {
+        for (data, message) in [(json!("words"), "words"), (json!({"n": 1}), r#"{"n":1}"#)] {
+            let params = json!({"level": said, "logger": "l", "data": data});
+            receive(&mut client, json!({"method": "notifications/message", "params": params}));
+            let message = message.into();
+            assert_eq!(actions(&mut client), [Action::Log { level, message }], "{said}");
+        }
+    }
 }
 
 #[test]
@@ -178,4 +223,108 @@ fn what_a_server_logs_is_told_with_its_level_and_the_part_of_it_that_says_it() {
     );
     check(json!({"level": "debug", "logger": "", "data": 1}), LogLevel::Debug, "1", Some(""));
     check(json!({"level": "new", "logger": 7}), LogLevel::Info, "null", None);
+}
+
+#[test]
+fn what_was_subscribed_to_in_the_newer_era_is_listened_to_on_the_next_connection() {
+    let mut client = modern(Features::default());
+    client.subscribe("file:///a", true, 0);
+    client.subscribe("file:///b", true, 0);
+    client.subscribe("file:///b", false, 0);
+    let call = client.request(of("tools/call"), 0);
+    actions(&mut client);
+    client.lost("it ended");
+    // What was in flight is lost, and its caller is told.
+    assert_eq!(finished(&mut client), [(call, Err(Error::Lost("it ended".into())))]);
+    assert_eq!(client.deadline(), None);
+    client.connect(0, 100);
+    let discover = written(&mut client).remove(0);
+    receive(&mut client, discovered(discover["id"].as_u64().unwrap()));
+    let sent = written(&mut client);
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(sent[0]["method"], "subscriptions/listen");
+    let wanted = json!({"resourceSubscriptions": ["file:///a"]});
+    assert_eq!(sent[0]["params"]["notifications"], wanted);
+}
+
+/// A client of a server of the newer era that says it tells when its tools change, and the id of the
+/// stream that is to say so.
+fn listening() -> (Client, u64) {
+    let mut client = modern_with(Settings::default());
+    client.connect(0, 100);
+    actions(&mut client);
+    let mut introduction = discovered(1);
+    introduction["result"]["capabilities"]["tools"] = json!({"listChanged": true});
+    receive(&mut client, introduction);
+    let sent = written(&mut client);
+    assert_eq!(sent[0]["params"]["notifications"], json!({"toolsListChanged": true}));
+    (client, sent[0]["id"].as_u64().unwrap())
+}
+
+/// News of the stream of this request.
+fn news(method: &str, stream: Value, params: Value) -> Value {
+    let mut params = params;
+    params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": stream});
+    json!({"method": format!("notifications/{method}"), "params": params})
+}
+
+#[test]
+fn a_server_that_will_not_tell_what_it_promised_is_not_asked_again() {
+    for (tells, logged) in [
+        (json!({"toolsListChanged": true}), 0),
+        (json!({"toolsListChanged": false}), 1),
+        (json!({}), 1),
+    ] {
+        let (mut client, stream) = listening();
+        let params = json!({"notifications": tells});
+        receive(&mut client, news("subscriptions/acknowledged", json!(stream), params));
+        let all = actions(&mut client);
+        assert_eq!(all.len(), logged, "{tells}: {all:?}");
+        assert!(all.iter().all(|action| matches!(action, Action::Log { .. })), "{all:?}");
+        assert_eq!(client.deadline(), None);
+        client.tick(100_000);
+        assert!(actions(&mut client).is_empty());
+    }
+}
+
+#[test]
+fn news_of_a_stream_that_nobody_listens_to_are_none() {
+    let (mut client, first) = listening();
+    let told = |client: &mut Client, stream: Value| {
+        receive(client, news("tools/list_changed", stream, json!({})));
+        client.tick(200);
+        actions(client).contains(&Action::ToolsChanged)
+    };
+    for (stream, is_news) in [
+        (json!(first), true),
+        (json!(first as f64), true),
+        (json!(first.to_string()), true),
+        (json!(first + 1), false),
+        (json!(first - 1), false),
+        (json!("99"), false),
+        // Others have names of their own for them.
+        (json!("of-the-server"), true),
+        (json!(null), true),
+    ] {
+        assert_eq!(told(&mut client, stream.clone()), is_news, "{stream}");
+    }
+    let told_of = |client: &mut Client, stream: u64| {
+        let uri = json!({"uri": "file:///a"});
+        receive(client, news("resources/updated", json!(stream), uri));
+        actions(client).contains(&Action::ResourceUpdated("file:///a".into()))
+    };
+    assert!(!told_of(&mut client, first + 1));
+    // One that takes its place: until the server has heard of it, the former has news.
+    client.subscribe("file:///a", true, 0);
+    let second = written(&mut client).pop().unwrap()["id"].as_u64().unwrap();
+    assert!(told(&mut client, json!(first)) && told_of(&mut client, second));
+    let heard = json!({"notifications": {}});
+    receive(&mut client, news("subscriptions/acknowledged", json!(first), heard.clone()));
+    assert!(actions(&mut client).is_empty() && told(&mut client, json!(first)));
+    receive(&mut client, news("subscriptions/acknowledged", json!(second), heard));
+    actions(&mut client);
+    assert!(!told(&mut client, json!(first)) && told(&mut client, json!(second)));
+    // Nor has one that the server has ended.
+    receive(&mut client, json!({"id": second, "result": {}}));
+    assert!(!told(&mut client, json!(second)));
 }
