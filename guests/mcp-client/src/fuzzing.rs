@@ -340,6 +340,7 @@ mod tests {
         }
     }
 
+    // MCP.md: A2, A3, B1, C8
     #[test]
     fn whatever_a_server_says_the_client_keeps_its_promises() {
         let seconds = std::env::var(SECONDS).ok();

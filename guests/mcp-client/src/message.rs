@@ -313,6 +313,7 @@ mod tests {
         check("", &[]);
     }
 
+    // MCP.md: A8
     #[test]
     fn batches_are_read_and_their_broken_members_skipped() {
         check(
@@ -321,6 +322,7 @@ mod tests {
         );
     }
 
+    // MCP.md: B3
     #[test]
     fn an_answer_that_is_two_things_or_nothing_is_invalid() {
         let invalid = |text: &str| {
@@ -343,6 +345,7 @@ mod tests {
         assert_eq!(payload.clone().into_text(), payload.get());
     }
 
+    // MCP.md: B2
     #[test]
     fn ids_of_other_kinds_are_none_of_ours() {
         for id in ["\"7\"", "null", "7.5", "-1", "[7]"] {
@@ -352,12 +355,14 @@ mod tests {
         }
     }
 
+    // MCP.md: A6
     #[test]
     fn invalid_utf8_is_replaced_and_read_on() {
         let read = read(b"{\"id\":1,\"result\":\"a\xffb\"}".to_vec()).unwrap();
         assert_eq!(read, [response(1, "\"a\u{fffd}b\"")]);
     }
 
+    // MCP.md: A6
     #[test]
     fn half_a_character_is_replaced_and_read_on() {
         for (written, expected) in [

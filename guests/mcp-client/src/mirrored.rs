@@ -215,6 +215,7 @@ mod tests {
         check(named, json!({ MARK: "x" }), &[]);
     }
 
+    // MCP.md: E15
     #[test]
     fn marks_that_are_wrong_are_named() {
         for (properties, problem) in [

@@ -68,6 +68,7 @@ fn of(method: &'static str) -> Request<'static> {
     Request { method, params, meta, subject: None, timeout: None, progress: false, task: false }
 }
 
+// MCP.md: B2
 #[test]
 fn answers_find_their_requests_in_any_order() {
     let mut client = connected();
@@ -80,6 +81,7 @@ fn answers_find_their_requests_in_any_order() {
     assert_eq!(done[1], (a, Ok(Outcome::Result("\"a\"".into()))));
 }
 
+// MCP.md: B2
 #[test]
 fn an_answer_to_nothing_is_ignored() {
     let mut client = connected();
@@ -95,6 +97,7 @@ fn an_answer_to_nothing_is_ignored() {
     );
 }
 
+// MCP.md: B4
 #[test]
 fn an_error_without_an_id_is_the_only_requests_own() {
     let mut client = connected();
@@ -109,6 +112,7 @@ fn an_error_without_an_id_is_the_only_requests_own() {
     assert!(finished(&mut client).is_empty());
 }
 
+// MCP.md: D1
 #[test]
 fn what_is_overdue_is_given_up_and_the_server_told() {
     let mut client = connected();
@@ -144,6 +148,7 @@ fn what_was_answered_in_time_is_not_overdue_and_the_rest_is_waited_for() {
     assert_eq!(client.deadline(), None);
 }
 
+// MCP.md: D3
 #[test]
 fn a_cancelled_operation_ends_once_and_a_late_answer_is_ignored() {
     let mut client = connected();
@@ -158,6 +163,7 @@ fn a_cancelled_operation_ends_once_and_a_late_answer_is_ignored() {
     assert!(finished(&mut client).is_empty());
 }
 
+// MCP.md: A10
 #[test]
 fn a_lost_server_fails_all_that_is_in_flight_at_once() {
     let mut client = connected();
@@ -171,6 +177,7 @@ fn a_lost_server_fails_all_that_is_in_flight_at_once() {
     assert!(matches!(&finished(&mut client)[..], [(id, Err(Error::Lost(_)))] if *id == after));
 }
 
+// MCP.md: E1
 #[test]
 fn pages_are_followed_to_the_end_and_an_empty_cursor_is_one() {
     let mut client = connected();
@@ -198,6 +205,7 @@ fn all_pages_together_have_the_time_that_the_listing_was_given() {
     assert_eq!(finished(&mut client), [(operation, Err(Error::Timeout))]);
 }
 
+// MCP.md: E1
 #[test]
 fn pages_that_go_round_in_a_circle_end() {
     let mut client = connected();
@@ -208,6 +216,7 @@ fn pages_that_go_round_in_a_circle_end() {
     assert!(matches!(&finished(&mut client)[0].1, Ok(Outcome::Items(items)) if items.len() == 2));
 }
 
+// MCP.md: C7
 #[test]
 fn a_method_that_is_declared_but_missing_lists_nothing() {
     let mut client = connected();
@@ -224,6 +233,7 @@ fn a_list_that_is_null_is_empty() {
     assert_eq!(finished(&mut client)[0].1, Ok(Outcome::Items(Vec::new())));
 }
 
+// MCP.md: A7
 #[test]
 fn a_line_that_is_too_long_costs_its_request_only() {
     let mut client = connected();
@@ -235,6 +245,7 @@ fn a_line_that_is_too_long_costs_its_request_only() {
     assert_eq!(finished(&mut client)[0].0, a);
 }
 
+// MCP.md: A5
 #[test]
 fn noise_is_counted_and_told_once() {
     let mut client = connected();
@@ -256,6 +267,7 @@ fn noise_before_the_first_word_counts_and_that_of_a_former_server_does_not() {
     assert_eq!(client.noise(), 1);
 }
 
+// MCP.md: A1
 #[test]
 fn what_is_written_is_one_line() {
     let mut client = connected();

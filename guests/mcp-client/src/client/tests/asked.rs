@@ -4,6 +4,7 @@ use super::connect::discovered;
 use super::*;
 use crate::settings::{Features, Protocol, Root};
 
+// MCP.md: B5, B6, D6
 #[test]
 fn a_ping_is_answered_and_other_requests_are_declined() {
     let mut client = connected();
@@ -55,6 +56,7 @@ fn asks(client: &mut Client) -> Vec<(AskId, AskKind, Value)> {
     asks.collect()
 }
 
+// MCP.md: G2, G3, G4
 #[test]
 fn what_a_server_asks_is_the_drivers_to_answer() {
     let mut client = legacy(ALL);
@@ -88,6 +90,7 @@ fn what_a_server_asks_is_the_drivers_to_answer() {
     assert_eq!((&sent[1]["id"], &sent[1]["result"]["action"]), (&json!("e"), &json!("decline")));
 }
 
+// MCP.md: G3, G4
 #[test]
 fn what_was_not_declared_is_not_given() {
     let mut client = legacy(Features::default());
@@ -148,6 +151,7 @@ fn needs(id: u64, requests: Value, state: Option<&str>) -> Value {
     json!({"id": id, "result": result})
 }
 
+// MCP.md: C8, E13
 #[test]
 fn a_call_that_needs_input_is_sent_again_with_it() {
     let mut client = modern(ALL);
@@ -185,6 +189,7 @@ fn a_call_that_needs_input_is_sent_again_with_it() {
 
 /// However long a server says that an answer holds, nothing of it is kept, and least of all what was
 /// answered for one call.
+// MCP.md: E14
 #[test]
 fn nothing_is_kept_of_answers_and_none_is_asked_for_by_itself() {
     let mut client = modern(ALL);
@@ -213,6 +218,7 @@ fn nothing_is_kept_of_answers_and_none_is_asked_for_by_itself() {
     assert_eq!(client.deadline(), None);
 }
 
+// MCP.md: E13
 #[test]
 fn a_call_with_nothing_but_a_state_is_sent_again_at_once_and_not_for_ever() {
     let mut client = modern(ALL);
@@ -272,6 +278,7 @@ fn a_call_that_waits_for_input_can_be_given_up() {
     assert_eq!(finished(&mut client), [(operation, Err(Error::Needs("no".into())))]);
 }
 
+// MCP.md: C13
 #[test]
 fn results_of_the_newer_era_are_whole_or_unknown() {
     for (result, good) in [
@@ -289,6 +296,7 @@ fn results_of_the_newer_era_are_whole_or_unknown() {
     }
 }
 
+// MCP.md: A3
 #[test]
 fn a_server_of_the_newer_era_gets_no_responses() {
     let mut client = modern(ALL);

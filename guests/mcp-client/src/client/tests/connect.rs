@@ -4,6 +4,7 @@ use super::asked::modern_with;
 use super::*;
 use crate::settings::{Features, Protocol, Root};
 
+// MCP.md: C1, C2, C3, C4
 #[test]
 fn the_handshake_comes_first_and_is_confirmed() {
     let mut client = client();
@@ -24,6 +25,7 @@ fn the_handshake_comes_first_and_is_confirmed() {
         if *done == operation && server.revision == "2025-06-18"));
 }
 
+// MCP.md: C3
 #[test]
 fn a_revision_that_nobody_knows_is_an_error_that_names_it() {
     let mut client = client();
@@ -38,6 +40,7 @@ fn a_revision_that_nobody_knows_is_an_error_that_names_it() {
     assert!(client.server().is_none());
 }
 
+// MCP.md: C5
 #[test]
 fn a_handshake_is_never_cancelled() {
     let mut client = client();
@@ -46,6 +49,34 @@ fn a_handshake_is_never_cancelled() {
     client.tick(100);
     let given_up = [Action::Abandon(1), Action::Finish(operation, Err(Error::Timeout))];
     assert_eq!(actions(&mut client), given_up);
+}
+
+// MCP.md: C5, C6
+#[test]
+fn whatever_a_server_says_before_its_introduction_it_is_not_asked_for_more() {
+    let (mut client, operation) = connecting(Protocol::Auto);
+    assert_eq!(methods(&mut client), ["initialize"]);
+    receive(&mut client, json!({"id": "p", "method": "ping"}));
+    let pong = json!({"jsonrpc": "2.0", "id": "p", "result": {}});
+    assert_eq!(written(&mut client), [pong]);
+    let params = json!({"level": "info", "data": "starting"});
+    receive(&mut client, json!({"method": "notifications/message", "params": params}));
+    let message = "starting".into();
+    assert_eq!(actions(&mut client), [Action::Log { level: LogLevel::Info, message }]);
+    receive(&mut client, json!({"method": "notifications/tools/list_changed"}));
+    let early = [plain(&mut client, 0), client.list_tools(0, None)];
+    let all = actions(&mut client);
+    let [Action::Finish(one, Err(Error::Lost(_))), Action::Finish(two, Err(Error::Lost(_)))] =
+        &all[..]
+    else {
+        panic!("{all:?}")
+    };
+    assert_eq!([*one, *two], early);
+    receive(
+        &mut client,
+        json!({"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}),
+    );
+    assert_eq!(era_of(&mut client, operation), Era::Legacy);
 }
 
 #[test]
@@ -113,6 +144,7 @@ fn era_of(client: &mut Client, operation: OperationId) -> Era {
     }
 }
 
+// MCP.md: C8
 #[test]
 fn where_initialize_is_refused_the_newer_era_is_tried() {
     for code in [-32601, -32602, -32022, 1] {
@@ -244,6 +276,7 @@ fn silence_at_initialize_ends_the_handshake() {
     assert_eq!(finished(&mut client), [(operation, Err(Error::Timeout))]);
 }
 
+// MCP.md: C10
 #[test]
 fn a_probe_is_for_the_newer_era_first_and_short() {
     for answer in [Some(-32601), Some(-32000), None] {
@@ -262,6 +295,7 @@ fn a_probe_is_for_the_newer_era_first_and_short() {
     }
 }
 
+// MCP.md: C10
 #[test]
 fn an_error_of_the_newer_era_is_no_reason_for_the_older() {
     for code in [-32020, -32021, -32022] {
@@ -274,6 +308,7 @@ fn an_error_of_the_newer_era_is_no_reason_for_the_older() {
     }
 }
 
+// MCP.md: C12
 #[test]
 fn a_probe_that_was_too_early_is_made_once_more() {
     let (mut client, operation) = connecting(Protocol::Probe);
@@ -285,6 +320,7 @@ fn a_probe_that_was_too_early_is_made_once_more() {
     assert_eq!(era_of(&mut client, operation), Era::Modern);
 }
 
+// MCP.md: C9
 #[test]
 fn a_server_that_supports_only_others_is_said_to() {
     let supported = |versions: Value| {
@@ -318,6 +354,7 @@ fn a_pinned_era_is_the_only_one() {
     assert!(matches!(&finished(&mut client)[..], [(_, Err(Error::Rpc { code: -32601, .. }))]));
 }
 
+// MCP.md: C11
 #[test]
 fn the_era_of_the_last_connection_is_tried_first_on_the_next() {
     let (mut client, _) = connecting(Protocol::Auto);
@@ -332,6 +369,7 @@ fn the_era_of_the_last_connection_is_tried_first_on_the_next() {
     assert_eq!(methods(&mut client), ["initialize"]);
 }
 
+// MCP.md: D6
 #[test]
 fn a_server_that_is_silent_for_long_is_asked_whether_it_lives() {
     let mut client = with_settings(Settings { ping: Some(50), ..Settings::default() });
@@ -362,6 +400,7 @@ fn a_server_that_is_silent_for_long_is_asked_whether_it_lives() {
 }
 
 /// There is no `ping` in the newer era.
+// MCP.md: D7
 #[test]
 fn a_server_of_the_newer_era_is_never_asked_whether_it_lives() {
     let mut client = modern_with(Settings { ping: Some(50), ..Settings::default() });
@@ -373,6 +412,7 @@ fn a_server_of_the_newer_era_is_never_asked_whether_it_lives() {
     assert!(actions(&mut client).is_empty());
 }
 
+// MCP.md: F5
 #[test]
 fn a_server_of_the_older_era_that_logs_is_told_once_how_much() {
     let check = |capabilities: Value, level: Option<&str>, expected: &[&str]| {
@@ -397,6 +437,7 @@ fn a_server_of_the_older_era_that_logs_is_told_once_how_much() {
     check(json!({}), Some("warning"), &[initialized]);
 }
 
+// MCP.md: F5
 #[test]
 fn a_server_of_the_newer_era_is_told_with_each_request_how_much_to_log() {
     for level in [Some("warning"), None] {
@@ -419,6 +460,7 @@ fn a_server_of_the_newer_era_is_told_with_each_request_how_much_to_log() {
     }
 }
 
+// MCP.md: G1
 #[test]
 fn what_is_declared_is_what_there_is() {
     let declared = |settings| {

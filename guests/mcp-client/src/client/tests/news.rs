@@ -5,6 +5,7 @@ use super::connect::discovered;
 use super::*;
 use crate::settings::Features;
 
+// MCP.md: D5
 #[test]
 fn progress_belongs_to_requests_in_flight() {
     let mut client = connected();
@@ -24,6 +25,7 @@ fn progress_belongs_to_requests_in_flight() {
     assert!(actions(&mut client).is_empty());
 }
 
+// MCP.md: D2
 #[test]
 fn however_far_it_has_come_a_request_has_the_time_that_it_was_given() {
     let mut client = connected();
@@ -45,6 +47,7 @@ fn however_far_it_has_come_a_request_has_the_time_that_it_was_given() {
     assert_eq!(*end, Action::Finish(operation, Err(Error::Timeout)));
 }
 
+// MCP.md: F5
 #[test]
 fn what_a_server_logs_is_told_with_how_much_it_matters() {
     let mut client = connected();
@@ -68,6 +71,7 @@ fn what_a_server_logs_is_told_with_how_much_it_matters() {
     }
 }
 
+// MCP.md: D5
 #[test]
 fn a_storm_of_progress_is_thinned_and_its_end_kept() {
     let mut client = connected();
@@ -83,6 +87,7 @@ fn a_storm_of_progress_is_thinned_and_its_end_kept() {
     assert!(matches!(seen[2], Action::Progress { progress: 1000.0, .. }));
 }
 
+// MCP.md: E10
 #[test]
 fn several_changes_in_a_row_are_one() {
     let mut client = connected();
@@ -113,6 +118,7 @@ fn that_a_list_is_no_longer_empty_is_a_change_and_another_of_a_full_one_is_none(
     assert_eq!(tell(&mut client, "prompts", 900), [Action::ToolsChanged]);
 }
 
+// MCP.md: F2
 #[test]
 fn resources_are_subscribed_to_in_the_older_era_one_by_one() {
     let mut client = connected();
@@ -127,6 +133,7 @@ fn resources_are_subscribed_to_in_the_older_era_one_by_one() {
     assert_eq!(actions(&mut client), [Action::ResourceUpdated("file:///a".into())]);
 }
 
+// MCP.md: A10
 #[test]
 fn what_was_subscribed_to_in_the_older_era_is_subscribed_to_on_the_next_connection() {
     let mut client = client();
@@ -159,6 +166,7 @@ fn what_was_subscribed_to_in_the_older_era_is_subscribed_to_on_the_next_connecti
     assert_eq!(again, [(json!("resources/subscribe"), json!("a:kept"))]);
 }
 
+// MCP.md: F2
 #[test]
 fn resources_are_subscribed_to_in_the_newer_era_by_one_stream() {
     let mut client = modern(Features::default());
@@ -206,6 +214,7 @@ fn a_server_without_a_stream_of_news_is_asked_once() {
     assert_eq!(client.deadline(), None);
 }
 
+// MCP.md: A10
 #[test]
 fn what_a_server_logs_is_told_with_its_level_and_the_part_of_it_that_says_it() {
     let check = |params: Value, level: LogLevel, message: &str, logger: Option<&str>| {
@@ -268,6 +277,7 @@ fn news(method: &str, stream: Value, params: Value) -> Value {
     json!({"method": format!("notifications/{method}"), "params": params})
 }
 
+// MCP.md: E10
 #[test]
 fn a_server_that_will_not_tell_what_it_promised_is_not_asked_again() {
     for (tells, logged) in [
@@ -287,6 +297,7 @@ fn a_server_that_will_not_tell_what_it_promised_is_not_asked_again() {
     }
 }
 
+// MCP.md: E10
 #[test]
 fn news_of_a_stream_that_nobody_listens_to_are_none() {
     let (mut client, first) = listening();

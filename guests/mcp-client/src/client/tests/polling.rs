@@ -49,6 +49,7 @@ fn cancels(sent: &[Value]) -> bool {
         && sent.iter().all(|sent| sent["method"] != "notifications/cancelled")
 }
 
+// MCP.md: H
 #[test]
 fn a_task_is_asked_about_until_it_is_done() {
     let (mut client, operation) = made(Features::default());
@@ -94,6 +95,7 @@ fn a_task_that_the_server_has_lost_is_no_fault_of_the_callers() {
     assert_eq!(finished(&mut client), [(operation, Err(lost))]);
 }
 
+// MCP.md: H
 #[test]
 fn what_a_task_needs_is_asked_once_and_sent() {
     let (mut client, _) = made(ALL);
@@ -146,6 +148,7 @@ fn a_task_that_needs_what_nobody_has_is_cancelled() {
     assert_eq!(all.len(), 3);
 }
 
+// MCP.md: H
 #[test]
 fn a_task_that_nobody_waits_for_is_cancelled_by_its_own_method() {
     // While it is waited for, and while it is asked about.

@@ -19,6 +19,7 @@ fn begun() -> (Client, OperationId) {
     (client, operation)
 }
 
+// MCP.md: E11, H
 #[test]
 fn a_task_is_begun_and_its_result_asked_for() {
     let (mut client, operation) = begun();
@@ -32,6 +33,7 @@ fn a_task_is_begun_and_its_result_asked_for() {
     );
 }
 
+// MCP.md: D4
 #[test]
 fn a_task_is_cancelled_by_its_own_method() {
     let (mut client, operation) = begun();
