@@ -641,6 +641,7 @@ mod tests {
         assert!(matches!(&parts[1].body, ResourceBody::Text(text) if text == "two"));
     }
 
+    // MCP.md: F1
     #[test]
     fn a_broken_part_of_a_resource_or_prompt_is_text_and_costs_no_other() {
         let broken = [r#""bare""#, r#"{"uri":"b"}"#, r#"{"uri":"c","blob":"?"}"#, "3"];
@@ -726,6 +727,7 @@ mod tests {
         check(&long, Some(&long.replace(":1", ":\"1").replace('}', "\"}")));
     }
 
+    // MCP.md: E12
     #[test]
     fn a_tool_without_a_name_or_a_schema_is_none() {
         for json in [
@@ -739,12 +741,14 @@ mod tests {
         }
     }
 
+    // MCP.md: E11
     #[test]
     fn a_tool_may_have_to_be_called_as_a_task() {
         let json = r#"{"name":"t","inputSchema":{},"execution":{"taskSupport":"required"}}"#;
         assert_eq!(tool(json).unwrap().1, Execution::Task);
     }
 
+    // MCP.md: B7, E9
     #[test]
     fn results_keep_their_blocks_in_order_and_unknown_ones_as_they_came() {
         let result = tool_result(Payload::from(
@@ -793,6 +797,7 @@ mod tests {
         check(&long, false);
     }
 
+    // MCP.md: F1
     #[test]
     fn errors_keep_their_meaning() {
         let rpc = |code| mcp_client::Error::Rpc { code, message: "m".into(), data: None };
@@ -819,5 +824,47 @@ mod tests {
         let needs = format!("the server needs what this host does not have: {with_data}");
         check(-32021, Error::Failed(needs));
         check(5, Error::Failed(r#"m (code 5, {"uri":"a:b"})"#.into()));
+    }
+
+    // MCP.md: C15, G5
+    #[test]
+    fn an_error_says_what_is_lacking_or_to_be_done_first() {
+        let check = |code, data: Option<&str>, expected: &str| {
+            let data = data.map(Into::into);
+            let rpc = mcp_client::Error::Rpc { code, message: "m".into(), data };
+            assert_eq!(error(rpc), Error::Failed(expected.into()));
+        };
+        let lacks = "the server needs what this host does not have: m";
+        check(-32021, None, lacks);
+        let data = r#"{"requiredCapabilities":{"sampling":{}}}"#;
+        check(-32021, Some(data), &format!("{lacks}: {data}"));
+        let first = "the user has to do something first: m";
+        check(-32042, None, first);
+        let pages =
+            r#"{"elicitations":[{"url":"https:\/\/a.test\/1"},{"url":"https://a.test/2"}]}"#;
+        let plain = pages.replace("\\/", "/");
+        check(-32042, Some(pages), &format!("{first}: {plain}"));
+    }
+
+    // MCP.md: F4
+    #[test]
+    fn suggestions_are_as_many_as_a_reader_can_use() {
+        let check = |json: &str, many: usize, more: bool| {
+            let Suggestions { values, more: has_more, .. } = suggestions(json).unwrap();
+            assert_eq!((values.len(), has_more), (many, more), "{json:.80}");
+        };
+        let values = |many: usize| {
+            let values = (0..many).map(|i| format!("\"{i}\"")).collect::<Vec<_>>().join(",");
+            format!(r#"{{"completion":{{"values":[{values}]}}}}"#)
+        };
+        check(&values(100), 100, false);
+        check(&values(150), 100, true);
+        check(r#"{"completion":{"values":["a"],"hasMore":true}}"#, 1, true);
+        for nothing in ["{}", r#"{"completion":null}"#, r#"{"completion":{}}"#] {
+            check(nothing, 0, false);
+        }
+        check(r#"{"completion":{"values":"x"}}"#, 0, false);
+        check(r#"{"completion":{"values":null,"hasMore":"?"}}"#, 0, false);
+        assert!(suggestions("[]").is_err());
     }
 }

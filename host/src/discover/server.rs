@@ -408,9 +408,13 @@ mod tests {
 
     /// What is found for an entry of a project's `.mcp.json`.
     fn find(entry: &Value) -> Discovery {
-        let folder = tempfile::tempdir().unwrap();
+        find_in(tempfile::tempdir().unwrap().path(), entry)
+    }
+
+    /// The same where the project is in this folder, and its user's home is the folder `home` in it.
+    fn find_in(folder: &Path, entry: &Value) -> Discovery {
         let file = json!({ "mcpServers": { "s": entry } }).to_string();
-        std::fs::write(folder.path().join(".mcp.json"), file).unwrap();
+        std::fs::write(folder.join(".mcp.json"), file).unwrap();
         let environment = [
             ("A_TOKEN", "hunter22"),
             ("PLAIN", "has hunter22 in it"),
@@ -419,10 +423,44 @@ mod tests {
             ("NAME", "world"),
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
-        let surroundings =
-            Surroundings { environment: environment.into(), ..Surroundings::default() };
-        let workspace = Some(folder.path().to_path_buf());
+        let surroundings = Surroundings {
+            environment: environment.into(),
+            home: Some(folder.join("home")),
+            ..Surroundings::default()
+        };
+        let workspace = Some(folder.to_path_buf());
         discover(&Sources { workspace, surroundings, ..Sources::default() })
+    }
+
+    // MCP.md: G2
+    #[test]
+    fn a_root_is_a_folder_of_this_machine_and_another_one_is_to_be_approved_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = |roots: Value| {
+            let found = find_in(folder.path(), &json!({ "command": "sh", "roots": roots }));
+            assert_eq!(found.diagnostics, []);
+            found.candidates[0].command.clone().expect("it has to be approved")
+        };
+        let check = |root: &str, expected: &str| {
+            let here = folder.path().display();
+            let expected = expected.replace("HERE", &format!("file://{here}"));
+            let shown = command(json!([root])).lines();
+            let shown: Vec<_> = shown.into_iter().filter(|(word, _)| *word == "root").collect();
+            assert_eq!(shown, [("root", expected)], "{root}");
+        };
+        check("sub", "HERE/sub");
+        check("/srv/data", "file:///srv/data");
+        check("~/notes", "HERE/home/notes");
+        check("${NAME}/a b", "HERE/world/a%20b");
+        check("\u{e9}#?%41", "HERE/%C3%A9%23%3F%2541");
+        // What is no path on this machine is a name in it all the same.
+        check("https://example.com/x", "HERE/https:/example.com/x");
+        check("file:///etc", "HERE/file:/etc");
+        let digest = |roots| command(roots).digest;
+        assert_eq!(digest(json!(["a"])), digest(json!(["a"])));
+        for other in [json!([]), json!(["b"]), json!(["a", "b"]), json!(["./a/c"])] {
+            assert_ne!(digest(json!(["a"])), digest(other.clone()), "{other}");
+        }
     }
 
     #[test]
