@@ -11,16 +11,17 @@ use tokio::sync::Notify;
 use super::{among, configuration, echoes};
 use crate::support::{Project, Running, eventually, text};
 
-/// An embedder with somebody to ask, who says no to everything but forms.
+/// An embedder with somebody to ask, who says no to everything but forms and pages.
 #[derive(Clone, Default)]
 struct Somebody {
     asked: Arc<Mutex<Vec<ServerRequest>>>,
+    opens_pages: bool,
 }
 
 #[async_trait]
 impl ClientFeatures for Somebody {
     fn offers(&self) -> Offers {
-        Offers { forms: true, pages: false, sampling: true }
+        Offers { forms: true, pages: self.opens_pages, sampling: true }
     }
 
     async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
@@ -46,6 +47,7 @@ async fn answers(platform: &Running) -> Value {
     serde_json::from_str(&text(platform, "asks__rude", json!({})).await).unwrap()
 }
 
+// MCP.md: B6, G1, G3, G4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_asks_a_host_that_offers_nothing_gets_nothing() {
     let platform = among(&["asks"]).await;
@@ -56,6 +58,7 @@ async fn whoever_asks_a_host_that_offers_nothing_gets_nothing() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: G3, G4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_is_said_and_gets_the_answer() {
     let somebody = Somebody::default();
@@ -72,6 +75,7 @@ async fn who_asks_is_said_and_gets_the_answer() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: E13
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_of_the_newer_era_gets_what_it_needs_before_it_answers() {
     let somebody = Somebody::default();
@@ -190,5 +194,21 @@ async fn a_call_has_its_time_however_long_the_answer_to_a_form_takes() {
     // But its caller's time is what it is.
     let given_up = crate::support::call_within(&platform, "asks__rude", json!({}), wall / 4).await;
     assert!(given_up.unwrap_err().to_string().contains("no answer within"));
+    platform.clone().shutdown().await;
+}
+
+// MCP.md: G5
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_a_server_wants_opened_first_are_named_and_nobody_is_asked() {
+    let somebody = Somebody { opens_pages: true, ..Somebody::default() };
+    let platform = offering(somebody.clone(), &["page-first"]).await;
+    let error = crate::support::failure(&platform, "page-first__rude", json!({})).await.to_string();
+    assert!(error.contains("the user has to do something first: not yet: "), "{error}");
+    for url in ["https://example.com/one", "https://example.com/two"] {
+        assert!(error.contains(url), "{error}");
+    }
+    assert!(somebody.asked.lock().unwrap().is_empty());
+    echoes(&platform, "page-first").await;
+    assert_eq!(platform.server("page-first").unwrap().starts, 1);
     platform.clone().shutdown().await;
 }

@@ -89,6 +89,7 @@ async fn what_is_given_up_last_is_cancelled_before_the_end() {
     assert_eq!(noted("end"), 1);
 }
 
+// MCP.md: A13
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_a_server_does_not_survive_says_why_and_the_next_starts_it() {
     let rows = [
@@ -114,6 +115,7 @@ async fn a_call_that_a_server_does_not_survive_says_why_and_the_next_starts_it()
     platform.clone().shutdown().await;
 }
 
+// MCP.md: A12
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_does_not_read_holds_nobody_else_up() {
     let project = Project::new(&configuration(&["deaf", "deaf-and-loud"], ""));

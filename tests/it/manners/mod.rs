@@ -2,6 +2,7 @@
 //! can, and the server beside it notices nothing.
 
 mod asking;
+mod calls;
 mod crowd;
 mod ending;
 mod eras;
@@ -83,6 +84,7 @@ async fn check(rows: &[(&str, Comes)]) {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: A4, A6
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_that_are_not_as_they_should_be_are_read() {
     check(&[
@@ -95,6 +97,7 @@ async fn lines_that_are_not_as_they_should_be_are_read() {
     .await;
 }
 
+// MCP.md: A7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_is_too_long_costs_its_call() {
     check(&[
@@ -105,6 +108,7 @@ async fn a_line_that_is_too_long_costs_its_call() {
     .await;
 }
 
+// MCP.md: A7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn json_is_followed_no_deeper_than_it_is_safe() {
     check(&[
@@ -125,6 +129,7 @@ async fn a_block_that_nobody_can_read_is_text() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: B2, B3, B4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_for_who_asked_and_for_once() {
     check(&[
@@ -152,6 +157,7 @@ async fn an_answer_of_another_form_is_named() {
     .await;
 }
 
+// MCP.md: A5, A8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_message_is_skipped_and_counted() {
     let platform = among(&["noisy", "batch"]).await;
@@ -166,6 +172,7 @@ async fn what_is_no_message_is_skipped_and_counted() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: E1, E3, E12
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_are_read_as_far_as_they_make_sense() {
     let platform =
@@ -199,6 +206,7 @@ async fn lists_are_read_as_far_as_they_make_sense() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: C7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_server_boasts_of_and_does_not_know_is_empty() {
     let platform = among(&["boasts"]).await;
@@ -217,6 +225,7 @@ async fn what_a_server_boasts_of_and_does_not_know_is_empty() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: D3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_to_what_was_given_up_is_ignored() {
     let platform = among(&["late"]).await;
@@ -231,6 +240,7 @@ async fn an_answer_to_what_was_given_up_is_ignored() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: E11
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_that_must_be_a_task_is_called_as_one() {
     let platform = among(&["task"]).await;
@@ -239,6 +249,7 @@ async fn a_tool_that_must_be_a_task_is_called_as_one() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: B7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_blocks_are_passed_on_as_they_came() {
     let platform = among(&["odd-blocks"]).await;

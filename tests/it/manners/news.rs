@@ -3,9 +3,10 @@
 use serde_json::json;
 use tenon_host::Event;
 
-use super::{among, echoes};
-use crate::support::{eventually, text};
+use super::{Project, among, echoes};
+use crate::support::{RUDE_SERVER, eventually, stderr, stdout, text};
 
+// MCP.md: D5, F2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_news_is_thinned_and_the_answer_in_it_found() {
     let platform = among(&["storm"]).await;
@@ -30,6 +31,7 @@ async fn a_storm_of_news_is_thinned_and_the_answer_in_it_found() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: E10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_that_a_server_learns_are_there_though_it_says_so_a_thousand_times() {
     let platform = among(&["grows"]).await;
@@ -47,4 +49,25 @@ async fn tools_that_a_server_learns_are_there_though_it_says_so_a_thousand_times
     assert!((2..=4).contains(&registrations), "{registrations}");
     echoes(&platform, "good").await;
     platform.clone().shutdown().await;
+}
+
+// MCP.md: F5
+#[test]
+fn what_a_server_logs_is_told_without_its_secret() {
+    const SECRET: &str = "hush \"hush\" 123";
+    let project = Project::new("");
+    project.write(
+        "tenon.toml",
+        format!(
+            "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"blabs\"], \
+             env = {{ API_TOKEN = {SECRET:?} }} }}]"
+        ),
+    );
+    let output = project.command(&["call", "s__rude", "{}"]).env("TENON_LOG", "debug").output();
+    let output = output.unwrap();
+    let said = stderr(&output);
+    assert_eq!(stdout(&output), "rude\n", "{said}");
+    assert!(said.contains("it is [redacted]"), "{said}");
+    assert!(said.contains(r#"{"token":"[redacted]"}"#), "{said}");
+    assert!(!said.contains("hush"), "{said}");
 }

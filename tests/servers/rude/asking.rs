@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::Habit;
-use crate::server::{answer, introduction, on_call, receive, send, serve, tell, text, tool};
+use crate::server::{
+    answer, introduction, on_call, receive, refuse, send, serve, tell, text, tool,
+};
 
 pub(crate) const HABITS: &[Habit] = &[
     // Asks for all there is, one after the other, and says what came of it.
@@ -67,6 +69,19 @@ pub(crate) const HABITS: &[Habit] = &[
                 _ => return false,
             }
             true
+        });
+    }),
+    // Says that the user has done what nobody has asked of him, and then that there is something to do
+    // before it answers.
+    ("page-first", || {
+        on_call(|call| {
+            tell("notifications/elicitation/complete", json!({ "elicitationId": "unheard-of" }));
+            let page = |id: &str| {
+                let url = format!("https://example.com/{id}");
+                json!({ "mode": "url", "elicitationId": id, "url": url, "message": "sign in" })
+            };
+            let data = json!({ "elicitations": [page("one"), page("two")] });
+            refuse(call, json!({ "code": -32042, "message": "not yet", "data": data }));
         });
     }),
     // Asks the user, does not want to know any more, and goes on.

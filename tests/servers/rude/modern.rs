@@ -42,6 +42,28 @@ pub(crate) const HABITS: &[Habit] = &[
             first
         });
     }),
+    // What it lists and reads holds for a minute, as it says, and is another each time.
+    ("modern-fresh", || {
+        let mut asked = 0;
+        modern(move |message| {
+            asked += 1;
+            let mut result = match message["method"].as_str() {
+                Some("server/discover") => discovery(json!({ "tools": {}, "resources": {} })),
+                Some("resources/list") => {
+                    json!({ "resources": [{ "uri": "a:b", "name": asked.to_string() }] })
+                }
+                Some("resources/read") => {
+                    json!({ "contents": [{ "uri": "a:b", "text": asked.to_string() }] })
+                }
+                _ => return false,
+            };
+            result["resultType"] = json!("complete");
+            result["ttlMs"] = json!(60_000);
+            result["cacheScope"] = json!("public");
+            answer(message, result);
+            true
+        });
+    }),
     // It is ahead of its time.
     ("ahead", || {
         serve(|message| {
@@ -60,8 +82,10 @@ fn unsupported(request: &Value, supported: &[&str]) {
 /// A server of the newer era that behaves, but for a habit. It ends when it gets a response, which
 /// its era does not have.
 fn modern(mut habit: impl FnMut(&Value) -> bool) {
-    let mut tools = ["echo", "ask", "sample", "grow", "odd", "slow"].map(tool).to_vec();
+    let mut tools = ["echo", "ask", "sample", "grow", "odd", "slow", "lacks"].map(tool).to_vec();
     let mut stream = None;
+    // How often it was asked for what it cannot do.
+    let mut lacking = 0;
     // What the task was told that it needs.
     let mut told = None;
     while let Some(message) = receive() {
@@ -83,16 +107,7 @@ fn modern(mut habit: impl FnMut(&Value) -> bool) {
         }
         match (method, params["name"].as_str()) {
             ("server/discover", _) => {
-                let info = json!({ "name": "modern", "version": "1" });
-                answer(
-                    &message,
-                    json!({
-                        "resultType": "complete",
-                        "supportedVersions": [REVISION],
-                        "capabilities": { "tools": { "listChanged": true } },
-                        "_meta": { "io.modelcontextprotocol/serverInfo": info },
-                    }),
-                );
+                answer(&message, discovery(json!({ "tools": { "listChanged": true } })));
             }
             ("tools/list", _) => answer(&message, json!({ "tools": tools, "ttlMs": 0 })),
             ("subscriptions/listen", _) => {
@@ -127,10 +142,27 @@ fn modern(mut habit: impl FnMut(&Value) -> bool) {
                 told = Some(params["inputResponses"].clone());
                 answer(&message, json!({ "resultType": "complete" }));
             }
+            ("tools/call", Some("lacks")) => {
+                lacking += 1;
+                let data = json!({ "requiredCapabilities": { "sampling": {} } });
+                let problem = format!("call {lacking} needs a model");
+                refuse(&message, json!({ "code": -32021, "message": problem, "data": data }));
+            }
             ("tools/call", Some("odd")) => answer(&message, json!({ "resultType": "odd" })),
             _ => properly(&message),
         }
     }
+}
+
+/// The answer to `server/discover` of a server with these capabilities.
+fn discovery(capabilities: Value) -> Value {
+    let info = json!({ "name": "modern", "version": "1" });
+    json!({
+        "resultType": "complete",
+        "supportedVersions": [REVISION],
+        "capabilities": capabilities,
+        "_meta": { "io.modelcontextprotocol/serverInfo": info },
+    })
 }
 
 /// The one task that there is.
