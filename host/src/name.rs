@@ -154,6 +154,7 @@ mod tests {
         assert_eq!(ToolName::new(plugin, tool).as_str(), expected);
     }
 
+    // MCP.md: E3
     #[test]
     fn rendering() {
         check("text-tools", "count", "text-tools__count");
@@ -185,6 +186,7 @@ mod tests {
         assert_eq!((length(NameStyle::ExtIdTool), length(NameStyle::NamespaceTool)), (64, 128));
     }
 
+    // MCP.md: E3
     #[test]
     fn two_originals_have_two_names() {
         assert_ne!(ToolName::new("s", "a.b"), ToolName::new("s", "a_b"));

@@ -71,6 +71,7 @@ async fn calls_with_long_arguments_do_not_add_up() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: A10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_dies_in_mid_call_fails_its_calls_at_once_and_nobody_elses() {
     let platform = platform(&format!(
@@ -204,6 +205,7 @@ async fn servers_get_the_base_environment_and_their_own_entries() {
     platform.clone().shutdown().await;
 }
 
+// MCP.md: A9
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_process_is_left_after_a_shutdown() {
     let project = Project::new("");

@@ -12,6 +12,7 @@ use tenon_host::{Builtin, CallError, wire};
 use crate::guests;
 use crate::support::{Project, Running, call, call_within, failure, text};
 
+// MCP.md: E6
 #[tokio::test]
 async fn a_result_that_is_not_what_its_schema_promised_is_marked_and_kept() {
     let project = Project::new("limits.output_kib = 1\nplugins.scripts = [\"sums.rhai\"]");

@@ -32,6 +32,7 @@ fn answered(project: &Project, answers: &Value, asked: Value) -> (Value, String)
     (parsed(&output), stderr(&output))
 }
 
+// MCP.md: G4
 #[test]
 fn prepared_answers_are_given_with_the_defaults_of_the_form() {
     let project = asking();
@@ -72,6 +73,7 @@ fn prepared_answers_are_given_with_the_defaults_of_the_form() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
 
+// MCP.md: G1, G4
 #[test]
 fn without_a_terminal_and_without_answers_nobody_is_asked() {
     let project = asking();
@@ -81,6 +83,7 @@ fn without_a_terminal_and_without_answers_nobody_is_asked() {
     assert_eq!(parsed(&output), json!([{ "action": "cancel" }, -32601]));
 }
 
+// MCP.md: G4
 #[test]
 fn on_a_terminal_the_user_fills_in_the_form() {
     let project = asking();
@@ -128,6 +131,7 @@ fn on_a_terminal_the_user_says_what_becomes_of_a_page() {
     }
 }
 
+// MCP.md: G3
 #[test]
 fn a_model_that_the_user_configured_answers_servers() {
     let project = asking();

@@ -156,6 +156,7 @@ fn without(json: &str, names: &[&str]) -> String {
     serde_json::to_string(&members).expect("it is JSON")
 }
 
+// MCP.md: B7, E9, F6
 #[test]
 fn the_command_says_what_a_server_says_member_for_member() {
     let project = project(COMPLETIONS[0]);
@@ -231,6 +232,7 @@ fn a_server_does_not_say_whose_its_tools_and_resources_are() {
     );
 }
 
+// MCP.md: F4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_embedder_gets_what_a_server_says_member_for_member() {
     for expected in COMPLETIONS {

@@ -281,6 +281,7 @@ async fn telling(more: &str) -> Running {
     project.platform().await
 }
 
+// MCP.md: F3
 #[tokio::test]
 async fn secrets_do_not_leave_in_lists_names_or_types() {
     let platform = telling("").await;

@@ -117,6 +117,7 @@ async fn only_the_tools_that_are_wanted_are_there() {
     );
 }
 
+// MCP.md: F1, F3
 #[tokio::test]
 async fn resources_and_prompts_are_tools_beside_the_servers_own() {
     let platform = project("plugins.resource_tools = \"each\"", "").platform().await;

@@ -151,6 +151,7 @@ fn marked_tools() -> Value {
     json!([tool("good", good), tool("bad", json!({ "a": string("two words") }))])
 }
 
+// MCP.md: E15
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn marked_arguments_go_into_headers_as_well() {
     let peer = Peer::start(|request| modern(request, &marked_tools())).await;

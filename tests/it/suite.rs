@@ -61,6 +61,7 @@ pub(crate) async fn an_unknown_tool_is_not_found(platform: Platform) {
     );
 }
 
+// MCP.md: E7
 pub(crate) async fn an_error_answer_is_a_result(platform: Platform) {
     let result = call(&platform, "subject__fail", json!({ "text": "not today" })).await;
     let result = result.expect("the call is answered");

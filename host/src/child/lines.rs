@@ -182,12 +182,14 @@ mod tests {
         }
     }
 
+    // MCP.md: A6
     #[tokio::test]
     async fn lines_end_with_or_without_a_carriage_return_and_at_the_end_of_the_stream() {
         assert_eq!(all(b"one\r\n\ntwo\nthree", 100).await, ["one", "", "two", "three"]);
         assert!(all(b"", 100).await.is_empty());
     }
 
+    // MCP.md: A7
     #[tokio::test]
     async fn a_line_over_the_cap_is_reported_by_its_beginning_and_costs_no_other() {
         assert_eq!(all(b"abcdef\nok\n", 5).await, ["<abcdef of 6>", "ok"]);

@@ -471,6 +471,7 @@ mod tests {
         read
     }
 
+    // MCP.md: A1
     #[tokio::test]
     async fn lines_are_written_whole_and_in_order_or_not_at_all() {
         let child = echo();
@@ -500,6 +501,7 @@ mod tests {
         assert!(child.try_write_lines(Vec::new()).expect("there is nothing to write"));
     }
 
+    // MCP.md: A9
     #[tokio::test]
     async fn a_child_that_is_written_to_as_it_is_stopped_sees_the_end_of_its_input() {
         // It reads once it has written more than a pipe holds, which nobody reads before.

@@ -97,6 +97,7 @@ mod tests {
         }
     }
 
+    // MCP.md: A4
     #[tokio::test]
     async fn the_last_lines_are_kept_and_long_ones_cut() {
         let mut input = Vec::new();

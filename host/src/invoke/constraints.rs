@@ -90,10 +90,15 @@ mod tests {
         assert_eq!(made.attempts, 2);
     }
 
+    // MCP.md: E2
     #[test]
     fn only_what_may_be_repeated_is() {
         let rule = "tools.p__t.max_attempts = 3";
         assert_eq!(constraints(rule, None, None).attempts, 1);
+        // What a plugin hints does nothing that its operator has not asked for.
+        let hinted = constraints("", Some(true), Some(true));
+        assert_eq!(hinted, constraints("", None, None));
+        assert_eq!(hinted, Constraints::ONCE);
         assert_eq!(constraints(rule, Some(true), None).attempts, 3);
         assert_eq!(constraints(rule, None, Some(true)).attempts, 3);
         let told = "tools.p__t = { max_attempts = 3, side_effects = \"repeated\" }";

@@ -449,11 +449,13 @@ mod tests {
         }
     }
 
+    // MCP.md: E5
     #[tokio::test]
     async fn what_refers_to_itself_is_fine() {
         check(&json!({ "properties": { "next": { "$ref": "#" } } }), Ok(())).await;
     }
 
+    // MCP.md: E5
     #[tokio::test]
     async fn nothing_is_fetched() {
         for url in ["https://example.com/schema", "file:///etc/passwd", "other.json"] {
@@ -499,6 +501,7 @@ mod tests {
         assert_eq!(kept.count(), KEPT.subschemas / 1_001);
     }
 
+    // MCP.md: E4
     #[tokio::test]
     async fn dialects_are_honoured() {
         let tuple =

@@ -7,6 +7,7 @@ mod crowd;
 mod ending;
 mod eras;
 mod news;
+mod rows;
 
 use serde_json::json;
 use std::time::Duration;

@@ -65,8 +65,8 @@ fn what_a_server_logs_is_told_with_how_much_it_matters() {
         for (data, message) in [(json!("words"), "words"), (json!({"n": 1}), r#"{"n":1}"#)] {
             let params = json!({"level": said, "logger": "l", "data": data});
             receive(&mut client, json!({"method": "notifications/message", "params": params}));
-            let message = message.into();
-            assert_eq!(actions(&mut client), [Action::Log { level, message }], "{said}");
+            let (message, logger) = (message.into(), Some("l".into()));
+            assert_eq!(actions(&mut client), [Action::Log { level, message, logger }], "{said}");
         }
     }
 }
