@@ -62,7 +62,10 @@ fn whatever_a_server_says_before_its_introduction_it_is_not_asked_for_more() {
     let params = json!({"level": "info", "data": "starting"});
     receive(&mut client, json!({"method": "notifications/message", "params": params}));
     let message = "starting".into();
-    assert_eq!(actions(&mut client), [Action::Log { level: LogLevel::Info, message, logger: None }]);
+    assert_eq!(
+        actions(&mut client),
+        [Action::Log { level: LogLevel::Info, message, logger: None }]
+    );
     receive(&mut client, json!({"method": "notifications/tools/list_changed"}));
     let early = [plain(&mut client, 0), client.list_tools(0, None)];
     let all = actions(&mut client);
