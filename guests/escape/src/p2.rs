@@ -43,9 +43,9 @@ pub(crate) fn attempt(deed: &Deed, path: &str, other: &str) -> Result<String, St
         Deed::ReadAndWrite => open(OpenFlags::empty(), read)
             .and_then(|file| file.write(b"written", 0))
             .map(|_| "ok".to_string()),
-        Deed::ReadAndAppend => open(OpenFlags::empty(), read)
-            .and_then(|file| append(&file))
-            .map(ok),
+        Deed::ReadAndAppend => {
+            open(OpenFlags::empty(), read).and_then(|file| append(&file)).map(ok)
+        }
         Deed::ReadAndTruncate => {
             open(OpenFlags::empty(), read).and_then(|file| file.set_size(0)).map(ok)
         }

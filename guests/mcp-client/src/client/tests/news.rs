@@ -214,7 +214,6 @@ fn a_server_without_a_stream_of_news_is_asked_once() {
     assert_eq!(client.deadline(), None);
 }
 
-// MCP.md: A10
 #[test]
 fn what_a_server_logs_is_told_with_its_level_and_the_part_of_it_that_says_it() {
     let check = |params: Value, level: LogLevel, message: &str, logger: Option<&str>| {
@@ -234,6 +233,7 @@ fn what_a_server_logs_is_told_with_its_level_and_the_part_of_it_that_says_it() {
     check(json!({"level": "new", "logger": 7}), LogLevel::Info, "null", None);
 }
 
+// MCP.md: A10
 #[test]
 fn what_was_subscribed_to_in_the_newer_era_is_listened_to_on_the_next_connection() {
     let mut client = modern(Features::default());
