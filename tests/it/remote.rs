@@ -315,9 +315,12 @@ async fn the_newer_era_is_asked_first_and_the_older_where_it_is_not_known() {
             _ => Answer::Json,
         })
         .await;
-        let platform = platform(&peer.url("/mcp"), ", startup_timeout = \"3s\"").await;
+        // Another server may have had this port, and what is kept of it must not be of this one.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let more =
+            format!(", startup_timeout = \"20s\", headers = {{ X-At = \"{}\" }}", now.as_nanos());
+        let platform = platform(&peer.url("/mcp"), &more).await;
         assert_eq!(state(&platform).0, PluginState::Ready, "{said}: {}", state(&platform).1);
-        // What is kept of another server that had this port may stand in for it until it is called.
         assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x", "{said}");
         let revision = platform.server("s").unwrap().revision;
         assert_eq!(revision.as_deref(), Some("2025-11-25"), "{said}");

@@ -51,12 +51,6 @@ const LOADING: &[&str] = &[
     "OPENSSL_CONF",
     "OPENSSL_ENGINES",
     "OPENSSL_MODULES",
-    // Folders in which programs find what they load and how they are set.
-    "HOME",
-    "USERPROFILE",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "XDG_*",
     // Shells.
     "SHELL",
     "BASH_ENV",
@@ -228,8 +222,6 @@ mod tests {
             "DYLD_X",
             "npm_config_registry",
             "BASH_FUNC_x%%",
-            "HOME",
-            "xdg_config_home",
             "PYTHONPYCACHEPREFIX",
             "TENON_PLUGINS",
         ] {
