@@ -315,13 +315,13 @@ fn model(redactor: &Redactor, model: &mut ModelInfo) {
 }
 
 /// Masks secrets in a resource of a listing.
-pub(crate) fn resource(redactor: &Redactor, resource: &mut ListedResource) {
+fn resource(redactor: &Redactor, resource: &mut ListedResource) {
     resource.extra.iter_mut().for_each(|json| redactor.json_text(json));
     link(redactor, &mut resource.link);
 }
 
 /// Masks secrets in a resource template of a listing.
-pub(crate) fn template(redactor: &Redactor, template: &mut ResourceTemplate) {
+fn template(redactor: &Redactor, template: &mut ResourceTemplate) {
     let ResourceTemplate { uri_template, name, title, description, mime_type, extra } = template;
     let texts = [title, description, mime_type].into_iter().flatten().chain([uri_template, name]);
     texts.for_each(|text| redactor.redact(text));
@@ -329,7 +329,7 @@ pub(crate) fn template(redactor: &Redactor, template: &mut ResourceTemplate) {
 }
 
 /// Masks secrets in what a prompt of a listing says of itself.
-pub(crate) fn prompt_definition(redactor: &Redactor, prompt: &mut PromptDefinition) {
+fn prompt_definition(redactor: &Redactor, prompt: &mut PromptDefinition) {
     let PromptDefinition { name: _, title, description, arguments, extra } = prompt;
     let texts = [title, description].into_iter().flatten();
     texts.for_each(|text| redactor.redact(text));

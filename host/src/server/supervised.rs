@@ -4,7 +4,6 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +14,10 @@ use tokio::time::Instant;
 use super::Supervisor;
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::lifecycle::Registration;
-use crate::bindings::prompts::{Prompt, PromptDefinition, PromptPage};
-use crate::bindings::resources::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
+use crate::bindings::prompts::{Prompt, PromptPage};
+use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
-use crate::invoke::{PAGES, Unmasked, redact};
+use crate::invoke::{Mask, PAGES, Unmasked, redact};
 use crate::pins::{Definition, PinKind};
 use crate::runtime::{Failure, Plugin, Serving};
 use crate::secret::Redactor;
@@ -162,27 +161,34 @@ impl<P: Plugin> Supervised<P> {
         Ok(())
     }
 
-    /// Leaves out of a page of a list what its server said otherwise when it was first seen.
-    async fn keep_as_pinned<T>(
+    /// Leaves out of a page of a list what its server said otherwise when it was first seen. Compared is
+    /// what is shown.
+    async fn keep_as_pinned<T: Mask + Clone>(
         &self,
         kind: PinKind,
         items: &mut Vec<T>,
         is_whole: bool,
-        name: impl Fn(&T) -> String,
-        definition: impl Fn(&T) -> Definition,
+        name: fn(&T) -> &str,
+        show: fn(&mut T),
+        define: fn(&T) -> Definition,
     ) {
+        // Names are kept and shown where they are compared.
+        redact::leave_out(&self.redactor, items);
         if !self.supervisor.is_pinned() {
             return;
         }
         // Only one of a name is compared: there must be no other.
         let mut names = HashSet::new();
-        items.retain(|item| names.insert(name(item)));
-        // What has a secret in its name is told to nobody, and its name is kept nowhere.
-        let is_told = |name: &str| matches!(self.redactor.text(name), Cow::Borrowed(_));
-        let told = items.iter().map(|item| (name(item), item)).filter(|(name, _)| is_told(name));
-        let definitions = told.map(|(name, item)| (name, definition(item))).collect();
+        items.retain(|item| names.insert(name(item).to_string()));
+        let definition = |item: &T| {
+            let mut shown = item.clone();
+            shown.mask(&self.redactor);
+            show(&mut shown);
+            (name(item).to_string(), define(&shown))
+        };
+        let definitions = items.iter().map(definition).collect();
         self.supervisor.compare(kind, definitions, is_whole).await;
-        items.retain(|item| self.supervisor.held(kind, &name(item)).is_none());
+        items.retain(|item| self.supervisor.held(kind, name(item)).is_none());
     }
 
     /// Makes a call and waits for its answer, unless calls are not tried at the moment. A call that is
@@ -292,16 +298,16 @@ impl<P: Plugin> Plugin for Supervised<P> {
         let (is_first, deadline) = (cursor.is_none(), context.deadline);
         let listed = self.guarded(deadline, || Ok(self.bridge.list_resources(cursor, context)));
         let mut page = listed.await?;
-        let definition = |resource: &ListedResource| {
-            let mut shown = resource.clone();
-            redact::resource(&self.redactor, &mut shown);
-            shown::resource(&mut shown);
-            Definition::of_resource(&shown)
-        };
-        let uri = |resource: &ListedResource| resource.link.uri.clone();
         let is_whole = is_first && page.next.is_none();
-        self.keep_as_pinned(PinKind::Resource, &mut page.resources, is_whole, uri, definition)
-            .await;
+        self.keep_as_pinned(
+            PinKind::Resource,
+            &mut page.resources,
+            is_whole,
+            |of| &of.link.uri,
+            shown::resource,
+            Definition::of_resource,
+        )
+        .await;
         Ok(page)
     }
 
@@ -314,18 +320,16 @@ impl<P: Plugin> Plugin for Supervised<P> {
         let deadline = context.deadline;
         let listed = self.guarded(deadline, || Ok(self.bridge.list_templates(cursor, context)));
         let mut page = listed.await?;
-        // Names are kept and shown where they are compared.
-        redact::leave_out(&self.redactor, &mut page.templates);
-        let definition = |template: &ResourceTemplate| {
-            let mut shown = template.clone();
-            redact::template(&self.redactor, &mut shown);
-            shown::template(&mut shown);
-            Definition::of_template(&shown)
-        };
-        let text = |template: &ResourceTemplate| template.uri_template.clone();
         let is_whole = is_first && page.next.is_none();
-        self.keep_as_pinned(PinKind::Template, &mut page.templates, is_whole, text, definition)
-            .await;
+        self.keep_as_pinned(
+            PinKind::Template,
+            &mut page.templates,
+            is_whole,
+            |of| &of.uri_template,
+            shown::template,
+            Definition::of_template,
+        )
+        .await;
         Ok(page)
     }
 
@@ -355,16 +359,16 @@ impl<P: Plugin> Plugin for Supervised<P> {
         let deadline = context.deadline;
         let listed = self.guarded(deadline, || Ok(self.bridge.list_prompts(cursor, context)));
         let mut page = listed.await?;
-        redact::leave_out(&self.redactor, &mut page.prompts);
-        let definition = |prompt: &PromptDefinition| {
-            let mut shown = prompt.clone();
-            redact::prompt_definition(&self.redactor, &mut shown);
-            shown::prompt_definition(&mut shown);
-            Definition::of_prompt(&shown)
-        };
-        let name = |prompt: &PromptDefinition| prompt.name.clone();
         let is_whole = is_first && page.next.is_none();
-        self.keep_as_pinned(PinKind::Prompt, &mut page.prompts, is_whole, name, definition).await;
+        self.keep_as_pinned(
+            PinKind::Prompt,
+            &mut page.prompts,
+            is_whole,
+            |of| &of.name,
+            shown::prompt_definition,
+            Definition::of_prompt,
+        )
+        .await;
         Ok(page)
     }
 
