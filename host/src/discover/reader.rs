@@ -16,6 +16,7 @@ use super::{
 use crate::capability::GrantSet;
 use crate::config::{Config, ContextSettings, FileEntry, FileTable, LimitsTable, combine};
 use crate::diagnostic::{Diagnostic, chain};
+use crate::entry::json::McpFile;
 use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
 use crate::files::{self, CONFIGURATION, Digest};
@@ -167,10 +168,11 @@ impl Reader<'_> {
         let servers = match files::read_text(file, CONFIGURATION) {
             Ok(text) => {
                 self.note_read(file.into(), Digest::of(&text));
+                let McpFile { servers, questions } = json::read(&text);
                 if self.root.origin.is_of_project() {
-                    self.discovery.questions.extend(json::questions(&text));
+                    self.discovery.questions.extend(questions);
                 }
-                json::servers(&text).map_err(|error| error.to_string())
+                servers.map_err(|error| error.to_string())
             }
             Err(error) => Err(format!("it cannot be read: {error}")),
         };

@@ -17,7 +17,7 @@ pub(super) fn read(folder: &Path, id: &str) -> Result<(McpEntry, PathBuf, Digest
     let text = files::read_text(&path, CONFIGURATION).map_err(|error| {
         format!("its manifest names no server under [runtime.subprocess], and {FILE_NAME} cannot be read: {error}")
     })?;
-    let mut servers = json::servers(&text).map_err(|error| format!("{FILE_NAME}: {error}"))?;
+    let mut servers = json::read(&text).servers.map_err(|error| format!("{FILE_NAME}: {error}"))?;
     let place = match servers.iter().position(|(name, _)| name == id) {
         None if servers.len() == 1 => 0,
         Some(place) => place,

@@ -27,18 +27,37 @@ pub(crate) struct JsonError {
 /// A server of a file: its name, and its entry or what is wrong with it.
 pub(crate) type Server = (String, Result<McpEntry, String>);
 
-/// The servers that a file names. One that cannot be understood is no problem of the others.
-pub(crate) fn servers(text: &str) -> Result<Vec<Server>, JsonError> {
+/// What a file says.
+pub(crate) struct McpFile {
+    /// The servers that it names. One that cannot be understood is no problem of the others.
+    pub(crate) servers: Result<Vec<Server>, JsonError>,
+    /// What it would have its user asked for.
+    pub(crate) questions: Vec<InputQuestion>,
+}
+
+/// Reads a file.
+pub(crate) fn read(text: &str) -> McpFile {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut file = match parse_to_serde_value::<Option<Value>>(text, &ParseOptions::default()) {
-        Ok(Some(Value::Object(file))) => file,
-        Ok(_) => return Err(JsonError { line: 1, problem: "it is no JSON object".into() }),
-        Err(error) => {
-            let problem = error.kind().to_string();
-            return Err(JsonError { line: error.line_display(), problem });
+    let problem = match parse_to_serde_value::<Option<Value>>(text, &ParseOptions::default()) {
+        Ok(Some(Value::Object(mut file))) => {
+            let declared = match file.remove("inputs") {
+                Some(Value::Array(declared)) => declared,
+                _ => Vec::new(),
+            };
+            let servers = servers(file, &inputs(&declared), text);
+            return McpFile { servers, questions: questions(&declared, text) };
         }
+        Ok(_) => JsonError { line: 1, problem: "it is no JSON object".into() },
+        Err(error) => JsonError { line: error.line_display(), problem: error.kind().to_string() },
     };
-    let inputs = inputs(file.remove("inputs"));
+    McpFile { servers: Err(problem), questions: Vec::new() }
+}
+
+fn servers(
+    mut file: Map<String, Value>,
+    inputs: &Inputs,
+    text: &str,
+) -> Result<Vec<Server>, JsonError> {
     let mut servers: Vec<Server> = Vec::new();
     let mut names = HashSet::new();
     for member in SERVERS {
@@ -52,7 +71,7 @@ pub(crate) fn servers(text: &str) -> Result<Vec<Server>, JsonError> {
         };
         for (name, entry) in named {
             if names.insert(name.clone()) {
-                let entry = self::entry(&name, entry, &inputs);
+                let entry = self::entry(&name, entry, inputs);
                 servers.push((name, entry));
             }
         }
@@ -62,11 +81,7 @@ pub(crate) fn servers(text: &str) -> Result<Vec<Server>, JsonError> {
 
 /// What a file would have its user asked for, as far as its entries need it: all of its `inputs` but
 /// passwords, which are secrets.
-pub(crate) fn questions(text: &str) -> Vec<InputQuestion> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let file = parse_to_serde_value::<Option<Value>>(text, &ParseOptions::default());
-    let Ok(Some(Value::Object(file))) = file else { return Vec::new() };
-    let Some(Value::Array(declared)) = file.get("inputs") else { return Vec::new() };
+fn questions(declared: &[Value], text: &str) -> Vec<InputQuestion> {
     let question = |input: &Value| {
         let id = input["id"].as_str()?;
         let is_asked = input["password"] != true && text.contains(&format!("${{input:{id}}}"));
@@ -91,8 +106,7 @@ type Inputs = BTreeMap<String, String>;
 
 /// A password is a secret of that name. Everything else is the variable `TENON_INPUT_…`, or what the
 /// file says it is where nobody says anything else.
-fn inputs(declared: Option<Value>) -> Inputs {
-    let Some(Value::Array(declared)) = declared else { return Inputs::new() };
+fn inputs(declared: &[Value]) -> Inputs {
     let word = |input: &Value| {
         let id = input["id"].as_str()?;
         let word = match (input["password"].as_bool(), input["default"].as_str()) {
@@ -348,7 +362,7 @@ mod tests {
     use std::time::Duration;
 
     fn one(entry: &str) -> Result<McpEntry, String> {
-        let mut servers = servers(&format!("{{\"mcpServers\": {{\"s\": {entry}}}}}")).unwrap();
+        let mut servers = read(&format!("{{\"mcpServers\": {{\"s\": {entry}}}}}")).servers.unwrap();
         servers.remove(0).1
     }
 
@@ -357,7 +371,7 @@ mod tests {
         let names: String = (0..100_000).map(|i| format!("\"s{i}\": {{}},")).collect();
         let file =
             format!("{{\"mcpServers\": {{{names}}}, \"servers\": {{\"s1\": {{}}, \"t\": {{}}}}}}");
-        assert_eq!(servers(&file).unwrap().len(), 100_001);
+        assert_eq!(read(&file).servers.unwrap().len(), 100_001);
     }
 
     #[test]
@@ -480,7 +494,7 @@ mod tests {
             let file = format!(
                 r#"{{"inputs": {inputs}, "servers": {{"s": {{"command": "c", "args": ["{text}"]}}}}}}"#
             );
-            let entry = servers(&file).unwrap().remove(0).1;
+            let entry = read(&file).servers.unwrap().remove(0).1;
             let found = entry.as_ref().map(|entry| &*entry.args[0]).map_err(String::as_str);
             assert_eq!(found, expected);
         };
@@ -504,17 +518,17 @@ mod tests {
             default: default.map(Into::into),
         };
         assert_eq!(
-            questions(file),
+            read(file).questions,
             [said("key", Some("Which?"), None), said("host", None, Some("h"))]
         );
-        assert_eq!(questions("{"), []);
-        assert_eq!(questions(r#"{ "inputs": 3 }"#), []);
+        assert_eq!(read("{").questions, []);
+        assert_eq!(read(r#"{ "inputs": 3 }"#).questions, []);
     }
 
     #[test]
     fn files_are_read() {
         let names = |text: &str| {
-            let servers = servers(text).map_err(|error| error.to_string())?;
+            let servers = read(text).servers.map_err(|error| error.to_string())?;
             Ok::<_, String>(servers.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
         };
         let check = |text: &str, expected: &[&str]| assert_eq!(names(text).unwrap(), expected);
