@@ -327,8 +327,8 @@ fn choice(question: &str, letters: &[&'static str]) -> Option<&'static str> {
     }
 }
 
-/// Asks for a line.
-fn line(question: &str) -> Option<String> {
+/// Asks for a line; nothing where nobody answers.
+pub(crate) fn line(question: &str) -> Option<String> {
     // Where standard error is closed there is nobody to ask.
     progress::stderr().write_all(question.as_bytes()).ok()?;
     let mut line = String::new();

@@ -9,6 +9,7 @@ use tenon_host::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewKind};
 use tenon_host::{Surroundings, one_line};
 
 use crate::approval::is_terminal;
+use crate::client::line;
 use crate::error::Error;
 use crate::{Common, open, output, trust};
 
@@ -205,16 +206,9 @@ async fn answers(questions: Vec<InputQuestion>) -> BTreeMap<String, String> {
             let about =
                 description.map(|text| format!(" ({})", one_line(&text))).unwrap_or_default();
             let question = format!("the project asks for {}{about}: ", one_line(&id));
-            let mut line = String::new();
-            // Where standard error is closed there is nobody to ask.
-            if io::stderr().write_all(question.as_bytes()).is_err()
-                || io::stdin().lock().read_line(&mut line).is_err()
-            {
-                break;
-            }
-            let answer = line.trim();
+            let Some(answer) = line(&question) else { break };
             if !answer.is_empty() {
-                answers.insert(id, answer.to_string());
+                answers.insert(id, answer);
             }
         }
         answers
