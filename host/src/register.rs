@@ -481,12 +481,12 @@ fn permitted(
     }
 }
 
-/// Checks what a definition says beside its schemas.
 /// Why nothing can be registered by a name, if it is one of which a secret was masked.
 fn spoilt(name: &str) -> Option<String> {
     name.contains(MASK).then(|| "there is a secret in its name".into())
 }
 
+/// Checks what a definition says beside its schemas.
 fn check_tool(definition: &ToolDefinition, grants: &Grants) -> Result<(), String> {
     if let Some(problem) = spoilt(&definition.name) {
         return Err(problem);

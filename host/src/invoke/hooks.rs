@@ -145,12 +145,8 @@ async fn chain(
         let (word, error) = match answer {
             Ok(Decision::Continue) => ("continue", None),
             Ok(Decision::Replace(mut replaced)) => {
-                if users_name.is_some() {
-                    replaced.extend(
-                        context
-                            .get_key_value("tool")
-                            .map(|(key, name)| (key.clone(), name.clone())),
-                    );
+                if let (Some(_), Some(name)) = (users_name, context.get("tool")) {
+                    replaced.insert("tool".into(), name.clone());
                 }
                 context = replaced;
                 is_of_project |= plugin.loaded().origin().is_of_project();
