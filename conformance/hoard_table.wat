@@ -1,6 +1,6 @@
-;; A plugin that grows a table for ever, which no Rust guest can. It is the core of a component of the
-;; world `tool`: what it answers lies in its memory as the canonical ABI has it, and its build script
-;; makes the component.
+;; A plugin that grows a table, which no Rust guest can: by a thousand elements for each byte of its
+;; arguments. It is the core of a component of the world `tool`: what it answers lies in its memory as
+;; the canonical ABI has it, and its build script makes the component.
 
 (module
   (table $hoard 0 funcref)
@@ -10,7 +10,7 @@
 
   (data (i32.const 0x100) "hoard-table")
   (data (i32.const 0x110) "0.1.0")
-  (data (i32.const 0x120) "Grows a table for ever")
+  (data (i32.const 0x120) "Grows a table by bytes")
   (data (i32.const 0x140) "echo")
   (data (i32.const 0x150) "hoard_table")
   (data (i32.const 0x160) "{\"type\":\"object\"}")
@@ -81,14 +81,16 @@
   (func (export "tenon:plugin/tool-handler@0.1.0#call") (param $arguments i32) (result i32)
     (global.set $free (i32.const 0x1000))
     (if (i32.eq (i32.load offset=4 (local.get $arguments)) (i32.const 11))
-      (then (call $hoard)))
+      (then (call $hoard (i32.load offset=12 (local.get $arguments)))))
     (i32.const 0x500))
 
   (func (export "tenon:plugin/tool-handler@0.1.0#cancel") (param i32 i32)
     (global.set $free (i32.const 0x1000)))
 
-  (func $hoard
+  ;; A table that cannot be grown any more breaks the call off.
+  (func $hoard (param $left i32)
     (loop $again
-      (br_if $again
-        (i32.ge_s (table.grow $hoard (ref.null func) (i32.const 1000)) (i32.const 0))))
-    (unreachable)))
+      (if (i32.lt_s (table.grow $hoard (ref.null func) (i32.const 1000)) (i32.const 0))
+        (then unreachable))
+      (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+      (br_if $again (local.get $left)))))

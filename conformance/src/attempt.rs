@@ -4,26 +4,31 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
-use tenon_host::invoke::REFUSED;
+use tenon_host::invoke::{REFUSED, TRUNCATED};
 use tenon_host::types::{Error, ToolResult};
 use tenon_host::{CallError, Failure, Limit, Limits};
 
 /// A call of a hostile tool, and what must come of it.
+#[derive(Clone)]
 pub(crate) struct Deed {
     pub(crate) plugin: &'static str,
     pub(crate) tool: &'static str,
     pub(crate) arguments: Value,
     pub(crate) expect: Expect,
-    /// What must not be in the log meanwhile.
-    pub(crate) unlogged: Option<Unlogged>,
+    /// What must be in the log of it.
+    pub(crate) logged: Option<Logged>,
 }
 
-/// What must not be in the log.
-pub(crate) enum Unlogged {
-    /// This text.
-    Text(&'static str),
-    /// This text, in more lines than this.
-    More(&'static str, usize),
+/// What must be in the log of a call, and what must not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Logged {
+    /// What lines have in them: without any, nobody would know that the log was read.
+    pub(crate) present: &'static str,
+    /// How many lines have it in them, at least and at most.
+    pub(crate) least: usize,
+    pub(crate) most: usize,
+    /// What no line has in it.
+    pub(crate) absent: Option<&'static str>,
 }
 
 /// What must come of a call.
@@ -36,14 +41,18 @@ pub(crate) enum Expect {
     /// A refusal: this answer, or an error where the way there has errors of its own; and words for
     /// the operator.
     Refused(Option<&'static str>, Words),
-    /// An answer or an error that says one of these.
+    /// An error that says one of these.
     Says(&'static [&'static str]),
+    /// An answer in which the guest says one of these.
+    Tells(&'static [&'static str]),
     /// An end by one of these, of a plugin with these limits.
     Stopped(&'static [Stop], Box<Limits>),
-    /// An answer that was cut to so many bytes.
-    Cut(usize),
-    /// An end, whatever it is.
-    End,
+    /// The beginning of this text, cut to so many bytes, of which the whole is kept.
+    Cut(String, usize),
+    /// This of a plugin with these limits, unless its host made one of them tighter.
+    Fits(Box<Expect>, Box<Limits>),
+    /// One of these, after so long at least, and so long at most.
+    Within(Vec<Expect>, Duration, Duration),
 }
 
 /// The words of a refusal.
@@ -92,11 +101,16 @@ impl Deed {
         arguments: Value,
         expect: Expect,
     ) -> Self {
-        Self { plugin, tool, arguments, expect, unlogged: None }
+        Self { plugin, tool, arguments, expect, logged: None }
     }
 
-    pub(crate) fn unlogged(self, what: Unlogged) -> Self {
-        Self { unlogged: Some(what), ..self }
+    pub(crate) fn logged(self, what: Logged) -> Self {
+        Self { logged: Some(what), ..self }
+    }
+
+    /// The same, done by another plugin.
+    pub(crate) fn by(&self, plugin: &'static str, expect: Expect) -> Self {
+        Self { plugin, expect, logged: None, ..self.clone() }
     }
 }
 
@@ -133,19 +147,38 @@ impl Expect {
                 said
             }
             Self::Says(texts) => format!("an error that says {}", either(texts.iter())),
+            Self::Tells(texts) => format!("an answer that says {}", either(texts.iter())),
             Self::Stopped(stops, _) => {
                 format!("an end by {}", either(stops.iter().map(|stop| stop.words())))
             }
-            Self::Cut(most) => format!("an answer that was cut to {most} bytes"),
-            Self::End => "an end".to_string(),
+            Self::Cut(whole, most) => {
+                format!("the first {most} of {} bytes, and where the whole is", whole.len())
+            }
+            Self::Fits(expect, _) => expect.words(),
+            Self::Within(expects, least, most) => {
+                let what = either(expects.iter().map(Self::words));
+                format!("{what}, between {least:?} and {most:?} after it began")
+            }
         }
     }
 
-    /// What is wrong with what came, if anything is.
-    pub(crate) fn judge(&self, plugin: &str, came: &Came) -> Option<String> {
+    /// What is wrong with what came so long after the call, if anything is. The plugin has these
+    /// limits, as its host says.
+    pub(crate) fn judge(
+        &self,
+        plugin: &str,
+        came: &Came,
+        took: Duration,
+        has: Option<&Limits>,
+    ) -> Option<String> {
         let met = match (self, came) {
             (_, Came::Panicked(_) | Came::NoEnd(_)) => false,
-            (Self::End, _) => true,
+            (Self::Within(expects, least, most), _) => {
+                if !(*least..=*most).contains(&took) {
+                    return Some(format!("{}, after {took:?}", came.words()));
+                }
+                expects.iter().any(|expect| expect.judge(plugin, came, took, has).is_none())
+            }
             (Self::Answer(text), Came::Answer(result)) => {
                 !result.is_error && result.plain_text() == *text
             }
@@ -165,15 +198,34 @@ impl Expect {
                 };
                 is_refused && words.are_said(plugin, came)
             }
+            (Self::Fits(expect, given), _) => {
+                let is_tighter = match (came, has) {
+                    (Came::Error(CallError::Failed { failure, .. }), Some(has)) => {
+                        is_tighter(failure, given, has)
+                    }
+                    _ => false,
+                };
+                is_tighter || expect.judge(plugin, came, took, has).is_none()
+            }
             (Self::Says(texts), _) => {
-                came.said().iter().any(|said| texts.iter().any(|text| said.contains(text)))
+                let is_error = !matches!(came, Came::Answer(result) if !result.is_error);
+                is_error && came.said().iter().any(|said| has_one(said, texts))
+            }
+            (Self::Tells(texts), Came::Answer(result)) => {
+                !result.is_error && has_one(&result.plain_text(), texts)
             }
             (Self::Stopped(stops, given), Came::Error(CallError::Failed { failure, .. })) => {
-                stops.iter().any(|stop| stop.is(failure, given)) || is_tighter(failure, given)
+                let has = has.unwrap_or(given);
+                stops.iter().any(|stop| stop.is(failure, given, has))
+                    || is_tighter(failure, given, has)
             }
-            (Self::Cut(most), Came::Answer(result)) => {
+            (Self::Cut(whole, most), Came::Answer(result)) => {
                 let said = result.plain_text();
-                said.len() <= most + SHOWN && !result.is_error
+                let marker = format!("[cut: a part of {} bytes; the whole is ", whole.len());
+                let rest = said.strip_prefix(&whole[..*most]).map(str::trim_start);
+                !result.is_error
+                    && rest.is_some_and(|rest| rest.starts_with(&marker) && rest.len() <= SHOWN)
+                    && meta(result)[TRUNCATED]["bytes"] == whole.len()
             }
             _ => false,
         };
@@ -220,15 +272,24 @@ impl Stop {
         }
     }
 
-    /// Whether a failure is this one, by a limit that is no wider than was given.
-    fn is(self, failure: &Failure, given: &Limits) -> bool {
+    /// Whether a failure is this one, by the limit that the plugin has, which is no wider than was
+    /// given.
+    fn is(self, failure: &Failure, given: &Limits, has: &Limits) -> bool {
         match (self, failure) {
-            (Self::Cpu, Failure::Limit(Limit::Cpu(at))) => *at <= given.cpu,
-            (Self::Wall, Failure::Deadline(at)) => *at <= given.wall,
-            (Self::Memory, Failure::Limit(Limit::Memory(at))) => *at <= given.memory,
-            (Self::Table, Failure::Limit(Limit::Table(at))) => *at <= given.table_elements,
-            (Self::Transfer, Failure::Limit(Limit::Transfer(at))) => *at <= given.transfer,
-            (Self::HostCalls, Failure::Limit(Limit::HostCalls(at))) => *at <= given.host_calls,
+            (Self::Cpu, Failure::Limit(Limit::Cpu(at))) => *at == has.cpu && has.cpu <= given.cpu,
+            (Self::Wall, Failure::Deadline(at)) => *at == has.wall && has.wall <= given.wall,
+            (Self::Memory, Failure::Limit(Limit::Memory(at))) => {
+                *at == has.memory && has.memory <= given.memory
+            }
+            (Self::Table, Failure::Limit(Limit::Table(at))) => {
+                *at == has.table_elements && has.table_elements <= given.table_elements
+            }
+            (Self::Transfer, Failure::Limit(Limit::Transfer(at))) => {
+                *at == has.transfer && has.transfer <= given.transfer
+            }
+            (Self::HostCalls, Failure::Limit(Limit::HostCalls(at))) => {
+                *at == has.host_calls && has.host_calls <= given.host_calls
+            }
             (Self::Depth, Failure::Limit(Limit::Depth))
             | (Self::ValueSize, Failure::Limit(Limit::ValueSize))
             | (Self::Trap, Failure::Trapped(_))
@@ -240,16 +301,24 @@ impl Stop {
 
 /// Whether a plugin was stopped by a limit that its host made tighter than the plugin asked for:
 /// what it would have met without, it does not come to.
-fn is_tighter(failure: &Failure, given: &Limits) -> bool {
+fn is_tighter(failure: &Failure, given: &Limits, has: &Limits) -> bool {
     match failure {
-        Failure::Limit(Limit::Cpu(at)) => *at < given.cpu,
-        Failure::Limit(Limit::Memory(at)) => *at < given.memory,
-        Failure::Limit(Limit::Table(at)) => *at < given.table_elements,
-        Failure::Limit(Limit::Transfer(at)) => *at < given.transfer,
-        Failure::Limit(Limit::HostCalls(at)) => *at < given.host_calls,
-        Failure::Deadline(at) => *at < given.wall,
+        Failure::Limit(Limit::Cpu(at)) => *at == has.cpu && has.cpu < given.cpu,
+        Failure::Limit(Limit::Memory(at)) => *at == has.memory && has.memory < given.memory,
+        Failure::Limit(Limit::Table(at)) => {
+            *at == has.table_elements && has.table_elements < given.table_elements
+        }
+        Failure::Limit(Limit::Transfer(at)) => *at == has.transfer && has.transfer < given.transfer,
+        Failure::Limit(Limit::HostCalls(at)) => {
+            *at == has.host_calls && has.host_calls < given.host_calls
+        }
+        Failure::Deadline(at) => *at == has.wall && has.wall < given.wall,
         _ => false,
     }
+}
+
+fn has_one(said: &str, texts: &[&str]) -> bool {
+    texts.iter().any(|text| said.contains(text))
 }
 
 impl Came {
@@ -274,6 +343,12 @@ impl Came {
         }
     }
 
+    /// Where the whole of an answer is that was cut.
+    pub(crate) fn whole(&self) -> Option<String> {
+        let Self::Answer(result) = self else { return None };
+        meta(result)[TRUNCATED]["uri"].as_str().map(str::to_string)
+    }
+
     /// What came, for people.
     pub(crate) fn words(&self) -> String {
         match self {
@@ -292,11 +367,16 @@ impl Came {
     }
 }
 
+/// What the host says of a result.
+fn meta(result: &ToolResult) -> Value {
+    let extra = result.extra.as_deref().and_then(|extra| serde_json::from_str::<Value>(extra).ok());
+    extra.map(|mut extra| extra["_meta"].take()).unwrap_or_default()
+}
+
 /// What a result says that its plugin was refused.
 fn refusals(result: &ToolResult) -> Vec<String> {
-    let extra = result.extra.as_deref().and_then(|extra| serde_json::from_str::<Value>(extra).ok());
-    let refused = extra.as_ref().and_then(|extra| extra["_meta"][REFUSED].as_array());
-    let words = refused.into_iter().flatten().filter_map(|words| words.as_str());
+    let meta = meta(result);
+    let words = meta[REFUSED].as_array().into_iter().flatten().filter_map(|words| words.as_str());
     words.map(str::to_string).collect()
 }
 

@@ -69,6 +69,9 @@ pub struct Expectation {
     pub tried: String,
     /// What must come of it.
     pub expected: String,
+    /// What shows that it could have come out otherwise: what must come of it where it is granted, or
+    /// where it is not.
+    pub control: String,
 }
 
 impl Expectation {
@@ -77,9 +80,10 @@ impl Expectation {
         access: Access,
         tried: String,
         expected: String,
+        control: String,
     ) -> Self {
         let name = format!("{capability}/{access}/{tried}");
-        Self { name, capability, access, tried, expected }
+        Self { name, capability, access, tried, expected, control }
     }
 }
 

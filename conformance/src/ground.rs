@@ -24,6 +24,8 @@ pub(crate) struct Ground {
     base: PathBuf,
     /// Links, or other kinds of files, that this system would not make.
     lacking: Vec<&'static str>,
+    /// A secret file that this process has open.
+    held: Option<File>,
 }
 
 /// The ways to files, each of which has a folder to change things in.
@@ -32,6 +34,7 @@ pub(crate) const OWN: [&str; 3] = ["std", "wasi-0.2", "wasi-0.3"];
 const FILES: &[(&str, &str)] = &[
     ("pub/a.txt", "granted a"),
     ("pub/deep/c.txt", "granted c"),
+    ("pub/module.rhai", "fn said() { \"stolen\" }"),
     ("ro/r.txt", "granted r"),
     ("mixed/ok.md", "granted m"),
     ("mixed/no.txt", "hidden"),
@@ -49,6 +52,12 @@ const FILES: &[(&str, &str)] = &[
     ("code/named/.git/wasi-0.2", "granted n"),
     ("code/named/.git/wasi-0.3", "granted n"),
 ];
+
+/// Files that are others where names have no case.
+const OTHER_CASE: &[(&str, &str)] = &[("mixed/OK.MD", "hidden"), ("PUB/a.txt", "hidden")];
+
+/// Folders that are empty.
+const BARE: &[&str] = &["ro/bare", "secret/bare", "mixed/bare", "code/.git/bare"];
 
 const OWN_FILES: &[&str] = &[
     "a.txt",
@@ -68,14 +77,21 @@ const LINKS: &[(&str, &str)] = &[
     ("pub/out-absolute", "GROUND/secret/s.txt"),
     ("pub/root", "/proc/self/root"),
     ("pub/loop", "loop"),
+    ("pub/dangling", "../secret/to-come"),
     ("pub/good", "deep/c.txt"),
     ("pub/good-absolute", "GROUND/ro/r.txt"),
     ("mixed/link.md", "no.txt"),
+    ("mixed/to-ok", "ok.md"),
     ("secret/way-in", "../pub"),
+    ("secret/to-s", "s.txt"),
     ("code/to-git", ".git"),
     ("code/to-config", ".git/config"),
     ("code/.config", "plain"),
 ];
+
+/// What some systems have none of.
+pub(crate) const CASE: &str = "names that differ in case";
+pub(crate) const PROCESSES: &str = "files of processes";
 
 /// When everything was changed last, before a plugin came.
 const LONG_AGO: Duration = Duration::from_secs(1_000_000_000);
@@ -85,7 +101,7 @@ impl Ground {
         let folder = tempfile::Builder::new().prefix("tenon-conformance-").tempdir()?;
         fs::create_dir(folder.path().join("ground"))?;
         let base = folder.path().canonicalize()?.join("ground");
-        let mut ground = Self { folder, base, lacking: Vec::new() };
+        let mut ground = Self { folder, base, lacking: Vec::new(), held: None };
         ground.lay()?;
         Ok(ground)
     }
@@ -95,6 +111,12 @@ impl Ground {
         let base = self.base.clone();
         for (path, content) in FILES {
             write(&base.join(path), content)?;
+        }
+        for path in BARE {
+            fs::create_dir(base.join(path))?;
+        }
+        for (path, content) in OTHER_CASE {
+            self.note(CASE, write_new(&base.join(path), content));
         }
         for own in OWN {
             let own = base.join("own").join(own);
@@ -110,6 +132,8 @@ impl Ground {
             self.note("links", link(&base.join(path), &target));
         }
         self.note("pipes", pipe(&base.join("pub/pipe")));
+        self.note(PROCESSES, fs::metadata("/proc/self/fd").map(|_| ()));
+        self.held = Some(File::open(base.join("secret/s.txt"))?);
         Ok(())
     }
 
@@ -124,6 +148,17 @@ impl Ground {
         fs::remove_dir_all(&self.base)?;
         fs::create_dir(&self.base)?;
         self.lay()
+    }
+
+    /// The number by which this process has a secret file open.
+    #[cfg(unix)]
+    pub(crate) fn held(&self) -> i32 {
+        self.held.as_ref().map_or(-1, std::os::fd::AsRawFd::as_raw_fd)
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn held(&self) -> i32 {
+        -1
     }
 
     /// Where plugins are let loose.
@@ -211,6 +246,14 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
     fs::write(path, content)?;
     let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + LONG_AGO);
     File::options().write(true).open(path)?.set_times(times)
+}
+
+/// Writes a file that is not there under another name.
+fn write_new(path: &Path, content: &str) -> io::Result<()> {
+    match path.exists() {
+        true => Err(io::ErrorKind::AlreadyExists.into()),
+        false => write(path, content),
+    }
 }
 
 #[cfg(unix)]

@@ -6,7 +6,9 @@
 //! for each thing that a plugin can be after ([`Capability`]) and each way to try it ([`Access`]),
 //! and says of each whether it was met. What is granted must work, what is not must be refused with
 //! words that say why, and whoever was refused or stopped must be usable afterwards, while others
-//! never noticed.
+//! never noticed. Each attempt has a control: the same is tried where it is granted and has to succeed
+//! there, or where it is not and has to be refused, so that what is refused is refused for want of the
+//! grant and not because it cannot be done at all.
 //!
 //! ```no_run
 //! use tenon_host::{Allocation, Limits};
@@ -27,16 +29,18 @@
 //! in, so that nobody gets a message of a test; and into the second host also an approver that
 //! grants less than was requested, or more, secrets, and a network on which names lead to places
 //! that must not be reached. A closure may replace what was there before, and has to answer for it:
-//! an approver that grants nothing makes what should work fail. [`Suite`] tries a part of the table.
+//! an approver that grants nothing makes what should work fail, and the controls with it. [`Suite`]
+//! tries a part of the table.
 //!
 //! Nothing is contacted but this machine, nothing is written but to a temporary folder, and both are
-//! gone when the suite is. It takes half a minute where compiled code is not optimized, and uses
+//! gone when the suite is. It takes a minute or two where compiled code is not optimized, and uses
 //! a [multi-threaded runtime](tokio::runtime) best: a host on one thread works, and is slower.
 
 mod attempt;
 mod expectation;
 mod ground;
 mod plugins;
+mod race;
 mod report;
 mod row;
 mod run;
@@ -137,6 +141,61 @@ mod tests {
             }
         }
     }
+
+    /// Whether both are the same, but for an amount where it is about limits: a text that says how much,
+    /// how deep calls are nested, or how long an answer the server is asked for.
+    fn are_alike(one: &attempt::Deed, other: &attempt::Deed, of_limits: bool) -> bool {
+        one.tool == other.tool && (of_limits || one.arguments == other.arguments)
+    }
+
+    #[test]
+    fn each_row_is_tried_where_it_is_granted_and_where_it_is_not() {
+        use row::{Attempt, Control};
+        for row in table::rows() {
+            let name = &row.expectation.name;
+            let of_limits = row.expectation.capability == Capability::Limits;
+            match (&row.attempt, &row.control) {
+                (Attempt::Calls(tried), Control::Call(deed, _) | Control::Refused(deed)) => {
+                    assert!(are_alike(&tried[0], deed, of_limits), "{name}");
+                    let is_other = tried[0].plugin != deed.plugin;
+                    assert!(is_other || of_limits, "{name} is tried by the same plugin twice");
+                }
+                (Attempt::Load(..), Control::Ready(_))
+                | (Attempt::Race(_), Control::RaceReaches(_)) => {}
+                (
+                    Attempt::Load(..) | Attempt::Calls(_) | Attempt::Recorded(..),
+                    Control::Never(deeds, _, why),
+                ) => {
+                    assert!(NEVER.contains(why), "{name}: {why}");
+                    let is_load = matches!(row.attempt, Attempt::Load(..));
+                    assert!(is_load || !deeds.is_empty(), "{name} shows nothing");
+                }
+                _ => panic!("{name} has another control than its kind of attempt needs"),
+            }
+        }
+    }
+
+    /// Why no grant covers something: whatever else is tried must succeed where it is granted.
+    const NEVER: &[&str] = &[
+        "a link says where it leads from where it is",
+        "a name means where it leads at that time",
+        "a path does not lead out of the folder that it begins in",
+        "a script has no other code",
+        "a script makes no code",
+        "a secret is masked wherever it is seen",
+        "connections are made for requests only",
+        "it asks for something else than what is at a URL",
+        "it is neither a file nor a folder",
+        "it is no call that comes to an end",
+        "it is the path of nothing",
+        "no host has it",
+        "no manifest requests it: a host's own bridge has it",
+        "no redirect is followed for a component, which asks again itself",
+        "such headers are the host's to say",
+        "what was opened for reading is not there for writing",
+        "where an absolute link leads is told nobody",
+        "who asks is said by a header",
+    ];
 
     #[test]
     fn a_part_can_be_chosen() {

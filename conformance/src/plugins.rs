@@ -67,7 +67,7 @@ pub(crate) fn id(short: &str) -> String {
 
 /// What a plugin of [`LIMITED`] may use of everything but what it is about: far more than it comes
 /// to.
-fn ample() -> Limits {
+pub(crate) fn ample() -> Limits {
     Limits {
         memory: 128 << 20,
         table_elements: 50_000,
@@ -89,14 +89,14 @@ pub(crate) const LOG_LINES: usize = 20 * (5 + 60);
 pub(crate) fn limits_of(about: &str) -> Limits {
     let ample = ample();
     match about {
-        "cpu" | "log" | "greedy" => Limits { cpu: Duration::from_millis(300), ..ample },
+        "cpu" | "greedy" => Limits { cpu: Duration::from_millis(300), ..ample },
         "wall" => Limits { wall: Duration::from_secs(1), ..ample },
         "memory" => Limits { memory: 32 << 20, ..ample },
         "table" => Limits { table_elements: 5_000, ..ample },
         "transfer" => Limits { transfer: 8 << 20, ..ample },
         "output" => Limits { output: 64 << 10, ..ample },
         "calls" => Limits { host_calls: 5_000, ..ample },
-        "download" => Limits { download: 1 << 20, wall: Duration::from_secs(2), ..ample },
+        "download" => Limits { download: 1 << 20, wall: Duration::from_secs(5), ..ample },
         _ => ample,
     }
 }
@@ -112,7 +112,9 @@ pub(crate) const LIMITED: &[(&str, [&str; 3])] = &[
     ("output", ["output", "output-shared", "output-script"]),
     ("calls", ["calls", "calls-shared", "calls-script"]),
     ("log", ["log", "log-shared", "log-script"]),
+    ("console", ["console", "console-shared", "console-script"]),
     ("plain", ["plain", "plain-shared", "plain-script"]),
+    ("plain-table", ["plain-table", "plain-table-shared", "plain-table-script"]),
 ];
 
 const FILES: &str = r#"filesystem = [
@@ -126,6 +128,34 @@ const FILES: &str = r#"filesystem = [
 ]
 "#;
 
+/// All that is tried on files: what is protected by its name, too.
+const FREE_FILES: &str = r#"filesystem = [
+    "read:/**",
+    "read:/dev/zero",
+    "read:/proc/self/comm",
+    "read:/proc/self/fd/**",
+    "readwrite:{ground}/**",
+    "readwrite:{ground}/code/.bashrc",
+    "readwrite:{ground}/code/.env",
+    "readwrite:{ground}/code/.git/**",
+    "readwrite:{ground}/code/.GIT",
+    "readwrite:{ground}/code/.github/**",
+    "readwrite:{ground}/code/.tenon",
+    "readwrite:{ground}/code/.vscode/**",
+    "readwrite:{ground}/code/HEAD",
+    "readwrite:{ground}/code/nested/tenon.toml",
+    "readwrite:{ground}/code/plain/.envrc",
+    "readwrite:{ground}/code/plain/.mcp.json",
+    "readwrite:{ground}/code/plain/CLAUDE.md",
+    "readwrite:{ground}/code/plain/plugin.toml",
+    "readwrite:{ground}/code/plain/y/tenon.toml",
+    "readwrite:{ground}/code/tenon.toml",
+    "readwrite:{ground}/code/x/tenon.toml",
+    # What stands before a wildcard is resolved, and this is a link.
+    "readwrite:{ground}/cod*/.config",
+]
+"#;
+
 const ENVIRONMENT: &str = r#"environment = ["SEEN", "SEEN_TOKEN", "UNSET"]
 "#;
 
@@ -133,6 +163,18 @@ const WEB: &str = r#"network = [
     "http://{server}/ok/*",
     "http://{server}/redirect",
     "GET http://{server}/echo",
+]
+"#;
+
+/// All that is tried on this machine.
+const FREE_WEB: &str = r#"network = [
+    "http://{server}/*",
+    "https://{server}/*",
+    "http://{other}/*",
+    "http://localhost:{port}/*",
+    "http://127.0.0.2:{port}/*",
+    "http://[::ffff:127.0.0.1]:{port}/*",
+    "http://0.0.0.0:{port}/*",
 ]
 "#;
 
@@ -148,6 +190,25 @@ const NAMES: &str = r#"network = [
 ]
 "#;
 
+/// The same, and each address that is not public by its number.
+const NAMED: &str = r#"network = [
+    "https://*/*",
+    "http://*:*/*",
+    "http://localhost:{port}/*",
+    "http://{server}/*",
+    "https://127.0.0.1/*",
+    "https://10.0.0.5/*",
+    "https://169.254.169.254/*",
+    "http://169.254.169.254/*",
+    "https://[::ffff:127.0.0.1]/*",
+    "https://[64:ff9b::7f00:1]/*",
+    "https://[fd00::1]/*",
+    "https://0.0.0.0/*",
+    "https://[::1]/*",
+    "https://[::ffff:10.0.0.5]/*",
+]
+"#;
+
 const ASKS: &str = r#"tools = [
     "conformance-witness__ec*",
     "conformance-asking__call",
@@ -157,6 +218,23 @@ const ASKS: &str = r#"tools = [
 providers = ["conformance-witness/known"]
 services = ["send-message:ops", "search-memory"]
 secrets = ["api-key", "unset"]
+"#;
+
+/// All that is asked for.
+const FREE_ASKS: &str = r#"tools = ["*"]
+providers = ["*"]
+services = ["send-message", "search-memory"]
+secrets = ["api-key", "unset", "other"]
+"#;
+
+const BOTH_WEB: &str = r#"network = ["http://{server}/*", "http://public.example.com/*"]
+"#;
+
+/// As little as a component can be granted that imports all of it.
+const LITTLE: &str = r#"tools = ["conformance-nobody__y"]
+providers = ["nobody/none"]
+services = ["send-message:none"]
+secrets = ["none"]
 "#;
 
 /// What a careless plugin requests.
@@ -195,6 +273,22 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
             of("wide-script", asking, &["services = [\"search-memory\"]\n"]),
             of("undecided", Component(ESCAPE), &[FILES]),
             of("stale", Component(ESCAPE), &[FILES]),
+            of("decided", Component(ESCAPE), &[FILES]),
+            of("little-asking", Component(CALLER), &[LITTLE]),
+            of("recorded", Component(CALLER), &[ASKS]),
+            of("named-web", Component(ESCAPE_HTTP), &[NAMED]),
+            of("named-script", asking, &[NAMED]),
+            of(
+                "both-files",
+                Component(ESCAPE),
+                &[
+                    "filesystem = [\"readwrite:{ground}/**\"]\n",
+                    "environment = [\"SEEN\", \"SEEN_TOKEN\", \"HIDDEN\"]\n",
+                ],
+            ),
+            of("both-web", Component(ESCAPE_HTTP), &[BOTH_WEB]),
+            of("both-asking", Component(CALLER), &[FREE_ASKS]),
+            of("both-script", asking, &[FREE_ASKS, BOTH_WEB]),
         ];
     }
     let mut plugins = vec![
@@ -208,7 +302,14 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
         of("bare-web", Component(ESCAPE_HTTP), &[]),
         of("bare-script", asking, &[]),
         of("bare-misbehaving", Component(MISBEHAVE), &[]),
+        of("free-files", Component(ESCAPE), &[FREE_FILES]),
+        of("free-misbehaving", Component(MISBEHAVE), &[FREE_FILES]),
+        of("free-web", Component(ESCAPE_HTTP), &[FREE_WEB]),
+        of("little-asking", Component(CALLER), &[LITTLE]),
+        of("free-asking", Component(CALLER), &[FREE_ASKS]),
+        of("free-script", asking, &[FREE_ASKS, FREE_WEB]),
         of("script-importing", Script(scripts::IMPORTING), &[]),
+        of("script-not-importing", Script(scripts::NOT_IMPORTING), &[]),
         of("script-evaluating", Script(scripts::EVALUATING), &[]),
         of("bystander", Shared(MISBEHAVE), &[]),
         Hostile {
@@ -226,7 +327,7 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
     ];
     plugins.extend(IMPORTING.iter().map(|(id, name, _)| of(id, Code::Importing(name), &[])));
     for (about, ids) in LIMITED {
-        let component = if *about == "table" { HOARD_TABLE } else { MISBEHAVE };
+        let component = if about.ends_with("table") { HOARD_TABLE } else { MISBEHAVE };
         let codes = [Component(component), Shared(component), Script(scripts::MISBEHAVING)];
         for (id, code) in ids.iter().zip(codes) {
             let limits = Some(limits_of(about));
@@ -252,11 +353,12 @@ impl Hostile {
         text
     }
 
-    pub(crate) fn code(&self) -> Vec<u8> {
+    /// What it is made of, with places in the place of their names.
+    pub(crate) fn code(&self, fill: impl Fn(&str) -> String) -> Vec<u8> {
         match self.code {
             Code::Component(bytes) | Code::Shared(bytes) => bytes.to_vec(),
             Code::Importing(name) => importing(name),
-            Code::Script(text) => text.into(),
+            Code::Script(text) => fill(text).into(),
         }
     }
 }

@@ -82,6 +82,7 @@ impl fmt::Display for Report {
         for outcome in self.failures() {
             writeln!(f, "\n{}  {}", outcome.verdict, outcome.expectation.name)?;
             writeln!(f, "  expected  {}", outcome.expectation.expected)?;
+            writeln!(f, "  control   {}", outcome.expectation.control)?;
             for seen in &outcome.seen {
                 writeln!(f, "  seen      {seen}")?;
             }

@@ -1,6 +1,7 @@
 //! A row of the table.
 
 use serde_json::{Value, json};
+use std::fmt::Write;
 
 use crate::attempt::{Deed, Expect, Words};
 use crate::expectation::{Access, Capability, Expectation};
@@ -11,6 +12,8 @@ pub(crate) struct Row {
     pub(crate) expectation: Expectation,
     pub(crate) stage: Stage,
     pub(crate) attempt: Attempt,
+    /// What shows that the attempt could have come out otherwise.
+    pub(crate) control: Control,
     /// What must be left of it in the world.
     pub(crate) traces: Traces,
     /// What must work afterwards.
@@ -28,12 +31,35 @@ pub(crate) struct Row {
 pub(crate) enum Attempt {
     /// By calls, one after the other.
     Calls(Vec<Deed>),
-    /// By reading a file, in an edition of the guest's, that is swapped all the time.
-    Race(&'static str, &'static str),
+    /// By doing something, in an edition of the guest's, with a file that is swapped all the time.
+    Race(Race),
     /// By being loaded, which must fail with these words.
     Load(&'static str, String),
-    /// By a call, of which nothing secret must be in the record of calls.
-    Recorded(Deed, &'static str),
+    /// By a call, of which nothing secret must be in the record of calls, and this must be.
+    Recorded(Deed, &'static str, &'static str),
+}
+
+/// Something that is done again and again with a file that is swapped meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Race {
+    pub(crate) edition: &'static str,
+    pub(crate) deed: &'static str,
+}
+
+/// What shows that an attempt could have come out otherwise: that it is refused for want of a grant, and
+/// not because it cannot be done at all; that it succeeds because of a grant, and not with everybody.
+#[derive(Clone)]
+pub(crate) enum Control {
+    /// The same call by a plugin that may, which succeeds and leaves this.
+    Call(Deed, Traces),
+    /// The row is about what is granted: the same call by a plugin that may not is refused.
+    Refused(Deed),
+    /// What is left out is there where it is granted.
+    Ready(&'static str),
+    /// The same race, in which a plugin that may reaches both of what is swapped.
+    RaceReaches(&'static str),
+    /// No grant covers it, for this reason. The calls show that it is asked for as it should be.
+    Never(Vec<Deed>, Traces, &'static str),
 }
 
 /// What is left in the world; nothing, where nothing is said.
@@ -51,6 +77,8 @@ pub(crate) struct Traces {
     pub(crate) services: Vec<String>,
     /// What the witness was called with.
     pub(crate) called: Vec<String>,
+    /// How many connections to the two servers were made by which no request came.
+    pub(crate) silent: usize,
 }
 
 impl Row {
@@ -59,9 +87,11 @@ impl Row {
         access: Access,
         tried: impl Into<String>,
         deed: Deed,
+        control: Control,
     ) -> Self {
         let expected = deed.expect.words();
-        Self::trying(capability, access, tried, expected, Attempt::Calls(vec![deed]))
+        let attempt = Attempt::Calls(vec![deed]);
+        Self::trying(capability, access, tried, expected, attempt, control)
     }
 
     pub(crate) fn trying(
@@ -70,12 +100,15 @@ impl Row {
         tried: impl Into<String>,
         expected: impl Into<String>,
         attempt: Attempt,
+        control: Control,
     ) -> Self {
-        let expectation = Expectation::new(capability, access, tried.into(), expected.into());
+        let (tried, expected) = (tried.into(), expected.into());
+        let expectation = Expectation::new(capability, access, tried, expected, control.words());
         Self {
             expectation,
             stage: Stage::Theirs,
             attempt,
+            control,
             traces: Traces::default(),
             usable: None,
             others: Vec::new(),
@@ -105,15 +138,84 @@ impl Row {
         let mut plugins = self.others.clone();
         match &self.attempt {
             Attempt::Calls(deeds) => plugins.extend(deeds.iter().map(|deed| deed.plugin)),
-            Attempt::Race(..) => plugins.push("files"),
+            Attempt::Race(_) => plugins.push("files"),
             Attempt::Load(plugin, _) => plugins.push(plugin),
-            Attempt::Recorded(deed, _) => plugins.push(deed.plugin),
+            Attempt::Recorded(deed, ..) => plugins.push(deed.plugin),
         }
+        plugins.extend(self.control.plugins());
         plugins.extend(self.usable.as_ref().map(|deed| deed.plugin));
         if self.meanwhile {
             plugins.push("bystander");
         }
         plugins
+    }
+}
+
+impl Control {
+    /// The same call by another plugin, which is answered so and leaves nothing.
+    pub(crate) fn call(deed: &Deed, plugin: &'static str, answer: impl Into<String>) -> Self {
+        Self::Call(deed.by(plugin, Expect::answer(answer)), Traces::default())
+    }
+
+    /// The same, leaving this.
+    pub(crate) fn leaving(self, traces: Traces) -> Self {
+        match self {
+            Self::Call(deed, _) => Self::Call(deed, traces),
+            Self::Never(deeds, _, why) => Self::Never(deeds, traces, why),
+            other => other,
+        }
+    }
+
+    /// No grant covers it, for this reason; the call shows that it is asked for as it should be.
+    pub(crate) fn never(deed: Deed, why: &'static str) -> Self {
+        Self::Never(vec![deed], Traces::default(), why)
+    }
+
+    /// The calls that it consists of, and what they leave.
+    pub(crate) fn calls(&self) -> (&[Deed], Traces) {
+        match self {
+            Self::Call(deed, traces) => (std::slice::from_ref(deed), traces.clone()),
+            Self::Refused(deed) => (std::slice::from_ref(deed), Traces::default()),
+            Self::Never(deeds, traces, _) => (deeds, traces.clone()),
+            Self::Ready(_) | Self::RaceReaches(_) => (&[], Traces::default()),
+        }
+    }
+
+    fn plugins(&self) -> Vec<&'static str> {
+        match self {
+            Self::Ready(plugin) | Self::RaceReaches(plugin) => vec![plugin],
+            Self::Call(..) | Self::Refused(_) | Self::Never(..) => {
+                self.calls().0.iter().map(|deed| deed.plugin).collect()
+            }
+        }
+    }
+
+    /// Where what it shows is the case, as a report begins to say what is not so.
+    pub(crate) fn place(&self) -> &'static str {
+        match self {
+            Self::Call(..) | Self::Ready(_) | Self::RaceReaches(_) => "where it is granted",
+            Self::Refused(_) => "where it is not granted",
+            Self::Never(..) => "of what is granted beside it",
+        }
+    }
+
+    /// What it shows, in words.
+    fn words(&self) -> String {
+        let place = self.place();
+        match self {
+            Self::Call(deed, _) | Self::Refused(deed) => {
+                format!("{place}: {}", deed.expect.words())
+            }
+            Self::Ready(_) => format!("{place}: it is there"),
+            Self::RaceReaches(_) => format!("{place}: both of what is swapped are reached"),
+            Self::Never(deeds, _, why) => {
+                let mut words = format!("it is never granted: {why}");
+                for deed in deeds {
+                    let _ = write!(words, "; {place}: {}", deed.expect.words());
+                }
+                words
+            }
+        }
     }
 }
 

@@ -2,17 +2,16 @@
 
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::time::Instant;
 use tenon_host::{Builder, PluginState};
 
-use crate::attempt::{Deed, Expect};
+use crate::attempt::Deed;
+use crate::ground::Survey;
 use crate::plugins::Stage;
+use crate::race::{held, reached};
 use crate::report::{Outcome, Verdict};
-use crate::row::{Attempt, Row, echo};
+use crate::row::{Attempt, Control, Row, Traces, echo};
 use crate::world::World;
 
 /// How many rows are tried at a time of those that do not get in each other's way.
@@ -62,10 +61,10 @@ async fn on_stage(
             outcomes.push((place, untried(row)));
             continue;
         }
-        if let Attempt::Recorded(deed, text) = &row.attempt {
-            let wrong = world.check(deed).await;
-            let text = *text;
-            recorded.push((place, row, began, wrong, text));
+        if let Attempt::Recorded(deed, ..) = &row.attempt {
+            let mut wrong = control(&mut world, &row).await;
+            wrong.extend(world.check(deed).await);
+            recorded.push((place, row, began, wrong));
             continue;
         }
         let seen = alone_with(&mut world, &row).await;
@@ -88,15 +87,16 @@ async fn on_stage(
     let groups: Vec<_> = futures::stream::iter(groups).buffer_unordered(AT_A_TIME).collect().await;
     outcomes.extend(groups.into_iter().flatten());
     let end = world.end().await.err();
-    for (place, row, began, wrong, text) in recorded {
+    for (place, row, began, wrong) in recorded {
         let mut seen: Vec<_> = wrong.into_iter().chain(end.clone()).collect();
-        if seen.is_empty() {
-            match world.recorded(text) {
-                (_, 0) => seen.push("there is no record of calls".into()),
-                (found, _) => {
-                    seen.extend(found.into_iter().map(|file| format!("{text:?} in {file}")));
-                }
+        if let Attempt::Recorded(_, absent, present) = &row.attempt
+            && seen.is_empty()
+        {
+            if world.recorded(present).is_empty() {
+                seen.push(format!("{present:?} is not in the record of calls"));
             }
+            let found = world.recorded(absent).into_iter();
+            seen.extend(found.map(|file| format!("{absent:?} in {file}")));
         }
         outcomes.push((place, outcome(row, seen, began)));
     }
@@ -117,48 +117,101 @@ fn untried(row: Row) -> Outcome {
 
 /// Tries a row by itself. Gives what was seen that should not be.
 async fn alone_with(world: &mut World, row: &Row) -> Vec<String> {
-    let before = world.survey();
-    world.traces();
-    let mut seen = match &row.attempt {
-        Attempt::Calls(deeds) => calls(world, deeds).await,
-        Attempt::Race(edition, path) => race(world, edition, path).await,
-        Attempt::Load(plugin, words) => load(world, plugin, words),
-        Attempt::Recorded(..) => Vec::new(),
-    };
-    let mut traces = world.traces();
-    if !matches!(row.attempt, Attempt::Race(..)) {
-        traces.files = before.changes_to(&world.survey());
-    }
-    for (what, left, expected) in [
-        ("changes of files", &traces.files, &row.traces.files),
-        ("requests to the server", &traces.server, &row.traces.server),
-        ("requests to a server that may not be asked", &traces.other, &row.traces.other),
-        ("connections", &traces.connected, &row.traces.connected),
-        ("uses of the services", &traces.services, &row.traces.services),
-        ("calls of the witness", &traces.called, &row.traces.called),
-    ] {
-        let expected: Vec<_> = expected.iter().map(|line| world.fill(line)).collect();
-        if *left != expected {
-            seen.push(format!("{what}: {left:?}, where {expected:?} were expected"));
-        }
-    }
-    if !seen.is_empty() && !traces.files.is_empty() {
-        // What comes after is not about this.
-        seen.extend(world.lay_again().err().map(|error| format!("the files are lost: {error}")));
+    let mut seen = control(world, row).await;
+    if let Attempt::Race(race) = row.attempt {
+        seen.extend(held(world, race).await);
+    } else {
+        let before = Before::of(world).await;
+        seen.extend(match &row.attempt {
+            Attempt::Calls(deeds) => calls(world, deeds).await,
+            Attempt::Load(plugin, words) => load(world, plugin, words),
+            Attempt::Race(_) | Attempt::Recorded(..) => Vec::new(),
+        });
+        seen.extend(before.judge(world, &row.traces, !seen.is_empty()).await);
     }
     seen.extend(usable(world, row).await);
     seen
 }
 
+/// Tries what shows that a row could come out otherwise. Gives what was seen that should not be.
+async fn control(world: &mut World, row: &Row) -> Vec<String> {
+    let seen = match &row.control {
+        Control::Ready(plugin) => world.absence(plugin).into_iter().collect(),
+        Control::RaceReaches(plugin) => match row.attempt {
+            Attempt::Race(race) => reached(world, plugin, race).await,
+            _ => vec!["it is no race".into()],
+        },
+        Control::Call(..) | Control::Refused(_) | Control::Never(..) => {
+            let (deeds, traces) = row.control.calls();
+            let before = Before::of(world).await;
+            let mut seen = calls(world, deeds).await;
+            // What it changed must not be there for the attempt.
+            seen.extend(before.judge(world, &traces, true).await);
+            seen
+        }
+    };
+    seen.into_iter().map(|seen| format!("{}: {seen}", row.control.place())).collect()
+}
+
+/// The world before something was done.
+struct Before(Survey);
+
+impl Before {
+    async fn of(world: &World) -> Self {
+        world.traces().await;
+        Self(world.survey())
+    }
+
+    /// What was left that should not be, and what was not. Files are put there again where they were
+    /// changed, if that is asked for or something is wrong.
+    async fn judge(self, world: &mut World, expected: &Traces, put_back: bool) -> Vec<String> {
+        let mut traces = world.traces().await;
+        traces.files = self.0.changes_to(&world.survey());
+        let mut seen = Vec::new();
+        for (what, left, expected) in [
+            ("changes of files", &traces.files, &expected.files),
+            ("requests to the server", &traces.server, &expected.server),
+            ("requests to a server that may not be asked", &traces.other, &expected.other),
+            ("connections", &traces.connected, &expected.connected),
+            ("uses of the services", &traces.services, &expected.services),
+            ("calls of the witness", &traces.called, &expected.called),
+        ] {
+            let mut expected: Vec<_> = expected.iter().map(|line| world.fill(line)).collect();
+            if what == "changes of files" {
+                expected.sort();
+            }
+            if *left != expected {
+                seen.push(format!("{what}: {left:?}, where {expected:?} were expected"));
+            }
+        }
+        if traces.silent != expected.silent {
+            let (left, expected) = (traces.silent, expected.silent);
+            seen.push(format!(
+                "connections without a request: {left}, where {expected} were expected"
+            ));
+        }
+        if (put_back || !seen.is_empty()) && !traces.files.is_empty() {
+            // What comes after is not about this.
+            let lost = world.lay_again().err();
+            seen.extend(lost.map(|error| format!("the files are lost: {error}")));
+        }
+        seen
+    }
+}
+
 /// Tries a row while another plugin is at work.
 async fn beside_another(world: &World, row: &Row) -> Vec<String> {
     let Attempt::Calls(deeds) = &row.attempt else { return vec!["it is no call".into()] };
+    let mut seen = calls(world, row.control.calls().0).await;
+    for seen in &mut seen {
+        seen.insert_str(0, &format!("{}: ", row.control.place()));
+    }
     let bystander = async {
         let answer = echo("bystander");
         world.check(&answer).await.map(|seen| format!("of another plugin meanwhile: {seen}"))
     };
-    let (mut seen, meanwhile) = futures::join!(calls(world, deeds), bystander);
-    seen.extend(meanwhile);
+    let (wrong, meanwhile) = futures::join!(calls(world, deeds), bystander);
+    seen.extend(wrong.into_iter().chain(meanwhile));
     seen.extend(usable(world, row).await);
     seen
 }
@@ -188,100 +241,5 @@ fn load(world: &World, plugin: &str, words: &str) -> Vec<String> {
     match report.state {
         PluginState::Refused | PluginState::Failed if detail.contains(words) => Vec::new(),
         state => vec![format!("plugin \"{}\" is {state}: {detail}", report.plugin)],
-    }
-}
-
-/// How often a file is read that is swapped meanwhile, at least and at most.
-const READS: (u32, u32) = (300, 6_000);
-
-/// How often in one call, which has to come to an end on a tight host, too.
-const ROUNDS: u32 = 30;
-
-/// Swaps a file and a link that leads out all the time, and has the file read.
-async fn race(world: &World, edition: &str, path: &str) -> Vec<String> {
-    if let Some(absence) = world.absence("files") {
-        return vec![absence];
-    }
-    let swapping = match Swapping::begin(world.base().join(path)) {
-        Ok(swapping) => swapping,
-        Err(error) => return vec![format!("the file could not be swapped: {error}")],
-    };
-    let (mut read, mut tried) = (0, 0);
-    while read < READS.0 && tried < READS.1 {
-        tried += ROUNDS;
-        match attempts(world, edition, path).await {
-            Ok(more) => read += more,
-            Err(seen) => return vec![seen],
-        }
-    }
-    drop(swapping);
-    // A machine that is busy may have let nobody swap, and a link stand there all the time.
-    if let Err(error) = fs::write(world.base().join(path), "granted") {
-        return vec![format!("the file could not be put back: {error}")];
-    }
-    match attempts(world, edition, path).await {
-        Ok(0) => vec![format!("nothing could be read, {read} times of {tried} before")],
-        Ok(_) => Vec::new(),
-        Err(seen) => vec![seen],
-    }
-}
-
-/// Has the file read for so many rounds, and gives how often there was something to read. Nothing of
-/// what is outside may be among that.
-async fn attempts(world: &World, edition: &str, path: &str) -> Result<u32, String> {
-    let arguments = serde_json::json!({
-        "edition": edition, "path": format!("{{ground}}/{path}"), "rounds": ROUNDS
-    });
-    // `escaped of read`; it is not known before how often there was something to read.
-    let deed = Deed::new("files", "attempts", arguments, Expect::Begins("0 of "));
-    let came = world.done(&deed).await?;
-    Ok(came.text().rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0))
-}
-
-/// A file that is swapped until this is dropped.
-struct Swapping {
-    over: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-    path: PathBuf,
-}
-
-impl Swapping {
-    fn begin(path: PathBuf) -> std::io::Result<Self> {
-        fs::write(&path, "granted")?;
-        let over = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::Builder::new().name("tenon-conformance-swap".into()).spawn({
-            let (over, path) = (over.clone(), path.clone());
-            move || {
-                let next = path.with_extension("next");
-                // Where it cannot go on, the file stays as it is.
-                let swap = |link: bool| {
-                    match link {
-                        true => crate::ground::link(&next, "../secret/s.txt"),
-                        false => fs::write(&next, "granted"),
-                    }
-                    .and_then(|()| fs::rename(&next, &path))
-                };
-                while !over.load(Ordering::Relaxed) {
-                    for link in [true, false] {
-                        if swap(link).is_err() {
-                            return;
-                        }
-                    }
-                }
-            }
-        })?;
-        Ok(Self { over, thread: Some(thread), path })
-    }
-}
-
-impl Drop for Swapping {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-        for path in [&self.path, &self.path.with_extension("next")] {
-            let _ = fs::remove_file(path);
-        }
     }
 }

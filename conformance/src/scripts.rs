@@ -9,10 +9,15 @@ pub(crate) const ASKING: &str = r#"
     });
     tool(#{ name: "call", description: "d", schema: schema }, |a| `${call_tool(a.name, a.arguments)}`);
     tool(#{ name: "fork", description: "d", schema: schema }, |a| {
+        let calls = 1;
         for branch in 0..2 {
-            try { call_tool(a.name, a) } catch { }
+            if a.depth > 0 {
+                try {
+                    calls += parse_int(call_tool(a.name, #{ name: a.name, depth: a.depth - 1 }));
+                } catch { }
+            }
         }
-        "forked"
+        `${calls}`
     });
     tool(#{ name: "ask", description: "d", schema: schema }, |a| complete(a.model, a.prompt));
     tool(#{ name: "send", description: "d", schema: schema }, |a| {
@@ -32,32 +37,48 @@ pub(crate) const ASKING: &str = r#"
 
 /// Goes wrong.
 pub(crate) const MISBEHAVING: &str = r#"
-    fn deeper(n) { deeper(n + 1) }
+    fn deeper(n) { if n == 0 { 0 } else { 1 + deeper(n - 1) } }
     let schema = #{ type: "object" };
     tool(#{ name: "echo", description: "d", schema: schema }, |a| a.text);
-    tool(#{ name: "spin", description: "d", schema: schema }, |a| loop { });
-    tool(#{ name: "recurse", description: "d", schema: schema }, |a| deeper(0));
-    tool(#{ name: "hoard", description: "d", schema: schema }, |a| {
+    tool(#{ name: "compute", description: "d", schema: schema }, |a| {
+        for n in 0..parse_int(a.text) { }
+        a.text
+    });
+    tool(#{ name: "go_down", description: "d", schema: schema }, |a| `${deeper(parse_int(a.text))}`);
+    tool(#{ name: "double", description: "d", schema: schema }, |a| {
         let text = "x";
-        loop { text += text; }
+        for n in 0..parse_int(a.text) { text += text; }
+        `${text.len}`
     });
-    tool(#{ name: "hoard_items", description: "d", schema: schema }, |a| {
+    tool(#{ name: "take_items", description: "d", schema: schema }, |a| {
         let items = [];
-        loop { items.push([items.len()]); }
+        for n in 0..parse_int(a.text) { items.push([n]); }
+        `${items.len()}`
     });
-    tool(#{ name: "flood_log", description: "d", schema: schema }, |a| loop { log("again and again"); });
-    tool(#{ name: "flood_host", description: "d", schema: schema }, |a| loop {
-        try { call_tool("nobody", #{}) } catch { }
+    tool(#{ name: "log_lines", description: "d", schema: schema }, |a| {
+        for n in 0..parse_int(a.text) { log("again and again"); }
+        a.text
+    });
+    tool(#{ name: "ask_host", description: "d", schema: schema }, |a| {
+        for n in 0..parse_int(a.text) {
+            try { call_tool("nobody", #{}) } catch { }
+        }
+        a.text
     });
 "#;
 
-/// Takes code from elsewhere.
+/// Takes code from elsewhere: the engine's own way to find it would find this.
 pub(crate) const IMPORTING: &str = r#"
-    import "/etc/passwd" as stolen;
-    tool(#{ name: "echo", description: "d" }, |a| a.text);
+    import "{ground}/pub/module" as stolen;
+    tool(#{ name: "echo", description: "d", schema: #{ type: "object" } }, |a| stolen::said());
+"#;
+
+/// The same without that.
+pub(crate) const NOT_IMPORTING: &str = r#"
+    tool(#{ name: "echo", description: "d", schema: #{ type: "object" } }, |a| a.text);
 "#;
 
 /// Makes code of texts.
 pub(crate) const EVALUATING: &str = r#"
-    tool(#{ name: "echo", description: "d" }, |a| eval(a.text));
+    tool(#{ name: "echo", description: "d", schema: #{ type: "object" } }, |a| eval(a.text));
 "#;

@@ -20,6 +20,9 @@ pub struct Server {
 #[derive(Default)]
 struct Exchange {
     heard: Vec<String>,
+    /// How many connections were made since the last time, and how many requests came by them.
+    accepted: usize,
+    asked: usize,
     /// What the next requests are answered with, whatever they ask for.
     answers: VecDeque<String>,
 }
@@ -58,7 +61,25 @@ impl Server {
     pub fn heard(&self) -> Vec<String> {
         self.heard_whole().iter().map(|request| line(request).to_string()).collect()
     }
+
+    /// How many connections were made since the last time by which no request came.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be reached.
+    pub async fn silent(&self) -> io::Result<usize> {
+        // Connections are accepted in their order: when this one is, so are those before it.
+        let mut stream = TcpStream::connect(self.address).await?;
+        stream.write_all(format!("{LAST} HTTP/1.1\r\n\r\n").as_bytes()).await?;
+        stream.read_to_end(&mut Vec::new()).await?;
+        let mut exchange = lock(&self.exchange);
+        let (accepted, asked) = (mem::take(&mut exchange.accepted), mem::take(&mut exchange.asked));
+        Ok(accepted.saturating_sub(asked))
+    }
 }
+
+/// What the server asks itself, to learn of all connections that were made before.
+const LAST: &str = "GET /conformance-last";
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -81,6 +102,7 @@ async fn listen(listener: TcpListener, exchange: Arc<Mutex<Exchange>>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let exchange = exchange.clone();
+        lock(&exchange).accepted += 1;
         // Who asked may go away at any time.
         connections.spawn(async move { answer(stream, &exchange).await.ok() });
         while connections.try_join_next().is_some() {}
@@ -91,6 +113,11 @@ async fn answer(mut stream: TcpStream, exchange: &Mutex<Exchange>) -> io::Result
     let request = read(&mut stream).await?;
     let answer = {
         let mut exchange = lock(exchange);
+        if line(&request) == LAST {
+            exchange.accepted -= 1;
+            return Ok(());
+        }
+        exchange.asked += 1;
         exchange.heard.push(request.clone());
         exchange.answers.pop_front()
     };
@@ -124,15 +151,23 @@ async fn answer(mut stream: TcpStream, exchange: &Mutex<Exchange>) -> io::Result
             stream.write_all(chunked.as_bytes()).await?;
             // It is slow on purpose; nobody relies on how slow.
             let mut now_and_then = tokio::time::interval(Duration::from_millis(20));
-            loop {
+            for _ in 0..query.parse().unwrap_or(usize::MAX) {
                 now_and_then.tick().await;
                 stream.write_all(b"1\r\nx\r\n").await?;
             }
+            stream.write_all(b"0\r\n\r\n").await
         }
-        "/silent" => std::future::pending().await,
+        "/silent" => {
+            let Ok(milliseconds) = query.parse() else { return std::future::pending().await };
+            tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+            stream.write_all(ok("ok").as_bytes()).await
+        }
         _ => stream.write_all(ok("ok").as_bytes()).await,
     }
 }
+
+/// What TLS begins with, which is not spoken here.
+const TLS: u8 = 0x16;
 
 /// Reads a request, with a body that is as long as it says or comes in chunks.
 async fn read(stream: &mut TcpStream) -> io::Result<String> {
@@ -154,6 +189,9 @@ async fn read(stream: &mut TcpStream) -> io::Result<String> {
         }
         if stream.read_buf(&mut request).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if request.first() == Some(&TLS) {
+            return Err(io::ErrorKind::InvalidData.into());
         }
     }
 }

@@ -3,11 +3,12 @@
 
 use async_trait::async_trait;
 use serde_json::json;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tenon_host::model::{
     Completion, CompletionRequest, CompletionSummary, ModelFeatures, ModelInfo, Part, StopReason,
     TokenUsage,
@@ -19,8 +20,11 @@ use tenon_host::services::{
 };
 use tenon_host::types::{CallContext, Error, ToolDefinition, ToolResult};
 use tenon_host::{Plugin, bindings};
+use tracing::Metadata;
+use tracing::dispatcher::{self, DefaultGuard, Dispatch, WeakDispatch};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing_core::span::Current;
 
 /// Something that is told things, and keeps them.
 #[derive(Clone, Default)]
@@ -245,19 +249,34 @@ impl Plugin for Witness {
     }
 }
 
-/// Who reads the log of one call.
+/// Who reads the log of one call, whichever thread or task of the host writes it: it becomes the
+/// subscriber wherever a span of this call is entered.
 #[derive(Clone, Default)]
 pub(crate) struct Reader {
     pub(crate) log: Told,
+    dispatch: Arc<OnceLock<WeakDispatch>>,
+    /// The spans that there are, by their ids less one.
+    spans: Arc<Mutex<Vec<&'static Metadata<'static>>>>,
+}
+
+thread_local! {
+    /// The spans that were entered on this thread, and who read the log before.
+    static ENTERED: RefCell<Vec<(Id, Option<DefaultGuard>)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl tracing::Subscriber for Reader {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+    fn on_register_dispatch(&self, dispatch: &Dispatch) {
+        let _ = self.dispatch.set(dispatch.downgrade());
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        spans.push(span.metadata());
+        Id::from_u64(spans.len() as u64)
     }
 
     fn record(&self, _: &Id, values: &Record<'_>) {
@@ -274,9 +293,24 @@ impl tracing::Subscriber for Reader {
         self.log.tell(line.0);
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, span: &Id) {
+        let dispatch = self.dispatch.get().and_then(WeakDispatch::upgrade);
+        let before = dispatch.map(|dispatch| dispatcher::set_default(&dispatch));
+        ENTERED.with_borrow_mut(|entered| entered.push((span.clone(), before)));
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {
+        let left = ENTERED.with_borrow_mut(Vec::pop);
+        drop(left);
+    }
+
+    fn current_span(&self) -> Current {
+        let entered = ENTERED.with_borrow(|entered| entered.last().map(|(id, _)| id.clone()));
+        let Some(id) = entered else { return Current::none() };
+        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let metadata = usize::try_from(id.into_u64() - 1).ok().and_then(|at| spans.get(at));
+        metadata.map_or_else(Current::none, |metadata| Current::new(id, metadata))
+    }
 }
 
 #[derive(Default)]

@@ -7,14 +7,15 @@ use std::future::Future;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tenon_host::types::{ResourceBody, ResourceContents};
 use tenon_host::{
     Builder, Call, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings,
 };
 use tokio::task::JoinError;
 use tracing::instrument::WithSubscriber;
 
-use crate::attempt::{Came, Deed, Unlogged};
+use crate::attempt::{Came, Deed, Expect, Logged};
 use crate::ground::{Ground, Survey};
 use crate::plugins::{Stage, configuration, id, plugins};
 use crate::row::Traces;
@@ -65,7 +66,8 @@ impl World {
             let folder = format!("project/own/{}", plugin.id);
             let manifest = world.fill(&plugin.manifest());
             world.ground.write_beside(&format!("{folder}/plugin.toml"), manifest)?;
-            world.ground.write_beside(&format!("{folder}/code"), plugin.code())?;
+            let code = plugin.code(|text| world.fill(text));
+            world.ground.write_beside(&format!("{folder}/code"), code)?;
         }
         world.ground.write_beside("project/tenon.toml", configuration())?;
         match world.builder(stage, cache, host) {
@@ -131,6 +133,18 @@ impl World {
             say(plugin, "services", &["search-memory"]);
             say(plugin, "secrets", &["other"]);
         }
+        // What is approved is more than what both request, and what both need.
+        say("both-files", "filesystem", &["readwrite:{ground}/**"]);
+        say("both-files", "environment", &["SEEN", "SEEN_TOKEN", "HIDDEN"]);
+        for plugin in ["both-web", "both-script"] {
+            say(plugin, "network", &["http://{server}/*", "http://public.example.com/*"]);
+        }
+        for plugin in ["both-asking", "both-script"] {
+            say(plugin, "tools", &["conformance-witness__*"]);
+            say(plugin, "providers", &["*"]);
+            say(plugin, "services", &["send-message", "search-memory"]);
+            say(plugin, "secrets", &["api-key", "other"]);
+        }
         // More than was requested.
         say("wide-files", "filesystem", &["readwrite:/**"]);
         say("wide-files", "environment", &["SEEN", "HIDDEN"]);
@@ -170,9 +184,14 @@ impl World {
             return text.to_string();
         }
         let base = self.ground.base().to_string_lossy();
-        let first = base.split('/').find(|part| !part.is_empty()).unwrap_or_default();
+        let mut names = base.split('/').filter(|part| !part.is_empty());
+        let up = "../".repeat(names.clone().count() + 1);
+        let first = names.next().unwrap_or_default();
         text.replace("{ground}", &base)
             .replace("{first}", first)
+            // From a folder in the ground to the root.
+            .replace("{up}", &up)
+            .replace("{fd}", &self.ground.held().to_string())
             .replace("{server}", &self.server.address.to_string())
             .replace("{other}", &self.other.address.to_string())
             .replace("{port}", &self.server.address.port().to_string())
@@ -228,25 +247,49 @@ impl World {
         if let Some(absence) = self.absence(deed.plugin) {
             return Err(absence);
         }
+        let has = self.report(deed.plugin)?.limits;
         let reader = Reader::default();
         let name = format!("{}__{}", id(deed.plugin), deed.tool);
         let call = self.call(name, self.fill_all(&deed.arguments));
-        let came = match &deed.unlogged {
+        let began = Instant::now();
+        let came = match &deed.logged {
             Some(_) => ended(call.with_subscriber(reader.clone())).await,
             None => ended(call).await,
         };
+        let took = began.elapsed();
         let expect = deed.expect.filled(|text| self.fill(text));
-        if let Some(wrong) = expect.judge(&id(deed.plugin), &came) {
+        if let Some(wrong) = expect.judge(&id(deed.plugin), &came, took, has.as_ref()) {
             return Err(wrong);
         }
+        if let Expect::Cut(whole, _) = &expect {
+            self.is_kept(&came, whole).await?;
+        }
+        let Some(Logged { present, least, most, absent }) = deed.logged else { return Ok(came) };
         let log = reader.log.take();
         let lines = |text: &str| log.iter().filter(|line| line.contains(text)).count();
-        match &deed.unlogged {
-            Some(Unlogged::Text(text)) if lines(text) > 0 => Err(format!("{text:?} in the log")),
-            Some(Unlogged::More(text, most)) if lines(text) > *most => {
-                Err(format!("{} lines in the log", lines(text)))
-            }
-            _ => Ok(came),
+        let found = lines(present);
+        if !(least..=most).contains(&found) {
+            let all = log.len();
+            return Err(format!("{found} of {all} lines in the log have {present:?} in them"));
+        }
+        match absent.filter(|text| lines(text) > 0) {
+            Some(text) => Err(format!("{text:?} in the log")),
+            None => Ok(came),
+        }
+    }
+
+    /// Whether the whole of an answer that was cut is kept where it says.
+    async fn is_kept(&self, came: &Came, whole: &str) -> Result<(), String> {
+        let platform = self.platform.as_ref().ok_or("there is no host")?;
+        let uri = came.whole().ok_or("it does not say where the whole is")?;
+        let kept = platform.read_result(&uri).await.map_err(|error| format!("{uri}: {error}"))?;
+        let is_whole = |contents: &ResourceContents| match &contents.body {
+            ResourceBody::Text(text) => text == whole,
+            ResourceBody::Blob(_) => false,
+        };
+        match kept.iter().any(is_whole) {
+            true => Ok(()),
+            false => Err(format!("the whole is not at {uri}")),
         }
     }
 
@@ -265,8 +308,14 @@ impl World {
     }
 
     /// What was left in the world since the last time, but for files.
-    pub(crate) fn traces(&self) -> Traces {
+    pub(crate) async fn traces(&self) -> Traces {
+        let mut silent = 0;
+        for server in [&self.server, &self.other] {
+            // Who cannot be reached was not.
+            silent += server.silent().await.unwrap_or_default();
+        }
         Traces {
+            silent,
             files: Vec::new(),
             server: self.server.heard(),
             other: self.other.heard(),
@@ -301,24 +350,22 @@ impl World {
         }
     }
 
-    /// The files with this text in them that the host keeps of calls, and how many files there are.
-    pub(crate) fn recorded(&self, text: &str) -> (Vec<String>, usize) {
-        let (mut found, mut files) = (Vec::new(), 0);
+    /// The files with this text in them that the host keeps of calls.
+    pub(crate) fn recorded(&self, text: &str) -> Vec<String> {
+        let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        let mut found = Vec::new();
         let mut folders = vec![self.ground.beside("state")];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let path = entry.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if let Ok(bytes) = std::fs::read(&path) {
-                    files += 1;
-                    if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
-                        found.push(path.display().to_string());
-                    }
+                } else if std::fs::read(&path).is_ok_and(|bytes| has(&bytes)) {
+                    found.push(path.display().to_string());
                 }
             }
         }
-        (found, files)
+        found
     }
 }
 

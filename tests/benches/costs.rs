@@ -433,7 +433,7 @@ async fn files(rows: &mut Vec<Row>) {
             async || {
                 let call = Call::new("e__attempts", arguments());
                 let said = platform.call(call).await.expect("an answer").plain_text();
-                assert_eq!(said, format!("0 of {READS}"));
+                assert_eq!(said, format!("0 of {READS} and 0 refused"));
             },
             async || {
                 let context = context();
@@ -442,7 +442,10 @@ async fn files(rows: &mut Vec<Row>) {
                     tools.call_call(accessor, "attempts".into(), arguments, context).await
                 });
                 let answer = called.await.expect("the loop runs").expect("no trap");
-                assert_eq!(answer.expect("an answer").plain_text(), format!("0 of {READS}"));
+                assert_eq!(
+                    answer.expect("an answer").plain_text(),
+                    format!("0 of {READS} and 0 refused")
+                );
             },
         )
         .await;

@@ -2,181 +2,226 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Deed, Expect, Unlogged, Words};
+use crate::attempt::{Deed, Expect, Logged, Words};
 use crate::expectation::{Access, Capability};
 use crate::plugins::Stage;
-use crate::row::{Attempt, Row, Traces, answered, lines, refused};
+use crate::row::{Attempt, Control, Row, Traces, answered, lines, refused};
 use crate::standins::SECRET;
 use crate::table::filesystem;
 
 /// The ways to ask, and who asks so.
-const WAYS: [(Access, &str); 2] = [(Access::Import, "asking"), (Access::Rhai, "script")];
+const WAYS: [Way; 2] = [
+    Way { by: Access::Import, plugin: "asking", free: "free-asking", both: "both-asking" },
+    Way { by: Access::Rhai, plugin: "script", free: "free-script", both: "both-script" },
+];
+
+/// A way to ask.
+#[derive(Clone, Copy)]
+struct Way {
+    by: Access,
+    /// Who is granted a part of what can be asked for.
+    plugin: &'static str,
+    /// Who is granted all of it.
+    free: &'static str,
+    /// Who has requested all of it, and got it, where others did not.
+    both: &'static str,
+}
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = filesystem::environment();
     rows.extend(secrets());
-    for (by, plugin) in WAYS {
-        rows.extend(services(by, plugin));
-        rows.extend(providers(by, plugin));
-        rows.extend(tools(by, plugin));
-        rows.extend(approved(by));
+    for way in WAYS {
+        rows.extend(services(way));
+        rows.extend(providers(way));
+        rows.extend(tools(way));
+        rows.extend(approved(way));
     }
     let listed = "conformance-asking__call conformance-script__call conformance-script__fork \
                   conformance-witness__echo";
     let list = answered("asking", "list", json!({}), listed);
+    // It is granted all, and shown what is not listed to the other.
+    let more = Control::Call(
+        list.by("free-asking", Expect::Tells(&["conformance-witness__other"])),
+        Traces::default(),
+    );
     rows.push(
-        Row::new(Capability::Tools, Access::Import, "list the tools that were granted", list)
+        Row::new(Capability::Tools, Access::Import, "list the tools that were granted", list, more)
             .with(&["script", "files"]),
     );
     rows
 }
 
 fn secrets() -> Vec<Row> {
-    let row = |tried: &str, deed| {
-        Row::new(Capability::Secrets, Access::Import, tried, deed).on(Stage::Ours)
+    let row = |tried: &str, deed, control| {
+        Row::new(Capability::Secrets, Access::Import, tried, deed, control).on(Stage::Ours)
     };
     let get = |plugin, name: &str, plain: bool, expect| {
         Deed::new(plugin, "secret", json!({ "name": name, "plain": plain }), expect)
     };
     let masked = || get("secretive", "api-key", true, Expect::answer("it is [redacted]"));
-    let spelt = "h u n t e r 2 2 - c o n f o r m a n c e - s e c r e t i v e ";
     let refused = || Expect::Refused(None, Words::Request("secrets"));
-    let recorded = Attempt::Recorded(masked(), SECRET);
+    // Spelt so that nobody recognizes it.
+    let spelt = |plugin: &str| {
+        let secret = format!("{SECRET}{}", crate::plugins::id(plugin));
+        Expect::answer(secret.chars().map(|c| format!("{c} ")).collect::<String>())
+    };
+    // The plugin has it, and says it in a way that nothing masks.
+    let has = |plugin| {
+        let spelt = get(plugin, "api-key", false, spelt(plugin));
+        Control::never(spelt, "a secret is masked wherever it is seen")
+    };
+    let used = get("secretive", "api-key", false, spelt("secretive"));
+    let logged =
+        Logged { present: "the secret is [redacted]", least: 1, most: 1, absent: Some(SECRET) };
+    // The arguments of a call are recorded, whoever has put a secret into them.
+    let name = format!("{SECRET}{}", crate::plugins::id("recorded"));
+    let recorded = get("recorded", &name, true, refused());
+    let recorded = Attempt::Recorded(recorded, SECRET, "\"name\":\"[redacted]\"");
     let mut record = Row::trying(
         Capability::Secrets,
         Access::Import,
         "write a secret into the record of calls",
-        "a record without it",
+        "a record in which it is masked",
         recorded,
+        has("recorded"),
     );
     record.stage = Stage::Ours;
+    let unset = Expect::Says(&["nobody has set the secret unset"]);
+    let unset = get("secretive", "unset", true, unset);
+    // Of one that is not granted it is not even told whether somebody has set it.
+    let unset_control = Control::Refused(unset.by("narrow-asking", refused()));
+    let other = || Expect::Says(&["nobody has set the secret other"]);
+    let both =
+        |deed: &Deed, expect| Control::Call(deed.by("both-asking", expect), Traces::default());
+    let not_granted = get("secretive", "other", true, refused());
+    let not_approved = get("narrow-asking", "api-key", true, refused());
+    let not_requested = get("wide-asking", "other", true, refused());
+    let (granted, set) = (both(&not_granted, other()), Expect::answer("it is [redacted]"));
+    let (approved, requested) = (both(&not_approved, set), both(&not_requested, other()));
+    let refused = Control::Refused(used.by("narrow-asking", refused()));
     vec![
-        row(
-            "use a secret that was granted",
-            get("secretive", "api-key", false, Expect::answer(spelt)),
-        ),
-        row("answer with a secret", masked()),
-        row("log a secret", masked().unlogged(Unlogged::Text(SECRET))),
-        row(
-            "use a secret that nobody has set",
-            get("secretive", "unset", true, Expect::Says(&["nobody has set the secret unset"])),
-        )
-        .then(masked()),
-        row("use a secret that was not granted", get("secretive", "other", true, refused()))
-            .then(masked()),
-        row(
-            "use a secret that was requested and not approved",
-            get("narrow-asking", "api-key", true, refused()),
-        ),
-        row(
-            "use a secret that was approved and not requested",
-            get("wide-asking", "other", true, refused()),
-        ),
+        row("use a secret that was granted", used, refused),
+        row("answer with a secret", masked(), has("secretive")),
+        row("log a secret", masked().logged(logged), has("secretive")),
+        row("use a secret that nobody has set", unset, unset_control).then(masked()),
+        row("use a secret that was not granted", not_granted, granted).then(masked()),
+        row("use a secret that was requested and not approved", not_approved, approved),
+        row("use a secret that was approved and not requested", not_requested, requested),
         record,
     ]
 }
 
-fn services(by: Access, plugin: &'static str) -> Vec<Row> {
-    let row = |tried: &str, deed| Row::new(Capability::Services, by, tried, deed);
-    let told = |what: &str| Traces {
-        services: vec![format!("conformance-{plugin} {what}")],
-        ..Traces::default()
+/// What services are told by a plugin.
+fn told(plugin: &str, what: &str) -> Traces {
+    Traces { services: vec![format!("conformance-{plugin} {what}")], ..Traces::default() }
+}
+
+fn services(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
+    let row = |tried: &str, deed, control| Row::new(Capability::Services, by, tried, deed, control);
+    let granted = |tool, arguments, answer| {
+        let deed = answered(plugin, tool, arguments, answer);
+        let refusal = Expect::Refused(None, Words::Request("services"));
+        let bare = Control::Refused(deed.by(bare(by), refusal));
+        (deed, bare)
+    };
+    let denied = |arguments, what| {
+        let deed = refused(plugin, "send", arguments, "services");
+        let control = Control::call(&deed, free, "sent").leaving(told(free, what));
+        (deed, control)
     };
     let well = || well(plugin);
+    let (send, not_send) = granted("send", json!({ "channel": "ops", "text": "hi" }), "sent");
+    let (other, may_other) = denied(json!({ "channel": "all", "text": "hi" }), "to all: hi");
+    let (user, may_user) = denied(json!({ "text": "hi" }), "to the user: hi");
+    let (search, not_search) = granted("recall", json!({ "query": "tea" }), "tea 0; tea 1; tea 2");
     vec![
-        row(
-            "send a message to a channel that was granted",
-            answered(plugin, "send", json!({ "channel": "ops", "text": "hi" }), "sent"),
-        )
-        .leaves(told("to ops: hi")),
-        row(
-            "send a message to another channel",
-            refused(plugin, "send", json!({ "channel": "all", "text": "hi" }), "services"),
-        )
-        .then(well()),
-        row(
-            "send a message to the user",
-            refused(plugin, "send", json!({ "text": "hi" }), "services"),
-        )
-        .then(well()),
-        row(
-            "search the memory, which finds more than was asked for",
-            answered(plugin, "recall", json!({ "query": "tea" }), "tea 0; tea 1; tea 2"),
-        )
-        .leaves(told("searches tea")),
+        row("send a message to a channel that was granted", send, not_send)
+            .leaves(told(plugin, "to ops: hi")),
+        row("send a message to another channel", other, may_other).then(well()),
+        row("send a message to the user", user, may_user).then(well()),
+        row("search the memory, which finds more than was asked for", search, not_search)
+            .leaves(told(plugin, "searches tea")),
     ]
 }
 
-fn providers(by: Access, plugin: &'static str) -> Vec<Row> {
-    let row = |tried: &str, deed| Row::new(Capability::Providers, by, tried, deed);
+fn providers(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
+    let row =
+        |tried: &str, deed, control| Row::new(Capability::Providers, by, tried, deed, control);
     let ask = |model: &str| json!({ "model": model, "prompt": "may I?" });
+    let known = answered(plugin, "ask", ask("conformance-witness/known"), "yes");
+    let refusal = Expect::Refused(None, Words::Request("providers"));
+    let bare = Control::Refused(known.by(bare(by), refusal));
+    let other = refused(plugin, "ask", ask("conformance-witness/other"), "providers");
+    let may_other = Control::call(&other, free, "yes").leaving(called(&["model other"]));
+    let short = refused(plugin, "ask", ask("known"), "providers");
+    let may_short = Control::call(&short, free, "yes").leaving(called(&["model known"]));
     vec![
-        row(
-            "ask a model that was granted",
-            answered(plugin, "ask", ask("conformance-witness/known"), "yes"),
-        )
-        .leaves(called(&["model known"])),
-        row(
-            "ask another model",
-            refused(plugin, "ask", ask("conformance-witness/other"), "providers"),
-        )
-        .then(well(plugin)),
-        row("ask a model by another name", refused(plugin, "ask", ask("known"), "providers"))
-            .then(well(plugin)),
+        row("ask a model that was granted", known, bare).leaves(called(&["model known"])),
+        row("ask another model", other, may_other).then(well(plugin)),
+        row("ask a model by another name", short, may_short).then(well(plugin)),
     ]
 }
 
-fn tools(by: Access, plugin: &'static str) -> Vec<Row> {
-    let row = |tried: &str, deed| Row::new(Capability::Tools, by, tried, deed);
+fn tools(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
+    let row = |tried: &str, deed, control| Row::new(Capability::Tools, by, tried, deed, control);
+    let refusal = || Expect::Refused(None, Words::Request("tools"));
+    let bare = Control::Refused(well(plugin).by(bare(by), refusal()));
+    let other = refused(plugin, "call", call("conformance-witness__other", json!({})), "tools");
+    let may_other = Control::call(&other, free, "other was called").leaving(called(&["other {}"]));
+    let none = refused(plugin, "call", call("conformance-nobody__x", json!({})), "tools");
+    // Where any may be called, it is told that there is none.
+    let may_none = Expect::Says(&["conformance-nobody__x"]);
+    let may_none = Control::Call(none.by(free, may_none), Traces::default());
     vec![
-        row("call a tool that was granted", well(plugin)).leaves(called(&["echo {}"])),
-        row(
-            "call another tool",
-            refused(plugin, "call", call("conformance-witness__other", json!({})), "tools"),
-        )
-        .then(well(plugin)),
-        row(
-            "call a tool that does not exist",
-            refused(plugin, "call", call("conformance-nobody__x", json!({})), "tools"),
-        )
-        .then(well(plugin)),
+        row("call a tool that was granted", well(plugin), bare).leaves(called(&["echo {}"])),
+        row("call another tool", other, may_other).then(well(plugin)),
+        row("call a tool that does not exist", none, may_none).then(well(plugin)),
     ]
+}
+
+/// Who asks in this way, and was granted nothing of it.
+fn bare(by: Access) -> &'static str {
+    match by {
+        Access::Rhai => "bare-script",
+        _ => "little-asking",
+    }
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
-fn approved(by: Access) -> Vec<Row> {
+fn approved(Way { by, both, .. }: Way) -> Vec<Row> {
     let (narrow, wide) = match by {
         Access::Rhai => ("narrow-script", "wide-script"),
         _ => ("narrow-asking", "wide-asking"),
     };
-    let row = |capability, tried: &str, deed| Row::new(capability, by, tried, deed).on(Stage::Ours);
+    let row = |capability, tried: &str, deed, control| {
+        Row::new(capability, by, tried, deed, control).on(Stage::Ours)
+    };
     let send = || json!({ "text": "hi" });
     let ask = || json!({ "model": "conformance-witness/other", "prompt": "may I?" });
     let other = || call("conformance-witness__other", json!({}));
+    let echo = well(narrow);
+    let refusal = Expect::Refused(None, Words::Request("tools"));
+    let not =
+        Control::Refused(echo.by(if by == Access::Rhai { wide } else { "little-asking" }, refusal));
     let mut rows = vec![
-        row(Capability::Tools, "call a tool that was requested and approved", well(narrow))
+        row(Capability::Tools, "call a tool that was requested and approved", echo, not)
             .leaves(called(&["echo {}"])),
     ];
     for (what, plugin) in [
         ("what was requested and not approved", narrow),
         ("what was approved and not requested", wide),
     ] {
+        let sent = refused(plugin, "send", send(), "services");
+        let asked = refused(plugin, "ask", ask(), "providers");
+        let calls = refused(plugin, "call", other(), "tools");
+        let may_send = Control::call(&sent, both, "sent").leaving(told(both, "to the user: hi"));
+        let may_ask = Control::call(&asked, both, "yes").leaving(called(&["model other"]));
+        let may_call =
+            Control::call(&calls, both, "other was called").leaving(called(&["other {}"]));
         rows.extend([
-            row(
-                Capability::Services,
-                &format!("send a message, which is {what}"),
-                refused(plugin, "send", send(), "services"),
-            ),
-            row(
-                Capability::Providers,
-                &format!("ask a model, which is {what}"),
-                refused(plugin, "ask", ask(), "providers"),
-            ),
-            row(
-                Capability::Tools,
-                &format!("call a tool, which is {what}"),
-                refused(plugin, "call", other(), "tools"),
-            ),
+            row(Capability::Services, &format!("send a message, which is {what}"), sent, may_send),
+            row(Capability::Providers, &format!("ask a model, which is {what}"), asked, may_ask),
+            row(Capability::Tools, &format!("call a tool, which is {what}"), calls, may_call),
         ]);
     }
     rows

@@ -3,54 +3,131 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Deed, Expect, Stop, Unlogged};
+use crate::attempt::{Deed, Expect, Logged, Stop};
 use crate::expectation::{Access, Capability};
-use crate::plugins::{LIMITED, LOG_LINES, limits_of};
-use crate::row::{Row, answered, echo};
+use crate::plugins::{LIMITED, LOG_LINES, ample, limits_of};
+use crate::row::{Control, Row, Traces, answered, echo};
 use crate::table::network::get;
 
 const BY: [Access; 3] = [Access::Component, Access::SharedComponent, Access::Rhai];
 
-/// What is tried, about which limit, by which tool of components and of scripts, and what stops it.
-type Flood =
-    (&'static str, &'static str, Option<&'static str>, Option<&'static str>, &'static [Stop]);
+/// What is tried with an amount, about which limit, and what comes of it where it is too much.
+struct Amount {
+    tried: &'static str,
+    /// The limit of the plugin that it is too much for.
+    about: &'static str,
+    /// The tools of components and of scripts, and how much of it they are to do.
+    component: Option<(&'static str, &'static str)>,
+    script: Option<(&'static str, &'static str)>,
+    stops: &'static [Stop],
+}
 
-const FLOODS: &[Flood] = &[
-    ("compute for ever", "cpu", Some("spin"), Some("spin"), &[Stop::Cpu]),
-    ("wait for ever", "wall", Some("hang"), None, &[Stop::Wall]),
-    (
-        "compute for ever and give others a turn",
-        "wall",
-        Some("spin_politely"),
-        None,
-        &[Stop::Wall, Stop::Cpu],
-    ),
-    ("hoard memory", "memory", Some("hoard"), Some("hoard"), &[Stop::Memory, Stop::ValueSize]),
-    // Rhai counts all items each time, which takes long before there are too many.
-    (
-        "hoard the items of an array",
-        "cpu",
-        None,
-        Some("hoard_items"),
-        &[Stop::ValueSize, Stop::Cpu],
-    ),
-    ("grow a table for ever", "table", Some("hoard_table"), None, &[Stop::Table]),
-    ("recurse for ever", "plain", Some("recurse"), Some("recurse"), &[Stop::Depth, Stop::Trap]),
-    ("call the host for ever", "calls", Some("flood_host"), Some("flood_host"), &[Stop::HostCalls]),
-    ("log for ever", "log", Some("flood_log"), Some("flood_log"), &[Stop::Cpu, Stop::HostCalls]),
-    (
-        "write to the console for ever",
-        "log",
-        Some("flood_console"),
-        None,
-        &[Stop::Cpu, Stop::HostCalls],
-    ),
-    ("answer with 32 MiB", "transfer", Some("flood_output"), None, &[Stop::Transfer]),
-    ("answer with what is no JSON", "plain", Some("nonsense"), None, &[Stop::Contract]),
-    ("trap", "plain", Some("trap"), None, &[Stop::Trap]),
-    ("panic", "plain", Some("panic"), None, &[Stop::Trap]),
-    ("end the process", "plain", Some("exit"), None, &[Stop::Trap]),
+/// What is too much for one plugin and not for another, which has more.
+const AMOUNTS: &[Amount] = &[
+    Amount {
+        tried: "compute too long",
+        about: "cpu",
+        component: Some(("compute", "1500000000")),
+        script: Some(("compute", "6000000")),
+        stops: &[Stop::Cpu],
+    },
+    Amount {
+        tried: "wait too long",
+        about: "wall",
+        component: Some(("wait", "2000")),
+        script: None,
+        stops: &[Stop::Wall],
+    },
+    Amount {
+        tried: "give others a turn for too long",
+        about: "wall",
+        component: Some(("take_turns", "2000")),
+        script: None,
+        stops: &[Stop::Wall],
+    },
+    Amount {
+        tried: "hoard memory",
+        about: "memory",
+        component: Some(("take_memory", "48")),
+        script: None,
+        stops: &[Stop::Memory],
+    },
+    Amount {
+        tried: "call the host too often",
+        about: "calls",
+        // A shared instance may make as many again when it is older than a call may take.
+        component: Some(("ask_host", "15000")),
+        script: Some(("ask_host", "6000")),
+        stops: &[Stop::HostCalls],
+    },
 ];
+
+/// What is too much for every plugin, and how much is not.
+struct Most {
+    tried: &'static str,
+    script: bool,
+    component: bool,
+    tool: &'static str,
+    too_much: &'static str,
+    fits: &'static str,
+    answer: &'static str,
+    stops: &'static [Stop],
+}
+
+const MOST: &[Most] = &[
+    Most {
+        tried: "recurse too deep",
+        component: true,
+        script: false,
+        tool: "go_down",
+        too_much: "10000000",
+        fits: "100",
+        answer: "100",
+        stops: &[Stop::Depth, Stop::Trap],
+    },
+    Most {
+        tried: "recurse too deep",
+        component: false,
+        script: true,
+        tool: "go_down",
+        too_much: "1000",
+        fits: "20",
+        answer: "20",
+        stops: &[Stop::Depth],
+    },
+    Most {
+        tried: "hoard a text",
+        component: false,
+        script: true,
+        tool: "double",
+        too_much: "30",
+        fits: "10",
+        answer: "1024",
+        stops: &[Stop::ValueSize],
+    },
+    // Rhai counts all items each time, which takes long before there are too many.
+    Most {
+        tried: "hoard the items of an array",
+        component: false,
+        script: true,
+        tool: "take_items",
+        too_much: "200000",
+        fits: "100",
+        answer: "100",
+        stops: &[Stop::ValueSize, Stop::Cpu],
+    },
+];
+
+/// What a component does that no host bears, whatever it may use.
+const BREAKS: &[(&str, &str, &[Stop])] = &[
+    ("answer with what is no JSON", "nonsense", &[Stop::Contract]),
+    ("trap", "trap", &[Stop::Trap]),
+    ("panic", "panic", &[Stop::Trap]),
+    ("end the process", "exit", &[Stop::Trap]),
+];
+
+/// Why no plugin may do it.
+const ENDLESS: &str = "it is no call that comes to an end";
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
@@ -59,62 +136,172 @@ pub(super) fn rows() -> Vec<Row> {
             let (_, ids) = LIMITED.iter().find(|(of, _)| *of == about).expect("it is a limit");
             ids[i]
         };
-        for (tried, about, component, script, stops) in FLOODS {
-            let tool = if by == Access::Rhai { script } else { component };
-            let Some(tool) = tool else { continue };
-            let plugin = plugin(about);
-            let expect = Expect::Stopped(stops, Box::new(limits_of(about)));
-            let deed = Deed::new(plugin, tool, json!({}), expect);
-            let deed = match *about {
-                "log" => deed.unlogged(Unlogged::More("again and again", LOG_LINES)),
-                _ => deed,
+        let stopped = |stops, about| Expect::Stopped(stops, Box::new(limits_of(about)));
+        // What a plugin that has more can do, where its host has not made that less.
+        let fits = |deed: &Deed, plugin, answer| {
+            let expect = Expect::Fits(Box::new(answer), Box::new(ample()));
+            Control::Call(deed.by(plugin, expect), Traces::default())
+        };
+        let is_script = by == Access::Rhai;
+        for Amount { tried, about, component, script, stops } in AMOUNTS {
+            let Some((tool, amount)) = *(if is_script { script } else { component }) else {
+                continue;
             };
-            rows.push(row(by, tried, deed).then(echo(plugin)));
+            // A guest that sleeps holds up its instance, for others as well.
+            if tool == "wait" && by == Access::SharedComponent {
+                continue;
+            }
+            let arguments = json!({ "text": amount });
+            let deed = Deed::new(plugin(about), tool, arguments, stopped(stops, about));
+            let control = fits(&deed, plugin("plain"), Expect::answer(amount));
+            rows.push(row(by, tried, deed, control).then(echo(plugin(about))));
         }
+        let mosts = MOST.iter().filter(|m| if is_script { m.script } else { m.component });
+        for Most { tried, tool, too_much, fits, answer, stops, .. } in mosts {
+            let plugin = plugin("plain");
+            let expect = stopped(stops, "plain");
+            let deed = Deed::new(plugin, tool, json!({ "text": too_much }), expect);
+            let little = answered(plugin, tool, json!({ "text": fits }), answer);
+            let control = Control::Call(little, Traces::default());
+            rows.push(row(by, tried, deed, control).then(echo(plugin)));
+        }
+        if !is_script {
+            let breaks = BREAKS.iter().map(|(tried, tool, stops)| {
+                let plugin = plugin("plain");
+                let deed = Deed::new(plugin, tool, json!({}), stopped(stops, "plain"));
+                let control = Control::never(echo(plugin), ENDLESS);
+                row(by, tried, deed, control).then(echo(plugin))
+            });
+            rows.extend(breaks);
+            let waiting = plugin("wall");
+            let stopped_late = stopped(&[Stop::Wall], "wall");
+            let deed = Deed::new(waiting, "hang", json!({}), stopped_late);
+            let control = Control::never(echo(waiting), ENDLESS);
+            rows.push(row(by, "wait for ever", deed, control).then(echo(waiting)));
+            // It grows by a thousand elements for each byte of this.
+            let arguments = json!({ "text": "twenty bytes" });
+            let deed = Deed::new(
+                plugin("table"),
+                "hoard_table",
+                arguments,
+                stopped(&[Stop::Table], "table"),
+            );
+            let control = fits(&deed, plugin("plain-table"), Expect::answer("fine"));
+            rows.push(row(by, "grow a table", deed, control).then(echo(plugin("table"))));
+            let expect = stopped(&[Stop::Transfer], "transfer");
+            let arguments = json!({ "text": "12" });
+            let deed = Deed::new(plugin("transfer"), "answer_with", arguments, expect);
+            let control = fits(&deed, plugin("plain"), Expect::Begins("xxxxxxxx"));
+            rows.push(row(by, "answer with 12 MiB", deed, control).then(echo(plugin("transfer"))));
+        }
+        rows.extend(floods(by, plugin));
         let plugin = plugin("output");
-        let limits = limits_of("output");
-        let text = json!({ "text": "x".repeat(4 * limits.output) });
-        let long = Deed::new(plugin, "echo", text, Expect::Cut(limits.output));
-        rows.push(row(by, "answer with more than is passed on", long).then(echo(plugin)));
+        let most = limits_of("output").output;
+        let text = "x".repeat(4 * most);
+        let whole = &text[..most];
+        let control = answered(plugin, "echo", json!({ "text": whole }), whole);
+        let control = Control::Call(control, Traces::default());
+        let long = Expect::Cut(text.clone(), most);
+        let long = Deed::new(plugin, "echo", json!({ "text": text }), long);
+        rows.push(row(by, "answer with more than is passed on", long, control).then(echo(plugin)));
     }
     let held = Expect::Stopped(&[Stop::Cpu], Box::new(limits_of("greedy")));
-    rows.push(
-        row(
-            Access::Component,
-            "compute for an hour, as its manifest asks and its operator does not allow",
-            Deed::new("greedy", "spin", json!({}), held),
-        )
-        .then(echo("greedy")),
-    );
+    let deed = Deed::new("greedy", "compute", json!({ "text": "1500000000" }), held);
+    let expect = Expect::Fits(Box::new(Expect::answer("1500000000")), Box::new(ample()));
+    let control = Control::Call(deed.by("plain", expect), Traces::default());
+    let tried = "compute as long as its manifest asks and its operator does not allow";
+    rows.push(row(Access::Component, tried, deed, control).then(echo("greedy")));
     rows.extend(downloads());
     rows.extend(chains());
+    rows
+}
+
+/// More lines in the log than there is room for. What is too much is dropped, and nothing stopped.
+fn floods(by: Access, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let floods = [
+        ("log without end", "log", "log_lines"),
+        ("write to the console without end", "console", "write_lines"),
+    ];
+    for (tried, about, tool) in floods {
+        // A script has no console, and what a shared instance writes there is no call's own.
+        if by != Access::Component && about == "console" {
+            continue;
+        }
+        let logged = |least, most| Logged { present: "again and again", least, most, absent: None };
+        let call = |plugin, lines: &str| {
+            Deed::new(plugin, tool, json!({ "text": lines }), Expect::answer(lines))
+        };
+        let deed = call(plugin(about), "5000").logged(logged(1, LOG_LINES));
+        // As many as there is room for are all written.
+        let few = call(plugin("plain"), "5").logged(logged(5, 5));
+        let control = Control::Call(few, Traces::default());
+        rows.push(row(by, tried, deed, control).then(echo(plugin(about))));
+    }
     rows
 }
 
 /// Responses that have no end, or are longer than they may be.
 fn downloads() -> Vec<Row> {
     let mut rows = Vec::new();
-    let long = &[
-        "HttpResponseBodySize(Some(1048576))",
-        "body size exceeds limit",
-        "is longer than",
-        "gave no answer within",
-    ];
+    let wall = limits_of("download").wall;
     for by in [Access::Wasi02, Access::Wasi03, Access::Rhai] {
         let plugin = if by == Access::Rhai { "download-script" } else { "download" };
-        for (tried, path, expect) in [
-            ("get a response of a byte more than it may have", "/big?1048577", Expect::Says(long)),
-            ("get a response that has no end", "/endless", Expect::Says(long)),
-            ("get a response that comes slowly for ever", "/slow", Expect::End),
-            ("get a response that never comes", "/silent", Expect::End),
+        let long = || match by {
+            Access::Rhai => Expect::Says(&["body size exceeds limit"]),
+            _ => Expect::Tells(&["HttpResponseBodySize(Some(1048576))", "body size exceeds limit"]),
+        };
+        // Its own deadline and that of its request are the same.
+        let late = || {
+            let stopped = Expect::Stopped(&[Stop::Wall], Box::new(limits_of("download")));
+            let told = match by {
+                Access::Rhai => Expect::Says(LATE),
+                _ => Expect::Tells(LATE),
+            };
+            Expect::Within(vec![stopped, told], wall / 2, 15 * wall)
+        };
+        for (tried, path, expect, fits, answer) in [
+            (
+                "get a response of a byte more than it may have",
+                "/big?1048577",
+                long(),
+                // A text of a script has a limit of its own, and this is not all of its answer.
+                if by == Access::Rhai { "/big?1000000" } else { "/big?1048576" },
+                Expect::Begins("200 xxxxxxxx"),
+            ),
+            (
+                "get a response that has no end",
+                "/endless",
+                long(),
+                "/big?1000",
+                Expect::Begins("200 xxxxxxxx"),
+            ),
+            (
+                "get a response that comes slowly for ever",
+                "/slow",
+                late(),
+                "/slow?25",
+                Expect::answer(format!("200 {}", "x".repeat(25))),
+            ),
+            (
+                "get a response that never comes",
+                "/silent",
+                late(),
+                "/silent?500",
+                Expect::answer("200 ok"),
+            ),
         ] {
-            let deed = get(plugin, by, &format!("http://{{server}}{path}"), expect);
-            let well = get(plugin, by, "http://{server}/ok", Expect::answer("200 ok"));
-            rows.push(row(by, tried, deed).then(well));
+            let get = |path, expect| get(plugin, by, &format!("http://{{server}}{path}"), expect);
+            let control = Control::Call(get(fits, answer), Traces::default());
+            let well = get("/ok", Expect::answer("200 ok"));
+            rows.push(row(by, tried, get(path, expect), control).then(well));
         }
     }
     rows
 }
+
+/// What a plugin is told whose response does not come in time.
+const LATE: &[&str] = &["Timeout", "timeout"];
 
 /// Calls of plugins by plugins, which have an end.
 fn chains() -> Vec<Row> {
@@ -130,26 +317,33 @@ fn chains() -> Vec<Row> {
     {
         let well = || answered(plugin, "call", witness(), "echo was called");
         for (tried, names) in [("call itself", [own, own]), ("call each other", [asking, script])] {
-            let end = Expect::Says(&["calls of plugins by plugins is longer than"]);
-            let deed = Deed::new(plugin, "call", nested(names, 12), end);
-            let row = row(by, &format!("{tried} again and again"), deed);
-            rows.push(row.then(well()).also("asking").also("script"));
-            let deed = answered(plugin, "call", nested(names, 4), "echo was called");
-            rows.push(
-                self::row(by, &format!("{tried} four times"), deed).also("asking").also("script"),
-            );
+            let long = &["calls of plugins by plugins is longer than"];
+            // A script puts the error of who it called into its own words, and a component passes it on.
+            let end = if names[0] == names[1] { Expect::Says(long) } else { Expect::Tells(long) };
+            let many = Deed::new(plugin, "call", nested(names, 12), end);
+            let few = answered(plugin, "call", nested(names, 4), "echo was called");
+            let control = Control::Call(few.clone(), Traces::default());
+            let again = row(by, &format!("{tried} again and again"), many.clone(), control);
+            rows.push(again.then(well()).also("asking").also("script"));
+            let row = row(by, &format!("{tried} four times"), few, Control::Refused(many));
+            rows.push(row.also("asking").also("script"));
         }
     }
-    let bomb = json!({ "name": "conformance-script__fork" });
-    let deed = Deed::new("script", "fork", bomb, Expect::End);
+    // It answers how many calls came of it.
+    let fork = |depth: u32, calls: &str| {
+        let arguments = json!({ "name": "conformance-script__fork", "depth": depth });
+        answered("script", "fork", arguments, calls)
+    };
+    let control = Control::Call(fork(3, "15"), Traces::default());
     let well = answered("script", "call", witness(), "echo was called");
-    rows.push(row(Access::Rhai, "call itself twice in each call", deed).then(well));
+    let tried = "call itself twice in each call";
+    rows.push(row(Access::Rhai, tried, fork(100, "511"), control).then(well));
     rows
 }
 
 /// A row that is tried while another plugin is at work.
-fn row(by: Access, tried: &str, deed: Deed) -> Row {
-    Row { meanwhile: true, ..Row::new(Capability::Limits, by, tried, deed) }
+fn row(by: Access, tried: &str, deed: Deed, control: Control) -> Row {
+    Row { meanwhile: true, ..Row::new(Capability::Limits, by, tried, deed, control) }
 }
 
 impl Row {

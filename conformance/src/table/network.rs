@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::attempt::{Deed, Expect, Words};
 use crate::expectation::{Access, Capability};
 use crate::plugins::Stage;
-use crate::row::{Row, Traces, answered, lines};
+use crate::row::{Attempt, Control, Row, Traces, answered, lines};
+use crate::table::nothing::reachable;
 
 /// The ways to send a request.
 const WAYS: [Access; 3] = [Access::Wasi02, Access::Wasi03, Access::Rhai];
@@ -14,18 +15,32 @@ const WAYS: [Access; 3] = [Access::Wasi02, Access::Wasi03, Access::Rhai];
 /// What a component is told whose request is not granted.
 const DENIED: &str = "error: ErrorCode::HttpRequestDenied";
 
+/// What comes of a request where it is granted.
+enum Reached {
+    /// An answer, to this.
+    Server(&'static str),
+    /// The same of the server that others may not ask.
+    Other(&'static str),
+    /// A connection, by which nothing is said that the server understands.
+    Connection,
+    /// No server is there, as the system says.
+    Nowhere,
+}
+
+use Reached::{Connection, Nowhere, Other, Server};
+
 /// Not granted, on a server that a part of is.
-const ELSEWHERE: &[&str] = &[
-    "http://{other}/ok/x",
-    "http://{server}/",
-    "http://{server}/ok",
-    "http://{server}/ok/../x",
-    "http://{server}/ok/%2e%2e/x",
-    "http://{server}/ok/..%2fx",
-    "https://{server}/ok/x",
-    "http://localhost:{port}/ok/x",
-    "http://127.0.0.2:{port}/ok/x",
-    "http://[::ffff:127.0.0.1]:{port}/ok/x",
+const ELSEWHERE: &[(&str, Reached)] = &[
+    ("http://{other}/ok/x", Other("GET /ok/x")),
+    ("http://{server}/", Server("GET /")),
+    ("http://{server}/ok", Server("GET /ok")),
+    ("http://{server}/ok/../x", Server("GET /x")),
+    ("http://{server}/ok/%2e%2e/x", Server("GET /x")),
+    ("http://{server}/ok/..%2fx", Server("GET /ok/..%2fx")),
+    ("https://{server}/ok/x", Connection),
+    ("http://localhost:{port}/ok/x", Server("GET /ok/x")),
+    ("http://127.0.0.2:{port}/ok/x", Nowhere),
+    ("http://[::ffff:127.0.0.1]:{port}/ok/x", Server("GET /ok/x")),
 ];
 
 /// This machine, which a pattern does not mean that does not name it.
@@ -38,40 +53,62 @@ const THIS_MACHINE: &[&str] = &[
     "http://0.0.0.0:{port}/ok",
 ];
 
-/// Where a pattern for everybody on the Internet does not lead: names, and addresses themselves.
-const INSIDE: &[&str] = &[
-    "https://loopback.example.com/",
-    "https://private.example.com/",
-    "https://metadata.example.com/",
-    "http://metadata.example.com/latest/meta-data/",
-    "https://mapped.example.com/",
-    "https://translated.example.com/",
-    "https://unique-local.example.com/",
-    "https://unspecified.example.com/",
-    "https://10.0.0.5/",
-    "http://169.254.169.254/latest/meta-data/",
-    "https://[fd00::1]/",
-    "https://[::1]/",
-    "https://[::ffff:10.0.0.5]/",
-    "http://{server}/ok",
+/// Where a pattern for everybody on the Internet does not lead: names, and addresses themselves; and
+/// where a connection is made to when that address is named.
+const INSIDE: &[(&str, &str)] = &[
+    ("https://loopback.example.com/", "127.0.0.1:443"),
+    ("https://private.example.com/", "10.0.0.5:443"),
+    ("https://metadata.example.com/", "169.254.169.254:443"),
+    ("http://metadata.example.com/latest/meta-data/", "169.254.169.254:80"),
+    ("https://mapped.example.com/", "[::ffff:127.0.0.1]:443"),
+    ("https://translated.example.com/", "[64:ff9b::7f00:1]:443"),
+    ("https://unique-local.example.com/", "[fd00::1]:443"),
+    ("https://unspecified.example.com/", "0.0.0.0:443"),
+    ("https://10.0.0.5/", "10.0.0.5:443"),
+    ("http://169.254.169.254/latest/meta-data/", "169.254.169.254:80"),
+    ("https://[fd00::1]/", "[fd00::1]:443"),
+    ("https://[::1]/", "[::1]:443"),
+    ("https://[::ffff:10.0.0.5]/", "[::ffff:10.0.0.5]:443"),
+];
+
+/// What no grant covers that is no request.
+const SOCKETS: &[(&str, &str)] = &[
+    ("listen", "127.0.0.1:0"),
+    ("bind", "127.0.0.1:0"),
+    ("send", "{server}"),
+    ("look-up", "localhost:80"),
 ];
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for by in WAYS {
-        let heard = |lines: &[&str]| Traces { server: self::lines(lines), ..Traces::default() };
-        rows.push(
-            row(by, "get http://{server}/ok/x?y", get(web(by), by, "http://{server}/ok/x?y", ok()))
-                .leaves(heard(&["GET /ok/x?y"])),
-        );
-        for url in ELSEWHERE {
-            let row = row(by, &format!("get {url}"), get(web(by), by, url, denied(by)));
+        let url = "http://{server}/ok/x?y";
+        let deed = get(web(by), by, url, ok());
+        let refused = Control::Refused(deed.by(wild(by), denied(by)));
+        let row_of = row(by, &format!("get {url}"), deed, refused);
+        rows.push(row_of.leaves(heard(&["GET /ok/x?y"])));
+        for (url, reached) in ELSEWHERE {
+            let deed = get(web(by), by, url, denied(by));
+            let control = match reached {
+                Server(asked) => free(&deed, by, heard(&[asked])),
+                Other(asked) => {
+                    free(&deed, by, Traces { other: lines(&[asked]), ..Traces::default() })
+                }
+                Connection => {
+                    let left = Traces { silent: 1, ..Traces::default() };
+                    Control::Call(deed.by(free_web(by), garbled(by)), left)
+                }
+                Nowhere => Control::Call(deed.by(free_web(by), unreachable(by)), Traces::default()),
+            };
+            let row = row(by, &format!("get {url}"), deed, control);
             rows.push(row.then(get(web(by), by, "http://{server}/ok/well", ok())));
         }
         for url in THIS_MACHINE {
             let tried = format!("get {url}, with any host granted");
+            let deed = get(wild(by), by, url, denied(by));
+            let control = free(&deed, by, heard(&["GET /ok"]));
             // What would still work needs a network.
-            rows.push(row(by, &tried, get(wild(by), by, url, denied(by))));
+            rows.push(row(by, &tried, deed, control));
         }
         if by != Access::Rhai {
             rows.extend(of_components(by));
@@ -80,20 +117,54 @@ pub(super) fn rows() -> Vec<Row> {
         rows.extend(named(by));
         rows.extend(approved(by));
     }
-    let connect = answered_with(
-        "web",
-        "connect",
-        json!({ "address": "{server}" }),
-        Expect::Begins("error: "),
-    );
-    let well = get("web", Access::Wasi02, "http://{server}/ok/well", ok());
-    rows.push(row(Access::Std, "connect to {server} without HTTP", connect).then(well));
+    let well = || get("web", Access::Wasi02, "http://{server}/ok/well", ok());
+    let denied = || Expect::answer("error: PermissionDenied");
+    let connect = answered_with("web", "connect", json!({ "address": "{server}" }), denied());
+    let tried = "connect to {server} without HTTP";
+    rows.push(row(Access::Std, tried, connect, reachable()).then(well()));
+    for (what, address) in SOCKETS {
+        let arguments = json!({ "what": what, "address": address });
+        let expect = match *what {
+            "look-up" => Expect::Begins("error: "),
+            _ => denied(),
+        };
+        let deed = answered_with("web", "sockets", arguments, expect);
+        let row = row(Access::Std, &format!("{what} {address}"), deed, reachable());
+        rows.push(row.then(well()));
+    }
     rows
 }
 
+/// What the server heard.
+fn heard(requests: &[&str]) -> Traces {
+    Traces { server: lines(requests), ..Traces::default() }
+}
+
+/// The same request by one who may, which is answered and leaves this.
+fn free(deed: &Deed, by: Access, left: Traces) -> Control {
+    Control::Call(deed.by(free_web(by), ok()), left)
+}
+
+/// What is told where no server is.
+fn unreachable(by: Access) -> Expect {
+    match by {
+        Access::Rhai => Expect::Says(&["connection refused"]),
+        _ => Expect::answer("error: ErrorCode::ConnectionRefused"),
+    }
+}
+
+/// The answer of a server that does not know TLS.
+fn garbled(by: Access) -> Expect {
+    match by {
+        Access::Rhai => Expect::Says(GARBLED),
+        _ => Expect::Tells(GARBLED),
+    }
+}
+
+const GARBLED: &[&str] = &["TlsProtocolError", "ConnectionTerminated", "TLS", "connection"];
+
 /// What only components can say of a request: its method, its headers, and who they are.
 fn of_components(by: Access) -> Vec<Row> {
-    let heard = |lines: &[&str]| Traces { server: self::lines(lines), ..Traces::default() };
     let well = || get("web", by, "http://{server}/ok/well", ok());
     let send = |method: &str, url: &str, header: Option<&str>, expect| {
         let mut arguments = json!({ "method": method, "url": url });
@@ -103,75 +174,82 @@ fn of_components(by: Access) -> Vec<Row> {
         answered_with("web", tool(by), arguments, expect)
     };
     let said = |text| Expect::answer(text);
+    let url = "http://{server}/ok/x";
+    // The same request without what is wrong with it.
+    let never =
+        |why| Control::never(send("GET", url, None, ok()), why).leaving(heard(&["GET /ok/x"]));
+    let post = send("POST", url, None, ok());
+    let refused = Control::Refused(post.by("wild", denied(by)));
+    let echo = send("POST", "http://{server}/echo", None, denied(by));
+    let echoed = Control::Call(
+        echo.by("free-web", Expect::Begins("200 POST /echo")),
+        heard(&["POST /echo"]),
+    );
+    let somebody = said("error: ErrorCode::HttpRequestUriInvalid");
+    let somebody = send("GET", "http://me@{server}/ok/x", None, somebody);
     let mut rows = vec![
-        row(
-            by,
-            "post to http://{server}/ok/x, where every method is granted",
-            send("POST", "http://{server}/ok/x", None, ok()),
-        )
-        .leaves(heard(&["POST /ok/x"])),
-        row(
-            by,
-            "post to http://{server}/echo, where GET is granted",
-            send("POST", "http://{server}/echo", None, denied(by)),
-        )
-        .then(well()),
+        row(by, "post to http://{server}/ok/x, where every method is granted", post, refused)
+            .leaves(heard(&["POST /ok/x"])),
+        row(by, "post to http://{server}/echo, where GET is granted", echo, echoed).then(well()),
         row(
             by,
             "get http://me@{server}/ok/x, as somebody",
-            send(
-                "GET",
-                "http://me@{server}/ok/x",
-                None,
-                said("error: ErrorCode::HttpRequestUriInvalid"),
-            ),
+            somebody,
+            never("who asks is said by a header"),
         )
         .then(well()),
     ];
     for header in ["Host: evil.example", "Upgrade: h2c", "Transfer-Encoding: chunked"] {
-        let deed = send(
-            "GET",
-            "http://{server}/ok/x",
-            Some(header),
-            said("error: HeaderError::Forbidden"),
-        );
-        rows.push(row(by, &format!("get http://{{server}}/ok/x with {header}"), deed).then(well()));
+        let deed = send("GET", url, Some(header), said("error: HeaderError::Forbidden"));
+        let tried = format!("get {url} with {header}");
+        let why = "such headers are the host's to say";
+        rows.push(row(by, &tried, deed, never(why)).then(well()));
     }
     for method in ["CONNECT", "TRACE"] {
-        let deed = send(
-            method,
-            "http://{server}/ok/x",
-            None,
-            said("error: ErrorCode::HttpRequestMethodInvalid"),
-        );
-        rows.push(row(by, &format!("send {method} to http://{{server}}/ok/x"), deed).then(well()));
+        let expect = said("error: ErrorCode::HttpRequestMethodInvalid");
+        let deed = send(method, url, None, expect);
+        let why = "it asks for something else than what is at a URL";
+        rows.push(row(by, &format!("send {method} to {url}"), deed, never(why)).then(well()));
     }
     rows
 }
 
 /// A redirect is another request.
 fn redirected(by: Access) -> Vec<Row> {
-    let asked =
-        |to: &str| Traces { server: vec![format!("GET /redirect?{to}")], ..Traces::default() };
+    let asked = |to: &str| format!("GET /redirect?{to}");
     let well = || get(web(by), by, "http://{server}/ok/well", ok());
     let mut rows = Vec::new();
     for to in ["http://{other}/ok/x", "http://{server}/secret"] {
         let url = format!("http://{{server}}/redirect?{to}");
+        let (server, other) = match to {
+            "http://{server}/secret" => (lines(&["GET /secret"]), Vec::new()),
+            _ => (Vec::new(), lines(&["GET /ok/x"])),
+        };
         // Scripts follow, and components are told.
-        let expect = match by {
-            Access::Rhai => denied(by),
-            _ => Expect::answer("302 "),
+        let (expect, control) = match by {
+            Access::Rhai => {
+                let deed = get(web(by), by, &url, denied(by));
+                let server = [vec![asked(to)], server].concat();
+                (denied(by), free(&deed, by, Traces { server, other, ..Traces::default() }))
+            }
+            _ => {
+                let there = get("free-web", by, to, ok());
+                let why = "no redirect is followed for a component, which asks again itself";
+                let left = Traces { server, other, ..Traces::default() };
+                (Expect::answer("302 "), Control::never(there, why).leaving(left))
+            }
         };
         let tried = format!("follow a redirect to {to}");
-        rows.push(row(by, &tried, get(web(by), by, &url, expect)).leaves(asked(to)).then(well()));
+        let row = row(by, &tried, get(web(by), by, &url, expect), control);
+        rows.push(row.leaves(Traces { server: vec![asked(to)], ..Traces::default() }).then(well()));
     }
     if by == Access::Rhai {
         let url = "http://{server}/redirect?/ok/x";
-        let server = lines(&["GET /redirect?/ok/x", "GET /ok/x"]);
         let deed = get(web(by), by, url, ok());
+        let refused = Control::Refused(deed.by(wild(by), denied(by)));
         rows.push(
-            row(by, "follow a redirect to http://{server}/ok/x", deed)
-                .leaves(Traces { server, ..Traces::default() }),
+            row(by, "follow a redirect to http://{server}/ok/x", deed, refused)
+                .leaves(heard(&["GET /redirect?/ok/x", "GET /ok/x"])),
         );
     }
     rows
@@ -179,95 +257,122 @@ fn redirected(by: Access) -> Vec<Row> {
 
 /// Names lead where they lead, and not inside.
 fn named(by: Access) -> Vec<Row> {
-    let (plugin, row) = (names(by), |tried: &str, deed| row(by, tried, deed).on(Stage::Ours));
+    let plugin = names(by);
+    let named = if by == Access::Rhai { "named-script" } else { "named-web" };
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(Stage::Ours);
     let local = "http://localhost:{port}/ok";
     let well = || get(plugin, by, local, ok());
     let connected =
         |connected: &[&str]| Traces { connected: lines(connected), ..Traces::default() };
-    let reached = Traces { server: lines(&["GET /ok"]), ..connected(&["{server}"]) };
-    let unreachable = || Expect::Says(&["ConnectionRefused", "connection refused", "Refused"]);
+    let reached = || Traces { server: lines(&["GET /ok"]), ..connected(&["{server}"]) };
+    let unreachable = || unreachable(by);
+    // Who was granted nothing that is elsewhere.
+    let wide = |deed: &Deed| {
+        let wide = if by == Access::Rhai { "both-script" } else { "both-web" };
+        Control::Refused(deed.by(wide, denied(by)))
+    };
+    let is_named = get(plugin, by, local, ok());
+    let not_named = wide(&is_named);
+    let public = get(plugin, by, "https://public.example.com/", unreachable());
+    let not_public = wide(&public);
+    let mixed = get(plugin, by, "https://mixed.example.com/", unreachable());
+    let not_mixed = wide(&mixed);
     let mut rows = vec![
-        row("get http://localhost:{port}/ok, which is named", get(plugin, by, local, ok()))
-            .leaves(reached),
-        row(
-            "get https://public.example.com/",
-            get(plugin, by, "https://public.example.com/", unreachable()),
-        )
-        .leaves(connected(&["8.8.8.8:443"]))
-        .then(well()),
-        row(
-            "get https://mixed.example.com/, which leads inside and out",
-            get(plugin, by, "https://mixed.example.com/", unreachable()),
-        )
-        .leaves(connected(&["8.8.8.8:443"]))
-        .then(well()),
+        row("get http://localhost:{port}/ok, which is named", is_named, not_named)
+            .leaves(reached()),
+        row("get https://public.example.com/", public, not_public)
+            .leaves(connected(&["8.8.8.8:443"]))
+            .then(well()),
+        row("get https://mixed.example.com/, which leads inside and out", mixed, not_mixed)
+            .leaves(connected(&["8.8.8.8:443"]))
+            .then(well()),
     ];
-    for url in INSIDE {
+    for (url, address) in INSIDE {
         let deed = get(plugin, by, url, denied(by));
-        rows.push(row(&format!("get {url}, where any host is granted"), deed).then(well()));
+        let control = Control::Call(deed.by(named, unreachable()), connected(&[address]));
+        rows.push(
+            row(&format!("get {url}, where any host is granted"), deed, control).then(well()),
+        );
     }
+    let deed = get(plugin, by, "http://{server}/ok", denied(by));
+    let control = Control::Call(deed.by(named, ok()), reached());
+    let tried = "get http://{server}/ok, where any host is granted";
+    rows.push(row(tried, deed, control).then(well()));
     let rebind = format!("https://rebind-{}.example.com/", by.to_string().replace('.', "-"));
     let first = get(plugin, by, &rebind, unreachable());
     let again = get(plugin, by, &rebind, denied(by));
+    let inside = get(named, by, "https://private.example.com/", unreachable());
+    let why = "a name means where it leads at that time";
+    let control = Control::never(inside, why).leaving(connected(&["10.0.0.5:443"]));
     let mut rebound =
-        row("get https://rebind.example.com/ twice, which leads inside at last", first);
+        row("get https://rebind.example.com/ twice, which leads inside at last", first, control);
     rebound.expectation.expected =
         "a connection to where it was found first, and a refusal when it leads inside".into();
-    if let crate::row::Attempt::Calls(deeds) = &mut rebound.attempt {
+    if let Attempt::Calls(deeds) = &mut rebound.attempt {
         deeds.push(again);
     }
     rows.push(rebound.leaves(connected(&["8.8.8.8:443"])).then(well()));
-    let url = "http://localhost:{port}/redirect?http://metadata.example.com/";
-    let expect = match by {
-        Access::Rhai => denied(by),
-        _ => Expect::answer("302 "),
+    let to = "http://metadata.example.com/";
+    let url = format!("http://localhost:{{port}}/redirect?{to}");
+    let asked = |more: &[&str]| Traces {
+        server: vec![format!("GET /redirect?{to}")],
+        ..connected(&[&["{server}"], more].concat())
     };
-    let asked = Traces {
-        server: lines(&["GET /redirect?http://metadata.example.com/"]),
-        ..connected(&["{server}"])
+    let inside = "169.254.169.254:80";
+    let (expect, control) = match by {
+        Access::Rhai => {
+            let deed = get(plugin, by, &url, denied(by));
+            (denied(by), Control::Call(deed.by(named, unreachable()), asked(&[inside])))
+        }
+        _ => {
+            let there = get(named, by, to, unreachable());
+            let why = "no redirect is followed for a component, which asks again itself";
+            (Expect::answer("302 "), Control::never(there, why).leaving(connected(&[inside])))
+        }
     };
-    rows.push(
-        row("follow a redirect to http://metadata.example.com/", get(plugin, by, url, expect))
-            .leaves(asked)
-            .then(well()),
-    );
+    let deed = get(plugin, by, &url, expect);
+    let row = row("follow a redirect to http://metadata.example.com/", deed, control);
+    rows.push(row.leaves(asked(&[])).then(well()));
     rows
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
 fn approved(by: Access) -> Vec<Row> {
-    let row = |tried: &str, deed| row(by, tried, deed).on(Stage::Ours);
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(Stage::Ours);
+    let both = if by == Access::Rhai { "both-script" } else { "both-web" };
+    let unreachable = unreachable(by);
+    let may = |deed: &Deed, asked: &str| {
+        let left = Traces { connected: lines(&["{server}"]), ..heard(&[asked]) };
+        Control::Call(deed.by(both, ok()), left)
+    };
     // Whoever requested any host did not name this one.
     let narrow = if by == Access::Rhai { "narrow-script" } else { "narrow-web" };
+    let not_requested = get(narrow, by, "http://{server}/ok/x", denied(by));
+    let not_approved = get(narrow, by, "http://public.example.com/", denied(by));
+    let left = Traces { connected: lines(&["8.8.8.8:80"]), ..Traces::default() };
+    let may_both = Control::Call(not_approved.by(both, unreachable), left);
+    let may_one = may(&not_requested, "GET /ok/x");
     let mut rows = vec![
-        row(
-            "get what was approved and not requested",
-            get(narrow, by, "http://{server}/ok/x", denied(by)),
-        ),
-        row(
-            "get what was requested and not approved",
-            get(narrow, by, "http://public.example.com/", denied(by)),
-        ),
+        row("get what was approved and not requested", not_requested, may_one),
+        row("get what was requested and not approved", not_approved, may_both),
     ];
     if by != Access::Rhai {
         let (plugin, url) = ("wide-web", "http://{server}/secret");
         let well = get(plugin, by, "http://{server}/ok/well", ok());
-        rows.push(
-            row(
-                "get what is beside a request that was more than approved",
-                get(plugin, by, url, denied(by)),
-            )
-            .then(well),
-        );
+        let deed = get(plugin, by, url, denied(by));
+        let control = may(&deed, "GET /secret");
+        let tried = "get what is beside a request that was more than approved";
+        rows.push(row(tried, deed, control).then(well));
     } else {
         let deed = get("wide-script", by, "http://{server}/ok/x", denied(by));
-        rows.push(row("get what was approved where nothing was requested", deed));
+        let control = may(&deed, "GET /ok/x");
+        rows.push(row("get what was approved where nothing was requested", deed, control));
     }
     rows
 }
 
-fn row(by: Access, tried: &str, deed: Deed) -> Row {
-    Row::new(Capability::Network, by, tried, deed)
+fn row(by: Access, tried: &str, deed: Deed, control: Control) -> Row {
+    Row::new(Capability::Network, by, tried, deed, control)
 }
 
 /// A request, in the way of a plugin.
@@ -311,6 +416,10 @@ fn web(by: Access) -> &'static str {
 
 fn wild(by: Access) -> &'static str {
     if by == Access::Rhai { "wild-script" } else { "wild" }
+}
+
+fn free_web(by: Access) -> &'static str {
+    if by == Access::Rhai { "free-script" } else { "free-web" }
 }
 
 fn names(by: Access) -> &'static str {

@@ -2,106 +2,183 @@
 
 use serde_json::json;
 
-use crate::attempt::{Deed, Expect, Words};
+use crate::attempt::{Deed, Expect};
 use crate::expectation::{Access, Capability};
 use crate::plugins::{IMPORTING, Stage};
-use crate::row::{Attempt, Row, answered, echo, refused};
+use crate::row::{Attempt, Control, Row, Traces, answered, echo, lines, refused};
 use crate::table::filesystem::{edition, refusal};
+use crate::table::network::get;
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for by in [Access::Std, Access::Wasi02, Access::Wasi03] {
         let well = || answered("bare-files", "roots", json!({}), "/");
-        for (deed, path) in [
-            ("read", "/etc/passwd"),
-            ("read", "{ground}/pub/a.txt"),
-            ("write", "{ground}/pub/a.txt"),
-            ("list", "{ground}/pub"),
-            ("stat", "{ground}/pub/a.txt"),
-            ("make-folder", "{ground}/pub/new"),
-            ("unlink", "{ground}/pub/a.txt"),
+        for (deed, path, answer, left) in [
+            ("read", "/etc/passwd", Expect::Begins("ok "), ""),
+            ("read", "{ground}/pub/a.txt", Expect::answer("ok granted a"), ""),
+            ("write", "{ground}/pub/a.txt", Expect::answer("ok"), "pub/a.txt: \"written\""),
+            ("list", "{ground}/pub/deep", Expect::answer("ok c.txt"), ""),
+            ("stat", "{ground}/pub/a.txt", Expect::answer("ok 9"), ""),
+            ("make-folder", "{ground}/pub/new", Expect::answer("ok"), "pub/new: a folder"),
+            ("unlink", "{ground}/pub/a.txt", Expect::answer("ok"), "pub/a.txt: gone"),
         ] {
             let arguments = json!({ "edition": edition(by), "deed": deed, "path": path });
             let tried = Deed::new("bare-files", "attempt", arguments, refusal(by, deed));
-            rows.push(row(by, &format!("{deed} {path}"), tried).then(well()));
+            let files = lines(&[left][usize::from(left.is_empty())..]);
+            let left = Traces { files, ..Traces::default() };
+            let control = Control::Call(tried.by("free-files", answer), left);
+            rows.push(row(by, &format!("{deed} {path}"), tried, control).then(well()));
         }
         let arguments = json!({ "edition": edition(by) });
         let variables = answered("bare-files", "variables", arguments, "");
-        rows.push(row(by, "list the environment", variables));
+        let control = Control::call(&variables, "files", "SEEN=one SEEN_TOKEN=[redacted]");
+        rows.push(row(by, "list the environment", variables, control));
     }
-    let read = Deed::new(
-        "bare-misbehaving",
-        "read_file",
-        json!({ "text": "../../../../../../etc/passwd" }),
-        Expect::Refused(None, Words::None),
-    );
-    rows.push(
-        row(Access::Std, "read ../../../../../../etc/passwd", read).then(echo("bare-misbehaving")),
-    );
-    let connect = Deed::new(
-        "bare-misbehaving",
-        "connect",
-        json!({ "text": "{server}" }),
-        Expect::Refused(None, Words::None),
-    );
-    rows.push(row(Access::Std, "connect to {server}", connect).then(echo("bare-misbehaving")));
+    rows.extend(connections());
     for (plugin, name, capability) in IMPORTING {
-        let words = match capability {
-            Some(capability) => format!("the capability `{capability}` is not granted"),
-            None => format!("it imports {name}, which this host does not have"),
+        let (words, control) = match capability {
+            Some(capability) => (
+                format!("the capability `{capability}` is not granted"),
+                match *capability {
+                    "network" => Control::Ready("web"),
+                    // Only what the host itself makes of an entry for a server can have it.
+                    "stdio-child" => Control::Never(Vec::new(), Traces::default(), NO_CHILDREN),
+                    _ => Control::Ready("asking"),
+                },
+            ),
+            None => (
+                format!("it imports {name}, which this host does not have"),
+                Control::Never(Vec::new(), Traces::default(), NO_INTERFACE),
+            ),
         };
         let interface = name.split('@').next().unwrap_or(name);
-        rows.push(load(&format!("be loaded with {interface}"), plugin, &words));
+        rows.push(load(&format!("be loaded with {interface}"), plugin, &words, control));
     }
     rows.extend([
         load(
             "be loaded with requests in it",
             "bare-web",
             "the capability `network` is not granted",
+            Control::Ready("web"),
         ),
-        load("be loaded while nobody has decided", "undecided", "which nobody has approved")
-            .on(Stage::Ours),
-        load("be loaded with other code than was approved", "stale", "it is not what was approved")
-            .on(Stage::Ours),
+        load(
+            "be loaded while nobody has decided",
+            "undecided",
+            "which nobody has approved",
+            Control::Ready("decided"),
+        )
+        .on(Stage::Ours),
+        load(
+            "be loaded with other code than was approved",
+            "stale",
+            "it is not what was approved",
+            Control::Ready("decided"),
+        )
+        .on(Stage::Ours),
     ]);
     let script = "bare-script";
-    for (tried, tool, arguments, capability) in [
-        ("get http://{server}/ok/x", "fetch", json!({ "url": "http://{server}/ok/x" }), "network"),
+    let witness = |called: &str| Traces { called: lines(&[called]), ..Traces::default() };
+    let services = |what: &str| Traces {
+        services: vec![format!("conformance-free-script {what}")],
+        ..Traces::default()
+    };
+    for (tried, tool, arguments, capability, answer, left) in [
+        (
+            "get http://{server}/ok/x",
+            "fetch",
+            json!({ "url": "http://{server}/ok/x" }),
+            "network",
+            "200 ok",
+            Traces { server: lines(&["GET /ok/x"]), ..Traces::default() },
+        ),
         (
             "call a tool",
             "call",
             json!({ "name": "conformance-witness__echo", "arguments": {} }),
             "tools",
+            "echo was called",
+            witness("echo {}"),
         ),
         (
             "ask a model",
             "ask",
             json!({ "model": "conformance-witness/known", "prompt": "may I?" }),
             "providers",
+            "yes",
+            witness("model known"),
         ),
-        ("send a message", "send", json!({ "text": "hi" }), "services"),
-        ("search the memory", "recall", json!({ "query": "tea" }), "services"),
+        (
+            "send a message",
+            "send",
+            json!({ "text": "hi" }),
+            "services",
+            "sent",
+            services("to the user: hi"),
+        ),
+        (
+            "search the memory",
+            "recall",
+            json!({ "query": "tea" }),
+            "services",
+            "tea 0; tea 1; tea 2",
+            services("searches tea"),
+        ),
     ] {
         let deed = refused(script, tool, arguments, capability);
-        rows.push(row(Access::Rhai, tried, deed).then(echo(script)));
+        let control = Control::call(&deed, "free-script", answer).leaving(left);
+        rows.push(row(Access::Rhai, tried, deed, control).then(echo(script)));
     }
     let by = Access::Rhai;
+    let importing = Control::never(echo("script-not-importing"), "a script has no other code");
+    let evaluating = Control::never(echo("script-not-importing"), "a script makes no code");
     rows.extend([
-        loading(by, "import a file", "script-importing", "etc/passwd"),
-        loading(by, "make code of a text", "script-evaluating", "'eval' is disabled"),
+        loading(by, "import a file", "script-importing", "Too many modules imported", importing),
+        loading(by, "make code of a text", "script-evaluating", "'eval' is disabled", evaluating),
     ]);
     rows
 }
 
-fn row(by: Access, tried: &str, deed: Deed) -> Row {
-    Row::new(Capability::Nothing, by, tried, deed)
+/// Why nothing shows a plugin with these interfaces.
+const NO_CHILDREN: &str = "no manifest requests it: a host's own bridge has it";
+const NO_INTERFACE: &str = "no host has it";
+
+/// Files and connections, by a guest that answers the kind of the error.
+fn connections() -> Vec<Row> {
+    let (plugin, free, by) = ("bare-misbehaving", "free-misbehaving", Access::Std);
+    let denied = || Expect::answer("PermissionDenied");
+    let open = |plugin, text: &str, expect| {
+        Deed::new(plugin, "open_file", json!({ "text": text }), expect)
+    };
+    let file = open(plugin, "{ground}/pub/a.txt", denied());
+    let control = Control::call(&file, free, "granted a");
+    let above = open(plugin, "{up}etc/passwd", denied());
+    let shown = open(free, "/etc/passwd", Expect::Begins(""));
+    let never = Control::never(shown, "a path does not lead out of the folder that it begins in");
+    let connect = Deed::new(plugin, "connect_to", json!({ "text": "{server}" }), denied());
+    vec![
+        row(by, "open {ground}/pub/a.txt", file, control).then(echo(plugin)),
+        row(by, "open {up}etc/passwd", above, never).then(echo(plugin)),
+        row(by, "connect to {server}", connect, reachable()).then(echo(plugin)),
+    ]
 }
 
-fn load(tried: &str, plugin: &'static str, words: &str) -> Row {
-    loading(Access::Import, tried, plugin, words)
+/// No grant covers a connection; that the server can be reached is shown by a request.
+pub(super) fn reachable() -> Control {
+    let left = Traces { server: lines(&["GET /ok/x"]), ..Traces::default() };
+    let shown = get("free-web", Access::Wasi02, "http://{server}/ok/x", Expect::answer("200 ok"));
+    Control::never(shown, "connections are made for requests only").leaving(left)
 }
 
-fn loading(by: Access, tried: &str, plugin: &'static str, words: &str) -> Row {
+fn row(by: Access, tried: &str, deed: Deed, control: Control) -> Row {
+    Row::new(Capability::Nothing, by, tried, deed, control)
+}
+
+fn load(tried: &str, plugin: &'static str, words: &str, control: Control) -> Row {
+    loading(Access::Import, tried, plugin, words, control)
+}
+
+fn loading(by: Access, tried: &str, plugin: &'static str, words: &str, control: Control) -> Row {
     let expected = format!("it is left out, and the host says: {words}");
-    Row::trying(Capability::Nothing, by, tried, expected, Attempt::Load(plugin, words.into()))
+    let attempt = Attempt::Load(plugin, words.into());
+    Row::trying(Capability::Nothing, by, tried, expected, attempt, control)
 }

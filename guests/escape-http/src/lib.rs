@@ -1,9 +1,12 @@
 //! Sends requests just as it is told to, and tells what became of them: one tool for each edition
 //! of WASI. Nothing here is checked; that is up to the host.
 
+use std::io;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+
 use tenon_sdk::{Result, plugin, tool};
 
-plugin!(tools: [fetch2, fetch3, connect]);
+plugin!(tools: [fetch2, fetch3, connect, sockets]);
 
 /// A request as its parts are written.
 struct Parts<'a> {
@@ -69,13 +72,36 @@ pub async fn fetch3(
     Ok(sent.unwrap_or_else(|error| format!("error: {error}")))
 }
 
-/// Connects without HTTP, which nobody is granted.
+/// Connects without HTTP, which nobody is granted. Answers the kind of the error.
 #[tool]
 pub async fn connect(address: String) -> Result<String> {
-    Ok(match std::net::TcpStream::connect(&address) {
-        Ok(_) => "connected".into(),
-        Err(error) => format!("error: {error}"),
+    Ok(kind(TcpStream::connect(&address), "connected"))
+}
+
+/// Uses sockets in another way: `listen`, `bind`, `send` or `look-up`. Answers the kind of the error.
+#[tool]
+pub async fn sockets(
+    what: String,
+    /// The address, or the name that is looked up.
+    address: String,
+) -> Result<String> {
+    Ok(match what.as_str() {
+        "listen" => kind(TcpListener::bind(&address), "listening"),
+        "bind" => kind(UdpSocket::bind(&address), "bound"),
+        "send" => {
+            let sent = UdpSocket::bind("127.0.0.1:0");
+            kind(sent.and_then(|socket| socket.send_to(b"anybody there?", &address)), "sent")
+        }
+        "look-up" => kind(address.to_socket_addrs(), "found"),
+        other => format!("error: there is no {other}"),
     })
+}
+
+fn kind<T>(done: io::Result<T>, ok: &str) -> String {
+    match done {
+        Ok(_) => ok.into(),
+        Err(error) => format!("error: {:?}", error.kind()),
+    }
 }
 
 /// Says what a request of an edition is for. Their types have the same names, and nothing else in

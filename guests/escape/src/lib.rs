@@ -35,6 +35,13 @@ pub enum Deed {
     SetTimes,
     /// The identity of a file, by its path.
     Identity,
+    /// Makes a file by opening it for reading.
+    CreateToRead,
+    /// Opens a file for reading, and writes to it, or does another thing that changes it.
+    ReadAndWrite,
+    ReadAndAppend,
+    ReadAndTruncate,
+    ReadAndSetTimes,
 }
 
 /// Through what to try it.
@@ -56,7 +63,7 @@ pub async fn attempt(
     edition: Edition,
     deed: Deed,
     /// The path. In WASI it is taken beneath the folder whose name it begins with; one that begins
-    /// with `raw:` is passed as it is, beneath the first folder.
+    /// with `raw:` is passed as it is, beneath the first folder, or that before a `|`.
     path: String,
     /// A second path, or the target of a link.
     other: Option<String>,
@@ -70,23 +77,41 @@ pub async fn attempt(
     Ok(done.unwrap_or_else(|error| error))
 }
 
-/// Reads a file again and again. Answers how often something was read that does not begin with
-/// `granted`, and how often something was read at all.
+/// Does something again and again. Answers how often it was answered otherwise than about what is
+/// granted, how often it was done, and how often refused.
 #[tool]
-pub async fn attempts(edition: Edition, path: String, rounds: u32) -> Result<String> {
-    let (mut read, mut escaped) = (0, 0);
+pub async fn attempts(
+    edition: Edition,
+    /// To read, where it is not said.
+    deed: Option<Deed>,
+    path: String,
+    other: Option<String>,
+    /// What the answer about what is granted begins with, with `|` between several: `ok granted`, where
+    /// it is not said.
+    granted: Option<String>,
+    rounds: u32,
+) -> Result<String> {
+    let deed = deed.unwrap_or(Deed::Read);
+    let granted = granted.unwrap_or_else(|| "ok granted".into());
+    let other = other.unwrap_or_default();
+    let (mut done, mut refused, mut escaped) = (0, 0, 0);
     for _ in 0..rounds {
         let found = match edition {
-            Edition::Std => standard(&Deed::Read, &path, ""),
-            Edition::P2 => p2::attempt(&Deed::Read, &path, ""),
-            Edition::P3 => p3::attempt(&Deed::Read, &path, "").await,
+            Edition::Std => standard(&deed, &path, &other),
+            Edition::P2 => p2::attempt(&deed, &path, &other),
+            Edition::P3 => p3::attempt(&deed, &path, &other).await,
         };
-        if let Ok(found) = found {
-            read += 1;
-            escaped += u32::from(!found.starts_with("ok granted"));
+        match found {
+            Ok(found) => {
+                done += 1;
+                escaped += u32::from(!granted.split('|').any(|begins| found.starts_with(begins)));
+            }
+            Err(error) => {
+                refused += u32::from(["PermissionDenied", "not-permitted"].contains(&&*error));
+            }
         }
     }
-    Ok(format!("{escaped} of {read}"))
+    Ok(format!("{escaped} of {done} and {refused} refused"))
 }
 
 /// The folders that it was given.
@@ -151,7 +176,12 @@ fn standard(deed: &Deed, path: &str, other: &str) -> std::result::Result<String,
         Deed::Link => fs::hard_link(path, other).map(ok),
         Deed::ReadLink => fs::read_link(path).map(|link| format!("ok {}", link.display())),
         // Not in the stable standard library of this target.
-        Deed::Symlink => return p2::attempt(deed, path, other),
+        Deed::Symlink
+        | Deed::CreateToRead
+        | Deed::ReadAndWrite
+        | Deed::ReadAndAppend
+        | Deed::ReadAndTruncate
+        | Deed::ReadAndSetTimes => return p2::attempt(deed, path, other),
         Deed::SetTimes => {
             let times = fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
             let file = fs::File::options().write(true).open(path);

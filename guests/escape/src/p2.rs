@@ -3,7 +3,9 @@
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{
     Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags,
+    filesystem_error_code,
 };
+use wasip2::io::streams::StreamError;
 
 use super::{Deed, beneath};
 
@@ -13,6 +15,12 @@ pub(crate) fn roots() -> Vec<String> {
 
 /// The folder that a path is taken beneath, and what is left of the path.
 fn find(path: &str) -> Result<(Descriptor, String), String> {
+    if let Some((folder, raw)) = path.strip_prefix("raw:").and_then(|raw| raw.split_once('|')) {
+        let (root, within) = find(folder)?;
+        let (how, flags) = (OpenFlags::DIRECTORY, DescriptorFlags::READ);
+        let folder = root.open_at(PathFlags::empty(), &within, how, flags);
+        return Ok((folder.map_err(|error| error.name().to_string())?, raw.to_string()));
+    }
     let mut folders = get_directories();
     let names: Vec<String> = folders.iter().map(|(_, name)| name.clone()).collect();
     let (index, rest) = beneath(&names, path).ok_or("no folder")?;
@@ -30,11 +38,20 @@ pub(crate) fn attempt(deed: &Deed, path: &str, other: &str) -> Result<String, St
         Deed::Write => open(OpenFlags::CREATE | OpenFlags::TRUNCATE, write)
             .and_then(|file| file.write(b"written", 0))
             .map(|_| "ok".to_string()),
-        Deed::Append => open(OpenFlags::CREATE, write).and_then(|file| {
-            let stream = file.append_via_stream()?;
-            let written = stream.blocking_write_and_flush(b" appended");
-            written.map(ok).map_err(|_| ErrorCode::Io)
-        }),
+        Deed::Append => open(OpenFlags::CREATE, write).and_then(|file| append(&file)).map(ok),
+        Deed::CreateToRead => open(OpenFlags::CREATE, read).map(|_| "ok".to_string()),
+        Deed::ReadAndWrite => open(OpenFlags::empty(), read)
+            .and_then(|file| file.write(b"written", 0))
+            .map(|_| "ok".to_string()),
+        Deed::ReadAndAppend => {
+            open(OpenFlags::empty(), read).and_then(|file| append(&file)).map(ok)
+        }
+        Deed::ReadAndTruncate => {
+            open(OpenFlags::empty(), read).and_then(|file| file.set_size(0)).map(ok)
+        }
+        Deed::ReadAndSetTimes => open(OpenFlags::empty(), read)
+            .and_then(|file| file.set_times(NewTimestamp::Now, NewTimestamp::Now))
+            .map(ok),
         Deed::CreateNew => {
             open(OpenFlags::CREATE | OpenFlags::EXCLUSIVE, write).map(|_| "ok".to_string())
         }
@@ -76,6 +93,17 @@ pub(crate) fn attempt(deed: &Deed, path: &str, other: &str) -> Result<String, St
         }),
     };
     done.map_err(|error| error.name().to_string())
+}
+
+fn append(file: &Descriptor) -> Result<(), ErrorCode> {
+    let stream = file.append_via_stream()?;
+    let written = stream.blocking_write_and_flush(b" appended");
+    written.map_err(|error| match error {
+        StreamError::LastOperationFailed(error) => {
+            filesystem_error_code(&error).unwrap_or(ErrorCode::Io)
+        }
+        StreamError::Closed => ErrorCode::Io,
+    })
 }
 
 fn contents(file: &Descriptor) -> Result<String, ErrorCode> {

@@ -9,7 +9,17 @@ use wasip3::wit_stream;
 use super::{Deed, beneath};
 
 /// The folder that a path is taken beneath, and what is left of the path.
-fn find(path: &str) -> Result<(Descriptor, String), String> {
+async fn find(path: &str) -> Result<(Descriptor, String), String> {
+    let Some((folder, raw)) = path.strip_prefix("raw:").and_then(|raw| raw.split_once('|')) else {
+        return beneath_root(path);
+    };
+    let (root, within) = beneath_root(folder)?;
+    let (how, flags) = (OpenFlags::DIRECTORY, DescriptorFlags::READ);
+    let folder = root.open_at(PathFlags::empty(), within, how, flags).await;
+    Ok((folder.map_err(|error| kebab(&format!("{error:?}")))?, raw.to_string()))
+}
+
+fn beneath_root(path: &str) -> Result<(Descriptor, String), String> {
     let mut folders = get_directories();
     let names: Vec<String> = folders.iter().map(|(_, name)| name.clone()).collect();
     let (index, rest) = beneath(&names, path).ok_or("no folder")?;
@@ -17,7 +27,7 @@ fn find(path: &str) -> Result<(Descriptor, String), String> {
 }
 
 pub(crate) async fn attempt(deed: &Deed, path: &str, other: &str) -> Result<String, String> {
-    let (folder, path) = find(path)?;
+    let (folder, path) = find(path).await?;
     let ok = |()| "ok".to_string();
     let follow = PathFlags::SYMLINK_FOLLOW;
     let open = async |how: OpenFlags, flags: DescriptorFlags| {
@@ -36,6 +46,23 @@ pub(crate) async fn attempt(deed: &Deed, path: &str, other: &str) -> Result<Stri
         },
         Deed::Append => match open(create, write).await {
             Ok(file) => put(&file, b" appended", true).await.map(ok),
+            Err(error) => Err(error),
+        },
+        Deed::CreateToRead => open(create, read).await.map(|_| "ok".into()),
+        Deed::ReadAndWrite => match open(OpenFlags::empty(), read).await {
+            Ok(file) => put(&file, b"written", false).await.map(ok),
+            Err(error) => Err(error),
+        },
+        Deed::ReadAndAppend => match open(OpenFlags::empty(), read).await {
+            Ok(file) => put(&file, b" appended", true).await.map(ok),
+            Err(error) => Err(error),
+        },
+        Deed::ReadAndTruncate => match open(OpenFlags::empty(), read).await {
+            Ok(file) => file.set_size(0).await.map(ok),
+            Err(error) => Err(error),
+        },
+        Deed::ReadAndSetTimes => match open(OpenFlags::empty(), read).await {
+            Ok(file) => file.set_times(NewTimestamp::Now, NewTimestamp::Now).await.map(ok),
             Err(error) => Err(error),
         },
         Deed::CreateNew => open(create | OpenFlags::EXCLUSIVE, write).await.map(|_| "ok".into()),
@@ -62,11 +89,11 @@ pub(crate) async fn attempt(deed: &Deed, path: &str, other: &str) -> Result<Stri
         Deed::RemoveFolder => folder.remove_directory_at(path).await.map(ok),
         Deed::Unlink => folder.unlink_file_at(path).await.map(ok),
         Deed::Rename => {
-            let (other_folder, other) = find(other)?;
+            let (other_folder, other) = find(other).await?;
             folder.rename_at(path, &other_folder, other).await.map(ok)
         }
         Deed::Link => {
-            let (other_folder, other) = find(other)?;
+            let (other_folder, other) = find(other).await?;
             folder.link_at(PathFlags::empty(), path, &other_folder, other).await.map(ok)
         }
         Deed::Symlink => folder.symlink_at(other.to_string(), path).await.map(ok),

@@ -9,7 +9,9 @@
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::hint::black_box;
+use std::net::TcpStream;
 use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
 
 use tenon_sdk::__private::bindings;
 use tenon_sdk::__private::types::{
@@ -70,6 +72,14 @@ const TOOLS: &[(&str, &str)] = &[
     ("read_file", "Reads the file `text`"),
     ("environment", "Answers with its environment"),
     ("connect", "Connects to the address `text`"),
+    ("connect_to", "Does so, and answers the kind of the error"),
+    ("open_file", "Reads the file `text`, and answers what is in it or the kind of the error"),
+    ("compute", "Counts to `text`"),
+    ("wait", "Waits for `text` milliseconds"),
+    ("take_turns", "Gives others a turn for `text` milliseconds"),
+    ("go_down", "Calls itself `text` times, each within the one before"),
+    ("log_lines", "Logs `text` times"),
+    ("write_lines", "Writes to its standard output `text` times"),
 ];
 
 impl plugin::Guest for Misbehave {
@@ -200,6 +210,34 @@ impl tool_handler::Guest for Misbehave {
                 Ok(_) => "connected".into(),
                 Err(error) => return Err(Error::Denied(error.to_string())),
             },
+            "connect_to" => kind(TcpStream::connect(&text).map(|_| "connected".into())),
+            "open_file" => kind(std::fs::read_to_string(&text)),
+            "compute" => {
+                (0..amount(&text)?).for_each(|n| {
+                    black_box(n);
+                });
+                text
+            }
+            "wait" => {
+                std::thread::sleep(milliseconds(&text)?);
+                text
+            }
+            "take_turns" => {
+                let (began, wanted) = (Instant::now(), milliseconds(&text)?);
+                while began.elapsed() < wanted {
+                    yield_now().await;
+                }
+                text
+            }
+            "go_down" => go_down(amount(&text)?).to_string(),
+            "log_lines" => {
+                (0..amount(&text)?).for_each(|_| log::info("again and again"));
+                text
+            }
+            "write_lines" => {
+                (0..amount(&text)?).for_each(|_| println!("again and again"));
+                text
+            }
             other => return Err(Error::NotFound(other.into())),
         };
         Ok(result(answer))
@@ -275,6 +313,10 @@ fn amount(text: &str) -> Result<usize, Error> {
     text.parse().map_err(|error| Error::InvalidInput(format!("{text}: {error}")))
 }
 
+fn milliseconds(text: &str) -> Result<Duration, Error> {
+    Ok(Duration::from_millis(amount(text)? as u64))
+}
+
 /// A MiB of memory.
 fn block() -> Vec<u8> {
     black_box(vec![1_u8; 1 << 20])
@@ -291,6 +333,19 @@ fn hoard() -> ! {
 fn recurse(depth: u64) -> u64 {
     let room = black_box([depth; 64]);
     recurse(depth + 1) + room[(depth % 64) as usize]
+}
+
+/// Gives how deep it came.
+fn go_down(left: usize) -> usize {
+    let room = black_box([left; 64]);
+    match room[left % 64] {
+        0 => 0,
+        left => go_down(left - 1) + 1,
+    }
+}
+
+fn kind(done: std::io::Result<String>) -> String {
+    done.unwrap_or_else(|error| format!("{:?}", error.kind()))
 }
 
 #[cfg(target_arch = "wasm32")]
