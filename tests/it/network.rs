@@ -318,13 +318,128 @@ async fn the_operator_reads_what_was_refused() {
     }
 }
 
+/// What is done with sockets, what it answers where there are any, and where there are none.
+const SOCKETS: [(&str, &str, &str); 5] = [
+    ("connect", "connected", "error: PermissionDenied"),
+    ("listen", "listening", "error: PermissionDenied"),
+    ("bind", "bound", "error: PermissionDenied"),
+    ("send", "sent", "error: PermissionDenied"),
+    ("look-up", "found", "error: Uncategorized"),
+];
+
+/// The tool for it, and its arguments.
+fn socket(what: &str, server: SocketAddr) -> (&'static str, Value) {
+    let address = match what {
+        "listen" | "bind" => "127.0.0.1:0".to_string(),
+        "look-up" => "localhost:80".to_string(),
+        _ => server.to_string(),
+    };
+    match what {
+        "connect" => ("connect", json!({ "address": address })),
+        what => ("sockets", json!({ "what": what, "address": address })),
+    }
+}
+
 #[tokio::test]
 async fn there_are_no_sockets() {
     let server = serve().await;
     let platform = platform(&[server.url("/*"), "http://*:*/*".into()]).await;
-    let said = text(&platform, "w__connect", json!({ "address": server.address })).await;
-    assert!(said.starts_with("error: "), "{said}");
+    for (what, _, refused) in SOCKETS {
+        let (tool, arguments) = socket(what, server.address);
+        let said = text(&platform, &format!("w__{tool}"), arguments).await;
+        assert_eq!(said, refused, "{what}");
+    }
+    // Not even a connection was made.
+    assert_eq!(server.silent().await.unwrap(), 0);
     assert!(server.heard().is_empty());
+}
+
+#[tokio::test]
+async fn there_are_sockets_where_a_host_has_any() {
+    let server = serve().await;
+    for (what, done, _) in SOCKETS {
+        let (tool, arguments) = socket(what, server.address);
+        assert_eq!(with_sockets(tool, arguments).await, done, "{what}");
+    }
+    assert_eq!(server.silent().await.unwrap(), 1);
+}
+
+/// Calls a tool of the guest on a host that has all of the network in it, and nothing of ours.
+async fn with_sockets(tool: &str, arguments: Value) -> String {
+    use tenon_host::bindings::tool_handler::GuestIndices;
+    use wasmtime::component::{Component, Linker, ResourceTable, ResourceType, types};
+    use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable};
+    use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+    struct State(WasiCtx, ResourceTable);
+
+    impl WasiView for State {
+        fn ctx(&mut self) -> WasiCtxView<'_> {
+            WasiCtxView { ctx: &mut self.0, table: &mut self.1 }
+        }
+    }
+
+    let engine = wasmtime::Engine::default();
+    let guest = std::fs::read(guests::ESCAPE_HTTP).expect("the guest was built");
+    let component = Component::new(&engine, guest).expect("it compiles");
+    let mut linker = Linker::<State>::new(&engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI is linked");
+    wasmtime_wasi::p3::add_to_linker(&mut linker).expect("WASI is linked");
+    // What is not called.
+    for (name, import) in component.component_type().imports(&engine) {
+        let is_wasi = name.starts_with("wasi:") && !name.starts_with("wasi:http/");
+        let types::ComponentItem::ComponentInstance(instance) = import.ty else { continue };
+        if is_wasi {
+            continue;
+        }
+        let mut into = linker.instance(name).expect("it has a name");
+        for (name, export) in instance.exports(&engine) {
+            let uncalled = || Err(wasmtime::format_err!("it is not there"));
+            let added = match export.ty {
+                types::ComponentItem::ComponentFunc(function) if function.async_() => into
+                    .func_new_concurrent(name, move |_, _, _, _| {
+                        Box::pin(async move { uncalled() })
+                    }),
+                types::ComponentItem::ComponentFunc(_) => {
+                    into.func_new(name, move |_, _, _, _| uncalled())
+                }
+                types::ComponentItem::Resource(_) => {
+                    // Some are those of WASI, by another name.
+                    let resource = match name {
+                        "pollable" => ResourceType::host::<DynPollable>(),
+                        "input-stream" => ResourceType::host::<DynInputStream>(),
+                        "output-stream" => ResourceType::host::<DynOutputStream>(),
+                        "io-error" => ResourceType::host::<wasmtime::Error>(),
+                        _ => ResourceType::host::<()>(),
+                    };
+                    into.resource(name, resource, |_, _| Ok(()))
+                }
+                _ => Ok(()),
+            };
+            added.expect("it is defined once");
+        }
+    }
+    let pre = linker.instantiate_pre(&component).expect("it is linked");
+    let tools = GuestIndices::new(&pre).expect("it has tools");
+    let mut wasi = WasiCtx::builder();
+    wasi.inherit_network().allow_tcp(true).allow_udp(true).allow_ip_name_lookup(true);
+    let wasi = wasi.build();
+    let mut store = wasmtime::Store::new(&engine, State(wasi, ResourceTable::new()));
+    let instance = pre.instantiate_async(&mut store).await.expect("it is instantiated");
+    let tools = tools.load(&mut store, &instance).expect("it has tools");
+    let context = tenon_host::types::CallContext {
+        call_id: "1".into(),
+        agent_id: None,
+        session_id: None,
+        traceparent: None,
+        deadline: None,
+    };
+    let (tool, arguments) = (tool.to_string(), arguments.to_string());
+    let called = store
+        .run_concurrent(async |accessor| tools.call_call(accessor, tool, arguments, context).await)
+        .await;
+    let result = called.expect("the loop runs").expect("no trap").expect("an answer");
+    result.plain_text()
 }
 
 #[tokio::test]
