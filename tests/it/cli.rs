@@ -479,9 +479,11 @@ fn regex_of(text: &str) -> String {
 async fn no_child_is_left_when_tenon_is_killed() {
     let project = Project::new("");
     let mark = format!("TENON_TEST_{}", project.path("").display());
+    let diary = project.path("diary");
     let server = |name: &str, program: &str, habit: &str| {
         format!(
-            "{{ name = {name:?}, command = {program:?}, args = [{habit:?}], env = {{ MARK = {mark:?} }} }}"
+            "{{ name = {name:?}, command = {program:?}, args = [{habit:?}], \
+             env = {{ MARK = {mark:?}, DIARY = {diary:?} }} }}"
         )
     };
     project.write(
@@ -498,7 +500,8 @@ async fn no_child_is_left_when_tenon_is_killed() {
         eventually("the server runs", || processes_with(&mark).len() == expected).await;
         if tool == "stubborn__echo" {
             // It has answered, and does not end: tenon waits for it, and is killed meanwhile.
-            eventually("the server is asked to end", || !processes_with(&mark).is_empty()).await;
+            eventually("the server is asked to end", || diary.exists()).await;
+            assert!(tenon.try_wait().expect("tenon can be asked").is_none());
         }
         tenon.kill().expect("SIGKILL is sent");
         tenon.wait().expect("tenon ends");

@@ -148,12 +148,16 @@ pub(crate) const HABITS: &[Habit] = &[
             exit(11);
         });
     }),
-    // Ignores the end of its input and SIGTERM.
+    // Ignores SIGTERM and the end of its input, but that it writes `end` to the file that `DIARY` names,
+    // if any.
     ("stubborn", || {
         if std::env::var_os("STUBBORN").is_none() {
             become_another("trap '' TERM; STUBBORN=1 exec \"$0\" stubborn");
         }
         serve(|_| false);
+        if let Some(diary) = std::env::var_os("DIARY") {
+            fs::write(diary, "end").expect("a diary can be kept");
+        }
         loop {
             thread::sleep(Duration::from_secs(1));
         }
