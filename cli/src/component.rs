@@ -1,5 +1,8 @@
 //! What a component is, read from its bytes: nothing of it runs.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

@@ -8,6 +8,8 @@ mod commands;
 mod component;
 mod error;
 mod fetch;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod installed;
 mod interrupt;
 mod known;

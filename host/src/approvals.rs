@@ -3,6 +3,9 @@
 //! An approval is of one plugin as it was: its code, its manifest and what it requested, each by
 //! content. What has changed since is not approved.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,7 +67,7 @@ impl Former {
 }
 
 /// The file, as it is written.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
     approvals: Vec<Approved>,

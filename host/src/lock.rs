@@ -5,6 +5,9 @@
 //! was installed or not at all: [`crate::admit`] holds candidates against it, and [`crate::load`] the
 //! bytes that it reads.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::io;
@@ -123,12 +126,14 @@ impl LockFile {
     ///
     /// Where it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
-        let written = || {
-            let content = Content { version: VERSION, plugins: self.plugins.clone() };
-            let text = toml::to_string(&content).map_err(io::Error::other)?;
-            files::write_whole(path, format!("{HEAD}{text}").as_bytes())
-        };
-        written().map_err(|error| LockError::File(path.into(), error))
+        let written = self.to_text().map_err(io::Error::other);
+        let written = written.and_then(|text| files::write_whole(path, text.as_bytes()));
+        written.map_err(|error| LockError::File(path.into(), error))
+    }
+
+    fn to_text(&self) -> Result<String, toml::ser::Error> {
+        let content = Content { version: VERSION, plugins: self.plugins.clone() };
+        Ok(format!("{HEAD}{}", toml::to_string(&content)?))
     }
 }
 
@@ -260,9 +265,46 @@ mod tests {
         };
         check("version = 2", "tenon.lock:1: it has version 2, and this host reads 1");
         check(
-            "version = 1\n[plugins.\"../x\"]\nsource = \"\"\ncode = 1",
+            "version = 1\n[plugins.x]\nsource = \"\"\ncode = 1",
             "must be a text, not the number 1",
         );
+        let digest = Digest::of("").named();
+        check(
+            &format!(
+                "version = 1\n[plugins.\"../x\"]\nsource = \"\"\ncode = \"{digest}\"\nmanifest = \"{digest}\""
+            ),
+            "tenon.lock:1: \"../x\" is no plugin id",
+        );
         check("nothing", "expected `=`");
+    }
+
+    #[test]
+    fn what_is_bound_is_told_by_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        let none = Bonds::read(&path);
+        assert_eq!((none.file(), none.content()), (&*path, None));
+        assert_eq!((none.of("p"), none.ids().unwrap().count()), (None, 0));
+        let (code, manifest) = (Digest::of("code"), Digest::of("manifest"));
+        let locked = Locked {
+            source: "./p".into(),
+            resolved: None,
+            version: None,
+            file: None,
+            code,
+            manifest,
+        };
+        let lock = LockFile { plugins: [("p".to_string(), locked)].into() };
+        lock.write(&path).unwrap();
+        let bonds = Bonds::read(&path);
+        let content = Digest::of(std::fs::read(&path).unwrap());
+        assert_eq!((bonds.file(), bonds.content()), (&*path, Some((&*path, content))));
+        assert_eq!(bonds.ids().unwrap().collect::<Vec<_>>(), ["p"]);
+        assert_eq!(bonds.of("p"), Some(Bond::Bound { file: path.clone(), code, manifest }));
+        assert_eq!(bonds.of("q"), None);
+        std::fs::write(&path, "nothing").unwrap();
+        let damaged = Bonds::read(&path);
+        assert_eq!(damaged.content(), Some((&*path, Digest::of("nothing"))));
+        assert!(damaged.ids().err().unwrap().contains("expected `=`"));
     }
 }

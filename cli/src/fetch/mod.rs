@@ -2,6 +2,8 @@
 //! Nothing of it runs.
 
 mod blobs;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod reference;
 mod registry;
 mod web;

@@ -340,7 +340,7 @@ fn done(answer: Answer, expected: &[StatusCode]) -> Result<(), FetchError> {
 }
 
 /// The parameters of a challenge: `realm="https://…",service="…"`.
-fn parameters(text: &str) -> BTreeMap<String, String> {
+pub(super) fn parameters(text: &str) -> BTreeMap<String, String> {
     let mut parameters = BTreeMap::new();
     let mut rest = text;
     while let Some((name, after)) = rest.split_once('=') {

@@ -6,6 +6,8 @@
 
 mod body;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod headers;
 pub mod sse;
 mod target;

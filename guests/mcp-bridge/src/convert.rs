@@ -5,6 +5,9 @@
 //! that the type does not name, and one that is null or of another type than it should be. So the host
 //! can write what the server said, member for member.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mcp_client::Payload;

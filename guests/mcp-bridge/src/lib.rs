@@ -9,6 +9,8 @@ mod bindings;
 mod configuration;
 mod connection;
 mod convert;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 #[cfg(target_arch = "wasm32")]
 mod memory;
 #[cfg(not(feature = "http"))]

@@ -24,6 +24,14 @@ pub(crate) struct JsonError {
     problem: String,
 }
 
+#[cfg(any(test, fuzzing))]
+impl JsonError {
+    /// The line.
+    pub(crate) fn line(&self) -> usize {
+        self.line
+    }
+}
+
 /// A server of a file: its name, and its entry or what is wrong with it.
 pub(crate) type Server = (String, Result<McpEntry, String>);
 

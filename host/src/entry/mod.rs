@@ -5,6 +5,8 @@
 //! written; what they mean on this machine is for [`crate::discover`] to say.
 
 pub(crate) mod dotenv;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub(crate) mod json;
 
 use serde::de::Error as _;

@@ -4,6 +4,9 @@
 //! there to show a difference, and is as long as that needs it to be: however much a server says,
 //! and however often, the file stays small.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 use async_trait::async_trait;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -50,7 +53,7 @@ pub struct PinFile {
 }
 
 /// The file, as it is written.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
     #[serde(deserialize_with = "this_version")]
@@ -72,7 +75,7 @@ fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Er
 }
 
 /// The pins of one plugin.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pinned {
     plugin: String,
@@ -86,7 +89,7 @@ struct Pinned {
     definitions: BTreeMap<PinKind, BTreeMap<String, Pin>>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pin {
     definition: Kept,
@@ -102,7 +105,7 @@ struct Pin {
 }
 
 /// What is kept of a definition.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
     sha256: String,

@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 pub use definition::{Definition, DefinitionChange};
 pub use file::PinFile;
+#[cfg(any(test, fuzzing))]
+pub(crate) use file::fuzz::pin_file;
 
 use crate::bindings::types::ToolDefinition;
 use crate::diagnostic::chain;

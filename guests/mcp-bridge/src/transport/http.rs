@@ -5,6 +5,9 @@
 //! server says by itself comes on a stream that is asked for. All of it ends up in one queue, as if
 //! they were lines of a child.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
+
 use futures::channel::oneshot;
 use futures::future::{AbortHandle, Abortable};
 use http_client::sse::{Event as Sse, Parser};
