@@ -2,18 +2,32 @@
 //!
 //! Without more they run as tests of the code that they are about, with inputs that are made at random of seeds and
 //! words: what all tests are built from is enough. With `--guided`, cargo-fuzz runs them, and what
-//! an input reaches says what is made of it. That is for longer runs: it builds wasmtime and all
-//! else anew, with counters in it, which takes minutes.
+//! an input reaches says what is made of it. That builds wasmtime and all else anew, with counters in it.
+//! What it finds to reach more is kept for the next run, in `fuzz/corpus` or where [`CORPUS`] says.
+//!
+//! With `--keep TARGET FILE`, an input that a target panics with is made as small as can be, and becomes
+//! one of its seeds: from then on every run of the tests tries it.
 
 use anyhow::{Context, Result};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::{cargo, root, run};
+use crate::{cargo, install, root, run};
 
 /// How long each target runs where nothing else is said.
 const SECONDS: &str = "20";
 
+/// Names the folder in which guided runs keep their inputs.
+const CORPUS: &str = "TENON_FUZZ_CORPUS";
+
 pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
+    if let [flag, target, file] = &arguments[..]
+        && flag == "--keep"
+    {
+        return keep(target, Path::new(file));
+    }
     let (flags, others): (Vec<String>, Vec<String>) =
         arguments.into_iter().partition(|argument| argument == "--guided");
     let seconds = others.first().map_or(SECONDS, String::as_str);
@@ -31,23 +45,55 @@ fn at_random(seconds: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs cargo-fuzz, which `cargo install --locked cargo-fuzz` installs. It needs no nightly toolchain
-/// without a sanitizer, and safe code has little use for one.
+/// Runs cargo-fuzz. It needs no nightly toolchain without a sanitizer, and safe code has little use for
+/// one.
 fn guided(seconds: &str) -> Result<()> {
+    let corpus = std::env::var_os(CORPUS).map_or_else(|| root().join("fuzz/corpus"), PathBuf::from);
     let time = format!("-max_total_time={seconds}");
+    run(&mut cargo_fuzz("build", None)?)?;
+    for target in targets()? {
+        let corpus = corpus.join(&target);
+        fs::create_dir_all(&corpus)?;
+        let seeds = root().join("fuzz/seeds").join(&target);
+        let words = format!("-dict=fuzz/dictionaries/{target}.dict");
+        let mut command = cargo_fuzz("run", Some(&target))?;
+        command.arg(&corpus).arg(seeds).args(["--", &time, &words, "-verbosity=0"]);
+        run(command.args(["-print_final_stats=1", "-timeout=60"]))?;
+    }
+    Ok(())
+}
+
+/// The targets of cargo-fuzz.
+fn targets() -> Result<Vec<String>> {
     let mut targets: Vec<String> = Vec::new();
     for entry in fs::read_dir(root().join("fuzz/fuzz_targets"))? {
         let path = entry?.path();
         targets.extend(path.file_stem().and_then(|name| name.to_str()).map(String::from));
     }
     targets.sort();
-    for target in targets {
-        let corpus = format!("fuzz/corpus/{target}");
-        fs::create_dir_all(root().join(&corpus))?;
-        let seeds = format!("fuzz/seeds/{target}");
-        let words = format!("-dict=fuzz/dictionaries/{target}.dict");
-        let how = ["fuzz", "run", "--sanitizer", "none", &target, &corpus, &seeds, "--"];
-        run(cargo(".", &how).args([&time, &words]))?;
-    }
+    Ok(targets)
+}
+
+fn cargo_fuzz(verb: &str, target: Option<&str>) -> Result<Command> {
+    let mut command = Command::new(install::checkers()?.join("cargo-fuzz"));
+    // What is built fast is better here than what is fast.
+    let how = ["--sanitizer", "none", "--codegen-units", "16", "--target-dir", "target/guided"];
+    command.args(["fuzz", verb]).args(how).args(target).current_dir(root());
+    Ok(command)
+}
+
+/// Makes an input that a target panics with small, and keeps it.
+fn keep(target: &str, file: &Path) -> Result<()> {
+    let input = fs::read(file).with_context(|| file.display().to_string())?;
+    let mut hasher = DefaultHasher::new();
+    input.hash(&mut hasher);
+    let seeds = root().join("fuzz/seeds").join(target);
+    let seed = seeds.join(format!("found_{:08x}", hasher.finish() as u32));
+    // It may be as small as it can be.
+    fs::write(&seed, &input).with_context(|| format!("there is no target {target}"))?;
+    let mut smaller = cargo_fuzz("tmin", Some(target))?;
+    let file = file.canonicalize()?;
+    run(smaller.arg(file).arg("--").arg(format!("-exact_artifact_path={}", seed.display())))?;
+    println!("{} is a seed now", seed.display());
     Ok(())
 }

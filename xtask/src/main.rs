@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod fuzz;
 mod install;
+mod mutants;
 mod setup;
 mod test;
 
@@ -17,8 +18,14 @@ cargo xtask TASK
   setup   installs what building needs
   demo    builds everything, and shows what it does
   test    runs all tests, those with real MCP servers too
-  fuzz    runs each fuzz target for 20 seconds, or as many as are said; with --guided by cargo-fuzz
-  lint    checks format, clippy and documentation
+  fuzz    runs each fuzz target for 20 seconds, or as many as are said
+            --guided            by cargo-fuzz, which keeps what it finds in fuzz/corpus, or in the
+                                folder that TENON_FUZZ_CORPUS names
+            --keep TARGET FILE  makes an input that a target panics with small, and one of its seeds
+  mutants changes the code that decides, and says which changes no unit test notices
+            --sample N          tries so many, which the commit chooses
+            FILE...             tries those of these files
+  lint    checks format, clippy, documentation, and licences of what is depended on
   bench   measures what this host costs, beside bare wasmtime";
 
 fn main() -> Result<()> {
@@ -28,6 +35,7 @@ fn main() -> Result<()> {
         Some("demo") => demo::run_task(),
         Some("test") => test::run_task(arguments.collect()),
         Some("fuzz") => fuzz::run_task(arguments.collect()),
+        Some("mutants") => mutants::run_task(arguments.collect()),
         Some("lint") => test::lint(),
         Some("bench") => bench::run(arguments.collect()),
         _ => bail!("{USAGE}"),

