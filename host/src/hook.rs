@@ -239,4 +239,31 @@ mod tests {
             assert_eq!(info.veto, !happened, "{}", info.name);
         }
     }
+
+    #[test]
+    fn points_are_the_same_by_their_names() {
+        let custom = |name: &str| HookPoint::Custom(name.into());
+        assert_eq!(custom("a"), custom("a"));
+        assert_ne!(custom("a"), custom("b"));
+        assert_ne!(custom("before-plan"), HookPoint::BeforePlan);
+        assert_eq!(custom("a").to_string(), "custom:a");
+        for (row, info) in POINTS.iter().enumerate() {
+            assert_eq!(info.point.allows_veto(), info.veto, "{}", info.name);
+            for (other, of) in POINTS.iter().enumerate() {
+                assert_eq!(info.point == of.point, row == other, "{} {}", info.name, of.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_names_no_point_is_told_what_it_may_mean() {
+        let check = |text: &str, expected: &str| {
+            let error = text.parse::<HookPoint>().unwrap_err().to_string();
+            assert_eq!(error, format!("there is no hook point \"{text}\"; {expected}"));
+        };
+        check("before-plann", "did you mean \"before-plan\"?");
+        check("Before_Tool_Call", "did you mean \"before-tool-call\"?");
+        check("deploy", "a point of your own is \"custom:deploy\"");
+        check("custom:", "a point of your own is \"custom:custom:\"");
+    }
 }

@@ -227,4 +227,33 @@ mod tests {
         let read: crate::config::LimitsTable = table.try_into().unwrap();
         assert_eq!(read.over(&Limits::default()), limits);
     }
+
+    #[test]
+    fn what_a_manifest_may_ask_for_has_an_end() {
+        let (usual, most) = (Limits::default(), Limits::most());
+        assert_eq!(
+            most.to_string(),
+            "memory_mib 4096, table_elements 1000000, instances 256, cpu 1m, wall 10m, \
+             transfer_mib 256, download_mib 1024, output_kib 65536, host_calls 100000000, \
+             log_rate 1000"
+        );
+        assert_eq!((usual.handles, most.handles), (10_000, 100_000));
+        assert_eq!(usual.clone().at_most(&most), usual);
+        assert_eq!(most.clone().at_most(&usual), usual);
+        assert_eq!(
+            serde_json::to_value(&most).unwrap(),
+            Value::Object(most.written().into_iter().map(|(key, v)| (key.into(), v)).collect())
+        );
+    }
+
+    #[test]
+    fn a_script_may_take_as_many_operations_as_it_has_time_for() {
+        let check = |cpu: Duration, expected: u64| {
+            assert_eq!(Limits { cpu, ..Limits::default() }.operations(), expected, "{cpu:?}");
+        };
+        check(Duration::from_secs(10), 1_000_000_000);
+        check(Duration::from_millis(1), 100_000);
+        check(Duration::ZERO, 1);
+        check(Duration::MAX, u64::MAX);
+    }
 }

@@ -193,4 +193,63 @@ mod tests {
         let long = "x".repeat(100);
         assert_ne!(ToolName::new(&long, "a"), ToolName::new(&long, "b"));
     }
+
+    #[test]
+    fn a_name_is_cut_only_where_it_has_to_be() {
+        let fits = "x".repeat(LONGEST - "s__".len());
+        check("s", &fits, &format!("s__{fits}"));
+        let name = ToolName::new("s", &format!("{fits}x"));
+        let kept = &fits[..LONGEST - "s__".len() - "_01234567".len()];
+        assert_eq!(name.as_str().len(), LONGEST);
+        assert!(name.as_str().starts_with(&format!("s__{kept}_")), "{name}");
+        assert_eq!(name.to_string(), name.as_str());
+        let borrowed: &str = std::borrow::Borrow::borrow(&name);
+        assert_eq!(borrowed, name.as_str());
+        assert_eq!(ToolName::shared("a.b").as_str(), "a.b");
+    }
+
+    #[test]
+    fn the_prefix_of_a_plugin_is_what_the_names_of_its_tools_share() {
+        let check = |style: NameStyle, namespace: &str, expected: &str| {
+            assert_eq!(style.rendered_prefix("i", namespace), expected);
+            for tool in ["a", "a.b", "日本"] {
+                let name = style.render("i", namespace, tool);
+                assert!(name.as_str().starts_with(expected), "{name} of {namespace}");
+            }
+        };
+        check(NameStyle::ServerTool, "ns", "ns__");
+        check(NameStyle::ServerTool, "n.s", "n");
+        check(NameStyle::ServerTool, &"x".repeat(70), &"x".repeat(LONGEST - "_01234567".len()));
+        check(NameStyle::NamespaceTool, "ns", "ns::");
+        check(NameStyle::ExtIdTool, "n.s", "ext_i_");
+    }
+
+    #[test]
+    fn what_may_have_been_meant_is_near() {
+        let check = |name: &str, known: &[&str], expected: Option<&str>| {
+            assert_eq!(nearest(name, known.iter().copied()), expected, "{name}");
+        };
+        check("notez", &["other", "notes", "nodes"], Some("notes"));
+        check("notez", &["nodex"], Some("nodex"));
+        check("notez", &["nadex"], None);
+        check("abc", &["abd"], Some("abd"));
+        check("abc", &["axd"], None);
+        check("", &["a"], None);
+        check("", &[""], Some(""));
+        check("a", &[], None);
+    }
+
+    #[test]
+    fn a_distance_is_the_least_number_of_changes() {
+        let check = |a: &str, b: &str, expected: usize| {
+            assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
+        };
+        check("", "", 0);
+        check("", "abc", 3);
+        check("abc", "abc", 0);
+        check("kitten", "sitting", 3);
+        check("flaw", "lawn", 2);
+        check("intention", "execution", 5);
+        check("größe", "grosse", 3);
+    }
 }

@@ -468,4 +468,108 @@ mod tests {
             set(&[("services", &[value])]);
         }
     }
+
+    #[test]
+    fn paths_that_a_shell_would_read_otherwise_are_refused_and_others_are_not() {
+        let check = |value: &str, expected: Option<&str>| {
+            let problem = check_path(value).err();
+            assert_eq!(problem.as_deref(), expected, "{value}");
+        };
+        check("read:~", None);
+        check("read:~/x", None);
+        check("read:$1", None);
+        check("read:${HOME}/x", None);
+        check("no access", None);
+        check("read:$_a9-b", Some("a variable is written `${_a9}`, not `$_a9`"));
+        check("read:~a/b", Some("`~a` stands for nobody's home folder; `~/` is your own"));
+    }
+
+    #[test]
+    fn values_have_a_number_and_a_length() {
+        let mut set = GrantSet::default();
+        let mut add = |text: &str| {
+            let added = set.add("tools", text, &Surroundings::default(), Path::new("/"));
+            added.map_err(|error| error.problem)
+        };
+        assert_eq!(add(&"x".repeat(LENGTH)), Ok(()));
+        assert_eq!(add(&"x".repeat(LENGTH + 1)), Err("it is longer than 4096 bytes".into()));
+        (1..VALUES).for_each(|_| add("x").unwrap());
+        assert_eq!(add("x"), Err("there are 100 before it, which are the most".into()));
+        assert_eq!(set.len(), VALUES);
+    }
+
+    #[test]
+    fn what_is_only_noted_has_no_values() {
+        let mut noted = GrantSet::default();
+        assert!(noted.is_empty());
+        noted.note("tools");
+        assert_eq!((noted.is_empty(), noted.len(), noted.texts()), (true, 0, BTreeMap::new()));
+        assert_eq!(noted.names().collect::<Vec<_>>(), ["tools"]);
+        let set = set(&[("tools", &["a", "b"]), ("environment", &["LANG"])]);
+        assert_eq!((set.is_empty(), set.len()), (false, 3));
+        assert_eq!(set.capabilities().collect::<Vec<_>>(), ["environment", "tools"]);
+        assert_eq!(set.values("tools").collect::<Vec<_>>(), ["a", "b"]);
+        assert_ne!(set.of("tools")[0], set.of("tools")[1]);
+        assert_eq!(set.of("tools")[0], set.of("tools")[0].clone());
+    }
+
+    #[test]
+    fn what_was_approved_counts_where_it_was_requested() {
+        let texts = |pairs: &[(&str, &[&str])]| -> BTreeMap<String, Vec<String>> {
+            let of = |of: &[&str]| of.iter().map(ToString::to_string).collect();
+            pairs.iter().map(|(name, values)| (name.to_string(), of(values))).collect()
+        };
+        let requested = set(&[
+            ("tools", &["a__*"]),
+            ("filesystem", &["read:/a/**"]),
+            ("network", &["https://a.com/*"]),
+        ]);
+        let approved = GrantSet::approved(&texts(&[
+            ("tools", &["a__x", "b"]),
+            ("filesystem", &["read:/a/b", "reed:/a/b", "write:/a/b"]),
+            ("environment", &["LANG"]),
+        ]));
+        let valid = texts(&[
+            ("tools", &["a__x", "b"]),
+            ("filesystem", &["read:/a/b", "write:/a/b"]),
+            ("environment", &["LANG"]),
+        ]);
+        assert_eq!(approved.texts(), valid);
+        let grants = Grants::new(requested.clone(), approved);
+        let granted = texts(&[("tools", &["a__x"]), ("filesystem", &["read:/a/b"])]);
+        assert_eq!(grants.texts(), granted);
+        assert_eq!(["network", "environment"].map(|name| grants.requests(name)), [true, false]);
+        for (value, expected) in [("read:/a/x", true), ("read:/b", false), ("reed:/a/x", false)] {
+            assert_eq!(grants.was_requested("filesystem", value), expected, "{value}");
+        }
+        assert!(!grants.is_empty() && grants.network().is_none());
+        let sets = |grants: &Grants| grants.sets("tools", |grant| Some(grant.text().to_string()));
+        assert_eq!(sets(&grants), [vec!["a__x".to_string(), "b".into()], vec!["a__*".into()]]);
+        // The same on both sides counts once.
+        let all = Grants::new(requested.clone(), requested.clone());
+        assert_eq!(sets(&all), [["a__*".to_string()]]);
+        assert!(format!("{:?}", all.network()).contains("a.com"));
+        let files = grants.files(&Surroundings::default(), &BTreeSet::new());
+        assert!(format!("{files:?}").contains("/a/b"));
+        let nothing = Grants::new(requested, GrantSet::default());
+        assert!(nothing.is_empty() && nothing.network().is_none());
+        assert_eq!(sets(&nothing), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn whoever_approves_is_warned_of_what_is_protected() {
+        let home = tempfile::tempdir().unwrap();
+        let surroundings =
+            Surroundings { home: Some(home.path().into()), ..Surroundings::default() };
+        let mut set = GrantSet::default();
+        for value in ["read:~/.ssh/id_rsa", "read:~/notes"] {
+            set.add("filesystem", value, &surroundings, Path::new("/")).unwrap();
+        }
+        let warnings = set.warnings(&surroundings, &BTreeSet::new());
+        let [GrantWarning { capability, value, .. }] = &warnings[..] else {
+            panic!("{warnings:?}")
+        };
+        assert_eq!(capability, "filesystem");
+        assert!(value.ends_with("/.ssh/id_rsa"), "{value}");
+    }
 }

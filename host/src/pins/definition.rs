@@ -528,4 +528,39 @@ mod tests {
         let members: Vec<&String> = one.json.as_object().unwrap().keys().collect();
         assert_eq!(members, ["description", "inputSchema", "name"]);
     }
+
+    #[test]
+    fn a_number_has_one_spelling() {
+        let check = |number: Value, expected: Value| {
+            let Value::Number(number) = number else { panic!("{number} is no number") };
+            assert_eq!(Value::Number(spelled(&number)), expected);
+        };
+        check(json!(1.0), json!(1));
+        check(json!(-3.0), json!(-3));
+        check(json!(1.5), json!(1.5));
+        check(json!(9_007_199_254_740_991.0), json!(9_007_199_254_740_991_i64));
+        check(json!(9_007_199_254_740_992.0), json!(9_007_199_254_740_992.0));
+        check(json!(1e300), json!(1e300));
+        check(json!(u64::MAX), json!(u64::MAX));
+    }
+
+    #[test]
+    fn a_list_of_words_has_words_and_commas_and_nothing_else() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(sorted_words(text).as_deref(), expected, "{text}");
+        };
+        check("b, a", Some("a,b"));
+        check("b", None);
+        check("b,,a", None);
+        check("b,c d", None);
+        check(&format!("{0},a", "b".repeat(64)), Some(&format!("a,{0}", "b".repeat(64))));
+        check(&format!("{0},a", "b".repeat(65)), None);
+    }
+
+    #[test]
+    fn what_is_cut_begins_as_it_did() {
+        let cut = short(&json!("x".repeat(1_000)), 200);
+        let begins = format!("{}… (1002 bytes, SHA-256 ", "x".repeat(100));
+        assert!(cut.as_str().unwrap().starts_with(&begins), "{cut}");
+    }
 }

@@ -735,4 +735,42 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
     }
+
+    #[tokio::test]
+    async fn what_is_asked_for_is_found_on_another_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PinFile::new(folder.path().join("pins.json"));
+        assert_eq!(file.check(&seen(&[("a", "1")])).await.unwrap().held, []);
+        let found = file.check(&seen(&[("a", "2")])).await.unwrap();
+        assert_eq!(found.held.iter().map(|held| &*held.name).collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn what_went_later_has_a_larger_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PinFile::new(folder.path().join("pins.json"));
+        for there in [&[("z", "1"), ("a", "1"), ("m", "1")][..], &[("a", "1"), ("m", "1")]] {
+            held(&file, there);
+        }
+        held(&file, &[("m", "1")]);
+        let content: Content = file.read().unwrap();
+        let pins = &content.pins[0].definitions[&PinKind::Tool];
+        assert_eq!(["z", "a", "m"].map(|name| pins[name].gone), [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_long_place_is_cut_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PinFile::new(folder.path().join("pins.json"));
+        let tool = |bound: u64| {
+            let properties = json!({ "x".repeat(2 * PLACE): { "maximum": bound } });
+            let schema = json!({ "type": "object", "properties": properties });
+            seen_of("1", &[ToolDefinition::new("t", "d", &schema)])
+        };
+        assert_eq!(file.check_now(&tool(1)).unwrap().unstable, []);
+        let unstable = file.check_now(&tool(2)).unwrap().unstable;
+        let places: Vec<&str> = unstable.iter().map(|part| &*part.place).collect();
+        let begins = "/inputSchema/properties/";
+        assert_eq!(places, [format!("{begins}{}…", "x".repeat(PLACE - begins.len()))]);
+    }
 }

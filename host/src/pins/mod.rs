@@ -348,3 +348,122 @@ pub(crate) fn remedy(plugin: &str) -> String {
         "`tenon approve {plugin}` shows what has changed and accepts it; other hosts have pins of their own"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use serde_json::json;
+
+    /// Says this of whatever is seen, or that it knows nothing.
+    struct Keeper(Option<PinCheck>);
+
+    #[async_trait]
+    impl Pins for Keeper {
+        async fn check(&self, _: &[Seen]) -> Result<PinCheck, PinError> {
+            self.0.clone().ok_or_else(|| PinError::Other("lost".into()))
+        }
+    }
+
+    fn definition(text: &str) -> Definition {
+        Definition::whole(&json!({ "description": text }))
+    }
+
+    fn held(plugin: &str, kind: PinKind, name: &str) -> HeldDefinition {
+        let (pinned, seen) = (definition("1"), definition("2"));
+        HeldDefinition { plugin: plugin.into(), kind, name: name.into(), pinned, seen }
+    }
+
+    fn server(plugin: &str, mode: PinMode) -> PinnedServer {
+        let (named_in, server) = ("/no/such/tenon.toml".into(), "1".into());
+        PinnedServer { plugin: plugin.into(), named_in, server, mode }
+    }
+
+    async fn ask(keeper: Keeper, servers: &[(&str, PinMode)]) -> Holds {
+        let seen = servers.iter().map(|(plugin, mode)| {
+            let definitions = [("t".to_string(), definition("2"))].into_iter();
+            (*mode, vec![server(plugin, *mode).seen(PinKind::Tool, definitions, true)])
+        });
+        Holds::ask(&keeper, seen.collect()).await
+    }
+
+    #[test]
+    fn each_kind_has_words() {
+        let check = |kind: PinKind, name: &str, words: &str| {
+            assert_eq!((kind.to_string(), kind.words("n\n")), (name.into(), words.into()));
+        };
+        check(PinKind::Tool, "tool", "the tool \"n\\n\"");
+        check(PinKind::Prompt, "prompt", "the prompt \"n\\n\"");
+        check(PinKind::Resource, "resource", "the resource \"n\\n\"");
+        check(PinKind::Template, "template", "the resource template \"n\\n\"");
+        check(PinKind::Instructions, "instructions", "its instructions");
+        let remedy = remedy("p");
+        assert!(remedy.starts_with("`tenon approve p` shows what has changed"), "{remedy}");
+    }
+
+    #[tokio::test]
+    async fn what_is_held_is_told_with_its_reason() {
+        let part = |plugin: &str| UnstablePart {
+            plugin: plugin.into(),
+            kind: PinKind::Tool,
+            name: "t".into(),
+            place: "/a".into(),
+        };
+        let all = vec![
+            held("p", PinKind::Tool, "t"),
+            held("p", PinKind::Instructions, ""),
+            held("w", PinKind::Prompt, "x"),
+        ];
+        let check = PinCheck { unstable: vec![part("p"), part("w")], ..PinCheck::held(all) };
+        let servers = [("p", PinMode::Hold), ("w", PinMode::Warn)];
+        let holds = ask(Keeper(Some(check)), &servers).await;
+        let check = |plugin: &str, kind: PinKind, name: &str, expected: Option<(bool, &str)>| {
+            let told = holds.told(plugin, kind, name);
+            let told = told.as_ref().map(|(hold, said)| (hold.is_warning, &**said));
+            assert_eq!(told, expected, "{plugin} {kind} {name}");
+        };
+        let why = "it is not what it was when it was first seen (`description`)";
+        let tool = format!("the tool \"t\" is held: {why}");
+        check("p", PinKind::Tool, "t", Some((false, &tool)));
+        let prompt = format!("the prompt \"x\": {why}");
+        check("w", PinKind::Prompt, "x", Some((true, &prompt)));
+        let instructions = "its instructions are held: they are not what they were when they were \
+                            first seen";
+        check("p", PinKind::Instructions, "", Some((false, instructions)));
+        check("p", PinKind::Tool, "x", None);
+        check("p", PinKind::Prompt, "t", None);
+        check("q", PinKind::Tool, "t", None);
+        let unstable: Vec<String> = holds.unstable("p").collect();
+        let words = "the tool \"t\" has another value in `/a` than before; values there are not \
+                     compared any more";
+        assert_eq!(unstable, [words]);
+        assert_eq!(holds.unstable("q").count(), 0);
+        let same = HeldDefinition { pinned: definition("2"), ..held("p", PinKind::Tool, "t") };
+        assert_eq!(same.why(), "it is not what it was when it was first seen");
+    }
+
+    #[tokio::test]
+    async fn where_nothing_is_known_all_is_held_that_is_looked_at() {
+        let of = |holds: &Holds, plugin: &str| {
+            holds.of(plugin, PinKind::Tool, "t").map(|hold| (hold.why, hold.is_warning))
+        };
+        let servers = [("p", PinMode::Hold), ("w", PinMode::Warn), ("o", PinMode::Off)];
+        let holds = ask(Keeper(None), &servers).await;
+        let why = "it is not known what it was: lost".to_string();
+        assert_eq!(of(&holds, "p"), Some((why.clone(), false)));
+        assert_eq!(of(&holds, "w"), Some((why, true)));
+        assert_eq!(of(&holds, "o"), None);
+        let off = ask(Keeper(None), &[("o", PinMode::Off)]).await;
+        assert_eq!((off.unknown.clone(), of(&off, "o")), (None, None));
+    }
+
+    #[test]
+    fn what_says_nothing_of_itself_has_no_instructions() {
+        let check = |instructions: &str, expected: usize| {
+            let [_, seen] = server("p", PinMode::Hold).registered([].iter(), instructions);
+            assert_eq!(seen.definitions.len(), expected, "{instructions}");
+        };
+        check("", 0);
+        check("i", 1);
+    }
+}

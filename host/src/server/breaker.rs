@@ -137,4 +137,12 @@ mod tests {
         breaker.unanswered(end, end + Duration::from_secs(1), &policy);
         assert_eq!(breaker.state(end, &policy), BreakerState::Open);
     }
+
+    #[test]
+    fn states_have_one_name() {
+        for state in [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen] {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.to_string());
+        }
+        assert_eq!(BreakerState::HalfOpen.to_string(), "half-open");
+    }
 }

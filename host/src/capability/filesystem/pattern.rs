@@ -539,6 +539,21 @@ mod tests {
     }
 
     #[test]
+    fn a_glob_has_an_end_in_names_and_in_bytes() {
+        let check = |glob: &str, expected: bool| {
+            let is_long = matches!(grant(&format!("read:{glob}")), Err(PathGrantError::Long));
+            assert_eq!(is_long, expected, "{} bytes", glob.len());
+        };
+        check(&"/a".repeat(SEGMENTS), false);
+        check(&"/a".repeat(SEGMENTS + 1), true);
+        let name = format!("/{}", "x".repeat(SEGMENT));
+        let longest = name.repeat(LENGTH / name.len());
+        assert_eq!(longest.len(), LENGTH);
+        check(&longest, false);
+        check(&format!("{longest}/"), true);
+    }
+
+    #[test]
     fn what_is_no_grant() {
         let check = |text: &str, expected: PathGrantError| {
             assert_eq!(grant(text).err(), Some(expected), "{text}");

@@ -222,6 +222,8 @@ mod tests {
         check("2001:0:4136:e378:8000:63bf:f7f7:f7f7", Kind::Public);
         check("2001:0:4136:e378:8000:63bf:3f57:fefe", Kind::Private);
         check("2001:0:7f00:1:8000:63bf:f7f7:f7f7", Kind::Loopback);
+        // 198.51.100.1, inverted.
+        check("2001:0:4136:e378:8000:63bf:39cc:9bfe", Kind::Documentation);
         check("2002:808:808::1", Kind::Public);
         check("2002:7f00:1::1", Kind::Loopback);
         check("2002:a9fe:a9fe::", Kind::LinkLocal);
@@ -272,5 +274,13 @@ mod tests {
                 prop_assert!(v6.segments()[0] >> 13 == 1 || carried(v6)[0].is_some(), "{}", v6);
             }
         }
+    }
+
+    #[test]
+    fn each_kind_has_a_name() {
+        let check = |kind: Kind, expected: &str| assert_eq!(kind.to_string(), expected);
+        check(Kind::Public, "public");
+        check(Kind::LinkLocal, "link-local");
+        check(Kind::Reserved, "reserved");
     }
 }
