@@ -608,6 +608,7 @@ pub(super) fn rows() -> Vec<Row> {
             rows.push(race(by, what).then(well(by)));
         }
         rows.extend(approved(by));
+        rows.push(flood(by));
     }
     rows
 }
@@ -686,6 +687,23 @@ fn written(by: Access) -> Vec<Row> {
         rows.push(row.leaves(Traces { files, ..Traces::default() }));
     }
     rows
+}
+
+/// More open files than a plugin may have: the descriptors of the system are all of the host's.
+fn flood(by: Access) -> Row {
+    let hold = |times: u32, expect| {
+        let arguments =
+            json!({ "edition": edition(by), "path": "{ground}/ro/r.txt", "times": times });
+        Deed::new("files", "hold", arguments, expect)
+    };
+    // WASI has no error of its own for it.
+    let too_many = Expect::answer(match by {
+        Access::Std => "256, then I/O error (os error 29)",
+        _ => "256, then io",
+    });
+    let control = Control::Call(hold(100, Expect::answer("100")), Traces::default());
+    let tried = "open a file again and again and keep it open";
+    Row::new(Capability::Filesystem, by, tried, hold(400, too_many), control).then(well(by))
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.

@@ -95,6 +95,27 @@ const MOST: &[Most] = &[
         answer: "20",
         stops: &[Stop::Depth],
     },
+    // Nobody here may hold more than 10,000.
+    Most {
+        tried: "hold objects of the host without end",
+        component: true,
+        script: false,
+        tool: "take_handles",
+        too_much: "20000",
+        fits: "500",
+        answer: "500",
+        stops: &[Stop::Trap],
+    },
+    Most {
+        tried: "take random bytes without end",
+        component: true,
+        script: false,
+        tool: "take_random",
+        too_much: "100000000",
+        fits: "1000",
+        answer: "1000",
+        stops: &[Stop::Trap],
+    },
     Most {
         tried: "hoard a text",
         component: false,

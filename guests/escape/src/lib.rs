@@ -10,7 +10,7 @@ use std::io::Write;
 
 use tenon_sdk::{Deserialize, JsonSchema, Result, plugin, tool};
 
-plugin!(tools: [attempt, attempts, roots, environment, variables]);
+plugin!(tools: [attempt, attempts, hold, roots, environment, variables]);
 
 /// What to try.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -112,6 +112,33 @@ pub async fn attempts(
         }
     }
     Ok(format!("{escaped} of {done} and {refused} refused"))
+}
+
+/// Opens a file again and again, and keeps it open. Answers how often it was opened, and the error that
+/// came then.
+#[tool]
+pub async fn hold(edition: Edition, path: String, times: usize) -> Result<String> {
+    let (held, error) = match edition {
+        Edition::Std => {
+            let mut files = Vec::new();
+            let error = loop {
+                if files.len() == times {
+                    break None;
+                }
+                match fs::File::open(&path) {
+                    Ok(file) => files.push(file),
+                    Err(error) => break Some(error.to_string()),
+                }
+            };
+            (files.len(), error)
+        }
+        Edition::P2 => p2::hold(&path, times),
+        Edition::P3 => p3::hold(&path, times).await,
+    };
+    Ok(match error {
+        Some(error) => format!("{held}, then {error}"),
+        None => held.to_string(),
+    })
 }
 
 /// The folders that it was given.

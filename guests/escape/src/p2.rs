@@ -95,6 +95,23 @@ pub(crate) fn attempt(deed: &Deed, path: &str, other: &str) -> Result<String, St
     done.map_err(|error| error.name().to_string())
 }
 
+/// How often a file was opened that stayed open, and the error that came then.
+pub(crate) fn hold(path: &str, times: usize) -> (usize, Option<String>) {
+    let mut files = Vec::new();
+    let (folder, path) = match find(path) {
+        Ok(found) => found,
+        Err(error) => return (0, Some(error)),
+    };
+    while files.len() < times {
+        let (how, flags) = (OpenFlags::empty(), DescriptorFlags::READ);
+        match folder.open_at(PathFlags::SYMLINK_FOLLOW, &path, how, flags) {
+            Ok(file) => files.push(file),
+            Err(error) => return (files.len(), Some(error.name().to_string())),
+        }
+    }
+    (files.len(), None)
+}
+
 fn append(file: &Descriptor) -> Result<(), ErrorCode> {
     let stream = file.append_via_stream()?;
     let written = stream.blocking_write_and_flush(b" appended");

@@ -26,6 +26,23 @@ fn beneath_root(path: &str) -> Result<(Descriptor, String), String> {
     Ok((folders.swap_remove(index).0, rest.to_string()))
 }
 
+/// How often a file was opened that stayed open, and the error that came then.
+pub(crate) async fn hold(path: &str, times: usize) -> (usize, Option<String>) {
+    let mut files = Vec::new();
+    let (folder, path) = match find(path).await {
+        Ok(found) => found,
+        Err(error) => return (0, Some(error)),
+    };
+    while files.len() < times {
+        let (how, flags) = (OpenFlags::empty(), DescriptorFlags::READ);
+        match folder.open_at(PathFlags::SYMLINK_FOLLOW, path.clone(), how, flags).await {
+            Ok(file) => files.push(file),
+            Err(error) => return (files.len(), Some(kebab(&format!("{error:?}")))),
+        }
+    }
+    (files.len(), None)
+}
+
 pub(crate) async fn attempt(deed: &Deed, path: &str, other: &str) -> Result<String, String> {
     let (folder, path) = find(path).await?;
     let ok = |()| "ok".to_string();

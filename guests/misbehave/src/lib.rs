@@ -80,6 +80,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("go_down", "Calls itself `text` times, each within the one before"),
     ("log_lines", "Logs `text` times"),
     ("write_lines", "Writes to its standard output `text` times"),
+    ("take_handles", "Holds so many objects of the host's as `text` says"),
+    ("take_random", "Takes so many random bytes at once as `text` says"),
 ];
 
 impl plugin::Guest for Misbehave {
@@ -237,6 +239,15 @@ impl tool_handler::Guest for Misbehave {
             "write_lines" => {
                 (0..amount(&text)?).for_each(|_| println!("again and again"));
                 text
+            }
+            "take_handles" => {
+                let take = |_| wasip2::clocks::monotonic_clock::subscribe_duration(u64::MAX);
+                let taken: Vec<_> = (0..amount(&text)?).map(take).collect();
+                taken.len().to_string()
+            }
+            "take_random" => {
+                let bytes = wasip2::random::random::get_random_bytes(amount(&text)? as u64);
+                bytes.len().to_string()
             }
             other => return Err(Error::NotFound(other.into())),
         };
