@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tenon_host::history::{self, Query};
 use tenon_host::services::{
     Approval, ApprovalRequest, Approver, GrantAll, Memory, MemorySearch, Messaging,
@@ -11,6 +12,7 @@ use tenon_host::services::{
 };
 use tenon_host::types::Error;
 use tenon_host::{Call, CallError, Caller, Failure, Platform, PluginState, Surroundings};
+use tokio::sync::Notify;
 
 use crate::guests;
 use crate::support::{Project, Running, call, failure, surroundings, text};
@@ -370,5 +372,84 @@ async fn what_a_plugin_calls_is_held_to_what_any_call_is_and_recorded_as_its() {
         for plugin in ["w", "r"] {
             assert_eq!(of(Some(plugin)), direct, "{tool} {subject} by {plugin}");
         }
+    }
+}
+
+/// A post office that takes its time: it says when it was given a message, and delivers it when it may.
+#[derive(Clone, Default)]
+struct SlowPost {
+    given: Arc<Notify>,
+    may_deliver: Arc<Notify>,
+}
+
+#[async_trait]
+impl Messaging for SlowPost {
+    async fn send(&self, _: &str, _: OutgoingMessage) -> Result<(), Error> {
+        self.given.notify_one();
+        self.may_deliver.notified().await;
+        Ok(())
+    }
+}
+
+/// An instance that serves several calls does not say for which of them it turns to the host: it is not
+/// for one whose chain is shorter than another's, and not in the name of one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_instance_asks_for_while_it_serves_two_callers_is_neither_ones_alone() {
+    let capabilities = CAPABILITIES.replace("*__call", "w__*");
+    let project = project(&capabilities);
+    let manifest = "plugin.id = \"w\"\n\
+                    runtime = { kind = \"wasm\", path = \"caller.wasm\", instance = \"shared\" }";
+    project.write("own/w/plugin.toml", format!("{manifest}\n{capabilities}"));
+    let (state, post) = (project.path("state"), SlowPost::default());
+    let builder = project.builder().approver(GrantAll).messaging(post.clone()).state(&state);
+    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let call = async |name: &str, arguments: Value, session: &str| {
+        let caller = Caller {
+            agent_id: Some("agent-1".into()),
+            session_id: Some(session.into()),
+            ..Caller::default()
+        };
+        match platform.call(Call { name: name.into(), arguments, caller }).await {
+            Ok(result) => result.plain_text(),
+            Err(error) => error.to_string(),
+        }
+    };
+    let calls = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
+    let slug = |subject: &str| calls("text_tools__slug", json!({ "text": subject }));
+    let twice = |subject: &str| calls("w__call", slug(subject));
+    assert_eq!(call("w__call", twice("Alone A"), "a").await, "alone-a");
+
+    // Someone sends a message, and waits until another call was made meanwhile.
+    let meanwhile = async |name: &str, arguments: Value, other: Value| {
+        let waiting = call(name, arguments, "a");
+        let other = async {
+            post.given.notified().await;
+            let said = call("w__call", other, "b").await;
+            post.may_deliver.notify_one();
+            said
+        };
+        let both = futures::future::join(waiting, other);
+        tokio::time::timeout(Duration::from_secs(60), both).await.expect("the message is sent")
+    };
+    let send = json!({ "text": "hi" });
+    let deep = (0..6).fold(calls("w__send", send.clone()), |inner, _| calls("w__call", inner));
+    let (sent, other) = meanwhile("w__call", deep, twice("Meanwhile B")).await;
+    assert_eq!(sent, "sent");
+    let too_long = "the chain of calls of plugins by plugins is longer than 8";
+    assert!(other.contains(too_long), "{other}");
+    // One that is not deep is no hindrance.
+    let (sent, other) = meanwhile("w__send", send, twice("Together B")).await;
+    assert_eq!((&*sent, &*other), ("sent", "together-b"));
+    assert_eq!(call("w__call", twice("Alone B"), "b").await, "alone-b");
+
+    platform.clone().shutdown().await;
+    let records = history::read(&state, &Query::default()).unwrap();
+    for (subject, session) in [("Alone A", Some("a")), ("Together B", None), ("Alone B", Some("b"))]
+    {
+        let is_it = |record: &&history::Record| record.arguments == json!({ "text": subject });
+        let found: Vec<_> = records.iter().filter(is_it).collect();
+        let [record] = found[..] else { panic!("{subject}: {found:?}") };
+        let of = (record.by.as_deref(), record.agent.as_deref(), record.session.as_deref());
+        assert_eq!(of, (Some("w"), Some("agent-1"), session), "{subject}");
     }
 }
