@@ -2,8 +2,12 @@
 
 use anyhow::{Result, bail};
 use std::process::Command;
+use std::thread::available_parallelism;
 
 use crate::{cargo, install, root, run};
+
+/// How many tests run at a time. Many wait for processes and deadlines more than they compute.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Runs all tests; what is passed goes to the test programs. In CI, what cannot be installed is a
 /// failure. Elsewhere the tests that need it are left out, and the last lines name them.
@@ -32,6 +36,9 @@ fn run_tests(filters: &[String]) -> Result<()> {
     let mut guests = cargo("guests", &["test", "--workspace", "--locked"]);
     for command in [&mut host, &mut guests] {
         command.args(&filters);
+        if std::env::var_os(THREADS).is_none() {
+            command.env(THREADS, (2 * available_parallelism()?.get()).to_string());
+        }
         run(command)?;
     }
     for skipped in skipped {
