@@ -526,6 +526,8 @@ mod tests {
         check("/a/x{,.t}", "/a/x", true, Nothing);
         check("/a/{x,{y,z}*}", "/a/zz", true, Nothing);
         check("/a/\\{x,y*", "/a/{x,yz", true, Nothing);
+        check("/a/{x,y}?,z", "/a/yy,z", true, Nothing);
+        check("/a/{x,y}?,z", "/a/z", false, Nothing);
         check("/a/*", "/a/two\nlines", true, Nothing);
         check("/a/*/c/**", "/a/b/c/d", true, All);
         check("/a/*/c/**", "/a/b", false, Some);
@@ -536,6 +538,18 @@ mod tests {
         check("${V}/*", "/no/such/v/x", false, Nothing);
         check("data/*", "/no/such/plugin/data/x", true, Nothing);
         check("./data//x", "/no/such/plugin/data/x", true, Nothing);
+    }
+
+    #[test]
+    fn a_tree_is_all_of_what_is_here_and_beneath() {
+        let all = cover(&grant("read:/a/**").unwrap(), "/a");
+        assert!(all.tree());
+        assert!(!Cover { here: false, ..all }.tree());
+        assert!(!Cover { below: Below::Some, ..all }.tree());
+        let some = Cover { below: Below::Some, ..all };
+        let rights = Rights { read: all, write: Cover::default() };
+        let expected = Rights { read: some, write: Cover::default() };
+        assert_eq!(rights.without_some_beneath(), expected);
     }
 
     #[test]

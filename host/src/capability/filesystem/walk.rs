@@ -632,14 +632,41 @@ pub(super) fn file_type(stat: &Stat) -> FileType {
 mod tests {
     use super::*;
     use crate::surroundings::Surroundings;
-    use std::path::Path;
+    use rustix::io::{FdFlags, fcntl_getfd};
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::{Path, PathBuf};
+    use tempfile::TempDir;
+
+    fn set(texts: &[&str], base: &Path) -> Vec<PathGrant> {
+        let parse = |text: &&str| PathGrant::parse(text, &Surroundings::default(), base).unwrap();
+        texts.iter().map(parse).collect()
+    }
+
+    /// The files that these grants cover beneath a folder.
+    fn files(texts: &[&str], base: &Path) -> Files {
+        Files::new(vec![set(texts, base)], Vec::new(), Protection::default())
+    }
+
+    /// A folder with the file `a`, the folder `d` and the link `to-a`, and its real path.
+    fn folder() -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        fs::write(path.join("a"), "").unwrap();
+        fs::create_dir(path.join("d")).unwrap();
+        symlink("a", path.join("to-a")).unwrap();
+        (folder, path)
+    }
+
+    fn opened(files: &Files, path: &Path) -> Folder {
+        files.open_resolved(path.to_str().unwrap()).unwrap()
+    }
 
     #[test]
     fn a_folder_is_a_root_if_both_sets_grant_something_of_it() {
         let check = |requested: &[&str], approved: &[&str], expected: &[&str]| {
-            let parse =
-                |text: &&str| PathGrant::parse(text, &Surroundings::default(), Path::new("/"));
-            let set = |texts: &[&str]| texts.iter().map(|text| parse(text).unwrap()).collect();
+            let set = |texts| set(texts, Path::new("/"));
             let files =
                 Files::new(vec![set(requested), set(approved)], Vec::new(), Protection::default());
             let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
@@ -650,5 +677,122 @@ mod tests {
         check(&["read:/no/a/**", "read:/no/b/*"], &["read:/no/b/**"], &["/no/b"]);
         check(&["read:/no/a/**"], &["write:/no/a/**"], &[]);
         check(&["read:/no/a/**"], &["read:/no/b/**"], &[]);
+    }
+
+    #[test]
+    fn an_absolute_path_lies_in_a_root_or_in_none() {
+        let files = files(&["read:/no/a/**", "read:/no/b/*"], Path::new("/"));
+        let check = |path: &str, expected: Option<(&str, &str)>| {
+            let found = files.root_of(path).map(|(root, rest)| (&*root.name, rest));
+            assert_eq!(found, expected, "{path}");
+        };
+        check("/no/a/x/y", Some(("/no/a", "/x/y")));
+        check("/no/b/x", Some(("/no/b", "/x")));
+        check("/no/a", Some(("/no/a", "")));
+        check("/no/ax", None);
+        check("/no", None);
+    }
+
+    #[test]
+    fn what_is_opened_is_no_link_and_no_program_that_is_started_has_it() {
+        let (_folder, path) = folder();
+        let folder = opened(&files(&["read:**"], &path), &path);
+        assert_eq!(folder.open("to-a", OFlags::RDONLY, Mode::empty()).err(), Some(Errno::LOOP));
+        for (name, flags) in [("a", OFlags::RDONLY), ("d", THROUGH)] {
+            let handle = folder.open(name, flags, Mode::empty()).unwrap();
+            assert!(fcntl_getfd(&handle).unwrap().contains(FdFlags::CLOEXEC), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_walk_does_not_leave_the_folder_that_it_begins_in() {
+        let (_folder, path) = folder();
+        symlink("..", path.join("up")).unwrap();
+        let files = files(&["read:**"], &path);
+        let start = opened(&files, &path);
+        let check = |path: &str, is_never: bool| {
+            let mut walk = Walk::new(&files, &start, path, Attempt::writing).unwrap();
+            match walk.finish(true).err() {
+                Some(Stop::Never(_)) => assert!(is_never, "{path}"),
+                Some(Stop::Denied(_)) => assert!(!is_never, "{path}"),
+                other => panic!("{path}: {other:?}"),
+            }
+        };
+        check("..", true);
+        check("d/../../x", true);
+        // That a link leads up is not told.
+        check("up/x", false);
+    }
+
+    #[test]
+    fn so_many_links_are_followed_and_no_more() {
+        let (_folder, path) = folder();
+        symlink("a", path.join("0")).unwrap();
+        for link in 1..=LINKS {
+            symlink((link - 1).to_string(), path.join(link.to_string())).unwrap();
+        }
+        let files = files(&["read:**"], &path);
+        let start = opened(&files, &path);
+        let walk = |name: u32| {
+            let walk = Walk::new(&files, &start, &name.to_string(), Attempt::writing);
+            walk.unwrap().finish(true).map(|place| place.name)
+        };
+        // The link `n` is followed by `n` others.
+        assert_eq!(walk(LINKS - 1), Ok(Some("a".into())));
+        assert_eq!(walk(LINKS), Err(Stop::Os(Errno::LOOP)));
+    }
+
+    #[test]
+    fn a_name_is_looked_at_again_if_it_is_another_thing_than_a_moment_ago() {
+        let (_folder, path) = folder();
+        let files = files(&["read:**"], &path);
+        let start = opened(&files, &path);
+        let check = |name: &str, errno: Errno, expected: Result<(), Stop>| {
+            let mut walk = Walk::new(&files, &start, "x", Attempt::writing).unwrap();
+            assert_eq!(walk.again(name, errno), expected, "{name} {errno:?}");
+            let is_next = walk.pending.front().is_some_and(|next| next == name);
+            assert_eq!(is_next, expected.is_ok(), "{name} {errno:?}");
+        };
+        check("a", Errno::NOTDIR, Err(Stop::Os(Errno::NOTDIR)));
+        check("d", Errno::NOTDIR, Ok(()));
+        check("a", Errno::LOOP, Ok(()));
+        check("none", Errno::NOTDIR, Err(Stop::Os(Errno::NOTDIR)));
+        let mut walk = Walk::new(&files, &start, "x", Attempt::writing).unwrap();
+        for _ in 0..LINKS {
+            assert_eq!(walk.again("a", Errno::LOOP), Ok(()));
+        }
+        assert_eq!(walk.again("a", Errno::LOOP), Err(Stop::Os(Errno::LOOP)));
+    }
+
+    #[test]
+    fn what_is_protected_is_what_a_glob_covers_and_does_not_name() {
+        let (_folder, path) = folder();
+        let files = files(&["readwrite:**", "readwrite:d/tenon.toml"], &path);
+        let start = opened(&files, &path);
+        assert!(files.standing_in(&start, "tenon.toml").is_protected);
+        assert!(!files.standing_in(&start, "a").is_protected);
+        let check = |path: PathBuf, expected: bool| {
+            let row = files.protects(path.to_str().unwrap(), true);
+            assert_eq!(row.is_some(), expected, "{}", path.display());
+        };
+        check(path.join("tenon.toml"), true);
+        check(path.join("d/tenon.toml"), false);
+        check(path.join("a"), false);
+        check(path.with_file_name("tenon.toml"), false);
+    }
+
+    #[test]
+    fn a_folder_stays_where_it_is_if_what_decides_something_is_in_it() {
+        let (_folder, path) = folder();
+        let deciding: BTreeSet<PathBuf> = [path.join("d/servers")].into();
+        let check = |texts: &[&str], name: &str, is_free: bool| {
+            let protection = Protection::default().with(&deciding);
+            let files = Files::new(vec![set(texts, &path)], Vec::new(), protection);
+            let may = files.may_take(&opened(&files, &path), name);
+            assert_eq!(may.is_ok(), is_free, "{name} with {texts:?}: {may:?}");
+        };
+        check(&["readwrite:**"], "d", false);
+        check(&["readwrite:**"], "e", true);
+        check(&["readwrite:**", "readwrite:d/servers/**"], "d", true);
     }
 }

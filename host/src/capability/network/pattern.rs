@@ -462,6 +462,14 @@ mod tests {
         check("http://[2001:db8::abc]/*", "http://[2001:db8::abc]/", true);
         check("http://[2001:db8::abc]/*", "http://[2001:db8::abd]/", false);
         check("https://*/*", "https://anything.example/x", true);
+        // What is in a group or a regular expression is no border of a part.
+        check("http://a.b:(80|[89]0)/*", "http://a.b:90/x", true);
+        check("http://a.b:(8|80|[89]0)/*", "http://a.b:90/x", true);
+        check("http://a.b:(81|\\)[89])/*", "http://a.b:81/x", true);
+        check("http://a.b:(81)/@x", "http://a.b:81/@x", true);
+        check("https://{www.}?a.b/@x", "https://a.b/@x", true);
+        check("https://a.b/(x\\)y)", "https://a.b/x)y", true);
+        check("https://a.:x.c/*", "https://a.b.c/", true);
     }
 
     #[test]
@@ -556,6 +564,10 @@ mod tests {
         check("https://a.b/\\", "stands before nothing");
         check("https://a.b:port/*", "a port is a number");
         check("https://*b.c/*", "whole ones");
+        check("https://{:x}b.c/*", "whole ones");
+        check("https://{a:x}.b.c/*", "whole ones");
+        check("https://:x{.b}?c.d/*", "whole ones");
+        check("https://{me/@}a.b/*", "user names");
         check("https://(.*)b.c/*", "whole ones");
         check("https://a.b:80a/*", "is no number");
         check("https://192.168.*/*", "written out");
@@ -583,6 +595,14 @@ mod tests {
         check("https://a.b/([)x(])", "([)");
         check("https://a.b/(a{9999}{9999})", "(a{9999}{9999})");
         check(&format!("https://a.b/{}", "x".repeat(LENGTH)), "longer than");
+        check(&format!("https://a.b/{}", "(x)".repeat(EXPRESSIONS + 1)), "more than 8");
+    }
+
+    #[test]
+    fn a_grant_may_be_as_long_as_it_may_be() {
+        let longest = format!("https://a.b/{}", "x".repeat(LENGTH - "https://a.b/".len()));
+        assert!(UrlGrant::parse(&longest).is_ok());
+        assert!(UrlGrant::parse(&format!("https://a.b/{}", "(x)".repeat(EXPRESSIONS))).is_ok());
     }
 
     proptest! {
