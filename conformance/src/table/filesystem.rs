@@ -703,7 +703,7 @@ fn flood(by: Access) -> Row {
     });
     let control = Control::Call(hold(100, Expect::answer("100")), Traces::default());
     let tried = "open a file again and again and keep it open";
-    Row::new(Capability::Filesystem, by, tried, hold(400, too_many), control).then(well(by))
+    Row::new(Capability::Limits, by, tried, hold(400, too_many), control).then(well(by))
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.

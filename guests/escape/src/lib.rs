@@ -119,19 +119,7 @@ pub async fn attempts(
 #[tool]
 pub async fn hold(edition: Edition, path: String, times: usize) -> Result<String> {
     let (held, error) = match edition {
-        Edition::Std => {
-            let mut files = Vec::new();
-            let error = loop {
-                if files.len() == times {
-                    break None;
-                }
-                match fs::File::open(&path) {
-                    Ok(file) => files.push(file),
-                    Err(error) => break Some(error.to_string()),
-                }
-            };
-            (files.len(), error)
-        }
+        Edition::Std => standard_hold(&path, times),
         Edition::P2 => p2::hold(&path, times),
         Edition::P3 => p3::hold(&path, times).await,
     };
@@ -171,6 +159,18 @@ pub async fn variables(edition: Edition) -> Result<String> {
     let seen: Vec<String> =
         seen.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     Ok(seen.join(" "))
+}
+
+/// Opens a file so often with the standard library. Gives how often it was opened, and the error.
+fn standard_hold(path: &str, times: usize) -> (usize, Option<String>) {
+    let mut files = Vec::new();
+    while files.len() < times {
+        match fs::File::open(path) {
+            Ok(file) => files.push(file),
+            Err(error) => return (files.len(), Some(error.to_string())),
+        }
+    }
+    (files.len(), None)
 }
 
 /// Through the standard library.
