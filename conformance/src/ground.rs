@@ -1,6 +1,6 @@
 //! The files around hostile plugins, and what has become of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, FileTimes};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -102,24 +102,24 @@ impl Ground {
         fs::create_dir(folder.path().join("ground"))?;
         let base = folder.path().canonicalize()?.join("ground");
         let mut ground = Self { folder, base, lacking: Vec::new(), held: None };
-        ground.lay()?;
+        ground.lay(|_| true)?;
         Ok(ground)
     }
 
-    /// Puts everything there.
-    fn lay(&mut self) -> io::Result<()> {
+    /// Puts there what is in these parts.
+    fn lay(&mut self, is_missing: impl Fn(&str) -> bool) -> io::Result<()> {
         let base = self.base.clone();
-        for (path, content) in FILES {
+        for (path, content) in FILES.iter().filter(|(path, _)| is_missing(part(path))) {
             write(&base.join(path), content)?;
         }
-        for path in BARE {
+        for path in BARE.iter().filter(|path| is_missing(part(path))) {
             fs::create_dir(base.join(path))?;
         }
-        for (path, content) in OTHER_CASE {
+        for (path, content) in OTHER_CASE.iter().filter(|(path, _)| is_missing(part(path))) {
             self.note(CASE, write_new(&base.join(path), content));
         }
-        for own in OWN {
-            let own = base.join("own").join(own);
+        for own in OWN.map(|own| format!("own/{own}")).iter().filter(|own| is_missing(own)) {
+            let own = base.join(own);
             for file in OWN_FILES {
                 write(&own.join(file), "granted")?;
             }
@@ -127,11 +127,13 @@ impl Ground {
             fs::create_dir(own.join("bare"))?;
             self.note("links", link(&own.join("good"), "target.txt"));
         }
-        for (path, target) in LINKS {
+        for (path, target) in LINKS.iter().filter(|(path, _)| is_missing(part(path))) {
             let target = target.replace("GROUND", &base.to_string_lossy());
             self.note("links", link(&base.join(path), &target));
         }
-        self.note("pipes", pipe(&base.join("pub/pipe")));
+        if is_missing("pub") {
+            self.note("pipes", pipe(&base.join("pub/pipe")));
+        }
         self.note(PROCESSES, fs::metadata("/proc/self/fd").map(|_| ()));
         self.held = Some(File::open(base.join("secret/s.txt"))?);
         Ok(())
@@ -143,11 +145,21 @@ impl Ground {
         }
     }
 
-    /// Puts everything there again, as it was.
-    pub(crate) fn lay_again(&mut self) -> io::Result<()> {
-        fs::remove_dir_all(&self.base)?;
-        fs::create_dir(&self.base)?;
-        self.lay()
+    /// Makes again what was changed between these two, with all that is in the same part. To make everything
+    /// again each time takes longer than all the attempts.
+    pub(crate) fn lay_again(&mut self, before: &Survey, after: &Survey) -> io::Result<()> {
+        let changed = before.paths_of_changes_to(after);
+        let parts: BTreeSet<&str> = changed.into_iter().map(part).collect();
+        for part in &parts {
+            let path = self.base.join(part);
+            match fs::symlink_metadata(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+                Ok(data) if data.is_dir() => fs::remove_dir_all(path)?,
+                Ok(_) => fs::remove_file(path)?,
+            }
+        }
+        self.lay(|part| parts.contains(part))
     }
 
     /// The number by which this process has a secret file open.
@@ -202,6 +214,13 @@ struct Seen {
 }
 
 impl Survey {
+    /// Where something was done since.
+    fn paths_of_changes_to<'a>(&'a self, later: &'a Self) -> Vec<&'a str> {
+        let paths: BTreeSet<&String> = self.0.keys().chain(later.0.keys()).collect();
+        let is_changed = |path: &&String| self.0.get(*path) != later.0.get(*path);
+        paths.into_iter().filter(is_changed).map(String::as_str).collect()
+    }
+
     /// What was done since: `path: content`, `path: gone` or `path: touched`.
     pub(crate) fn changes_to(&self, later: &Self) -> Vec<String> {
         let mut changes = Vec::new();
@@ -239,6 +258,12 @@ fn look(folder: &Path, name: &str, survey: &mut BTreeMap<String, Seen>) {
         };
         survey.insert(name, Seen { what, changed });
     }
+}
+
+/// What a path is a part of: a folder of [`Ground`], or one of the folders in `own`.
+fn part(path: &str) -> &str {
+    let slashes = if path.starts_with("own/") { 2 } else { 1 };
+    path.match_indices('/').nth(slashes - 1).map_or(path, |(place, _)| &path[..place])
 }
 
 fn write(path: &Path, content: &str) -> io::Result<()> {

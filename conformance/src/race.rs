@@ -140,7 +140,8 @@ async fn run(
         }
     }
     let swaps = swapping.end();
-    world.lay_again().map_err(|error| format!("the files are lost: {error}"))?;
+    let after = world.survey();
+    world.lay_again(&before, &after).map_err(|error| format!("the files are lost: {error}"))?;
     match (wrong, swaps) {
         (Some(wrong), _) => Err(wrong),
         (None, Err(error)) => Err(format!("it could not be swapped any more: {error}")),

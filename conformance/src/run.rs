@@ -166,7 +166,8 @@ impl Before {
     /// changed, if that is asked for or something is wrong.
     async fn judge(self, world: &mut World, expected: &Traces, put_back: bool) -> Vec<String> {
         let mut traces = world.traces().await;
-        traces.files = self.0.changes_to(&world.survey());
+        let after = world.survey();
+        traces.files = self.0.changes_to(&after);
         let mut seen = Vec::new();
         for (what, left, expected) in [
             ("changes of files", &traces.files, &expected.files),
@@ -192,7 +193,7 @@ impl Before {
         }
         if (put_back || !seen.is_empty()) && !traces.files.is_empty() {
             // What comes after is not about this.
-            let lost = world.lay_again().err();
+            let lost = world.lay_again(&self.0, &after).err();
             seen.extend(lost.map(|error| format!("the files are lost: {error}")));
         }
         seen

@@ -334,8 +334,8 @@ impl World {
     }
 
     /// Puts the files there again.
-    pub(crate) fn lay_again(&mut self) -> io::Result<()> {
-        self.ground.lay_again()
+    pub(crate) fn lay_again(&mut self, before: &Survey, after: &Survey) -> io::Result<()> {
+        self.ground.lay_again(before, after)
     }
 
     /// Ends the host.

@@ -47,7 +47,9 @@ fn what_cannot_be_made_is_refused_and_nothing_is_written() {
     check(&["x", "--sdk", "."], "is no folder of the crate tenon-sdk");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     check(&["x", "--sdk", root], "/sdk?");
-    assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 0);
+    let made = fs::read_dir(project.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    // Tests keep the key of their cache there.
+    assert_eq!(made.filter(|name| name != "state").count(), 0);
     project.write("full/file", "mine");
     check(&["full"], "full is there already, and not empty");
     assert_eq!(fs::read_dir(project.path("full")).unwrap().count(), 1);

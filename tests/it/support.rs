@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use tenon_host::types::ToolResult;
 use tenon_host::{Builder, Call, CallError, Caller, Config, Platform, Surroundings};
 
@@ -81,6 +83,8 @@ impl Project {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let state = self.folder.path().join("state");
+        write_cache_key(&state.join("tenon"));
         let mut command = Command::new(tenon());
         command
             .args(arguments)
@@ -88,7 +92,7 @@ impl Project {
             .env("HOME", self.folder.path())
             .env("XDG_CACHE_HOME", cache())
             .env("XDG_CONFIG_HOME", self.folder.path())
-            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .env("XDG_STATE_HOME", state)
             .env("NO_COLOR", "1")
             // Those whose subject is trust take it away.
             .env("TENON_TRUST", self.folder.path())
@@ -117,9 +121,31 @@ impl std::ops::Deref for Running {
     }
 }
 
-/// The surroundings of this process, with a cache that only tests use.
+/// The environment of this process, without the user's configuration, and with a cache that only tests
+/// use.
 pub(crate) fn surroundings() -> Surroundings {
-    Surroundings { cache: Some(cache().join("tenon")), ..Surroundings::of_process() }
+    static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = cache().join("tenon");
+        write_cache_key(&folder);
+        folder
+    });
+    Surroundings {
+        cache: Some(CACHE.clone()),
+        state: None,
+        configuration: None,
+        servers: None,
+        ..Surroundings::of_process()
+    }
+}
+
+/// Writes the key of the cache of compiled components. All tests have the same one, so that each guest
+/// is compiled once for all of them.
+fn write_cache_key(folder: &Path) {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).expect("a folder is made");
+    // A temporary file is private, as a key has to be.
+    let mut key = NamedTempFile::new_in(folder).expect("a file is made");
+    key.write_all("7e".repeat(32).as_bytes()).expect("a file is written");
+    key.persist(folder.join("cache.key")).expect("a file is renamed");
 }
 
 /// Next to the test program, so that it goes with it.
