@@ -1,7 +1,7 @@
 //! Programs that nobody here wrote and that tests need, installed below `target`, at the versions of
 //! their lock files.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -87,6 +87,25 @@ fn registry_into(folder: &Path) -> Result<()> {
         }
     }
     fs::write(stamp, REGISTRY_VERSION)?;
+    Ok(())
+}
+
+/// Installs all that tests and checks need. It tries everything, so that it can name all that cannot be had.
+///
+/// # Errors
+///
+/// Where something cannot be installed.
+pub(crate) fn everything() -> Result<()> {
+    let installed = [
+        REAL_SERVERS.install(),
+        TOOLCHAINS.install(),
+        registry(),
+        checkers().context("cargo-deny and cargo-fuzz"),
+        mutants().context("cargo-mutants"),
+    ];
+    let missing: Vec<String> =
+        installed.into_iter().filter_map(|folder| Some(format!("{:#}", folder.err()?))).collect();
+    ensure!(missing.is_empty(), "what tests need cannot be installed: {}", missing.join("; "));
     Ok(())
 }
 

@@ -16,6 +16,7 @@ const USAGE: &str = "\
 cargo xtask TASK
 
   setup   installs what building needs
+            --tests             and what tests and checks need, which otherwise install it themselves
   demo    builds everything, and shows what it does
   test    runs all tests, those with real MCP servers too
   fuzz    runs each fuzz target for 20 seconds, or as many as are said
@@ -31,7 +32,7 @@ cargo xtask TASK
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("setup") => setup::run(),
+        Some("setup") => setup::run_task(&arguments.collect::<Vec<_>>()),
         Some("demo") => demo::run_task(),
         Some("test") => test::run_task(arguments.collect()),
         Some("fuzz") => fuzz::run_task(arguments.collect()),

@@ -1,10 +1,19 @@
-//! `cargo xtask setup`: the targets that guests are compiled for.
+//! `cargo xtask setup`: the targets that guests are compiled for, and on request what tests need besides.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::process::Command;
 
 /// Plugins are components for WASI 0.2; the bridge is built without any WASI.
 const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
+
+pub(crate) fn run_task(arguments: &[String]) -> Result<()> {
+    run()?;
+    match arguments {
+        [] => Ok(()),
+        [flag] if flag == "--tests" => crate::install::everything(),
+        _ => bail!("`setup` knows nothing but `--tests`"),
+    }
+}
 
 pub(crate) fn run() -> Result<()> {
     let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();

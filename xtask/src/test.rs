@@ -1,20 +1,29 @@
 //! `cargo xtask test` and `cargo xtask lint`.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 use std::thread::available_parallelism;
 
 use crate::{cargo, install, root, run};
 
-/// How many tests run at a time. Many wait for processes and deadlines more than they compute.
+/// How many tests of a program run at a time. Many wait for processes and deadlines more than they compute.
 const THREADS: &str = "RUST_TEST_THREADS";
+
+/// The tests that are one program by themselves, and take as long as all others.
+const LARGEST: &[&str] = &["--test", "it"];
+
+/// All others that are programs: no name of theirs is as short. Many wait for compilers and servers.
+const OTHERS: &[&str] = &["--lib", "--bins", "--test", "???*"];
 
 /// Runs all tests; what is passed goes to the test programs. In CI, what cannot be installed is a
 /// failure. Elsewhere the tests that need it are left out, and the last lines name them.
 fn run_tests(filters: &[String]) -> Result<()> {
     let is_ci = std::env::var("CI").is_ok_and(|value| !matches!(&*value, "" | "0" | "false"));
-    let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
-    let mut host = cargo(".", &["test", "--workspace", "--locked", "--no-fail-fast"]);
+    let mut environment = Environment::default();
     let mut skipped = Vec::new();
     // What tests need that cannot be part of this, by the variable that tells them where it is.
     for (variable, installed) in [
@@ -22,29 +31,64 @@ fn run_tests(filters: &[String]) -> Result<()> {
         (install::TOOLCHAINS.variable, install::TOOLCHAINS.install()),
         (install::REGISTRY, install::registry()),
     ] {
-        match installed {
-            Ok(folder) => drop(host.env(variable, folder)),
-            Err(error) => {
-                host.env_remove(variable);
-                skipped.push(format!("{error:#}"));
-            }
-        }
+        environment.insert(variable, installed.as_ref().ok().map(|folder| folder.into()));
+        skipped.extend(installed.err().map(|error| format!("{error:#}")));
     }
     if is_ci && !skipped.is_empty() {
         bail!("what tests need cannot be installed: {}", skipped.join("; "));
     }
-    let mut guests = cargo("guests", &["test", "--workspace", "--locked"]);
-    for command in [&mut host, &mut guests] {
-        command.args(&filters);
-        if std::env::var_os(THREADS).is_none() {
-            command.env(THREADS, (2 * available_parallelism()?.get()).to_string());
-        }
-        run(command)?;
+    if std::env::var_os(THREADS).is_none() {
+        let threads = 2 * available_parallelism()?.get();
+        environment.insert(THREADS, Some(threads.to_string().into()));
     }
+    // No test waits for what is built for others.
+    run(&mut tests(".", &["--no-run"], &environment, &[]))?;
+    run(&mut tests("guests", &["--no-run"], &environment, &[]))?;
+    let log = root().join("target/other-tests.log");
+    let mut others = [
+        tests(".", OTHERS, &environment, filters),
+        tests(".", &["--doc"], &environment, filters),
+        tests("guests", &[], &environment, filters),
+    ];
+    let (largest, others) = std::thread::scope(|scope| {
+        let others = scope.spawn(|| run_into(&mut others, &log));
+        let largest = run(&mut tests(".", LARGEST, &environment, filters));
+        eprintln!("waiting for the other tests, which write to {}", log.display());
+        (largest, others.join().expect("it does not panic"))
+    });
+    print!("{}", String::from_utf8_lossy(&fs::read(&log)?));
     for skipped in skipped {
         eprintln!("skipped: {skipped}");
     }
-    Ok(())
+    largest.and(others)
+}
+
+/// Variables to set, and to unset.
+type Environment = BTreeMap<&'static str, Option<OsString>>;
+
+/// `cargo test`, for some of the targets of a workspace.
+fn tests(folder: &str, targets: &[&str], environment: &Environment, filters: &[String]) -> Command {
+    let mut command = cargo(folder, &["test", "--workspace", "--locked", "--no-fail-fast"]);
+    command.args(targets).arg("--").args(filters);
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// Runs commands one after the other, and writes what they print to a file. Fails where one does, when all
+/// have run.
+fn run_into(commands: &mut [Command], log: &Path) -> Result<()> {
+    let file = File::create(log).with_context(|| log.display().to_string())?;
+    let mut result = Ok(());
+    for command in commands {
+        command.stdout(file.try_clone()?).stderr(file.try_clone()?);
+        result = result.and(run(command));
+    }
+    result
 }
 
 pub(crate) fn run_task(filters: Vec<String>) -> Result<()> {
