@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::{cargo, root, run};
 
 /// Some of these programs, for some of the tests.
-pub(crate) struct Foreign {
+struct Foreign {
     /// The tests that are left out without them.
     tests: &'static str,
     /// The folder with `package.json`, `requirements.txt` and their like.
@@ -17,7 +17,7 @@ pub(crate) struct Foreign {
     /// The folder below `target`.
     folder: &'static str,
     /// What tells tests where that is.
-    pub(crate) variable: &'static str,
+    variable: &'static str,
     /// How npm installs. `ci` wants a lock that names every optional package for every platform,
     /// which some registries do not have.
     npm: &'static str,
@@ -28,7 +28,7 @@ pub(crate) struct Foreign {
 }
 
 /// MCP servers, and the official suite that checks clients, with the Node.js that it needs.
-pub(crate) const REAL_SERVERS: Foreign = Foreign {
+const REAL_SERVERS: Foreign = Foreign {
     tests: "the tests with real MCP servers",
     source: "tests/real",
     folder: "real-servers",
@@ -39,7 +39,7 @@ pub(crate) const REAL_SERVERS: Foreign = Foreign {
 };
 
 /// What makes components of other languages.
-pub(crate) const TOOLCHAINS: Foreign = Foreign {
+const TOOLCHAINS: Foreign = Foreign {
     tests: "the tests with plugins in other languages",
     source: "tests/languages",
     folder: "toolchains",
@@ -51,7 +51,7 @@ pub(crate) const TOOLCHAINS: Foreign = Foreign {
 
 /// What tells tests where a registry is, and its version in Debian; what comes after that differs
 /// between releases.
-pub(crate) const REGISTRY: &str = "TENON_REGISTRY";
+const REGISTRY: &str = "TENON_REGISTRY";
 const REGISTRY_VERSION: &str = "2.8.2*";
 
 /// What the tests with a real registry are called where they are left out.
@@ -62,7 +62,7 @@ const REGISTRY_TESTS: &str = "the tests with a real registry";
 /// # Errors
 ///
 /// Where there is no Debian, or no network.
-pub(crate) fn registry() -> Result<PathBuf> {
+fn registry() -> Result<PathBuf> {
     let folder = root().join("target/registry");
     registry_into(&folder).context(REGISTRY_TESTS)?;
     Ok(folder)
@@ -90,21 +90,27 @@ fn registry_into(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Installs what tests need that cannot be part of this. Gives where it is, or why it is not there, by the
+/// variable that tells tests.
+pub(crate) fn for_tests() -> [(&'static str, Result<PathBuf>); 3] {
+    [
+        (REAL_SERVERS.variable, REAL_SERVERS.install()),
+        (TOOLCHAINS.variable, TOOLCHAINS.install()),
+        (REGISTRY, registry()),
+    ]
+}
+
 /// Installs all that tests and checks need. It tries everything, so that it can name all that cannot be had.
 ///
 /// # Errors
 ///
 /// Where something cannot be installed.
 pub(crate) fn everything() -> Result<()> {
-    let installed = [
-        REAL_SERVERS.install(),
-        TOOLCHAINS.install(),
-        registry(),
-        checkers().context("cargo-deny and cargo-fuzz"),
-        mutants().context("cargo-mutants"),
-    ];
+    let checks =
+        [checkers().context("cargo-deny and cargo-fuzz"), mutants().context("cargo-mutants")];
+    let installed = for_tests().into_iter().map(|(_, folder)| folder).chain(checks);
     let missing: Vec<String> =
-        installed.into_iter().filter_map(|folder| Some(format!("{:#}", folder.err()?))).collect();
+        installed.filter_map(|folder| Some(format!("{:#}", folder.err()?))).collect();
     ensure!(missing.is_empty(), "what tests need cannot be installed: {}", missing.join("; "));
     Ok(())
 }
@@ -164,7 +170,7 @@ impl Foreign {
     /// # Errors
     ///
     /// Without their package managers, or without a network.
-    pub(crate) fn install(&self) -> Result<PathBuf> {
+    fn install(&self) -> Result<PathBuf> {
         let folder = root().join("target").join(self.folder);
         self.install_into(&folder).context(self.tests)?;
         Ok(folder)

@@ -1,7 +1,8 @@
 //! `cargo xtask test` and `cargo xtask lint`.
 
-use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,11 +14,8 @@ use crate::{cargo, install, root, run};
 /// How many tests of a program run at a time. Many wait for processes and deadlines more than they compute.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// The tests that are one program by themselves, and take as long as all others.
-const LARGEST: &[&str] = &["--test", "it"];
-
-/// All others that are programs: no name of theirs is as short. Many wait for compilers and servers.
-const OTHERS: &[&str] = &["--lib", "--bins", "--test", "???*"];
+/// The program of tests that takes as long as all others, of which many wait for compilers and servers.
+const LARGEST: &str = "it";
 
 /// Runs all tests; what is passed goes to the test programs. In CI, what cannot be installed is a
 /// failure. Elsewhere the tests that need it are left out, and the last lines name them.
@@ -25,12 +23,7 @@ fn run_tests(filters: &[String]) -> Result<()> {
     let is_ci = std::env::var("CI").is_ok_and(|value| !matches!(&*value, "" | "0" | "false"));
     let mut environment = Environment::default();
     let mut skipped = Vec::new();
-    // What tests need that cannot be part of this, by the variable that tells them where it is.
-    for (variable, installed) in [
-        (install::REAL_SERVERS.variable, install::REAL_SERVERS.install()),
-        (install::TOOLCHAINS.variable, install::TOOLCHAINS.install()),
-        (install::REGISTRY, install::registry()),
-    ] {
+    for (variable, installed) in install::for_tests() {
         environment.insert(variable, installed.as_ref().ok().map(|folder| folder.into()));
         skipped.extend(installed.err().map(|error| format!("{error:#}")));
     }
@@ -45,14 +38,17 @@ fn run_tests(filters: &[String]) -> Result<()> {
     run(&mut tests(".", &["--no-run"], &environment, &[]))?;
     run(&mut tests("guests", &["--no-run"], &environment, &[]))?;
     let log = root().join("target/other-tests.log");
+    let names = other_programs()?;
+    let programs = names.iter().flat_map(|name| ["--test", name]);
+    let programs: Vec<&str> = ["--lib", "--bins"].into_iter().chain(programs).collect();
     let mut others = [
-        tests(".", OTHERS, &environment, filters),
+        tests(".", &programs, &environment, filters),
         tests(".", &["--doc"], &environment, filters),
         tests("guests", &[], &environment, filters),
     ];
     let (largest, others) = std::thread::scope(|scope| {
         let others = scope.spawn(|| run_into(&mut others, &log));
-        let largest = run(&mut tests(".", LARGEST, &environment, filters));
+        let largest = run(&mut tests(".", &["--test", LARGEST], &environment, filters));
         eprintln!("waiting for the other tests, which write to {}", log.display());
         (largest, others.join().expect("it does not panic"))
     });
@@ -61,6 +57,34 @@ fn run_tests(filters: &[String]) -> Result<()> {
         eprintln!("skipped: {skipped}");
     }
     largest.and(others)
+}
+
+/// The programs of tests but the largest, as cargo knows them: none is left out for its name.
+fn other_programs() -> Result<BTreeSet<String>> {
+    let output =
+        cargo(".", &["metadata", "--no-deps", "--format-version=1", "--locked"]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)?;
+    let targets = metadata.packages.into_iter().flat_map(|package| package.targets);
+    let tests = targets.filter(|target| target.kind.iter().any(|kind| kind == "test"));
+    Ok(tests.map(|test| test.name).filter(|name| name != LARGEST).collect())
+}
+
+/// What `cargo metadata` says.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
 }
 
 /// Variables to set, and to unset.
