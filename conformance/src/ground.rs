@@ -223,16 +223,12 @@ impl Survey {
 
     /// What was done since: `path: content`, `path: gone` or `path: touched`.
     pub(crate) fn changes_to(&self, later: &Self) -> Vec<String> {
-        let mut changes = Vec::new();
-        for (path, now) in &later.0 {
-            match self.0.get(path) {
-                Some(before) if before == now => {}
-                Some(before) if before.what == now.what => changes.push(format!("{path}: touched")),
-                _ => changes.push(format!("{path}: {}", now.what)),
-            }
-        }
-        let gone = self.0.keys().filter(|path| !later.0.contains_key(*path));
-        changes.extend(gone.map(|path| format!("{path}: gone")));
+        let done = |path: &str| match (self.0.get(path), later.0.get(path)) {
+            (_, None) => format!("{path}: gone"),
+            (Some(before), Some(now)) if before.what == now.what => format!("{path}: touched"),
+            (_, Some(now)) => format!("{path}: {}", now.what),
+        };
+        let mut changes: Vec<_> = self.paths_of_changes_to(later).into_iter().map(done).collect();
         changes.sort();
         changes
     }
