@@ -119,6 +119,27 @@ async fn a_failure_that_may_pass_is_tried_again_where_that_is_harmless() {
     check(&told, read_only, Err(1)).await;
 }
 
+/// Who says how often a tool is called has not said that its plugin may have more time.
+#[tokio::test]
+async fn all_attempts_have_the_time_of_one_call() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = calls.clone();
+    let definition = ToolDefinition::new("hang", "d", &json!({ "type": "object" }));
+    let plugin = Builtin::new("p", "").tool(definition, move |_, _| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<Result<ToolResult, Error>>()
+    });
+    let project = Project::new(
+        "limits.wall = \"1s\"\n[tools.\"*\"]\ntimeout = \"100ms\"\nmax_attempts = 60\n\
+         side_effects = \"none\"\nretry_backoff = \"1ms\"",
+    );
+    let platform = project.builder().builtin("p", plugin).build().await.unwrap();
+    let error = failure(&platform, "p__hang", json!({})).await;
+    assert!(error.to_string().contains("no answer within"), "{error}");
+    let calls = calls.load(Ordering::SeqCst);
+    assert!((2..=10).contains(&calls), "{calls} attempts");
+}
+
 #[tokio::test]
 async fn a_tool_that_the_operator_disables_is_not_called() {
     let (platform, calls) = flaky("tools.\"p__*\".enabled = false", None, None).await;

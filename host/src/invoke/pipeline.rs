@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use super::constraints::Constraints;
@@ -322,7 +323,9 @@ fn permit<R: Request>(request: &R, state: &CallState) -> Result<(), CallError> {
     }
 }
 
-/// Asks the plugin, and again where the failure may pass and it may be asked twice.
+/// Asks the plugin, and again where the failure may pass and it may be asked twice. All attempts
+/// together, with the waits between them, have the plugin's limit of time: who may say how often a tool
+/// is called cannot lift it.
 async fn attempt<R: Request>(
     registry: &Registry,
     request: &mut R,
@@ -330,13 +333,16 @@ async fn attempt<R: Request>(
 ) -> Result<Unmasked<R::Answer>, CallError> {
     let plugin = request.plugin().clone();
     let (loaded, redactor) = (plugin.loaded(), registry.redactor());
-    let wall = request.wall();
+    let limit = loaded.limits().wall;
+    let mut left = limit;
     loop {
         let started = match loaded.plugin().starting() {
             Some(starting) => starting.await,
             None => Ok(()),
         };
+        let wall = request.wall().min(left);
         let Attempt { number: attempt, timeout, context, serving } = state.next_attempt(wall);
+        let began = Instant::now();
         let (bytes_in, answer) = request.ask(loaded.plugin(), redactor, &state.arguments, context);
         state.bytes_in = bytes_in;
         let answer = async {
@@ -350,9 +356,11 @@ async fn attempt<R: Request>(
             true => serving.by(within_unmasked(timeout, answer)).await,
             false => {
                 let answer = serving.by(serving.in_time(timeout, answer)).await;
-                answer.unwrap_or_else(|| Unmasked::new(Err(Failure::Deadline(timeout))))
+                let time = if left < request.wall() { limit } else { timeout };
+                answer.unwrap_or_else(|| Unmasked::new(Err(Failure::Deadline(time))))
             }
         };
+        left = left.saturating_sub(began.elapsed().saturating_sub(serving.stood()));
         state.used();
         let answer = answer.or_masked_failure(redactor);
         let error = answer.as_ref().err();
@@ -361,11 +369,13 @@ async fn attempt<R: Request>(
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
-        let Some(wait) = request.constraints().wait(attempt, &failure) else {
+        let wait = request.constraints().wait(attempt, &failure).filter(|wait| *wait < left);
+        let Some(wait) = wait else {
             return Err(CallError::failed(loaded.id())(failure));
         };
         tracing::info!("attempt {attempt} failed: {failure}");
         tokio::time::sleep(wait).await;
+        left = left.saturating_sub(wait);
     }
 }
 
