@@ -102,6 +102,8 @@ pub struct Discovery {
     pub looked_in: BTreeSet<PathBuf>,
     /// The project, where its user does not trust it: nothing of it is among the rest.
     pub untrusted: Option<Untrusted>,
+    /// How many files and folders were looked at in search of manifests.
+    entries: usize,
     /// Components and scripts in folders of plugins that no manifest is beside, and where the folders come
     /// from.
     bare: Vec<(Origin, PathBuf)>,

@@ -378,7 +378,7 @@ impl Reader<'_> {
     fn add_folder(&mut self, folder: &Path, bonds: Option<&Bonds>) {
         let settings = &self.root.config.discovery;
         self.discovery.look_in(folder);
-        let walk = walk::Walk::new(folder, settings);
+        let walk = walk::Walk::new(folder, settings, &mut self.discovery.entries);
         self.discovery.diagnostics.extend(walk.diagnostics);
         self.discovery.looked_in.extend(walk.folders);
         self.discovery.warnings.extend(walk.links.iter().map(|link| {

@@ -1,5 +1,6 @@
 //! The walk through a folder for manifests.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
@@ -22,13 +23,20 @@ pub(super) struct Walk {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
+/// The most files and folders that one discovery looks at: whoever names a folder may be a stranger.
+const MAX_ENTRIES: usize = 100_000;
+
 impl Walk {
-    pub(super) fn new(root: &Path, settings: &DiscoverySettings) -> Self {
+    /// Walks through a folder. `entries` counts those of the whole discovery.
+    pub(super) fn new(root: &Path, settings: &DiscoverySettings, entries: &mut usize) -> Self {
         let mut found = Self::default();
         match root.canonicalize() {
             Ok(real_root) => {
-                found.walk(root, &real_root, settings);
-                let Self { manifests, bare, .. } = &mut found;
+                found.walk(root, &real_root, settings, entries);
+                let Self { manifests, bare, folders, .. } = &mut found;
+                manifests.sort();
+                bare.sort();
+                folders.sort();
                 bare.retain(|file| !manifests.iter().any(|folder| file.starts_with(folder)));
             }
             Err(error) => {
@@ -39,41 +47,78 @@ impl Walk {
         found
     }
 
-    fn walk(&mut self, root: &Path, real_root: &Path, settings: &DiscoverySettings) {
-        // A manifest lies one deeper than its folder.
-        let mut walk = WalkDir::new(root)
-            .max_depth(settings.max_depth.saturating_add(1))
-            .follow_links(settings.follow_links)
-            .sort_by_file_name()
-            .into_iter();
-        while let Some(entry) = walk.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    self.diagnostics.push(unreadable(root, &error));
+    /// Walks through the folder, and then through those that links lead to and that were not seen: where
+    /// links lead to links, there are more paths than anybody can walk.
+    fn walk(
+        &mut self,
+        root: &Path,
+        real_root: &Path,
+        settings: &DiscoverySettings,
+        entries: &mut usize,
+    ) {
+        let mut seen = BTreeSet::new();
+        let mut left = VecDeque::from([(root.to_path_buf(), 0)]);
+        while let Some((folder, depth)) = left.pop_front() {
+            let linked = depth > 0;
+            if linked && folder.canonicalize().is_ok_and(|real| seen.contains(&real)) {
+                continue;
+            }
+            // A manifest lies one deeper than its folder.
+            let mut walk = WalkDir::new(&folder)
+                .max_depth((settings.max_depth - depth).saturating_add(1))
+                .sort_by_file_name()
+                .into_iter();
+            while let Some(entry) = walk.next() {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        self.diagnostics.push(unreadable(root, &error));
+                        continue;
+                    }
+                };
+                *entries += 1;
+                if *entries > MAX_ENTRIES {
+                    self.diagnostics.push(too_many(root));
+                    return;
+                }
+                let depth = depth + entry.depth();
+                let is_linked = entry.depth() > 0 && entry.path_is_symlink();
+                if is_linked && !settings.follow_links {
+                    if depth == 1 {
+                        self.links.push(entry.into_path());
+                    }
                     continue;
                 }
-            };
-            let is_folder = entry.file_type().is_dir();
-            if settings.follow_links && leads_out(&entry, real_root) {
-                let problem = format!("the link leads out of {}", root.display());
-                self.diagnostics.push(
-                    Diagnostic::in_file(entry.path().display(), problem)
-                        .remedy("name the folder that it leads to under `plugins.folders`"),
-                );
-                if is_folder {
-                    walk.skip_current_dir();
+                let path = entry.path();
+                if is_linked && let Err(problem) = stays(path, root, real_root) {
+                    self.diagnostics.push(problem);
+                    continue;
                 }
-            } else if entry.depth() == 1 && entry.file_type().is_symlink() {
-                self.links.push(entry.into_path());
-            } else if is_folder && is_ignored(&entry, &settings.ignore_dirs) {
-                walk.skip_current_dir();
-            } else if is_folder && entry.depth() <= settings.max_depth {
-                self.folders.push(entry.into_path());
-            } else if entry.file_type().is_file() && entry.file_name() == manifest::FILE_NAME {
-                self.manifests.extend(entry.path().parent().map(Path::to_path_buf));
-            } else if entry.file_type().is_file() && is_code(entry.path()) {
-                self.bare.push(entry.into_path());
+                let (is_folder, is_file) = match entry.path_is_symlink() {
+                    true => (path.is_dir(), path.is_file()),
+                    false => (entry.file_type().is_dir(), entry.file_type().is_file()),
+                };
+                if is_folder && depth > 0 && is_ignored(&entry, &settings.ignore_dirs) {
+                    walk.skip_current_dir();
+                } else if is_folder && is_linked {
+                    if depth <= settings.max_depth {
+                        left.push_back((entry.into_path(), depth));
+                    }
+                } else if is_folder {
+                    let mut is_seen = || path.canonicalize().is_ok_and(|real| !seen.insert(real));
+                    if depth > settings.max_depth {
+                        continue;
+                    }
+                    if settings.follow_links && is_seen() {
+                        walk.skip_current_dir();
+                    } else {
+                        self.folders.push(entry.into_path());
+                    }
+                } else if is_file && entry.file_name() == manifest::FILE_NAME {
+                    self.manifests.extend(path.parent().map(Path::to_path_buf));
+                } else if is_file && is_code(path) {
+                    self.bare.push(entry.into_path());
+                }
             }
         }
     }
@@ -84,26 +129,37 @@ fn is_code(file: &Path) -> bool {
     file.extension().is_some_and(|kind| kind == "wasm" || kind == "rhai")
 }
 
-fn leads_out(entry: &DirEntry, real_root: &Path) -> bool {
-    let stays = || entry.path().canonicalize().is_ok_and(|real| real.starts_with(real_root));
-    entry.depth() > 0 && entry.path_is_symlink() && !stays()
+/// Checks that a link leads to something in the root.
+fn stays(link: &Path, root: &Path, real_root: &Path) -> Result<(), Diagnostic> {
+    match link.canonicalize() {
+        Ok(real) if real.starts_with(real_root) => Ok(()),
+        Ok(_) => {
+            let problem = format!("the link leads out of {}", root.display());
+            Err(Diagnostic::in_file(link.display(), problem)
+                .remedy("name the folder that it leads to under `plugins.folders`"))
+        }
+        Err(error) => {
+            let problem = format!("what the link leads to cannot be read: {error}");
+            Err(Diagnostic::in_file(link.display(), problem))
+        }
+    }
 }
 
 fn is_ignored(entry: &DirEntry, ignored: &[String]) -> bool {
-    entry.depth() > 0 && ignored.iter().any(|name| entry.file_name() == name.as_str())
+    ignored.iter().any(|name| entry.file_name() == name.as_str())
 }
 
 fn unreadable(root: &Path, error: &walkdir::Error) -> Diagnostic {
-    let place = error.path().unwrap_or(root).display().to_string();
-    match error.loop_ancestor() {
-        Some(ancestor) => {
-            Diagnostic::in_file(place, format!("the link leads back to {}", ancestor.display()))
-        }
-        None => {
-            let cause = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-            Diagnostic::in_file(place, format!("the folder cannot be read: {cause}"))
-        }
-    }
+    let place = error.path().unwrap_or(root).display();
+    let cause = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+    Diagnostic::in_file(place, format!("the folder cannot be read: {cause}"))
+}
+
+fn too_many(root: &Path) -> Diagnostic {
+    let problem =
+        format!("there are more than {MAX_ENTRIES} files and folders; not all were looked at");
+    Diagnostic::in_file(root.display(), problem)
+        .remedy("name folders that have plugins only, or a smaller `max_depth` under [discovery]")
 }
 
 #[cfg(test)]
@@ -130,7 +186,7 @@ mod tests {
 
         fn walk(&self, settings: &DiscoverySettings) -> (Vec<String>, Vec<String>) {
             let root = self.path("");
-            let Walk { manifests, diagnostics, .. } = Walk::new(&root, settings);
+            let Walk { manifests, diagnostics, .. } = Walk::new(&root, settings, &mut 0);
             let shown = |diagnostic: Diagnostic| {
                 diagnostic.problem.replace(&*self.0.path().to_string_lossy(), "T")
             };
@@ -179,11 +235,41 @@ mod tests {
         symlink(tree.path(""), tree.path("links/loop")).unwrap();
         assert_eq!(tree.walk(&DiscoverySettings::default()), (vec!["real/a".into()], vec![]));
         let (folders, diagnostics) = tree.walk(&following());
-        assert_eq!(folders, ["links/in", "real/a"]);
-        assert_eq!(
-            diagnostics,
-            ["the link leads back to T/root/", "the link leads out of T/root/"]
-        );
+        assert_eq!(folders, ["real/a"]);
+        assert_eq!(diagnostics, ["the link leads out of T/root/"]);
+        // What is deeper than the walk goes is found where a link leads to it.
+        let shallow = DiscoverySettings { max_depth: 1, ..following() };
+        symlink(tree.path("real/a"), tree.path("near")).unwrap();
+        assert_eq!(tree.walk(&shallow).0, ["near"]);
+    }
+
+    /// Each folder has two links to the next: as many paths lead to the last as 2 to the power of 40.
+    #[cfg(unix)]
+    #[test]
+    fn links_to_links_are_followed_once() {
+        let names: Vec<String> = (0..40).map(|number| format!("{number:02}")).collect();
+        let tree = Tree::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        for pair in names.windows(2) {
+            for link in ["a", "b"] {
+                let next = format!("../{}", pair[1]);
+                std::os::unix::fs::symlink(next, tree.path(&pair[0]).join(link)).unwrap();
+            }
+        }
+        let deep = DiscoverySettings { max_depth: 1000, ..following() };
+        assert_eq!(tree.walk(&deep), (names, vec![]));
+    }
+
+    #[test]
+    fn a_walk_ends_though_there_is_more() {
+        let tree = Tree::new(&["a"]);
+        let left = |left: usize| {
+            let mut entries = MAX_ENTRIES - left;
+            Walk::new(&tree.path(""), &DiscoverySettings::default(), &mut entries)
+        };
+        let Walk { manifests, diagnostics, .. } = left(3);
+        assert_eq!((manifests.len(), diagnostics.len()), (1, 0));
+        let diagnostics = left(2).diagnostics;
+        assert!(diagnostics[0].problem.contains("more than 100000 files"), "{diagnostics:?}");
     }
 
     #[cfg(unix)]
@@ -193,7 +279,8 @@ mod tests {
         for (target, link) in [("a", "to-a"), ("nowhere", "to-nowhere"), ("deep", "a/to-deep")] {
             std::os::unix::fs::symlink(target, tree.path(link)).expect("a link is made");
         }
-        let links = |settings: &DiscoverySettings| Walk::new(&tree.path(""), settings).links;
+        let links =
+            |settings: &DiscoverySettings| Walk::new(&tree.path(""), settings, &mut 0).links;
         let named = ["to-a", "to-nowhere"].map(|link| tree.path(link));
         assert_eq!(links(&DiscoverySettings::default()), named);
         assert!(links(&following()).is_empty());
