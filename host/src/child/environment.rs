@@ -44,6 +44,17 @@ const BASE: &[&str] = &[
 /// stands for anything.
 const LOADING: &[&str] = &[
     "PATH",
+    // Where programs look for settings that name code: `.npmrc`, `.config/pip`, `.gitconfig`.
+    "HOME",
+    "USERPROFILE",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "XDG_CONFIG_*",
+    "XDG_DATA_*",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
     "LD_*",
     "DYLD_*",
     "GLIBC_TUNABLES",
@@ -83,6 +94,7 @@ const LOADING: &[&str] = &[
     "PYTHONPYCACHEPREFIX",
     "PYTHONEXECUTABLE",
     "PYTHONWARNINGS",
+    "PYENV_*",
     "VIRTUAL_ENV",
     "CONDA_*",
     "PIP_*",
@@ -101,7 +113,35 @@ const LOADING: &[&str] = &[
     "LUA_INIT*",
     "LUA_PATH*",
     "LUA_CPATH*",
-    "JULIA_LOAD_PATH",
+    "JULIA_*",
+    "R_PROFILE*",
+    "R_ENVIRON*",
+    "R_HOME",
+    "R_LIBS*",
+    "ERL_FLAGS",
+    "ERL_AFLAGS",
+    "ERL_ZFLAGS",
+    "ERL_LIBS",
+    "ELIXIR_ERL_OPTIONS",
+    "MIX_*",
+    "GUILE_LOAD_*",
+    "GUILE_SYSTEM_*",
+    "TCLLIBPATH",
+    "NVM_*",
+    "N_PREFIX",
+    "VOLTA_*",
+    "ASDF_*",
+    "MISE_*",
+    "COREPACK_*",
+    "YARN_*",
+    "PNPM_HOME",
+    "POETRY_*",
+    "PDM_*",
+    "PIPX_*",
+    "HATCH_*",
+    "NIX_*",
+    "MAKEFLAGS",
+    "MAKEFILES",
     "CLASSPATH",
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
@@ -225,6 +265,9 @@ mod tests {
             "PYTHONPYCACHEPREFIX",
             "TENON_PLUGINS",
         ] {
+            assert!(changes_loading(name), "{name}");
+        }
+        for name in ["HOME", "XDG_CONFIG_HOME", "ERL_FLAGS", "R_PROFILE_USER", "PYENV_VERSION"] {
             assert!(changes_loading(name), "{name}");
         }
         for name in ["HOMEPAGE", "PATHS", "OLD_PATH", "API_TOKEN", "NODE_ENV"] {
