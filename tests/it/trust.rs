@@ -969,26 +969,81 @@ fn a_server_starts_as_its_user_was_shown_or_not_at_all() {
 
 #[test]
 fn the_program_that_is_shown_is_the_one_that_starts() {
-    for (program, folder, shown, other) in [
-        ("./run", "d", "checkout/run", "checkout/d/run"),
-        ("./d/run", "d", "checkout/d/run", "checkout/run"),
-    ] {
+    for (program, folder, shown, other) in
+        [("./run", "d", "run", "d/run"), ("./d/run", "d", "d/run", "run")]
+    {
         let checkout = Checkout::new();
-        let script = |text: &str| format!("#!/bin/sh\n{text}\n");
         for (name, text) in [(shown, "echo ran > \"$MARK\""), (other, "exit 0")] {
-            checkout.0.write(name, script(text));
-            let is_executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            fs::set_permissions(checkout.0.path(name), is_executable).unwrap();
+            write_program(&checkout, name, text);
         }
         let environment = json!({ "MARK": "${MARK}" });
         let entry = json!({ "command": program, "cwd": folder, "env": environment });
         checkout.write(".mcp.json", json!({ "mcpServers": { "evil": entry } }).to_string());
         let said = checkout.run(&["trust", "--yes"], 0);
-        assert!(said.contains(&format!("{}\n", checkout.0.path(shown).display())), "{said}");
+        let path = checkout.0.path("checkout").join(shown);
+        assert!(said.contains(&format!("{}\n", path.display())), "{said}");
         checkout.tenon(&["tools", "evil"]);
         assert!(checkout.is_marked(), "{program}");
-        checkout.0.write(shown, script("exit 3"));
+        write_program(&checkout, shown, "exit 3");
         assert!(checkout.run(&["tools", "evil"], 3).contains("has changed since"), "{program}");
+    }
+}
+
+/// A program that bears the mark, in the checkout.
+fn write_program(checkout: &Checkout, name: &str, text: &str) {
+    checkout.write(name, format!("#!/bin/sh\n{text}\n"));
+    let is_executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(checkout.0.path(&format!("checkout/{name}")), is_executable).unwrap();
+}
+
+#[test]
+fn a_program_of_the_project_that_path_finds_is_shown_and_compared() {
+    let entry = json!({ "command": "mytool", "env": { "MARK": "${MARK}" } });
+    let entry = json!({ "mcpServers": { "evil": entry } }).to_string();
+    let path = std::env::var("PATH").expect("there is a path");
+    // Folders of a path are relative to where the program runs, too.
+    for first in ["bin", "HERE/bin"] {
+        let checkout = Checkout::with(&[(".mcp.json", entry.clone())]);
+        write_program(&checkout, "bin/mytool", "echo ran > \"$MARK\"");
+        let here = checkout.0.path("checkout").display().to_string();
+        let path = format!("{}:{path}", first.replace("HERE", &here));
+        let found = |arguments: &[&str]| {
+            let mut command = checkout.command(arguments);
+            let output = command.env("PATH", &path).output().expect("tenon starts");
+            (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+        };
+        // What is another program once the path leads into the project was not shown.
+        checkout.run(&["trust", "--yes"], 0);
+        let (code, said) = found(&["tools", "evil"]);
+        assert_eq!(code, Some(3), "{said}");
+        assert!(!checkout.is_marked(), "{said}");
+        let (_, said) = found(&["trust", "--yes"]);
+        assert!(said.contains(&format!("{here}/bin/mytool\n")), "{said}");
+        found(&["tools", "evil"]);
+        assert!(checkout.is_marked());
+        write_program(&checkout, "bin/mytool", "exit 3");
+        let (code, said) = found(&["tools", "evil"]);
+        assert!(code == Some(3) && said.contains("has changed since"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_arguments_name_in_any_way_is_compared() {
+    for (program, arguments, file) in [
+        ("sh", json!(["-c", "exec sh ./own.sh"]), "own.sh"),
+        ("sh", json!(["-c", "cd d; . ./own.sh"]), "own.sh"),
+        ("cat", json!(["-r./own.sh"]), "own.sh"),
+        ("python3", json!(["pkg"]), "pkg/__main__.py"),
+        ("python3", json!(["-m", "pkg.own"]), "pkg/own.py"),
+        ("uv", json!(["--directory", "pkg", "run", "own.py"]), "pkg/own.py"),
+    ] {
+        let checkout = Checkout::with(&[(file, "first".into())]);
+        let entry = json!({ "mcpServers": { "evil": { "command": program, "args": arguments } } });
+        checkout.write(".mcp.json", entry.to_string());
+        checkout.run(&["trust", "--yes"], 0);
+        checkout.write(file, "second");
+        let said = checkout.run(&["tools", "evil"], 3);
+        assert!(said.contains("has changed since") && said.contains(file), "{entry}: {said}");
     }
 }
 

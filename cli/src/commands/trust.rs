@@ -24,8 +24,8 @@ use crate::{Common, open, output, trust};
 A project is what the tenon.toml, .mcp.json, .vscode/mcp.json and .tenon/plugins of a folder say, and
 what these name. Before it is trusted nothing of it is started, loaded or compiled. It is trusted as
 it is: when a file of it changes, nothing of it is used before `tenon trust` has shown what is new.
-Of a component or script that changes, that plugin alone waits. Files that a server loads by itself are
-not compared. What plugins request has to be approved as well: `tenon approve`.
+Of a component or script that changes, that plugin alone waits. Of a server its program and the files that
+its arguments name are compared, and not what these load in turn. What plugins request has to be approved as well: `tenon approve`.
 
 For automation, `--trust` trusts the project for one command, and the variable TENON_TRUST names
 folders, as PATH does: their projects, and those of all folders in them, are trusted as they are.")]
@@ -68,6 +68,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             false => output::line(format!("the project in {shown} is not trusted any more"))?,
         }
         return Ok(ExitCode::SUCCESS);
+    }
+    if !folder.is_dir() {
+        return Err(Error::Input(format!("{shown} is not a folder")));
     }
     let mut sources = open::sources(&Common { project: folder.clone(), ..common.clone() })?;
     let mut review = file.review(&sources)?;

@@ -3,11 +3,12 @@
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
 use super::{Inherited, Origin, Place, Program, Remote, Server, Wishes};
-use crate::child::{changes_loading, is_base};
+use crate::child::{changes_loading, is_base, named_files};
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::{Words, input_variable};
 use crate::files::{self, CONFIGURATION, Digest, absolute, exact};
@@ -141,9 +142,13 @@ impl Reader<'_> {
     ) -> Result<Program, String> {
         let text = |text: &String| words.text(text).map_err(|error| error.to_string());
         let path = |text: &String| words.path(text).map_err(|error| error.to_string());
-        // A bare name is for `PATH`.
         let program = path(&entry.command)?;
-        let is_path = program.contains(['/', '\\']);
+        let program = if program.contains(['/', '\\']) {
+            // Relative to the folder that it runs in, it would be another.
+            absolute(&files::in_folder(at.folder, program))
+        } else {
+            PathBuf::from(program)
+        };
         let mut environment = from_file.clone();
         for (name, value) in &entry.env {
             let value = words.text_with_secrets(value).map_err(|error| error.to_string())?;
@@ -159,7 +164,11 @@ impl Reader<'_> {
             // What it gets in any case it may ask for.
             let passed = entry.env_vars.iter().chain(at.required);
             let passed = passed.filter(|name| !is_base(name.as_ref()));
-            let mut names = environment.keys().chain(passed);
+            let is_users = |name: &str, value: &str| {
+                words.surroundings.variable(name).is_some_and(|own| own == value)
+            };
+            let set = environment.iter().filter(|(name, value)| !is_users(name, value));
+            let mut names = set.map(|(name, _)| name).chain(passed);
             if let Some(name) = names.find(|name| changes_loading(name)) {
                 return Err(format!(
                     "the variable {name} changes which code programs load, and no file of a project \
@@ -168,20 +177,37 @@ impl Reader<'_> {
             }
         }
         let names: BTreeSet<String> = entry.env_vars.iter().chain(at.required).cloned().collect();
+        let folder = match &entry.cwd {
+            Some(cwd) => files::in_folder(at.folder, path(cwd)?),
+            None => at.folder.to_path_buf(),
+        };
         Ok(Program {
-            // Relative to the folder that it runs in, it would be another.
-            program: match is_path {
-                true => absolute(&files::in_folder(at.folder, program)),
-                false => program.into(),
-            },
+            program: self.found_in_project(&program, &folder).unwrap_or(program),
             arguments: entry.args.iter().map(text).collect::<Result<_, _>>()?,
             environment,
             inherited: Inherited { policy: entry.env_policy, names },
-            folder: Some(match &entry.cwd {
-                Some(cwd) => files::in_folder(at.folder, path(cwd)?),
-                None => at.folder.to_path_buf(),
-            }),
+            folder: Some(folder),
         })
+    }
+
+    /// Where a bare name leads that a project's entry starts, if `PATH` leads it into the project: then it
+    /// is a program of the project's, which is shown and compared as one that is named by its path.
+    fn found_in_project(&self, program: &Path, folder: &Path) -> Option<PathBuf> {
+        let is_bare = program.components().nth(1).is_none();
+        if !is_bare || !self.root.origin.is_of_project() {
+            return None;
+        }
+        let path = self.surroundings().environment.get(OsStr::new("PATH"))?;
+        // A relative folder begins where the program runs.
+        let folder = absolute(folder);
+        let folders = std::env::split_paths(path).map(|found| folder.join(found));
+        let path = std::env::join_paths(folders).ok()?;
+        let found = which::which_in(program, Some(path), &folder).ok()?;
+        let project = self.workspace()?;
+        let is_below = |path: &Path, project: &Path| path.starts_with(project);
+        let is_own = is_below(&found, &project)
+            || is_below(&files::real_or_absolute(&found), &files::real_or_absolute(&project));
+        is_own.then_some(found)
     }
 }
 
@@ -265,18 +291,9 @@ impl Program {
     /// named to interpreters. Not all of them are there.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let folder = self.folder.clone().unwrap_or_default();
-        let named = self.arguments.iter().flat_map(|argument| {
-            // As in `--require=./hook.js`, `@arguments` and `file:./hook.js`.
-            let value = argument.split_once('=').map(|(_, value)| value);
-            let texts = [Some(argument.as_str()), value].into_iter().flatten();
-            texts.map(|text| {
-                let text = text.strip_prefix("file://").unwrap_or(text);
-                text.strip_prefix("file:").or(text.strip_prefix('@')).unwrap_or(text)
-            })
-        });
         let is_path = self.program.components().nth(1).is_some();
         let started = is_path.then(|| self.program.clone());
-        started.into_iter().chain(named.map(|name| folder.join(name))).collect()
+        started.into_iter().chain(named_files(&self.arguments, &folder)).collect()
     }
 }
 
@@ -421,6 +438,7 @@ mod tests {
             ("EMPTY_KEY", ""),
             ("PORT_KEY", "8080"),
             ("NAME", "world"),
+            ("GOPATH", "/home/go"),
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
         let surroundings = Surroundings {
@@ -521,6 +539,23 @@ mod tests {
                 "written `url` https://good.test/?t=${A_TOKEN}",
             ],
         );
+    }
+
+    #[test]
+    fn a_variable_that_changes_what_is_loaded_stays_its_users() {
+        let check = |variables: Value, is_let_in: bool| {
+            let found = find(&json!({ "command": "sh", "env": variables }));
+            assert_eq!(found.candidates.len(), usize::from(is_let_in), "{variables}");
+            let problem = "changes which code programs load";
+            let told = found.diagnostics.iter().filter(|told| told.problem.contains(problem));
+            assert_eq!(told.count(), usize::from(!is_let_in), "{variables}");
+        };
+        check(json!({ "GOPATH": "${GOPATH}" }), true);
+        check(json!({ "GOPATH": "/home/go" }), true);
+        check(json!({ "GOPATH": "/home/go/other" }), false);
+        check(json!({ "HOME": "/elsewhere" }), false);
+        check(json!({ "HOME": "${HOME:-/elsewhere}" }), false);
+        check(json!({ "PORT": "1" }), true);
     }
 
     #[test]
