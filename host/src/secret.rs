@@ -34,7 +34,10 @@ const SUFFIXES: &[&str] = &[
     "SECRET",
     "PASSWORD",
     "PASS",
+    "PWD",
+    "PASSCODE",
     "CREDENTIAL",
+    "CREDS",
     "PAT",
     "AUTH",
     "APIKEY",
@@ -49,12 +52,15 @@ const SUFFIXES: &[&str] = &[
 /// What makes a name one of a secret wherever it stands in it.
 const PARTS: &[&str] = &["PASSWORD", "SECRET", "CREDENTIAL", "PRIVATE_KEY", "PRIVATEKEY"];
 
+/// The ends of names whose values are secrets, also without `_`: `accesstoken`.
+const JOINED: &[&str] = &["TOKEN", "APIKEY"];
+
 /// Names of secrets that are nothing but that.
 const WHOLE: &[&str] = &[
-    "TOKEN",
-    "APIKEY",
     "PASS",
     "PASSWD",
+    "PASSCODE",
+    "CREDS",
     "PASSPHRASE",
     "JWT",
     "AUTHORIZATION",
@@ -70,6 +76,10 @@ const SHORTEST: usize = 6;
 
 /// Whether what goes under a name is a secret: `GITHUB_TOKEN`, `apiKey`, `client-secret`.
 pub(crate) fn is_secret_name(name: &str) -> bool {
+    // The variable `PWD` is the folder that a program runs in.
+    if name == "pwd" {
+        return true;
+    }
     let name = upper_snake(name);
     // One of several: `API_TOKEN_2`.
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
@@ -78,12 +88,14 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     };
     WHOLE.contains(&name)
         || SUFFIXES.iter().any(|suffix| ends(suffix))
+        || JOINED.iter().any(|joined| name.ends_with(joined))
         || PARTS.iter().any(|part| name.contains(part))
 }
 
 /// The same of a variable, which may be named `KEY` and nothing more.
 pub(crate) fn is_secret_variable(name: &str) -> bool {
-    is_secret_name(name) || SUFFIXES.contains(&upper_snake(name).as_str())
+    let upper = upper_snake(name);
+    is_secret_name(name) || upper != "PWD" && SUFFIXES.contains(&upper.as_str())
 }
 
 /// `clientSecret` and `client-secret` as `CLIENT_SECRET`.
@@ -320,6 +332,14 @@ impl Redactor {
         }
     }
 
+    /// What of the end of a text may begin a secret that goes on in what comes after it.
+    pub(crate) fn unfinished<'a>(&self, text: &'a str) -> &'a str {
+        match &self.patterns {
+            Some(patterns) => &text[patterns.possible_beginning(text, 0)..],
+            None => "",
+        }
+    }
+
     /// Passes a text on in pieces, if there is a secret in it. Gives whether there is.
     fn pass(&self, text: &str, each: impl FnMut(Passed<'_>)) -> bool {
         let Some(patterns) = self.patterns.as_deref() else { return false };
@@ -536,6 +556,13 @@ mod tests {
             ("API_TOKEN_1", true),
             ("openai_api_key2", true),
             ("privateKey", true),
+            ("db_pwd", true),
+            ("pwd", true),
+            ("PWD", false),
+            ("OLDPWD", false),
+            ("aws_creds", true),
+            ("accesstoken", true),
+            ("passcode", true),
             ("sha256", false),
         ] {
             assert_eq!(is_secret_name(name), expected, "{name}");

@@ -66,6 +66,8 @@ pub(crate) struct Voice {
     plugin: Arc<str>,
     allowance: Allowance,
     own: Arc<Redactor>,
+    /// What of the last message may begin a secret that the next one ends.
+    unfinished: Mutex<String>,
     /// Who knows the secrets of all plugins, if there are others.
     reach: Arc<Reach>,
 }
@@ -74,7 +76,7 @@ impl Voice {
     /// The voice of a plugin that may write so many messages a second.
     pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
         let (allowance, reach) = (Allowance::of(rate), Arc::default());
-        Self { plugin, allowance, own: Arc::new(redactor), reach }
+        Self { plugin, allowance, own: Arc::new(redactor), unfinished: Mutex::default(), reach }
     }
 
     /// The same among other plugins.
@@ -101,7 +103,7 @@ impl Voice {
         if dropped > 0 {
             tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
         }
-        let message = self.without_secrets(message);
+        let message = self.next_without_secrets(message);
         let message = one_line(cut(&message, LENGTH));
         let masked = |(key, value): &'_ (String, String)| {
             (self.without_secrets(key).into_owned(), self.without_secrets(value).into_owned())
@@ -124,6 +126,20 @@ impl Voice {
 
     fn redactor(&self) -> Arc<Redactor> {
         self.reach.redactor().unwrap_or_else(|| self.own.clone())
+    }
+
+    /// What of a message may be shown that comes after those before it.
+    fn next_without_secrets(&self, message: &str) -> String {
+        let redactor = self.redactor();
+        let mut message = message.to_string();
+        if redactor.is_idle() {
+            return message;
+        }
+        let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *unfinished);
+        *unfinished = redactor.unfinished(&format!("{before}{message}")).to_string();
+        redactor.together(&mut [&mut before, &mut message]);
+        message
     }
 
     /// What of a text may be shown.
@@ -179,6 +195,7 @@ impl log::Host for HostState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secrets;
     use std::io;
     use std::time::Duration;
 
@@ -231,6 +248,30 @@ mod tests {
             voice.write(Level::Warn, "one\n WARN two", &fields);
         });
         assert_eq!(said, " WARN one\\n WARN two (a\\nb=\"c\\u{2028}d\") plugin=\"p\"\n");
+    }
+
+    #[test]
+    fn a_secret_is_not_shown_in_parts() {
+        let said = |texts: &[&str]| {
+            let mut secrets = Secrets::default();
+            secrets.add_value("hunter22");
+            let voice = Voice::new("p".into(), Redactor::new(&secrets), 1);
+            texts.iter().map(|text| voice.next_without_secrets(text)).collect::<Vec<_>>().concat()
+        };
+        let secret = "hunter22";
+        for first in 1..secret.len() {
+            let (start, end) = secret.split_at(first);
+            let shown = said(&[&format!("a {start}"), &format!("{end} b")]);
+            assert_eq!(shown, format!("a {start} b"));
+            for second in 1..end.len() {
+                let (middle, end) = end.split_at(second);
+                let shown = said(&[start, middle, &format!("{end} b"), "c"]);
+                assert_eq!(shown, format!("{start}{middle} bc"));
+            }
+        }
+        // What only looked like the beginning of one is shown.
+        assert_eq!(said(&["a hun", "t hun", "ter2", "2 b"]), "a hunt hunter2 b");
+        assert_eq!(said(&["hunter22", "hunter22"]), "[redacted][redacted]");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Patterns {
 
     /// Where in a text, from a place on, that may begin which more text would make a secret, or a longer
     /// one; the end, where nothing of it may.
-    fn possible_beginning(&self, text: &str, from: usize) -> usize {
+    pub(super) fn possible_beginning(&self, text: &str, from: usize) -> usize {
         let start = from.max(text.len().saturating_sub(self.longest.saturating_sub(1)));
         let may_begin = |place: &usize| {
             let begins = self.begin[usize::from(text.as_bytes()[*place])];
