@@ -47,6 +47,13 @@ pub(crate) enum Error {
     /// What a call would come to, by what its server had when it was last asked.
     #[error("{error}")]
     Known { error: CallError, plugin: String },
+    /// There is no plugin of an id that somebody named.
+    #[error("there is no plugin \"{id}\"")]
+    NoPlugin {
+        id: String,
+        /// One that is there, of an id that is like it.
+        nearest: Option<String>,
+    },
     /// The plugin that something was asked of is not there.
     #[error("plugin \"{plugin}\" is not there: {detail}")]
     NotThere {
@@ -155,7 +162,9 @@ impl Error {
     /// A word for it, for programs.
     fn word(&self) -> &'static str {
         match self {
-            Self::Input(_) | Self::Read(..) | Self::Write(..) => "invalid-input",
+            Self::Input(_) | Self::Read(..) | Self::Write(..) | Self::NoPlugin { .. } => {
+                "invalid-input"
+            }
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
@@ -180,6 +189,7 @@ impl Error {
             Self::Input(_)
             | Self::Read(..)
             | Self::Write(..)
+            | Self::NoPlugin { .. }
             | Self::Config(_)
             | Self::Missing { .. }
             | Self::Unguarded { .. } => 2,
@@ -210,6 +220,12 @@ impl Error {
                  everything",
                 remedy.as_deref().unwrap_or("mend it, or take it out")
             )),
+            Self::NoPlugin { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean \"{nearest}\"?"))
+            }
+            Self::NoPlugin { .. } => {
+                Some("`tenon plugins` lists the plugins that there are".into())
+            }
             Self::NotThere { remedy, .. } => remedy.clone(),
             Self::NotInstalled { error, .. } => error.hint(),
             Self::Missing { install, .. } => Some(format!("`{install}` installs it")),
@@ -234,6 +250,12 @@ impl Error {
             }
             Self::Call(CallError::NotFound { what: "tool", .. }) => {
                 Some("`tenon tools` lists the tools, `tenon doctor` what is wrong".into())
+            }
+            Self::Call(CallError::NotFound { what: "strategy", .. }) => {
+                Some("`tenon eval` lists the strategies".into())
+            }
+            Self::Call(CallError::NotFound { what: "model", .. }) => {
+                Some("`tenon complete` lists the models".into())
             }
             _ => None,
         }

@@ -137,11 +137,8 @@ impl Found {
         if let Some(untrusted) = &self.discovery.untrusted {
             return trust::unknown(&format!("plugin \"{id}\""), untrusted);
         }
-        let meant = match nearest(id, candidates.iter().map(Candidate::id)) {
-            Some(meant) => format!("; did you mean \"{meant}\"?"),
-            None => String::new(),
-        };
-        Error::Input(format!("there is no plugin \"{id}\"{meant}"))
+        let nearest = nearest(id, candidates.iter().map(Candidate::id)).map(str::to_string);
+        Error::NoPlugin { id: id.to_string(), nearest }
     }
 
     /// Why one of some plugins is not there that could not be read or understood.

@@ -14,6 +14,14 @@ pub(crate) fn line(text: impl Display) -> Result<(), Error> {
     write(format!("{text}\n"))
 }
 
+/// Says on standard error that a list has nothing in it, where it is printed for people.
+pub(crate) fn if_empty(is_empty: bool, text: &str) {
+    if is_empty {
+        // Where standard error is closed there is nobody to tell.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
 /// Prints text as it is, at once.
 pub(crate) fn write(text: impl AsRef<str>) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
@@ -76,7 +84,12 @@ pub(crate) fn text(text: &str) -> Result<(), Error> {
 /// reads the same.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
     let json = serde_json::to_string(value).map_err(|error| Error::Host(error.to_string()));
-    line(tenon_host::visible_json(&pretty(&json?)))
+    json_text(&json?)
+}
+
+/// The same of a text that is JSON.
+pub(crate) fn json_text(json: &str) -> Result<(), Error> {
+    line(tenon_host::visible_json(&pretty(json)))
 }
 
 /// JSON over several lines. Names, texts and numbers stay spelled as they are, which a tree of them

@@ -124,6 +124,9 @@ pub struct UnknownPoint(String);
 
 /// What may have been meant by a text that names no point. Plugins in Rust name points otherwise.
 fn meant(text: &str) -> String {
+    if text.to_lowercase().trim_end() == "custom:" {
+        return "a point of your own has a name, such as \"custom:deploy\"".into();
+    }
     let text = text.to_lowercase().replace(['_', ' '], "-");
     let known = POINTS.iter().flat_map(|info| [info.name, info.function]);
     match nearest(&text, known) {
@@ -264,6 +267,6 @@ mod tests {
         check("before-plann", "did you mean \"before-plan\"?");
         check("Before_Tool_Call", "did you mean \"before-tool-call\"?");
         check("deploy", "a point of your own is \"custom:deploy\"");
-        check("custom:", "a point of your own is \"custom:custom:\"");
+        check("custom:", "a point of your own has a name, such as \"custom:deploy\"");
     }
 }

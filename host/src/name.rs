@@ -125,10 +125,12 @@ impl std::borrow::Borrow<str> for ToolName {
     }
 }
 
-/// The one of these names that may have been meant by another.
+/// The one of these names that may have been meant by another: at most a third of it differs, and never all.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let length = name.chars().count();
+    let most = length.div_ceil(3).min(length.saturating_sub(1));
     let nearest = known.map(|known| (distance(name, known), known)).min();
-    nearest.filter(|(distance, _)| *distance <= name.len().div_ceil(3)).map(|(_, known)| known)
+    nearest.filter(|(distance, _)| *distance <= most).map(|(_, known)| known)
 }
 
 /// The Levenshtein distance of two texts, in characters.

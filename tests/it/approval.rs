@@ -219,7 +219,7 @@ fn less_can_be_granted_than_is_requested() {
     no("filesytem=read:~/notes/a.txt", "does not request `filesytem`; did you mean `filesystem`?");
     no("network=https://x.example", "plugin \"e\" does not request `network`");
     let output = project.tenon(&["approve", "ee", "--yes"]);
-    assert!(stderr(&output).contains("there is no plugin \"ee\"; did you mean \"e\"?"));
+    assert!(stderr(&output).contains("there is no plugin \"ee\"\n  hint: did you mean \"e\"?"));
 }
 
 #[test]

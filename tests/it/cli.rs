@@ -242,8 +242,60 @@ fn a_plugin_whose_manifest_is_broken_is_not_unknown() {
     // Nor is one whose manifest is no TOML, in a folder of that name.
     project.write("own/p/plugin.toml", "[plugin");
     check(&["approve", "p"], 2, "own/p/plugin.toml: line 1: unclosed table");
-    check(&["inspect", "nobody"], 2, "there is no plugin \"nobody\"");
-    check(&["inspect", "text_tolls"], 2, "; did you mean \"text_tools\"?");
+    let nobody =
+        "there is no plugin \"nobody\"\n  hint: `tenon plugins` lists the plugins that there are";
+    for verb in ["inspect", "tools", "doctor", "approve"] {
+        check(&[verb, "nobody"], 2, nobody);
+    }
+    check(&["inspect", "text_tolls"], 2, "hint: did you mean \"text_tools\"?");
+}
+
+#[test]
+fn a_list_with_nothing_in_it_says_so() {
+    let project = Project::new("");
+    for (arguments, expected) in [
+        (["tools"].as_slice(), "no plugin has tools; `tenon plugins` lists the plugins"),
+        (&["plugins"], "there are no plugins; `tenon new` makes one"),
+        (&["complete"], "no plugin has models"),
+        (&["eval"], "no plugin has strategies"),
+        (&["hook"], "no plugin handles hooks"),
+        (&["prompts", "list"], "there are no prompts"),
+        (&["resources", "list"], "there are no resources"),
+        (&["resources", "templates"], "there are no resource templates"),
+        (&["history"], "no calls are recorded yet"),
+    ] {
+        let output = project.tenon(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        // Who reads standard output finds no line that is none of the list.
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert!(stderr(&output).starts_with(expected), "{arguments:?}: {}", stderr(&output));
+        let output = project.tenon(&[&["--json"], arguments].concat());
+        assert_eq!(stderr(&output), "", "{arguments:?}");
+        parsed(&output);
+    }
+}
+
+#[test]
+fn what_fits_no_call_is_told_what_there_is() {
+    let project = project();
+    project.tenon(&["call", "text_tools__slug", "{\"text\": \"A\"}"]);
+    let output = project.tenon(&["history", "--outcome", "bogus"]);
+    let expected = "no recorded call fits; there are 3 with the outcomes ok\n";
+    assert_eq!((stdout(&output).as_str(), stderr(&output).as_str()), ("", expected));
+}
+
+#[test]
+fn a_result_that_only_programs_can_read_is_printed_for_people_too() {
+    let project = Project::new("plugins.scripts = [\"s.rhai\"]");
+    project.write(
+        "s.rhai",
+        "tool(#{ name: \"t\", description: \"d\", schema: #{ type: \"object\" } }, |a| \"text\");\n\
+         fn AfterToolCall(context) {\n context.result.content = [];\n \
+         context.result.structuredContent = #{ rows: [1, 2] };\n }",
+    );
+    let output = project.tenon(&["call", "s__t"]);
+    let expected = "{\n  \"rows\": [\n    1,\n    2\n  ]\n}\n";
+    assert_eq!(stdout(&output), expected, "{}", stderr(&output));
 }
 
 #[test]

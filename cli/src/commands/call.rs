@@ -54,9 +54,15 @@ fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {
     Ok(if result.is_error { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// Prints the text of a result, and what else there is as a word about it.
+/// Prints the text of a result, and what else there is as a word about it. A result whose content says
+/// nothing may say it to programs alone.
 fn print(result: &ToolResult) -> Result<(), Error> {
-    result.content.iter().try_for_each(block)
+    let is_empty =
+        |block: &ContentBlock| matches!(&block.body, Content::Text(text) if text.is_empty());
+    match &result.structured {
+        Some(structured) if result.content.iter().all(is_empty) => output::json_text(structured),
+        _ => result.content.iter().try_for_each(block),
+    }
 }
 
 /// The same for one block of it.

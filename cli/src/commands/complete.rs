@@ -121,6 +121,8 @@ async fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
         output::json(&models.iter().map(form).collect::<Vec<Value>>())?;
         return Ok(ExitCode::SUCCESS);
     }
+    let nothing = "no plugin has models; `tenon plugins` lists the plugins";
+    output::if_empty(models.is_empty(), nothing);
     for model in &models {
         let title = model.info.title.as_deref().unwrap_or_default();
         let name = format!("{}/{}", model.plugin, model.info.id);

@@ -73,6 +73,11 @@ async fn list(common: &Common) -> Result<ExitCode, Error> {
             output::json(&all.map(form).collect::<Vec<Value>>())?;
             return Ok(ExitCode::SUCCESS);
         }
+        let all: Vec<_> = all.collect();
+        output::if_empty(
+            all.is_empty(),
+            "no plugin has strategies; `tenon plugins` lists the plugins",
+        );
         for (plugin, eval) in all {
             let about = eval.description.lines().next().unwrap_or_default();
             let name = format!("{plugin}/{}", eval.name);

@@ -1,5 +1,6 @@
 //! `tenon history`
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -67,12 +68,28 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let limit = Some(limit);
     let query = Query { kind, tool, plugin, session, outcome, failed, since, limit };
     let folder = folder(&Surroundings::of_process())?;
-    let records = read(&folder, &query).map_err(|error| Error::Read(folder, error))?;
+    let records =
+        |query: &Query| read(&folder, query).map_err(|error| Error::Read(folder.clone(), error));
+    let found = records(&query)?;
     if common.json {
-        output::json(&records)?;
+        output::json(&found)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for record in &records {
+    if found.is_empty() {
+        let all = records(&Query { limit: None, ..Query::default() })?;
+        let outcomes: BTreeSet<&str> = all.iter().map(|record| &*record.outcome).collect();
+        let outcomes: Vec<&str> = outcomes.into_iter().collect();
+        output::if_empty(all.is_empty(), "no calls are recorded yet");
+        output::if_empty(
+            !all.is_empty(),
+            &format!(
+                "no recorded call fits; there are {} with the outcomes {}",
+                all.len(),
+                outcomes.join(", ")
+            ),
+        );
+    }
+    for record in &found {
         // A caller may have named the tool as it liked.
         output::line(one_line(&line(record)))?;
     }

@@ -67,6 +67,8 @@ fn list(common: &Common, registry: &Registry) -> Result<ExitCode, Error> {
         output::json(&rows.collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
+    let rows: Vec<_> = rows.collect();
+    output::if_empty(rows.is_empty(), "no plugin handles hooks; `tenon plugins` lists the plugins");
     for (point, handlers) in rows {
         let handlers: Vec<&str> = handlers.iter().map(|id| &***id).collect();
         output::line(format!("{}  {}", one_line(&point), handlers.join(", ")))?;

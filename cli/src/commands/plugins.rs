@@ -25,7 +25,13 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     let snapshot = Snapshot::new(&found.discovery, &rules);
     match common.json {
         true => output::json(&snapshot)?,
-        false => output::write(visible(&snapshot.to_string()))?,
+        false => {
+            let shown = snapshot.to_string();
+            let nothing = "there are no plugins; `tenon new` makes one, and tenon.toml, .mcp.json or \
+                 .tenon/plugins name others";
+            output::if_empty(shown.is_empty(), nothing);
+            output::write(visible(&shown))?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -60,7 +60,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                     let listed = platform.prompts(plugin, &Caller::default()).await;
                     all.push((plugin.to_string(), listed));
                 }
-                list_all(common, platform, all, columns)
+                list_all(common, platform, "prompts", all, columns)
             })
             .await
         }
@@ -85,6 +85,7 @@ fn list(common: &Common, listed: &[PromptDefinition]) -> Result<ExitCode, Error>
         output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
+    output::if_empty(listed.is_empty(), "it has no prompts");
     for prompt in listed {
         let (name, about) = columns(prompt);
         output::line(format!("{}  {}", one_line(&name), one_line(&about)).trim_end())?;

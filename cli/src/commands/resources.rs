@@ -70,7 +70,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                     let listed = platform.resources(&plugin, &Caller::default()).await;
                     all.push((plugin, listed));
                 }
-                list_all(common, platform, all, |resource: &ListedResource| {
+                list_all(common, platform, "resources", all, |resource: &ListedResource| {
                     (resource.link.uri.clone(), resource.link.name.clone())
                 })
             })
@@ -90,9 +90,15 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                     };
                     all.push((plugin, listed));
                 }
-                list_all(common, platform, all, |template: &ResourceTemplate| {
-                    (template.uri_template.clone(), template.name.clone())
-                })
+                list_all(
+                    common,
+                    platform,
+                    "resource templates",
+                    all,
+                    |template: &ResourceTemplate| {
+                        (template.uri_template.clone(), template.name.clone())
+                    },
+                )
             })
             .await
         }
@@ -173,6 +179,7 @@ struct Owner<'a> {
 pub(super) fn list_all<T>(
     common: &Common,
     platform: &Platform,
+    what: &str,
     all: Vec<(String, Result<Vec<T>, CallError>)>,
     columns: impl Fn(&T) -> (String, String),
 ) -> Result<ExitCode, Error>
@@ -200,6 +207,8 @@ where
         output::json(&forms.collect::<Vec<_>>())?;
         return Ok(code);
     }
+    let items: Vec<_> = items.collect();
+    output::if_empty(items.is_empty(), &format!("there are no {what}"));
     for (plugin, item) in items {
         let (name, about) = columns(item);
         output::line(format!("{plugin}  {}  {}", one_line(&name), one_line(&about)).trim_end())?;
@@ -211,6 +220,7 @@ fn list(common: &Common, listed: &[ListedResource]) -> Result<ExitCode, Error> {
     if common.json {
         output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
     } else {
+        output::if_empty(listed.is_empty(), "it has no resources");
         for resource in listed {
             let (uri, name) = (one_line(&resource.link.uri), one_line(&resource.link.name));
             output::line(format!("{uri}  {name}"))?;
@@ -223,6 +233,7 @@ fn list_templates(common: &Common, listed: &[ResourceTemplate]) -> Result<ExitCo
     if common.json {
         output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
     } else {
+        output::if_empty(listed.is_empty(), "it has no resource templates");
         for template in listed {
             let (uri, name) = (one_line(&template.uri_template), one_line(&template.name));
             output::line(format!("{uri}  {name}"))?;

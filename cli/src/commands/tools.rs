@@ -78,6 +78,9 @@ fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
         output::json(&listed.collect::<Vec<_>>())?;
     } else {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
+        let nothing =
+            "no plugin has tools; `tenon plugins` lists the plugins, `tenon doctor` what is wrong";
+        output::if_empty(registry.tools().next().is_none(), nothing);
         for (_, tool) in registry.tools() {
             let about = first_sentence(&tool.definition.description);
             let about = one_line(&about);
