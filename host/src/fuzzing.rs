@@ -5,13 +5,13 @@
 //! the code by what an input reaches. The tests here run them with the inputs in `fuzz/seeds`, and
 //! with what a generator makes of these; they need no other build than all tests do.
 
-use crate::{approvals, capability, entry, lock, manifest, pins, schema};
+use crate::{approvals, capability, entry, lock, manifest, pins, schema, secret};
 
 /// Something to run with any bytes.
 pub type Target = fn(&[u8]);
 
 /// What there is, by its name.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("approval_file", |data| with_text(data, approvals::fuzz::approval_file)),
     ("json_schema", |data| with_text(data, schema::fuzz::json_schema)),
     ("lock_file", |data| with_text(data, lock::fuzz::lock_file)),
@@ -20,6 +20,7 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("path_glob", |data| with_text(data, capability::filesystem::path_glob)),
     ("path_walk", |data| with_text(data, capability::filesystem::path_walk)),
     ("pin_file", |data| with_text(data, pins::pin_file)),
+    ("redactor", |data| with_text(data, secret::fuzz::redactor)),
     ("url_pattern", |data| with_text(data, capability::network::url_pattern)),
 ];
 
@@ -84,6 +85,11 @@ mod tests {
     #[test]
     fn pin_files() {
         fuzz("pin_file");
+    }
+
+    #[test]
+    fn redactors() {
+        fuzz("redactor");
     }
 
     #[test]

@@ -14,6 +14,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod matcher;
 mod stream;
 
