@@ -31,8 +31,15 @@ const MUTANT: &str = "TENON_MUTANT";
 /// Names the file in which it is noted what a test reaches.
 const REACHED: &str = "TENON_MUTANTS_REACHED";
 
-/// How long tests may take with a change: one that makes them loop is noticed by that.
+/// How long tests may take with a change, at least: one that makes them loop is noticed by that.
 const TIME: Duration = Duration::from_secs(60);
+
+/// How many times as long as all tests took without any change. On a machine that is busy they take long
+/// without looping.
+const TIMES: u32 = 5;
+
+/// How many of 100 changes have to compile: if fewer do, it is the weaving that is wrong.
+const MIN_WOVEN: usize = 70;
 
 /// The most data of a process, in KiB.
 const DATA: &str = "6000000";
@@ -109,8 +116,16 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
     let tree = Tree::new()?;
     let (woven, program) = tree.build(&all)?;
     eprintln!("{} of {} changes are woven in, after {:?}", woven.len(), all.len(), began.elapsed());
-    let program = Program { path: program };
+    ensure!(
+        woven.len() * 100 >= all.len() * MIN_WOVEN,
+        "{} of {} changes do not compile",
+        all.len() - woven.len(),
+        all.len()
+    );
+    let mut program = Program { path: program, time: TIME };
+    let before = Instant::now();
     let reached = program.reached(&tree.folder.join("reached"))?;
+    program.time = TIME.max(before.elapsed() * TIMES);
     let mut chosen: Vec<usize> = woven.iter().copied().collect();
     chosen.retain(|number| {
         files.is_empty() || files.iter().any(|file| all[*number].file.ends_with(&**file))
@@ -127,7 +142,7 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
     }
     let survivors = program.survivors(&chosen, &reached)?;
     eprintln!("{} changes were tried, after {:?}", chosen.len(), began.elapsed());
-    compare(&all, &chosen, &survivors, sample.is_none())
+    compare(&all, &woven, &chosen, &survivors, sample.is_none())
 }
 
 /// All changes of the files that `.cargo/mutants.toml` names.
@@ -142,6 +157,7 @@ fn listed(cargo_mutants: &Path) -> Result<Vec<Mutant>> {
 /// Compares what has survived with what may.
 fn compare(
     all: &[Mutant],
+    woven: &BTreeSet<usize>,
     chosen: &[usize],
     survivors: &BTreeSet<usize>,
     is_whole: bool,
@@ -187,9 +203,10 @@ fn compare(
         }
     }
     println!(
-        "mutants: {} passed, {problems} failed, {} skipped",
+        "mutants: {} passed, {problems} failed, {} skipped; {} more do not compile",
         chosen.len() - survivors.len(),
-        found.iter().filter(|key| is_known(key)).count()
+        found.iter().filter(|key| is_known(key)).count(),
+        all.len() - woven.len()
     );
     ensure!(problems == 0, "{problems} changes are not as {} says", path.display());
     if is_whole && tried.is_empty() {
@@ -385,6 +402,8 @@ fn messages(command: &mut Command) -> Result<Messages> {
 /// The unit tests of the host, with all changes in them.
 struct Program {
     path: PathBuf,
+    /// How long tests may take with a change.
+    time: Duration,
 }
 
 /// Which tests reach a change.
@@ -473,7 +492,7 @@ impl Program {
             if let Some(status) = child.try_wait()? {
                 return Ok(!status.success());
             }
-            if began.elapsed() > TIME {
+            if began.elapsed() > self.time {
                 child.kill()?;
                 child.wait()?;
                 return Ok(true);
