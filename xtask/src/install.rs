@@ -40,7 +40,7 @@ const REAL_SERVERS: Foreign = Foreign {
 
 /// What makes components of other languages.
 const TOOLCHAINS: Foreign = Foreign {
-    tests: "the tests with plugins in other languages",
+    tests: "the tests with plugins in other languages and of the guide",
     source: "tests/languages",
     folder: "toolchains",
     variable: "TENON_TOOLCHAINS",

@@ -111,9 +111,10 @@ const MOST: &[Most] = &[
         component: true,
         script: false,
         tool: "take_random",
-        too_much: "100000000",
-        fits: "1000",
-        answer: "1000",
+        // One more than 1 MiB.
+        too_much: "1048577",
+        fits: "1048576",
+        answer: "1048576",
         stops: &[Stop::Trap],
     },
     Most {

@@ -203,15 +203,12 @@ impl tool_handler::Guest for Misbehave {
                 return Ok(ToolResult { structured: Some("{".into()), ..result(text) });
             }
             "denied" => return Err(Error::Denied(text)),
-            "read_file" => match std::fs::read_to_string(&text) {
-                Ok(content) => content,
-                Err(error) => return Err(Error::Denied(error.to_string())),
-            },
+            "read_file" => std::fs::read_to_string(&text).map_err(failed)?,
             "environment" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
-            "connect" => match std::net::TcpStream::connect(&text) {
-                Ok(_) => "connected".into(),
-                Err(error) => return Err(Error::Denied(error.to_string())),
-            },
+            "connect" => {
+                TcpStream::connect(&text).map_err(failed)?;
+                "connected".into()
+            }
             "connect_to" => kind(TcpStream::connect(&text).map(|_| "connected".into())),
             "open_file" => kind(std::fs::read_to_string(&text)),
             "compute" => {
@@ -352,6 +349,14 @@ fn go_down(left: usize) -> usize {
     match room[left % 64] {
         0 => 0,
         left => go_down(left - 1) + 1,
+    }
+}
+
+/// That something failed, and whether it was forbidden.
+fn failed(error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Error::Denied(error.to_string()),
+        _ => Error::Failed(error.to_string()),
     }
 }
 

@@ -71,3 +71,22 @@ fn what_a_server_logs_is_told_without_its_secret() {
     assert!(said.contains(r#"{"token":"[redacted]"}"#), "{said}");
     assert!(!said.contains("hush"), "{said}");
 }
+
+// MCP.md: F5
+#[test]
+fn what_a_server_logs_is_told_at_the_rate_of_its_limit() {
+    let said = |limits: &str| {
+        let project = Project::new(&format!(
+            "plugins.mcp = [{{ name = \"s\", command = {RUDE_SERVER:?}, args = [\"logs-much\"] }}]\n\
+             {limits}"
+        ));
+        let output = project.command(&["call", "s__rude", "{}"]).env("TENON_LOG", "debug").output();
+        let output = output.unwrap();
+        assert_eq!(stdout(&output), "rude\n", "{}", stderr(&output));
+        (0..1000).filter(|number| stderr(&output).contains(&format!("line {number}."))).count()
+    };
+    assert_eq!(said("limits.log_rate = 1000"), 1000);
+    // At once 5 seconds' worth, and what a slow machine adds to that.
+    let told = said("limits.log_rate = 2");
+    assert!((10..200).contains(&told), "{told}");
+}

@@ -5,7 +5,7 @@
 //! A test names the rows that it holds in the line above its attributes: `// MCP.md: A9, A13`. The page
 //! names the tests; `TENON_BLESS=1` writes those that there are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -128,21 +128,4 @@ fn every_duty_has_a_test_that_names_it() {
     for (line, expected) in text.lines().zip(expected.lines()) {
         assert_eq!(line, expected, "in {}; TENON_BLESS=1 writes it", page.display());
     }
-}
-
-#[test]
-fn the_rows_are_those_of_the_facts_about_the_protocol() {
-    // They are no part of a checkout.
-    let Ok(facts) = fs::read_to_string(checkout().join("../shared/MCP.md")) else { return };
-    let ids = facts.lines().filter_map(|line| {
-        let is_id = |id: &&str| id.starts_with(char::is_uppercase) && id.len() <= 3;
-        match line.strip_prefix("**") {
-            // Sections without a table.
-            Some(section) if !line.ends_with("**") => section.split_once(". ").map(|(id, _)| id),
-            _ => line.strip_prefix("| ")?.split_once(" | ").map(|(id, _)| id),
-        }
-        .filter(is_id)
-    });
-    let ids: BTreeSet<String> = ids.map(String::from).collect();
-    assert_eq!(ids, rows().into_iter().collect());
 }

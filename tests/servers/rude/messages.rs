@@ -164,6 +164,16 @@ pub(crate) const HABITS: &[Habit] = &[
             answer(call, text("rude"));
         });
     }),
+    // Logs without end.
+    ("logs-much", || {
+        on_call(|call| {
+            for number in 0..1000 {
+                let params = json!({ "level": "error", "data": format!("line {number}.") });
+                tell("notifications/message", params);
+            }
+            answer(call, text("rude"));
+        });
+    }),
     // Says that it is the server beside it.
     ("impostor", || {
         serve(|message| match message["method"].as_str() {
