@@ -28,7 +28,8 @@ const AMOUNTS: &[Amount] = &[
         tried: "compute too long",
         about: "cpu",
         component: Some(("compute", "1500000000")),
-        script: Some(("compute", "6000000")),
+        // More operations than 300 ms have, however fast they are.
+        script: Some(("compute", "40000000")),
         stops: &[Stop::Cpu],
     },
     Amount {

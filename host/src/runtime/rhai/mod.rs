@@ -405,6 +405,7 @@ mod tests {
     use crate::invoke::Caller;
     use crate::limits::Limit;
     use serde_json::json;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
     fn compile(text: &str) -> Result<RhaiPlugin, ScriptError> {
@@ -517,9 +518,13 @@ mod tests {
         let setting = setting_within(Duration::from_millis(2));
         let limits = setting.limits.clone();
         let mut engine = engine(&setting, &Arc::default());
-        // Nobody looks at the time; it ends all the same where there is no limit.
-        let most = 10 * limits.operations();
-        engine.on_progress(move |operations| (operations > most).then_some(Dynamic::UNIT));
+        // Nobody looks at the time; it ends all the same where there is no limit, or a larger one.
+        let (most, last) = (limits.operations(), Arc::new(AtomicU64::new(0)));
+        let seen = last.clone();
+        engine.on_progress(move |operations| {
+            seen.store(operations, Ordering::Relaxed);
+            (operations > most).then_some(Dynamic::UNIT)
+        });
         let error = engine.run("loop {}").expect_err("it is stopped");
         assert!(matches!(*error, EvalAltResult::ErrorTooManyOperations(_)), "{error}");
         let text = Text::new("test.rhai".into(), "loop {}".into());
@@ -527,7 +532,12 @@ mod tests {
         let cpu = limits.cpu;
         assert!(matches!(failure, Failure::Limit(Limit::Cpu(of)) if of == cpu), "{failure}");
         assert_eq!(limits.operations(), 200_000);
+        // As many as there may be are let through.
         engine.run("for i in 0..10_000 {}").expect("it is within its operations");
+        let turn = last.load(Ordering::Relaxed) / 10_000;
+        let turns = 190_000 / turn;
+        engine.run(&format!("for i in 0..{turns} {{}}")).expect("it is within its operations");
+        assert!(last.load(Ordering::Relaxed) > 150_000);
     }
 
     #[tokio::test]
