@@ -731,7 +731,8 @@ fn trapping() -> Vec<u8> {
 fn installing_looking_and_removing_run_nothing() {
     // What is tried, what it leaves behind where it runs, and how it is named then.
     let rows = [
-        ("rhai", b"throw \"I ran\";".to_vec(), "I ran"),
+        // It is told whoever drops the failure.
+        ("rhai", b"log_error(\"I ran\"); throw \"never mind\";".to_vec(), "I ran"),
         ("rhai", b"loop {}".to_vec(), "CPU limit"),
         ("wasm", trapping(), "unreachable"),
     ];
@@ -741,13 +742,22 @@ fn installing_looking_and_removing_run_nothing() {
         project.write("source/plugin.toml", manifest(kind, &file));
         project.write(&format!("source/{file}"), code);
         let run = |arguments: &[&str]| {
-            let output = project.command(arguments).env("TENON_LOG", "debug").output().unwrap();
+            let mut command = project.command(arguments);
+            command.env("TENON_LOG", "debug").env("XDG_CACHE_HOME", project.path("cache"));
+            let output = command.output().unwrap();
             (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+        };
+        // What was not compiled has not run.
+        let has_compiled = || {
+            let folders = fs::read_dir(project.path("cache/tenon")).into_iter().flatten();
+            let mut files = folders.flatten().filter_map(|entry| fs::read_dir(entry.path()).ok());
+            files.any(|mut files| files.next().is_some())
         };
         let runs_nothing = |arguments: &[&str]| {
             let (code, said) = run(arguments);
             assert_eq!(code, Some(0), "{kind} {arguments:?}: {said}");
             assert!(!said.contains(ran), "{kind} {arguments:?}: {said}");
+            assert!(!has_compiled(), "{kind} {arguments:?}");
         };
         runs_nothing(&["install", "./source", "--yes"]);
         runs_nothing(&["install"]);
@@ -757,6 +767,8 @@ fn installing_looking_and_removing_run_nothing() {
         let (code, said) = run(&["doctor", "p"]);
         assert_ne!(code, Some(0), "{kind}: {said}");
         assert!(said.contains(ran), "{kind}: {said}");
+        assert_eq!(has_compiled(), kind == "wasm", "{kind}");
+        let _ = fs::remove_dir_all(project.path("cache"));
         runs_nothing(&["uninstall", "p", "--yes"]);
     }
 }

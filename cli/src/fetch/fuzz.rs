@@ -34,5 +34,17 @@ pub fn oci_manifest(data: &[u8]) {
         let written = serde_json::to_string(&manifest).expect("what was read can be written");
         let again: Manifest = serde_json::from_str(&written).expect("it can be read again");
         assert_eq!(serde_json::to_string(&again).expect("it was written"), written);
+        // What is fetched is what the one layer says: the digest becomes part of a URL and of a file's name.
+        if let Ok((digest, size)) = manifest.component() {
+            let tree: serde_json::Value = serde_json::from_str(&written).expect("it is JSON");
+            let layers = tree["layers"].as_array().expect("there are layers");
+            assert_eq!(layers.len(), 1);
+            assert_eq!(layers[0]["digest"], digest.named());
+            assert_eq!(layers[0]["size"], size);
+            let named = digest.named();
+            let (algorithm, digits) = named.split_at("sha256:".len());
+            assert!(algorithm == "sha256:" && digits.len() == 64, "{algorithm}{digits}");
+            assert!(digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')));
+        }
     }
 }

@@ -58,6 +58,23 @@ pub(super) struct Descriptor {
     size: u64,
 }
 
+impl Manifest {
+    /// The digest of the component and how many bytes it says that it has.
+    pub(super) fn component(&self) -> Result<(Digest, u64), String> {
+        let [layer] = &self.layers[..] else {
+            return Err(match self.layers.len() {
+                0 => "it has no layer: is it an index of several images?".to_string(),
+                many => format!("it has {many} layers, and a component is one"),
+            });
+        };
+        if !layer.media_type.starts_with("application/") || !layer.media_type.contains("wasm") {
+            return Err(format!("its layer is `{}`, and no component", layer.media_type));
+        }
+        let digest = layer.digest.parse().map_err(|error| format!("its layer: {error}"))?;
+        Ok((digest, layer.size))
+    }
+}
+
 /// A repository of a registry.
 pub(super) struct Repository<'a> {
     web: &'a Web<'a>,
@@ -88,29 +105,17 @@ impl<'a> Repository<'a> {
         blobs: &Blobs,
     ) -> Result<(Digest, Manifest, Vec<u8>), FetchError> {
         let (digest, manifest) = self.manifest(blobs).await?;
-        let problem = |problem: String| self.problem(&problem);
-        let [layer] = &manifest.layers[..] else {
-            let problem = match manifest.layers.len() {
-                0 => "it has no layer: is it an index of several images?".to_string(),
-                many => format!("it has {many} layers, and a component is one"),
-            };
-            return Err(self.problem(&problem));
-        };
-        if !layer.media_type.starts_with("application/") || !layer.media_type.contains("wasm") {
-            return Err(problem(format!("its layer is `{}`, and no component", layer.media_type)));
-        }
-        if layer.size > COMPONENT {
+        let (of_layer, size) = manifest.component().map_err(|problem| self.problem(&problem))?;
+        if size > COMPONENT {
             let what = self.reference.to_string();
             return Err(FetchError::TooLarge { what, most: COMPONENT });
         }
-        let of_layer: Digest =
-            layer.digest.parse().map_err(|error| problem(format!("its layer: {error}")))?;
         let bytes = match blobs.get(&of_layer, COMPONENT) {
             Some(bytes) => bytes,
             None => {
                 let path = format!("blobs/{}", of_layer.named());
                 let answer = self.get(&path, "*/*").await?;
-                let bytes = self.web.read(answer, layer.size).await?;
+                let bytes = self.web.read(answer, size).await?;
                 expect(&format!("the layer of {}", self.reference), of_layer, &bytes)?;
                 blobs.put(&of_layer, &bytes);
                 bytes
