@@ -73,10 +73,11 @@ const INSIDE: &[(&str, &str)] = &[
 
 /// What no grant covers that is no request.
 const SOCKETS: &[(&str, &str)] = &[
+    ("connect", "{server}"),
     ("listen", "127.0.0.1:0"),
     ("bind", "127.0.0.1:0"),
     ("send", "{server}"),
-    ("look-up", "localhost:80"),
+    ("look-up", "localhost"),
 ];
 
 pub(super) fn rows() -> Vec<Row> {
@@ -118,19 +119,20 @@ pub(super) fn rows() -> Vec<Row> {
         rows.extend(approved(by));
     }
     let well = || get("web", Access::Wasi02, "http://{server}/ok/well", ok());
-    let denied = || Expect::answer("error: PermissionDenied");
-    let connect = answered_with("web", "connect", json!({ "address": "{server}" }), denied());
-    let tried = "connect to {server} without HTTP";
-    rows.push(row(Access::Std, tried, connect, reachable()).then(well()));
     for (what, address) in SOCKETS {
-        let arguments = json!({ "what": what, "address": address });
-        let expect = match *what {
-            "look-up" => Expect::Begins("error: "),
-            _ => denied(),
-        };
-        let deed = answered_with("web", "sockets", arguments, expect);
-        let row = row(Access::Std, &format!("{what} {address}"), deed, reachable());
-        rows.push(row.then(well()));
+        for (by, tool, refused) in [
+            (Access::Std, "sockets", "error: PermissionDenied"),
+            (Access::Wasi03, "sockets3", "error: AccessDenied"),
+        ] {
+            let arguments = json!({ "what": what, "address": address });
+            let refused = match *what {
+                "look-up" => "error: PermanentResolverFailure",
+                _ => refused,
+            };
+            let deed = answered_with("web", tool, arguments, Expect::answer(refused));
+            let row = row(by, &format!("{what} {address}"), deed, reachable());
+            rows.push(row.then(well()));
+        }
     }
     rows
 }

@@ -2,11 +2,11 @@
 //! of WASI. Nothing here is checked; that is up to the host.
 
 use std::io;
-use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use tenon_sdk::{Result, plugin, tool};
 
-plugin!(tools: [fetch2, fetch3, connect, sockets]);
+plugin!(tools: [fetch2, fetch3, sockets, sockets3]);
 
 /// A request as its parts are written.
 struct Parts<'a> {
@@ -72,13 +72,7 @@ pub async fn fetch3(
     Ok(sent.unwrap_or_else(|error| format!("error: {error}")))
 }
 
-/// Connects without HTTP, which nobody is granted. Answers the kind of the error.
-#[tool]
-pub async fn connect(address: String) -> Result<String> {
-    Ok(kind(TcpStream::connect(&address), "connected"))
-}
-
-/// Uses sockets in another way: `listen`, `bind`, `send` or `look-up`. Answers the kind of the error.
+/// Uses sockets: `connect`, `listen`, `bind`, `send` or `look-up`. Answers the kind of the error.
 #[tool]
 pub async fn sockets(
     what: String,
@@ -86,15 +80,32 @@ pub async fn sockets(
     address: String,
 ) -> Result<String> {
     Ok(match what.as_str() {
+        "connect" => kind(TcpStream::connect(&address), "connected"),
         "listen" => kind(TcpListener::bind(&address), "listening"),
         "bind" => kind(UdpSocket::bind(&address), "bound"),
         "send" => {
             let sent = UdpSocket::bind("127.0.0.1:0");
             kind(sent.and_then(|socket| socket.send_to(b"anybody there?", &address)), "sent")
         }
-        "look-up" => kind(address.to_socket_addrs(), "found"),
+        "look-up" => edition2::look_up(&address),
         other => format!("error: there is no {other}"),
     })
+}
+
+/// Uses sockets through WASI 0.3: `connect`, `listen`, `bind`, `send`, which binds nothing before, or
+/// `look-up`. Answers the error.
+#[tool]
+pub async fn sockets3(
+    what: String,
+    /// The address, or the name that is looked up.
+    address: String,
+) -> Result<String> {
+    Ok(edition3::sockets(&what, &address).await)
+}
+
+/// An error's name, without that of its type.
+fn named(error: impl std::fmt::Debug) -> String {
+    format!("error: {}", format!("{error:?}").trim_start_matches("ErrorCode::"))
 }
 
 fn kind<T>(done: io::Result<T>, ok: &str) -> String {
@@ -132,6 +143,17 @@ mod edition2 {
         Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme, http_error_code,
     };
     use wasip2::io::streams::StreamError;
+    use wasip2::sockets::instance_network::instance_network;
+    use wasip2::sockets::ip_name_lookup::resolve_addresses;
+    use wasip2::sockets::network::ErrorCode;
+
+    pub(crate) fn look_up(name: &str) -> String {
+        match resolve_addresses(&instance_network(), name) {
+            Ok(_) => "found".into(),
+            Err(ErrorCode::PermanentResolverFailure) => "error: PermanentResolverFailure".into(),
+            Err(error) => format!("error: {}", error.name()),
+        }
+    }
 
     pub(crate) fn send(parts: Parts<'_>) -> Result<String, String> {
         let headers = Fields::from_list(&parts.headers).map_err(|error| format!("{error:?}"))?;
@@ -175,14 +197,45 @@ mod edition2 {
 }
 
 mod edition3 {
-    use super::{Parts, outcome};
+    use super::{Parts, named, outcome};
     use std::future::{Future, poll_fn};
+    use std::net::{Ipv4Addr, SocketAddrV4};
     use std::pin::pin;
     use std::task::Poll;
     use wasip3::http::client;
     use wasip3::http::types::{Fields, Method, Request, Response, Scheme};
+    use wasip3::sockets::ip_name_lookup::resolve_addresses;
+    use wasip3::sockets::types::{
+        IpAddressFamily, IpSocketAddress, Ipv4SocketAddress, TcpSocket, UdpSocket,
+    };
     use wasip3::wit_bindgen::StreamResult;
     use wasip3::{wit_future, wit_stream};
+
+    pub(crate) async fn sockets(what: &str, address: &str) -> String {
+        if what == "look-up" {
+            let found = resolve_addresses(address.to_string()).await;
+            return found.map_or_else(named, |_| "found".into());
+        }
+        let nowhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        let address: SocketAddrV4 = address.parse().unwrap_or(nowhere);
+        let (port, [a, b, c, d]) = (address.port(), address.ip().octets());
+        let address = IpSocketAddress::Ipv4(Ipv4SocketAddress { port, address: (a, b, c, d) });
+        let (tcp, udp) = match (
+            TcpSocket::create(IpAddressFamily::Ipv4),
+            UdpSocket::create(IpAddressFamily::Ipv4),
+        ) {
+            (Ok(tcp), Ok(udp)) => (tcp, udp),
+            (Err(error), _) | (_, Err(error)) => return named(error),
+        };
+        let (done, ok) = match what {
+            "connect" => (tcp.connect(address).await, "connected"),
+            "listen" => (tcp.bind(address).and_then(|()| tcp.listen().map(drop)), "listening"),
+            "bind" => (udp.bind(address), "bound"),
+            "send" => (udp.send(b"anybody there?".to_vec(), Some(address)).await, "sent"),
+            other => return format!("error: there is no {other}"),
+        };
+        done.map_or_else(named, |()| ok.into())
+    }
 
     pub(crate) async fn send(parts: Parts<'_>) -> Result<String, String> {
         let headers = Fields::from_list(&parts.headers).map_err(|error| format!("{error:?}"))?;

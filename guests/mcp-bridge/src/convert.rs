@@ -401,7 +401,8 @@ fn plain_result(json: &str) -> Option<ToolResult> {
     let is_plain = json.len() <= PLAIN
         && json.trim_ascii_start().starts_with('{')
         && json.bytes().filter(|byte| *byte == b'[').count() == 1;
-    let Plain { content, is_error } = is_plain.then(|| serde_json::from_str(json).ok()).flatten()?;
+    let Plain { content, is_error } =
+        is_plain.then(|| serde_json::from_str(json).ok()).flatten()?;
     let content = content
         .into_iter()
         .map(|Block { text, .. }| ContentBlock { body: Content::Text(text), extra: None });
