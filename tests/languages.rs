@@ -18,6 +18,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
@@ -88,14 +89,29 @@ impl Language {
         built.as_deref().map_err(|error| Failed::from(error.clone()))
     }
 
+    /// Makes the component, unless the same sources and compilers have made it before: these compilers
+    /// never make the same bytes twice, and other bytes would be compiled anew.
     fn make(&self, tools: &Path, folder: &Path) -> Result<PathBuf, String> {
         let failed = |error: std::io::Error| error.to_string();
-        copy(&Path::new(SOURCES).join(self.name), folder).map_err(failed)?;
+        let mut state = DefaultHasher::new();
+        let sources = Path::new(SOURCES);
+        for from in [&sources.join(self.name), Path::new(PACKAGE)] {
+            hash(from, &mut state).map_err(failed)?;
+        }
+        for lock in ["package-lock.json", "requirements.txt"] {
+            fs::read(sources.join(lock)).map_err(failed)?.hash(&mut state);
+        }
+        let (component, note) = (folder.join(self.component), folder.join("made-of"));
+        let made_of = state.finish().to_string();
+        if component.is_file() && fs::read_to_string(&note).is_ok_and(|known| known == made_of) {
+            return Ok(component);
+        }
+        let _ = fs::remove_file(&note);
+        copy(&sources.join(self.name), folder).map_err(failed)?;
         copy(Path::new(SYNC), &folder.join("wit")).map_err(failed)?;
         let output = (self.build)(tools, folder).current_dir(folder).output().map_err(failed)?;
-        let component = folder.join(self.component);
         match output.status.success() && component.is_file() {
-            true => Ok(component),
+            true => fs::write(note, made_of).map_err(failed).map(|()| component),
             false => Err(format!(
                 "{}\n{}{}",
                 output.status,
@@ -104,6 +120,21 @@ impl Language {
             )),
         }
     }
+}
+
+/// Adds the names and contents of a folder.
+fn hash(folder: &Path, state: &mut DefaultHasher) -> std::io::Result<()> {
+    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        path.file_name().hash(state);
+        match path.is_dir() {
+            true => hash(&path, state)?,
+            false => fs::read(&path)?.hash(state),
+        }
+    }
+    Ok(())
 }
 
 /// Copies a folder of sources, into which compilers may write.

@@ -53,6 +53,8 @@ pub mod invoke;
 mod limits;
 pub mod load;
 pub mod lock;
+#[cfg(test)]
+mod logged;
 mod manifest;
 pub mod name;
 mod pins;

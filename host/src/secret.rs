@@ -160,9 +160,10 @@ impl SurroundingSecrets {
         let file = self.surroundings.configuration.as_ref()?.join("secrets").join(name);
         match files::read_private(&file) {
             Ok(value) => Some(Secret::new(value.trim_end_matches(['\r', '\n']))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!("the secret in {} cannot be used: {error}", file.display());
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::warn!("the secret in {} cannot be used: {error}", file.display());
+                }
                 None
             }
         }
@@ -532,6 +533,8 @@ impl<'de> Visitor<'de> for InTexts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logged::logged;
+    use futures::FutureExt;
     use proptest::collection;
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
     use serde_json::json;
@@ -558,6 +561,8 @@ mod tests {
             ("API_TOKEN_1", true),
             ("openai_api_key2", true),
             ("privateKey", true),
+            ("clientKey", true),
+            ("v2Key", true),
             ("db_pwd", true),
             ("pwd", true),
             ("PWD", false),
@@ -623,8 +628,11 @@ mod tests {
         };
         check("api-key", Some("from the environment"));
         check("private", Some("of private"));
-        check("open", None);
-        check("missing", None);
+        let said = logged(|| check("open", None));
+        assert!(said.contains("secrets/open cannot be used: "), "{said}");
+        assert_eq!(logged(|| check("missing", None)), "");
+        let given = secrets.secret("p", "private").now_or_never().flatten();
+        assert_eq!(given.as_ref().map(Secret::reveal), Some("of private"));
         check("../secrets/private", None);
         assert_eq!(format!("{:?}", Secret::new("x")), "Secret");
     }
@@ -651,6 +659,71 @@ mod tests {
         // What has none stays as it was written.
         check(r#"{ "n": 123456.10, "t": "\/" }"#, r#"{ "n": 123456.10, "t": "\/" }"#);
         check("{ 123456", "{ [redacted]");
+        for value in ["null", "true", "-1", "1", "1.0"] {
+            let json = format!("{{ \"n\": {value}, \"t\": \"\\/\" }}");
+            check(&json, &json);
+        }
+    }
+
+    #[test]
+    fn what_goes_under_the_name_of_a_secret_is_one() {
+        let check = |secrets: &Secrets, text: &str, expected: &str| {
+            assert_eq!(Redactor::new(secrets).text(text), expected);
+        };
+        for (name, value, expected) in [
+            ("Authorization", "Bearer hunter22", "[redacted], [redacted]"),
+            ("Proxy-Authorization", "Bearer hunter22", "[redacted], [redacted]"),
+            ("Set-Cookie-2", "Bearer hunter22", "[redacted], [redacted]"),
+            ("X-Api-Key", "Bearer hunter22", "[redacted], [redacted]"),
+            ("Accept", "Bearer hunter22", "Bearer hunter22, hunter22"),
+        ] {
+            let mut secrets = Secrets::default();
+            secrets.add_header(name, value);
+            check(&secrets, "Bearer hunter22, hunter22", expected);
+        }
+        let settings = json!({
+            "api_key": 12345678, "port": 87654321, "name": "plainly", "auth_token": ["in a list"]
+        });
+        let mut secrets = Secrets::default();
+        secrets.add_settings(settings.as_object().unwrap());
+        check(
+            &secrets,
+            "12345678 87654321 plainly in a list",
+            "[redacted] 87654321 plainly [redacted]",
+        );
+        let mut more = Secrets::default();
+        assert!(more.extend(&secrets));
+        assert!(!more.extend(&secrets));
+        assert_eq!(format!("{:?}", Redactor::new(&more)), "Redactor");
+    }
+
+    #[test]
+    fn bytes_are_masked_as_far_as_they_are_text() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "sixsix");
+        let redactor = Redactor::new(&secrets);
+        let check = |bytes: &[u8], expected: &[u8]| {
+            let mut masked = bytes.to_vec();
+            redactor.bytes(&mut masked);
+            assert_eq!(masked, expected);
+        };
+        check(b"\xffsixsix\xff", b"\xff[redacted]\xff");
+        check(b"\xffsixsi\xffsixsix!", b"\xffsixsi\xff[redacted]!");
+        check(b"\xffsixsi\xff", b"\xffsixsi\xff");
+    }
+
+    #[test]
+    fn only_what_may_begin_a_secret_is_unfinished() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", "hunter22");
+        let redactor = Redactor::new(&secrets);
+        for (text, expected) in [("a hunt", "hunt"), ("a hxyz", ""), ("h\u{e4}", ""), ("", "")] {
+            assert_eq!(redactor.unfinished(text), expected);
+        }
+        assert_eq!(Redactor::default().unfinished("a hunt"), "");
+        // A backslash alone is reason to look closer, and no secret.
+        assert!(!redactor.holds(r"C:\new"));
+        assert!(redactor.holds("hunter22"));
     }
 
     /// Masks a text in pieces.
@@ -747,8 +820,25 @@ mod tests {
             // Text of JSON in JSON.
             (r#"["{\"k\":\"a/🔑\\\"quote\"}"]"#, r#"["{\"k\":\"[redacted]\"}"]"#),
             (&format!("[\"{}\"]", nested("h", 4) + "unter22"), r#"["[redacted]"]"#),
+            // A quotation mark is the end of a text or not, however it is written.
+            (r#"{"x":"a\"123456"}"#, r#"{"x":"a\"[redacted]"}"#),
+            (r#"["{\"k\":\"a/🔑\\\u0022quote\"}"]"#, r#"["{\"k\":\"[redacted]\"}"]"#),
         ] {
             check(TextForm::Json, json, expected);
+        }
+    }
+
+    /// One secret is spelled in escapes, and in what these mean is another.
+    #[test]
+    fn secrets_that_overlap_are_masked_as_one() {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", r"abc\u0064efgh");
+        secrets.add("B_TOKEN", "bcdefg");
+        let redactor = Arc::new(Redactor::new(&secrets));
+        let text = r"an abc\u0064efgh.";
+        assert_eq!(redactor.text(text), "an [redacted].");
+        for masked in in_pieces(&redactor, TextForm::Plain, text) {
+            assert_eq!(masked, "an [redacted].");
         }
     }
 
@@ -787,6 +877,7 @@ mod tests {
         check(&["is hun", "ter22!"], &["is [redacted]", "!"]);
         check(&["hu", "nter", "22!", "hunter22"], &["[redacted]", "", "!", "[redacted]"]);
         check(&["is hun", "", "\\u0074er22!"], &["is [redacted]", "", "!"]);
+        check(&["is \\u0068un", "ter22!"], &["is [redacted]", "!"]);
         check(&["is in", "two lines"], &["is [redacted]", " lines"]);
         check(&["h", "hello", ""], &["h", "hello", ""]);
     }

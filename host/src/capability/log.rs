@@ -196,37 +196,11 @@ impl log::Host for HostState {
 mod tests {
     use super::*;
     use crate::secret::Secrets;
-    use std::io;
     use std::time::Duration;
 
-    /// What is kept of a log at this level.
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     fn logged(write: impl FnOnce(&Voice)) -> String {
-        let kept = Kept::default();
-        let writer = kept.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::WARN)
-            .without_time()
-            .with_target(false)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
         let voice = Voice::new("p".into(), Default::default(), 1);
-        tracing::subscriber::with_default(subscriber, || write(&voice));
-        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+        crate::logged::logged(|| write(&voice))
     }
 
     #[test]

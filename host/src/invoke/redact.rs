@@ -485,9 +485,12 @@ fn message_of(error: &mut Error) -> &mut String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bindings::eval_handler::Verdict;
     use crate::bindings::lifecycle::{EvalDefinition, ProviderDefinition};
+    use crate::bindings::model::{ModelFeatures, TokenUsage};
     use crate::bindings::prompts::PromptRole;
-    use crate::bindings::types::ToolDefinition;
+    use crate::bindings::types::{ToolDefinition, Unavailability};
+    use crate::logged::logged;
     use crate::secret::Secrets;
 
     const SECRET: &str = "hunter22";
@@ -590,5 +593,140 @@ mod tests {
         let suggested =
             Suggestions { values: vec![text()], total: None, more: false, extra: extra() };
         check(suggested, suggestions);
+    }
+
+    /// A redactor that knows the secret.
+    fn knowing() -> Arc<Redactor> {
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", SECRET);
+        Arc::new(Redactor::new(&secrets))
+    }
+
+    /// Masks what a plugin said as it leaves the plugin.
+    fn check_said<T: Mask + std::fmt::Debug>(said: T) {
+        check(said, |by, said| said.mask(&Arc::new(by.clone())));
+    }
+
+    #[test]
+    fn whatever_a_plugin_answers_is_masked() {
+        let content = || vec![ContentBlock { body: Content::Text(text()), extra: extra() }];
+        let answer =
+            ToolResult { content: content(), structured: extra(), is_error: false, extra: extra() };
+        check_said(answer.clone());
+        check_said(Some(answer.clone()));
+        check_said(Ok::<_, Failure>(answer.clone()));
+        assert_eq!(Unmasked::new(Some(1_u8)).map(|one| one.is_some()).0, true);
+        let finding =
+            Finding { criterion: text(), reason: text(), verdict: Verdict::Pass, score: None };
+        let score = Evaluation {
+            score: 1.0,
+            verdict: Verdict::Pass,
+            findings: vec![finding],
+            extra: extra(),
+        };
+        check_said(score);
+        let summary = CompletionSummary {
+            model: text(),
+            stop_reason: StopReason::Other(text()),
+            usage: TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 },
+            extra: extra(),
+        };
+        let parts = vec![
+            Part::Text(text()),
+            Part::Reasoning(Reasoning { text: text(), signature: Some(text()) }),
+            Part::ToolCall(ToolCall {
+                id: text(),
+                name: text(),
+                arguments: extra().unwrap_or_default(),
+            }),
+            Part::ToolAnswer(ToolAnswer { id: text(), content: content(), is_error: false }),
+            Part::Other(extra().unwrap_or_default()),
+        ];
+        check_said(Completion { parts, summary: summary.clone() });
+        check_said(summary);
+        let message = OutgoingMessage { channel: Some(text()), text: text(), extra: extra() };
+        check_said(message);
+        let listed = PromptDefinition {
+            name: "p".into(),
+            title: Some(text()),
+            description: Some(text()),
+            arguments: vec![PromptArgument {
+                name: "a".into(),
+                title: Some(text()),
+                description: Some(text()),
+                required: true,
+                extra: extra(),
+            }],
+            extra: extra(),
+        };
+        check_said(listed);
+    }
+
+    #[test]
+    fn what_is_listed_under_a_name_with_a_secret_is_left_out_and_nothing_else() {
+        let model = |id: String| ModelInfo {
+            id,
+            provider: "p".into(),
+            title: Some(text()),
+            context_window: None,
+            max_output_tokens: None,
+            features: ModelFeatures::empty(),
+        };
+        let mut models = vec![model("a".into()), model(text()), model("b".into())];
+        let said = logged(|| models.mask(&knowing()));
+        assert!(said.contains("1 of 3 that it lists are left out"), "{said}");
+        assert_eq!(logged(|| models.mask(&knowing())), "");
+        let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+        assert_eq!(ids, ["a", "b"]);
+        check_said(models);
+        // What has no name cannot have a secret in it.
+        let mut texts = vec![text(), "b".to_string()];
+        texts.mask(&knowing());
+        assert_eq!(texts, ["it is [redacted]", "b"]);
+        let mut all = vec![model(text())];
+        all.mask(&Arc::default());
+        assert_eq!(all.len(), 1);
+    }
+
+    #[test]
+    fn failures_and_errors_are_masked_and_bounded() {
+        let unavailable = Unavailability { message: text(), retry_after: Some(1) };
+        let answers = [
+            Error::InvalidInput(text()),
+            Error::NotFound(text()),
+            Error::Denied(text()),
+            Error::Timeout(text()),
+            Error::Cancelled(text()),
+            Error::Failed(text()),
+            Error::Unavailable(unavailable),
+        ];
+        let failures = answers.map(Failure::Answered).into_iter().chain([
+            Failure::Trapped(text()),
+            Failure::Lost(text()),
+            Failure::Contract(text()),
+            Failure::Host(text()),
+        ]);
+        for failure in failures {
+            let masked = Unmasked::new(Err::<(), _>(failure.clone()));
+            assert!(!masked.is_ok());
+            let masked = masked.or_masked_failure(&knowing()).map(drop).expect_err("it is one");
+            assert!(masked.to_string().contains("it is [redacted]"), "{masked}");
+            check_said(failure.clone());
+            check_said(CallError::Failed { plugin: "p".into(), failure });
+        }
+        assert!(Unmasked::new(Ok::<_, Failure>(())).is_ok());
+        let (what, name) = ("tool", text);
+        for error in [
+            CallError::NotFound { what, name: name(), nearest: Some(text()) },
+            CallError::Disabled { tool: name(), by: "x" },
+            CallError::Held { tool: name(), plugin: "p".into(), why: text() },
+            CallError::InvalidInput { what, name: name(), problems: vec![text()] },
+            CallError::Vetoed { plugin: "p".into(), reason: text() },
+        ] {
+            check_said(error);
+        }
+        let long = Failure::Trapped("x".repeat(2 * WORDS));
+        let Failure::Trapped(text) = failure(&knowing(), long) else { panic!("it is another") };
+        assert!(text.len() <= WORDS + 100, "{}", text.len());
     }
 }

@@ -14,6 +14,7 @@
 
 pub(super) mod table;
 
+use memchr::memmem;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -583,10 +584,9 @@ impl<'a> ShortName<'a> {
 
 /// Whether the names of a path need no folding but for their case.
 fn is_plain(path: &str) -> bool {
-    let passed_over = |byte: &u8| matches!(byte, b'.' | b' ');
-    path.is_ascii()
-        && !path.as_bytes().last().is_some_and(passed_over)
-        && !path.as_bytes().windows(2).any(|two| passed_over(&two[0]) && two[1] == b'/')
+    // All paths that a plugin uses are held against all files that are protected.
+    let has = |part: &str| memmem::find(path.as_bytes(), part.as_bytes()).is_some();
+    path.is_ascii() && !path.ends_with(['.', ' ']) && !has("./") && !has(" /")
 }
 
 /// A path of folded names.
@@ -596,10 +596,8 @@ fn folded_path(path: &str) -> String {
 
 /// Whether two paths are the same, on some system.
 fn is_same(path: &str, other: &str) -> bool {
-    match is_plain(path) && is_plain(other) {
-        true => path.eq_ignore_ascii_case(other),
-        false => folded_path(path) == folded_path(other),
-    }
+    path.eq_ignore_ascii_case(other)
+        || !(is_plain(path) && is_plain(other)) && folded_path(path) == folded_path(other)
 }
 
 /// Whether a path is in a folder, at any depth, on some system.
