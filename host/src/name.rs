@@ -125,11 +125,13 @@ impl std::borrow::Borrow<str> for ToolName {
     }
 }
 
-/// The one of these names that may have been meant by another: at most a third of it differs, and never all.
+/// The one of these names that may have been meant by another: but for case, at most a third of it differs, and
+/// never all.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
     let length = name.chars().count();
     let most = length.div_ceil(3).min(length.saturating_sub(1));
-    let nearest = known.map(|known| (distance(name, known), known)).min();
+    let nearest = known.map(|known| (distance(&name, &known.to_lowercase()), known)).min();
     nearest.filter(|(distance, _)| *distance <= most).map(|(_, known)| known)
 }
 

@@ -840,6 +840,22 @@ mod tests {
         for masked in in_pieces(&redactor, TextForm::Plain, text) {
             assert_eq!(masked, "an [redacted].");
         }
+        // The one that is found first ends first.
+        let mut secrets = Secrets::default();
+        secrets.add("A_TOKEN", r"abc\u0064ef");
+        secrets.add("B_TOKEN", "cdefgh!");
+        let redactor = Redactor::new(&secrets);
+        assert_eq!(redactor.text(r"an abc\u0064efgh! x"), "an [redacted] x");
+        let mut parts = [r"an abc\u0064efg".to_string(), "h! x".to_string()];
+        redactor.together(&mut parts.iter_mut().collect::<Vec<_>>());
+        assert_eq!(parts, ["an [redacted]", " x"]);
+    }
+
+    #[test]
+    fn what_json_has_none_of_is_no_text() {
+        let redactor = Redactor::default();
+        let error = InTexts(&redactor).visit_bytes::<serde_json::Error>(b"x").unwrap_err();
+        assert!(error.to_string().contains("expected JSON"), "{error}");
     }
 
     #[test]

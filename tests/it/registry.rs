@@ -437,7 +437,10 @@ fn the_command_calls_the_hosts_own_tools_for_the_plugin_that_they_name() {
     project.write("tenon.toml", format!("plugins.scripts = [\"bare.rhai\"]\n{configuration}"));
     for (arguments, expected) in [
         (r#"{"plugin":"bare","uri":"memo:///one"}"#, "there is no plugin with resources \"bare\""),
-        (r#"{"plugin":"S","uri":"memo:///one"}"#, "there is no plugin \"S\"; did you mean \"s\"?"),
+        (
+            r#"{"plugin":"S","uri":"memo:///one"}"#,
+            "there is no plugin \"S\"\n  hint: did you mean \"s\"?",
+        ),
         (r#"{"uri":"memo:///one"}"#, "at /plugin: it has to be the id of a plugin"),
     ] {
         let output = project.tenon(&["call", "read_resource", arguments]);

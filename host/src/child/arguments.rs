@@ -17,6 +17,13 @@ const ENTRY_FILES: [&str; 10] = [
     "Makefile",
 ];
 
+/// The ends of names of scripts and programs. A word in a command for a shell is taken for a file if it has one
+/// of these: others may be what the server writes.
+const CODE: [&str; 22] = [
+    "bash", "bat", "cjs", "cmd", "exe", "jar", "jl", "js", "lua", "mjs", "php", "pl", "ps1", "py",
+    "r", "rb", "rhai", "sh", "ts", "tsx", "wasm", "zsh",
+];
+
 /// The files that a program's arguments may name which runs in a folder. Not all of them are there.
 pub(crate) fn named_files(arguments: &[String], folder: &Path) -> BTreeSet<PathBuf> {
     let values = option_values(arguments);
@@ -65,6 +72,10 @@ fn names_in(argument: &str) -> impl Iterator<Item = &str> {
     let joined = argument.char_indices().nth(2).filter(|_| is_short).map(|(at, _)| &argument[at..]);
     // As in `sh -c 'exec node ./server.js'`, and in code.
     let words = argument.split(|c: char| c.is_whitespace() || "\"'`;&|()<>{}[],=$".contains(c));
+    let is_code = |word: &&str| {
+        Path::new(word).extension().is_some_and(|of| CODE.iter().any(|code| of == *code))
+    };
+    let words = words.filter(is_code);
     let all = [Some(argument), value, joined].into_iter().flatten().chain(words);
     all.map(|name| {
         // As in `@arguments` and `file:./hook.js`.
@@ -112,6 +123,7 @@ mod tests {
         check(&["c d.js"], &["c d.js"]);
         check(&["-c", "exec node './a.js' 2>&1|python b/d.py;"], &["a.js", "b/d.py"]);
         check(&["-c", "x=b/d.py; python $x"], &["b/d.py"]);
+        check(&["-c", "cat package.json > data"], &[]);
         check(&["b"], &["b/__main__.py"]);
         check(&["-u", "b"], &["b/__main__.py"]);
         check(&["run", "b"], &["b/__main__.py"]);

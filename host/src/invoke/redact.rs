@@ -143,10 +143,11 @@ impl<T> Deref for Masked<T> {
 pub(crate) trait Mask {
     fn mask(&mut self, redactor: &Arc<Redactor>);
 
-    /// What it is asked for by, if it is listed. That cannot be masked: what has a secret there is left
+    /// Whether there is a secret in what it is asked for by, if it is listed. That cannot be masked: it is left
     /// out of the list.
-    fn names(&self) -> Vec<&str> {
-        Vec::new()
+    fn is_named_by_secret(&self, redactor: &Redactor) -> bool {
+        let _ = redactor;
+        false
     }
 }
 
@@ -161,9 +162,9 @@ macro_rules! mask {
                 }
             }
 
-            $(fn names(&self) -> Vec<&str> {
+            $(fn is_named_by_secret(&self, redactor: &Redactor) -> bool {
                 let names: fn(&Self) -> Vec<&str> = $names;
-                names(self)
+                names(self).into_iter().any(|name| redactor.holds(name))
             })?
         }
     )*};
@@ -208,7 +209,7 @@ pub(crate) fn leave_out<T: Mask>(redactor: &Redactor, listed: &mut Vec<T>) {
         return;
     }
     let all = listed.len();
-    listed.retain(|item| !item.names().into_iter().any(|name| redactor.holds(name)));
+    listed.retain(|item| !item.is_named_by_secret(redactor));
     let left_out = all - listed.len();
     if left_out > 0 {
         tracing::warn!("{left_out} of {all} that it lists are left out: their names have a secret");
