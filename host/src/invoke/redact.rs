@@ -616,7 +616,6 @@ mod tests {
         check_said(answer.clone());
         check_said(Some(answer.clone()));
         check_said(Ok::<_, Failure>(answer.clone()));
-        assert_eq!(Unmasked::new(Some(1_u8)).map(|one| one.is_some()).0, true);
         let finding =
             Finding { criterion: text(), reason: text(), verdict: Verdict::Pass, score: None };
         let score = Evaluation {
