@@ -175,34 +175,11 @@ const LOADING: &[&str] = &[
     "PSMODULEPATH",
 ];
 
-/// Where programs look for their user's settings, which name code, too: `.npmrc`, `.config/pip`, `.gitconfig`.
-const SETTINGS: &[&str] = &[
-    "HOME",
-    "USERPROFILE",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "XDG_CONFIG_*",
-    "XDG_DATA_*",
-    "XDG_CACHE_HOME",
-    "XDG_STATE_HOME",
-];
-
 /// Whether a variable changes which code programs load.
 pub(crate) fn changes_loading(name: &str) -> bool {
-    is_in(LOADING, name)
-}
-
-/// Whether a variable changes where programs look for their user's settings.
-pub(crate) fn changes_settings(name: &str) -> bool {
-    is_in(SETTINGS, name)
-}
-
-fn is_in(list: &[&str], name: &str) -> bool {
     // Windows does not care about case, and neither do some programs elsewhere.
     let name = name.to_uppercase();
-    list.iter().any(|known| match known.strip_suffix('*') {
+    LOADING.iter().any(|known| match known.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => *known == name,
     })
@@ -281,9 +258,6 @@ mod tests {
         }
         for name in ["ERL_FLAGS", "R_PROFILE_USER", "PYENV_VERSION"] {
             assert!(changes_loading(name), "{name}");
-        }
-        for name in ["HOME", "XDG_CONFIG_HOME", "AppData"] {
-            assert!(changes_settings(name) && !changes_loading(name), "{name}");
         }
         for name in ["HOMEPAGE", "PATHS", "OLD_PATH", "API_TOKEN", "NODE_ENV"] {
             assert!(!changes_loading(name), "{name}");

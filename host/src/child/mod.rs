@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub(crate) use arguments::named_files;
-pub(crate) use environment::{changes_loading, changes_settings, inherited_environment, is_base};
+pub(crate) use environment::{changes_loading, inherited_environment, is_base};
 use group::{Group, Signal};
 use lines::Lines;
 use stderr::Tail;

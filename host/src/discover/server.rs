@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
 use super::{Inherited, Origin, Place, Program, Remote, Server, Wishes};
-use crate::child::{changes_loading, changes_settings, is_base, named_files};
+use crate::child::{changes_loading, is_base, named_files};
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::{Words, input_variable};
 use crate::files::{self, CONFIGURATION, Digest, absolute, exact};
@@ -169,12 +169,7 @@ impl Reader<'_> {
             };
             let set = environment.iter().filter(|(name, value)| !is_users(name, value));
             let mut names = set.map(|(name, _)| name).chain(passed);
-            // A host that names its configuration itself may give its servers another home.
-            let is_hosts =
-                self.root.origin == Origin::Config && self.sources.trust == ProjectTrust::Host;
-            let is_refused =
-                |name: &&String| changes_loading(name) || !is_hosts && changes_settings(name);
-            if let Some(name) = names.find(is_refused) {
+            if let Some(name) = names.find(|name| changes_loading(name)) {
                 return Err(format!(
                     "the variable {name} changes which code programs load, and no file of a project \
                      can set it or pass it on; the user's own configuration can"
@@ -558,8 +553,7 @@ mod tests {
         check(json!({ "GOPATH": "${GOPATH}" }), true);
         check(json!({ "GOPATH": "/home/go" }), true);
         check(json!({ "GOPATH": "/home/go/other" }), false);
-        check(json!({ "HOME": "/elsewhere" }), false);
-        check(json!({ "HOME": "${HOME:-/elsewhere}" }), false);
+        check(json!({ "ERL_FLAGS": "-s evil" }), false);
         check(json!({ "PORT": "1" }), true);
     }
 
