@@ -220,7 +220,8 @@ impl Error {
                  everything",
                 remedy.as_deref().unwrap_or("mend it, or take it out")
             )),
-            Self::NoPlugin { nearest: Some(nearest), .. } => {
+            Self::NoPlugin { nearest: Some(nearest), .. }
+            | Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))
             }
             Self::NoPlugin { .. } => {
@@ -237,9 +238,6 @@ impl Error {
             Self::Refused { hint, .. } => Some(hint.clone()),
             Self::Unconfirmed { command, .. } => Some(format!("`{command}` asks nothing")),
             Self::Unasked { command, .. } => Some(format!("`{command}` approves without asking")),
-            Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
-                Some(format!("did you mean \"{nearest}\"?"))
-            }
             Self::Known { error: CallError::NotFound { nearest: Some(nearest), .. }, plugin } => {
                 Some(format!(
                     "did you mean \"{nearest}\"? `tenon doctor {plugin}` asks the server what it has now"

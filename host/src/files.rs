@@ -49,6 +49,11 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.into())
 }
 
+/// Whether a program is named by its path. A bare name is looked for in `PATH`.
+pub(crate) fn is_path(program: &Path) -> bool {
+    program.components().nth(1).is_some()
+}
+
 /// A path under which the same file is found again, from whichever folder the host is started: the real path
 /// of what is there, and the absolute one of what is not.
 pub(crate) fn real_or_absolute(path: &Path) -> PathBuf {

@@ -124,10 +124,11 @@ pub struct UnknownPoint(String);
 
 /// What may have been meant by a text that names no point. Plugins in Rust name points otherwise.
 fn meant(text: &str) -> String {
-    if text.to_lowercase().trim_end() == "custom:" {
+    let text = text.to_lowercase();
+    if text.trim_end() == "custom:" {
         return "a point of your own has a name, such as \"custom:deploy\"".into();
     }
-    let text = text.to_lowercase().replace(['_', ' '], "-");
+    let text = text.replace(['_', ' '], "-");
     let known = POINTS.iter().flat_map(|info| [info.name, info.function]);
     match nearest(&text, known) {
         Some(known) => format!("did you mean \"{known}\"?"),

@@ -747,17 +747,12 @@ fn installing_looking_and_removing_run_nothing() {
             let output = command.output().unwrap();
             (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
         };
-        // What was not compiled has not run.
-        let has_compiled = || {
-            let folders = fs::read_dir(project.path("cache/tenon")).into_iter().flatten();
-            let mut files = folders.flatten().filter_map(|entry| fs::read_dir(entry.path()).ok());
-            files.any(|mut files| files.next().is_some())
-        };
         let runs_nothing = |arguments: &[&str]| {
             let (code, said) = run(arguments);
             assert_eq!(code, Some(0), "{kind} {arguments:?}: {said}");
             assert!(!said.contains(ran), "{kind} {arguments:?}: {said}");
-            assert!(!has_compiled(), "{kind} {arguments:?}");
+            // What was not compiled has not run.
+            assert!(!project.has_compiled(), "{kind} {arguments:?}");
         };
         runs_nothing(&["install", "./source", "--yes"]);
         runs_nothing(&["install"]);
@@ -767,7 +762,7 @@ fn installing_looking_and_removing_run_nothing() {
         let (code, said) = run(&["doctor", "p"]);
         assert_ne!(code, Some(0), "{kind}: {said}");
         assert!(said.contains(ran), "{kind}: {said}");
-        assert_eq!(has_compiled(), kind == "wasm", "{kind}");
+        assert_eq!(project.has_compiled(), kind == "wasm", "{kind}");
         let _ = fs::remove_dir_all(project.path("cache"));
         runs_nothing(&["uninstall", "p", "--yes"]);
     }

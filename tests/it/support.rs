@@ -82,6 +82,13 @@ impl Project {
         self.command(arguments).output().expect("tenon starts")
     }
 
+    /// Whether a command whose cache is the folder `cache` of the project has compiled something.
+    pub(crate) fn has_compiled(&self) -> bool {
+        let folders = fs::read_dir(self.path("cache/tenon")).into_iter().flatten();
+        let mut files = folders.flatten().filter_map(|entry| fs::read_dir(entry.path()).ok());
+        files.any(|mut files| files.next().is_some())
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let state = self.folder.path().join("state");
         write_cache_key(&state.join("tenon"));

@@ -138,9 +138,7 @@ impl Checkout {
 
     /// Whether something was compiled.
     fn has_compiled(&self) -> bool {
-        let folders = fs::read_dir(self.0.path("cache/tenon")).into_iter().flatten();
-        let mut files = folders.flatten().filter_map(|entry| fs::read_dir(entry.path()).ok());
-        files.any(|mut files| files.next().is_some())
+        self.0.has_compiled()
     }
 }
 

@@ -79,15 +79,14 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         let all = records(&Query { limit: None, ..Query::default() })?;
         let outcomes: BTreeSet<&str> = all.iter().map(|record| &*record.outcome).collect();
         let outcomes: Vec<&str> = outcomes.into_iter().collect();
-        output::if_empty(all.is_empty(), "no calls are recorded yet");
-        output::if_empty(
-            !all.is_empty(),
-            &format!(
-                "no recorded call fits; there are {} with the outcomes {}",
-                all.len(),
+        let nothing = match all.len() {
+            0 => "no calls are recorded yet".to_string(),
+            all => format!(
+                "no recorded call fits; there are {all} with the outcomes {}",
                 outcomes.join(", ")
             ),
-        );
+        };
+        output::if_empty(true, &nothing);
     }
     for record in &found {
         // A caller may have named the tool as it liked.

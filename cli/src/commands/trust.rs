@@ -24,8 +24,9 @@ use crate::{Common, open, output, trust};
 A project is what the tenon.toml, .mcp.json, .vscode/mcp.json and .tenon/plugins of a folder say, and
 what these name. Before it is trusted nothing of it is started, loaded or compiled. It is trusted as
 it is: when a file of it changes, nothing of it is used before `tenon trust` has shown what is new.
-Of a component or script that changes, that plugin alone waits. Of a server its program and the files that
-its arguments name are compared, and not what these load in turn. What plugins request has to be approved as well: `tenon approve`.
+Of a component or script that changes, that plugin alone waits. Of a server its program and the files
+that its arguments name are compared, and not what these load in turn. What plugins request has to be
+approved as well: `tenon approve`.
 
 For automation, `--trust` trusts the project for one command, and the variable TENON_TRUST names
 folders, as PATH does: their projects, and those of all folders in them, are trusted as they are.")]

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Place, Program, Source};
+use crate::files;
 use crate::manifest::Requires;
 use crate::surroundings::Surroundings;
 
@@ -30,8 +31,7 @@ pub(super) fn file_of(source: &Source) -> Option<&Path> {
         Source::Wasm { path, .. } | Source::Rhai { path } => Some(path),
         Source::Mcp(server) => {
             let Place::Child(Program { program, .. }) = &server.place else { return None };
-            let is_path = program.components().nth(1).is_some();
-            is_path.then_some(program)
+            files::is_path(program).then_some(program)
         }
     }
 }

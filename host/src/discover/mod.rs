@@ -36,7 +36,7 @@ use crate::config::combine::OwnSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
 use crate::entry::InputQuestion;
-use crate::files::Digest;
+use crate::files::{self, Digest};
 use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
 use crate::name::{NameStyle, nearest};
@@ -269,9 +269,8 @@ impl Discovery {
         for config in configs.iter().filter(|config| config.is_of_file()) {
             self.deciding.insert(config.path.clone());
             let command = config.client.message_command.iter().map(PathBuf::from).enumerate();
-            let is_path = |path: &PathBuf| path.components().nth(1).is_some();
-            let named =
-                command.filter(|(number, path)| *number == 0 && is_path(path) || may_be_file(path));
+            let named = command
+                .filter(|(number, path)| *number == 0 && files::is_path(path) || may_be_file(path));
             self.deciding.extend(named.map(|(_, path)| path));
         }
         for candidate in &self.candidates {

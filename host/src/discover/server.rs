@@ -54,14 +54,14 @@ impl Reader<'_> {
             _ => (BTreeMap::new(), None),
         };
         let server = self.server(entry, words, at, &from_file)?;
-        let shown = match self.root.origin {
-            Origin::Workspace | Origin::Config if self.is_shown() => {
+        let shown = match self.root.origin.is_of_project() && self.is_shown() {
+            true => {
                 let surroundings = &without_secrets(words.surroundings);
                 let shown = self.server(entry, Words { surroundings, ..words }, at, &from_file);
                 // All else that can be wrong was said of the server itself.
                 Some(shown.map_err(|_| "a secret is where it could not be shown to be approved")?)
             }
-            _ => None,
+            false => None,
         };
         Ok(Meant { server, shown, from_file, env_file })
     }
@@ -160,7 +160,7 @@ impl Reader<'_> {
         if let Some(name) = names.find(|name| !is_name(name)) {
             return Err(format!("{name:?} is no name of a variable"));
         }
-        if matches!(self.root.origin, Origin::Config | Origin::Workspace) {
+        if self.root.origin.is_of_project() {
             // What it gets in any case it may ask for.
             let passed = entry.env_vars.iter().chain(at.required);
             let passed = passed.filter(|name| !is_base(name.as_ref()));
@@ -193,8 +193,7 @@ impl Reader<'_> {
     /// Where a bare name leads that a project's entry starts, if `PATH` leads it into the project: then it
     /// is a program of the project's, which is shown and compared as one that is named by its path.
     fn found_in_project(&self, program: &Path, folder: &Path) -> Option<PathBuf> {
-        let is_bare = program.components().nth(1).is_none();
-        if !is_bare || !self.root.origin.is_of_project() {
+        if files::is_path(program) || !self.root.origin.is_of_project() {
             return None;
         }
         let path = self.surroundings().environment.get(OsStr::new("PATH"))?;
@@ -204,9 +203,8 @@ impl Reader<'_> {
         let path = std::env::join_paths(folders).ok()?;
         let found = which::which_in(program, Some(path), &folder).ok()?;
         let project = self.workspace()?;
-        let is_below = |path: &Path, project: &Path| path.starts_with(project);
-        let is_own = is_below(&found, &project)
-            || is_below(&files::real_or_absolute(&found), &files::real_or_absolute(&project));
+        let real = files::real_or_absolute;
+        let is_own = found.starts_with(&project) || real(&found).starts_with(real(&project));
         is_own.then_some(found)
     }
 }
@@ -282,8 +280,10 @@ impl Place {
 impl Program {
     /// The program and its folder, the same from wherever the host is started.
     fn absolute(&self) -> (PathBuf, Option<PathBuf>) {
-        let is_path = self.program.components().nth(1).is_some();
-        let program = if is_path { absolute(&self.program) } else { self.program.clone() };
+        let program = match files::is_path(&self.program) {
+            true => absolute(&self.program),
+            false => self.program.clone(),
+        };
         (program, self.folder.as_deref().map(absolute))
     }
 
@@ -291,8 +291,7 @@ impl Program {
     /// named to interpreters. Not all of them are there.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let folder = self.folder.clone().unwrap_or_default();
-        let is_path = self.program.components().nth(1).is_some();
-        let started = is_path.then(|| self.program.clone());
+        let started = files::is_path(&self.program).then(|| self.program.clone());
         started.into_iter().chain(named_files(&self.arguments, &folder)).collect()
     }
 }

@@ -59,10 +59,6 @@ impl Walk {
         let mut seen = BTreeSet::new();
         let mut left = VecDeque::from([(root.to_path_buf(), 0)]);
         while let Some((folder, depth)) = left.pop_front() {
-            let linked = depth > 0;
-            if linked && folder.canonicalize().is_ok_and(|real| seen.contains(&real)) {
-                continue;
-            }
             // A manifest lies one deeper than its folder.
             let mut walk = WalkDir::new(&folder)
                 .max_depth((settings.max_depth - depth).saturating_add(1))
@@ -104,11 +100,8 @@ impl Walk {
                     if depth <= settings.max_depth {
                         left.push_back((entry.into_path(), depth));
                     }
-                } else if is_folder {
+                } else if is_folder && depth <= settings.max_depth {
                     let mut is_seen = || path.canonicalize().is_ok_and(|real| !seen.insert(real));
-                    if depth > settings.max_depth {
-                        continue;
-                    }
                     if settings.follow_links && is_seen() {
                         walk.skip_current_dir();
                     } else {

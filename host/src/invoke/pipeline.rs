@@ -333,14 +333,14 @@ async fn attempt<R: Request>(
 ) -> Result<Unmasked<R::Answer>, CallError> {
     let plugin = request.plugin().clone();
     let (loaded, redactor) = (plugin.loaded(), registry.redactor());
-    let limit = loaded.limits().wall;
+    let (limit, most) = (loaded.limits().wall, request.wall());
     let mut left = limit;
     loop {
         let started = match loaded.plugin().starting() {
             Some(starting) => starting.await,
             None => Ok(()),
         };
-        let wall = request.wall().min(left);
+        let wall = most.min(left);
         let Attempt { number: attempt, timeout, context, serving } = state.next_attempt(wall);
         let began = Instant::now();
         let (bytes_in, answer) = request.ask(loaded.plugin(), redactor, &state.arguments, context);
@@ -356,11 +356,10 @@ async fn attempt<R: Request>(
             true => serving.by(within_unmasked(timeout, answer)).await,
             false => {
                 let answer = serving.by(serving.in_time(timeout, answer)).await;
-                let time = if left < request.wall() { limit } else { timeout };
+                let time = if left < most { limit } else { timeout };
                 answer.unwrap_or_else(|| Unmasked::new(Err(Failure::Deadline(time))))
             }
         };
-        left = left.saturating_sub(began.elapsed().saturating_sub(serving.stood()));
         state.used();
         let answer = answer.or_masked_failure(redactor);
         let error = answer.as_ref().err();
@@ -369,6 +368,7 @@ async fn attempt<R: Request>(
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
+        left = left.saturating_sub(began.elapsed().saturating_sub(serving.stood()));
         let wait = request.constraints().wait(attempt, &failure).filter(|wait| *wait < left);
         let Some(wait) = wait else {
             return Err(CallError::failed(loaded.id())(failure));

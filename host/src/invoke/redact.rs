@@ -492,15 +492,12 @@ mod tests {
     use crate::bindings::prompts::PromptRole;
     use crate::bindings::types::{ToolDefinition, Unavailability};
     use crate::logged::logged;
-    use crate::secret::Secrets;
 
     const SECRET: &str = "hunter22";
 
     /// Masks what a plugin said.
     fn check<T: std::fmt::Debug>(mut said: T, mask: impl Fn(&Redactor, &mut T)) {
-        let mut secrets = Secrets::default();
-        secrets.add("A_TOKEN", SECRET);
-        mask(&Redactor::new(&secrets), &mut said);
+        mask(&Redactor::of(&[SECRET]), &mut said);
         let said = format!("{said:?}");
         assert!(!said.contains(SECRET), "{said}");
         let bytes = format!("{:?}", SECRET.as_bytes());
@@ -554,22 +551,8 @@ mod tests {
             extra: extra(),
         };
         check(listed, template);
-        let argument = PromptArgument {
-            name: "a".into(),
-            title: Some(text()),
-            description: Some(text()),
-            required: true,
-            extra: extra(),
-        };
-        let listed = PromptDefinition {
-            name: text(),
-            title: Some(text()),
-            description: Some(text()),
-            arguments: vec![argument],
-            extra: extra(),
-        };
         // A name that has a secret leaves no list.
-        check(vec![listed], |by, said| said.mask(&Arc::new(by.clone())));
+        check_said(vec![prompt_named(text())]);
         let content = ContentBlock { body: Content::Text(text()), extra: extra() };
         let message = PromptMessage { role: PromptRole::User, content, extra: extra() };
         let filled_in =
@@ -598,9 +581,24 @@ mod tests {
 
     /// A redactor that knows the secret.
     fn knowing() -> Arc<Redactor> {
-        let mut secrets = Secrets::default();
-        secrets.add("A_TOKEN", SECRET);
-        Arc::new(Redactor::new(&secrets))
+        Arc::new(Redactor::of(&[SECRET]))
+    }
+
+    fn prompt_named(name: String) -> PromptDefinition {
+        let argument = PromptArgument {
+            name: "a".into(),
+            title: Some(text()),
+            description: Some(text()),
+            required: true,
+            extra: extra(),
+        };
+        PromptDefinition {
+            name,
+            title: Some(text()),
+            description: Some(text()),
+            arguments: vec![argument],
+            extra: extra(),
+        }
     }
 
     /// Masks what a plugin said as it leaves the plugin.
@@ -646,20 +644,7 @@ mod tests {
         check_said(summary);
         let message = OutgoingMessage { channel: Some(text()), text: text(), extra: extra() };
         check_said(message);
-        let listed = PromptDefinition {
-            name: "p".into(),
-            title: Some(text()),
-            description: Some(text()),
-            arguments: vec![PromptArgument {
-                name: "a".into(),
-                title: Some(text()),
-                description: Some(text()),
-                required: true,
-                extra: extra(),
-            }],
-            extra: extra(),
-        };
-        check_said(listed);
+        check_said(prompt_named("p".into()));
     }
 
     #[test]
