@@ -515,8 +515,10 @@ pub(crate) async fn with_until(
 ) -> Result<ExitCode, Error> {
     let mut interrupts = Interrupts::listen();
     let mut building = pin!(building);
+    // An interruption ends the wait for plugins as well, so it is looked at first: what is built of the
+    // plugins that were there by then is not worked with.
     let (built, early) = tokio::select! {
-        built = &mut building => (built, false),
+        biased;
         () = interrupts.next() => {
             // It does not wait for plugins any more.
             let built = tokio::select! {
@@ -525,11 +527,13 @@ pub(crate) async fn with_until(
             };
             (built.map_err(|_| Error::Interrupted), true)
         }
+        built = &mut building => (built, false),
     };
     let platform = built?;
     let result = match early {
         true => interrupted,
         false => tokio::select! {
+            biased;
             () = interrupts.next() => interrupted,
             result = work(&platform) => result,
         },
