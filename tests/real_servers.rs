@@ -28,7 +28,7 @@ use tenon_host::invoke::TRUNCATED;
 use tenon_host::services::{ClientFeatures, Offers, ServerRequest};
 use tenon_host::types::{Error, ResourceBody, ToolResult};
 use tenon_host::{
-    Call, Caller, Config, Event, Platform, PluginState, RESULT_URI, Surroundings, wire,
+    Call, Caller, Config, Event, HostEnvironment, Platform, PluginState, RESULT_URI, mcp_json,
 };
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -184,8 +184,9 @@ impl Servers {
     async fn platform_of(&self, entry: &str, features: impl ClientFeatures) -> Platform {
         let config = Config::read(self.write(entry)).expect("the configuration is read");
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache/tenon");
-        let surroundings = Surroundings { cache: Some(cache), ..Surroundings::of_process() };
-        let builder = Platform::builder().surroundings(surroundings).config(config);
+        let host_environment =
+            HostEnvironment { cache: Some(cache), ..HostEnvironment::of_process() };
+        let builder = Platform::builder().host_environment(host_environment).config(config);
         let platform = builder.client_features(features).build().await;
         let platform = platform.expect("the platform is built");
         assert_eq!(platform.plugins()[0].state, PluginState::Ready, "{:?}", platform.plugins());
@@ -264,7 +265,7 @@ async fn everything_lists_and_calls_its_tools(servers: Servers) {
     assert_eq!(echo.plain_text(), "Echo: hello");
     let sum = call(&platform, "get-sum", json!({ "a": 19, "b": 23 })).await;
     assert!(sum.plain_text().contains("42"));
-    let image = wire::tool_result(&call(&platform, "get-tiny-image", json!({})).await);
+    let image = mcp_json::tool_result(&call(&platform, "get-tiny-image", json!({})).await);
     assert!(
         image["content"].as_array().unwrap().iter().any(|block| block["mimeType"] == "image/png")
     );
@@ -272,7 +273,7 @@ async fn everything_lists_and_calls_its_tools(servers: Servers) {
         call(&platform, "get-structured-content", json!({ "location": "New York" })).await;
     assert!(structured.structured.is_some());
     let links =
-        wire::tool_result(&call(&platform, "get-resource-links", json!({ "count": 3 })).await);
+        mcp_json::tool_result(&call(&platform, "get-resource-links", json!({ "count": 3 })).await);
     let links = links["content"]
         .as_array()
         .unwrap()
@@ -281,7 +282,7 @@ async fn everything_lists_and_calls_its_tools(servers: Servers) {
     assert_eq!(links.count(), 3);
     let annotated =
         call(&platform, "get-annotated-message", json!({ "messageType": "error" })).await;
-    assert!(wire::tool_result(&annotated)["content"][0]["annotations"]["priority"].is_number());
+    assert!(mcp_json::tool_result(&annotated)["content"][0]["annotations"]["priority"].is_number());
     platform.shutdown().await;
 }
 
@@ -365,7 +366,7 @@ async fn every_tool_of_everything_does_what_it_says(servers: Servers) {
         let row = EVERYTHING.iter().find(|(known, ..)| known == name);
         let (_, arguments, said) = row.unwrap_or_else(|| panic!("{name} has no row"));
         let result = call(&platform, name, serde_json::from_str(arguments).unwrap()).await;
-        let result = wire::tool_result(&result);
+        let result = mcp_json::tool_result(&result);
         assert_ne!(result["isError"], true, "{name}: {result}");
         assert!(result.to_string().contains(said), "{name}: {result}");
     });
@@ -428,7 +429,7 @@ async fn everything_fills_in_prompts_and_suggests_values(servers: Servers) {
     };
     let arguments = filled(&[("city", "Oslo"), ("state", "Norway")]);
     let prompt = platform.prompt("s", "args-prompt", arguments, &caller).await.unwrap();
-    let text = wire::content_block(&prompt.messages[0].content)["text"].to_string();
+    let text = mcp_json::content_block(&prompt.messages[0].content)["text"].to_string();
     assert!(text.contains("Oslo"), "{text}");
     let missing = platform.prompt("s", "args-prompt", Vec::new(), &caller).await;
     assert!(missing.unwrap_err().to_string().contains("city"));
@@ -670,7 +671,7 @@ async fn filesystem_reads_five_megabytes(servers: Servers) {
     // It is cut, and the whole is kept.
     let text = read.plain_text();
     assert!(text.len() < 2 << 20 && content.starts_with(&text[..1 << 20]));
-    let uri = wire::tool_result(&read)["_meta"][TRUNCATED]["uri"].clone();
+    let uri = mcp_json::tool_result(&read)["_meta"][TRUNCATED]["uri"].clone();
     let uri = uri.as_str().expect("it is kept");
     assert!(uri.starts_with(RESULT_URI), "{uri}");
     let whole = platform.read_result(uri).await.unwrap();

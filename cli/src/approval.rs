@@ -147,8 +147,8 @@ fn say(text: &str) {
 
 /// How many values of a capability are shown, and how much of one: a question has to stay in sight
 /// whatever a manifest says.
-const VALUES: usize = 8;
-const LENGTH: usize = 200;
+const MAX_VALUES: usize = 8;
+const MAX_VALUE_LENGTH: usize = 200;
 
 /// A request as people see it.
 pub(crate) fn shown(
@@ -179,7 +179,7 @@ pub(crate) fn shown(
     }
     if let Approval::Stale(changes) = approval {
         text.push_str("  since it was approved\n");
-        for change in changes.iter().take(VALUES) {
+        for change in changes.iter().take(MAX_VALUES) {
             text.push_str(&format!("    {}\n", short(&change.to_string())));
         }
         text.push_str(&more(plugin, changes.len()));
@@ -264,7 +264,7 @@ fn listed(plugin: &str, values: &Values, warnings: &[GrantWarning]) -> String {
             let meaning = meaning(value).unwrap_or_default();
             text.push_str(&format!("    {capability:<11}  {} — {meaning}\n", short(value)));
         }
-        for value in others.iter().take(VALUES) {
+        for value in others.iter().take(MAX_VALUES) {
             text.push_str(&format!("    {capability:<11}  {}\n", short(value)));
         }
         text.push_str(&more(plugin, others.len()));
@@ -274,7 +274,7 @@ fn listed(plugin: &str, values: &Values, warnings: &[GrantWarning]) -> String {
 
 /// What is said of those that are not shown.
 fn more(plugin: &str, all: usize) -> String {
-    match all.saturating_sub(VALUES) {
+    match all.saturating_sub(MAX_VALUES) {
         0 => String::new(),
         more => format!("    and {more} more: `tenon inspect {plugin}` shows all\n"),
     }
@@ -283,7 +283,7 @@ fn more(plugin: &str, all: usize) -> String {
 /// A value in one line of bounded length.
 fn short(value: &str) -> String {
     let shown = one_line(value);
-    match shown.char_indices().nth(LENGTH) {
+    match shown.char_indices().nth(MAX_VALUE_LENGTH) {
         None => shown.into_owned(),
         Some((cut, _)) => format!("{}… ({} bytes)", &shown[..cut], value.len()),
     }

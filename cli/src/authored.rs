@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tenon_host::discover::{Candidate, Discovery, Sources, discover};
-use tenon_host::{Config, Surroundings};
+use tenon_host::{Config, HostEnvironment};
 
 use crate::error::Error;
 
@@ -26,7 +26,7 @@ impl Authored {
         }
         let text = "plugins.folders = [\".\"]\ndiscovery.max_depth = 0";
         let configs = vec![Config::parse(text, folder.join("tenon.toml"))?];
-        let sources = Sources { configs, surroundings: alone(), ..Sources::default() };
+        let sources = Sources { configs, host_environment: alone(), ..Sources::default() };
         let Discovery { candidates, left_out, diagnostics, .. } = discover(&sources);
         let is_it = |named_in: &Path| same(named_in, &manifest);
         if let Some(plugin) = candidates.into_iter().find(|plugin| is_it(plugin.named_in())) {
@@ -35,18 +35,20 @@ impl Authored {
         let mut problems = diagnostics.iter().map(ToString::to_string);
         let left_out = left_out.iter().find(|left_out| is_it(&left_out.named_in));
         let problem = problems.next().or(left_out.map(|left_out| left_out.reason.to_string()));
-        Err(Error::Input(problem.unwrap_or_else(|| format!("{} is no plugin", manifest.display()))))
+        Err(Error::Input(
+            problem.unwrap_or_else(|| format!("{} is not a plugin", manifest.display())),
+        ))
     }
 }
 
 /// The surroundings of this process for a look at one plugin: no other place is looked into, neither
 /// the user's plugins nor those that the environment names.
-pub(crate) fn alone() -> Surroundings {
-    let mut surroundings = Surroundings::of_process();
-    surroundings.configuration = None;
-    surroundings.servers = None;
-    surroundings.environment.remove(OsStr::new("TENON_PLUGINS"));
-    surroundings
+pub(crate) fn alone() -> HostEnvironment {
+    let mut host_environment = HostEnvironment::of_process();
+    host_environment.configuration = None;
+    host_environment.servers = None;
+    host_environment.environment.remove(OsStr::new("TENON_PLUGINS"));
+    host_environment
 }
 
 /// Whether two paths lead to the same file.

@@ -5,10 +5,9 @@ pub(crate) mod fuzz;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use tenon_host::capability::Capability;
+use tenon_host::files::Digest;
 use wasm_metadata::{Payload, Producers};
 use wasmparser::WasmFeatures;
 use wit_component::{DecodedWasm, WitPrinter};
@@ -62,11 +61,11 @@ impl Component {
             return Err("it is not a component".into());
         }
         if !tenon_contract::is_whole(bytes) {
-            return Err("it is no whole component: a section claims more than there is".into());
+            return Err("the component is truncated: a section is longer than the file".into());
         }
         // The decoder panics at some imports that are no interfaces.
         let decoded = std::panic::catch_unwind(|| wit_component::decode(bytes))
-            .map_err(|_| "it is not a component whose types can be read".to_string())?
+            .map_err(|_| "the types of the component cannot be read".to_string())?
             .map_err(|error| format!("it is not a component: {error:#}"))?;
         // Its types say nothing of the code in it.
         wasmparser::Validator::new_with_features(WasmFeatures::all())
@@ -117,19 +116,12 @@ impl Import {
     fn new(import: String) -> Self {
         let capability = Capability::of_import(&import);
         Self {
-            granted: capability.is_some_and(|capability| capability.lent.is_to_every_plugin()),
+            granted: capability
+                .is_some_and(|capability| capability.availability.is_to_every_plugin()),
             capability: capability.map(|capability| capability.name),
             import,
         }
     }
-}
-
-/// The SHA-256 of bytes, in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Interfaces without functions are imported for their types, which need nothing.
@@ -149,7 +141,7 @@ fn name(resolve: &Resolve, key: &WorldKey) -> String {
 fn metadata(bytes: &[u8]) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert("size".into(), json!(bytes.len()));
-    metadata.insert("sha256".into(), json!(sha256(bytes)));
+    metadata.insert("sha256".into(), json!(Digest::of(bytes).to_string()));
     let payload = match Payload::from_binary(bytes) {
         Ok(payload) => payload,
         // It is no worse a plugin for what it says of itself.

@@ -17,10 +17,10 @@ use crate::output;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  the plugin answered with an error, or does not build, or doctor or check found a failure
+  1  the plugin returned an error or does not build, or doctor or check found a failure
   2  wrong usage, configuration or input
   3  refused
-  4  the plugin trapped, or ran out of a limit or of time
+  4  the plugin trapped, or reached a limit or the timeout
   5  the host failed
 130  interrupted";
 
@@ -55,7 +55,7 @@ pub(crate) enum Error {
         nearest: Option<String>,
     },
     /// The plugin that something was asked of is not there.
-    #[error("plugin \"{plugin}\" is not there: {detail}")]
+    #[error("plugin \"{plugin}\" is not loaded: {detail}")]
     NotThere {
         plugin: String,
         detail: String,
@@ -67,14 +67,14 @@ pub(crate) enum Error {
     #[error(transparent)]
     Approval(#[from] ApprovalError),
     /// Somebody would have to approve it, and nobody is there to be asked.
-    #[error("nobody is there to approve {}", .plugins.join(", "))]
+    #[error("no terminal to ask for approval of {}", .plugins.join(", "))]
     Unasked {
         plugins: Vec<String>,
         /// The command that approves without asking.
         command: String,
     },
     /// Somebody would have to say yes, and nobody is there to be asked.
-    #[error("nobody is there to say that plugin \"{plugin}\" is to be removed")]
+    #[error("no terminal to ask whether to remove plugin \"{plugin}\"")]
     Unconfirmed {
         plugin: String,
         /// The command that does so without asking.
@@ -96,7 +96,7 @@ pub(crate) enum Error {
     #[error("{problem}")]
     Refused { problem: String, hint: String },
     /// There is no such model, unless one of these has it, which are not approved.
-    #[error("there is no model \"{model}\", unless one that is not approved has it: {}", .plugins.join(", "))]
+    #[error("no approved plugin has the model \"{model}\"; not approved: {}", .plugins.join(", "))]
     Unserved { model: String, plugins: Vec<String> },
     /// Something that may be a guard is not there.
     #[error("{problem}")]
@@ -111,7 +111,7 @@ pub(crate) enum Error {
     #[error("interrupted")]
     Interrupted,
     /// Who reads the output has gone: it has what it wanted.
-    #[error("nobody reads the output")]
+    #[error("standard output is closed")]
     Unread,
     #[error("{0}")]
     Host(String),
@@ -129,7 +129,7 @@ impl Error {
             let _ = output::json(&self.to_json());
         }
         self.tell();
-        ExitCode::from(self.code())
+        ExitCode::from(self.exit_code())
     }
 
     /// Says on standard error what went wrong.
@@ -145,7 +145,7 @@ impl Error {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let mut error = json!({ "word": self.word(), "message": chain(self), "hint": self.hint() });
+        let mut error = json!({ "code": self.code(), "message": chain(self), "hint": self.hint() });
         let failure = match self {
             Self::Call(CallError::Failed { failure, .. }) => Some(failure),
             Self::NotThere { failure, .. } => failure.as_ref(),
@@ -159,8 +159,8 @@ impl Error {
         json!({ "error": error })
     }
 
-    /// A word for it, for programs.
-    fn word(&self) -> &'static str {
+    /// Returns a stable code for programs.
+    fn code(&self) -> &'static str {
         match self {
             Self::Input(_) | Self::Read(..) | Self::Write(..) | Self::NoPlugin { .. } => {
                 "invalid-input"
@@ -168,7 +168,7 @@ impl Error {
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
-            Self::NotInstalled { error, .. } => error.word(),
+            Self::NotInstalled { error, .. } => error.code(),
             Self::Fetch(error) if !error.is_refusal() => "source",
             Self::Unasked { .. } | Self::Unserved { .. } | Self::Unconfirmed { .. } => "refused",
             Self::Fetch(_) | Self::Refused { .. } => "refused",
@@ -179,13 +179,13 @@ impl Error {
             Self::NotThere { .. } => "not-there",
             Self::Interrupted => "interrupted",
             Self::Unread | Self::Build(_) | Self::Watch(_) | Self::Host(_) => "host",
-            Self::Call(error) | Self::Known { error, .. } => error.word(),
+            Self::Call(error) | Self::Known { error, .. } => error.code(),
         }
     }
 
-    pub(crate) fn code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::NotInstalled { error, .. } => error.code(),
+            Self::NotInstalled { error, .. } => error.exit_code(),
             Self::Input(_)
             | Self::Read(..)
             | Self::Write(..)
@@ -216,38 +216,39 @@ impl Error {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unguarded { remedy, .. } => Some(format!(
-                "{}; it may be a guard, and `on_failure = \"stop\"` under [hooks] has that stop \
-                 everything",
-                remedy.as_deref().unwrap_or("mend it, or take it out")
+                "{}; it may be a guard, and `on_failure = \"stop\"` under [hooks] stops everything until it loads",
+                remedy.as_deref().unwrap_or("fix or remove it")
             )),
             Self::NoPlugin { nearest: Some(nearest), .. }
             | Self::Call(CallError::NotFound { nearest: Some(nearest), .. }) => {
                 Some(format!("did you mean \"{nearest}\"?"))
             }
-            Self::NoPlugin { .. } => {
-                Some("`tenon plugins` lists the plugins that there are".into())
-            }
+            Self::NoPlugin { .. } => Some("`tenon plugins` lists the plugins".into()),
             Self::NotThere { remedy, .. } => remedy.clone(),
             Self::NotInstalled { error, .. } => error.hint(),
-            Self::Missing { install, .. } => Some(format!("`{install}` installs it")),
+            Self::Missing { install, .. } => Some(format!("install it with `{install}`")),
             Self::Unserved { plugins, .. } => {
                 let plugins = plugins.join(" ");
                 Some(format!("`tenon approve {plugins}` shows what they request, and asks"))
             }
             Self::Fetch(error) => error.hint().map(Into::into),
             Self::Refused { hint, .. } => Some(hint.clone()),
-            Self::Unconfirmed { command, .. } => Some(format!("`{command}` asks nothing")),
-            Self::Unasked { command, .. } => Some(format!("`{command}` approves without asking")),
+            Self::Unconfirmed { command, .. } => {
+                Some(format!("run `{command}` to remove it without asking"))
+            }
+            Self::Unasked { command, .. } => {
+                Some(format!("run `{command}` to approve without asking"))
+            }
             Self::Known { error: CallError::NotFound { nearest: Some(nearest), .. }, plugin } => {
                 Some(format!(
-                    "did you mean \"{nearest}\"? `tenon doctor {plugin}` asks the server what it has now"
+                    "did you mean \"{nearest}\"? `tenon doctor {plugin}` asks the server again"
                 ))
             }
             Self::Known { plugin, .. } => {
-                Some(format!("`tenon doctor {plugin}` asks the server what it has now"))
+                Some(format!("`tenon doctor {plugin}` asks the server again"))
             }
             Self::Call(CallError::NotFound { what: "tool", .. }) => {
-                Some("`tenon tools` lists the tools, `tenon doctor` what is wrong".into())
+                Some("`tenon tools` lists the tools, `tenon doctor` shows problems".into())
             }
             Self::Call(CallError::NotFound { what: "strategy", .. }) => {
                 Some("`tenon eval` lists the strategies".into())

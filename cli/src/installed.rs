@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use tenon_host::admit::Refusal;
 use tenon_host::discover::{Candidate, Sources, USER, WORKSPACE, discover};
-use tenon_host::files::{COMPONENT, Digest, read};
+use tenon_host::files::{Digest, MAX_COMPONENT_BYTES, read};
 use tenon_host::lock::{FILE_NAME, LockFile, Locked};
-use tenon_host::{Config, PluginKind, Surroundings};
+use tenon_host::{Config, HostEnvironment, PluginKind};
 
 use crate::authored::{alone, same};
 use crate::error::Error;
@@ -20,7 +20,7 @@ use crate::{Common, open};
 pub(crate) const MANIFEST: &str = "plugin.toml";
 
 /// The longest name of a file, in bytes.
-const NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// What a manifest says that matters for where it goes.
 pub(crate) struct About {
@@ -58,7 +58,9 @@ impl About {
 
     fn of(candidate: &Candidate, stage: &Path) -> Result<Self, String> {
         if candidate.kind() == PluginKind::Mcp {
-            return Err("it is of an MCP server, of which there is nothing to install: an entry under `mcp` is all it takes".into());
+            return Err(
+                "it is of an MCP server, which is not installed but configured under `mcp`".into(),
+            );
         }
         let path = candidate.file().unwrap_or(stage);
         let file = path.strip_prefix(stage).map_err(|_| LEADS_OUT)?;
@@ -91,12 +93,12 @@ fn staged_candidate(manifest: &str, stage: &Path) -> Result<Candidate, String> {
     let discovery = discover(&Sources {
         configs: vec![config],
         bundled: vec![stage.into()],
-        surroundings: alone(),
+        host_environment: alone(),
         ..Sources::default()
     });
     discovery.candidates.into_iter().next().ok_or_else(|| {
         let problem = discovery.diagnostics.into_iter().next().map(|broken| broken.problem);
-        problem.unwrap_or_else(|| "it is no manifest".into())
+        problem.unwrap_or_else(|| "it is not a manifest".into())
     })
 }
 
@@ -116,7 +118,7 @@ pub(crate) fn check_file(file: &Path) -> Result<(), &'static str> {
     if has(|name| name.contains(&0)) {
         return Err("its `path` has a NUL in it");
     }
-    if has(|name| name.len() > NAME) {
+    if has(|name| name.len() > MAX_NAME_BYTES) {
         return Err("its `path` is longer than a name may be");
     }
     // Some systems do not tell them apart by case.
@@ -136,14 +138,14 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn of(
         common: &Common,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         is_user: bool,
     ) -> Result<Self, Error> {
         let folder = match is_user {
-            true => surroundings
+            true => host_environment
                 .configuration
                 .clone()
-                .ok_or_else(|| Error::Host("there is no folder for the user's plugins".into()))?,
+                .ok_or_else(|| Error::Host("the user's plugin folder is not known".into()))?,
             false if common.config.is_some() => {
                 let problem =
                     "--config reads no plugins of a project; `--user` is for the user's own";
@@ -187,7 +189,7 @@ impl Place {
         let is = |path: &Path, expected: Digest| {
             let path = folder.join(path);
             self.check_links(&folder, &path).is_ok()
-                && read(&path, COMPONENT).is_ok_and(|bytes| Digest::of(bytes) == expected)
+                && read(&path, MAX_COMPONENT_BYTES).is_ok_and(|bytes| Digest::of(bytes) == expected)
         };
         is(Path::new(MANIFEST), locked.manifest)
             && self.file_of(id, locked).is_some_and(|file| is(&file, locked.code))
@@ -195,7 +197,7 @@ impl Place {
 
     /// The manifest that a plugin has, where it is the one that was installed.
     pub(crate) fn manifest(&self, id: &str, locked: &Locked) -> Option<String> {
-        let bytes = read(&self.of_plugin(id).join(MANIFEST), COMPONENT).ok()?;
+        let bytes = read(&self.of_plugin(id).join(MANIFEST), MAX_COMPONENT_BYTES).ok()?;
         let bytes = (Digest::of(&bytes) == locked.manifest).then_some(bytes)?;
         String::from_utf8(bytes).ok()
     }
@@ -294,12 +296,11 @@ impl Place {
         let file = lock.plugins.get(id).and_then(|locked| self.file_of(id, locked));
         let file = file.ok_or_else(|| Error::Refused {
             problem: format!(
-                "which files of {} were installed is not known: its manifest is not what {} has",
+                "the installed files of {} are not known: its manifest differs from {}",
                 folder.display(),
                 self.lock().display()
             ),
-            hint: "`tenon install` puts back what was installed; who wants nothing of the folder \
-                   removes it first"
+            hint: "run `tenon install` to restore what was installed, or remove the folder first"
                 .into(),
         })?;
         let file = folder.join(file);

@@ -36,13 +36,14 @@ pub(crate) fn refusal(
     name: &str,
     arguments: &Value,
 ) -> Option<Error> {
-    let (candidates, surroundings) = (&found.discovery.candidates, &found.sources.surroundings);
+    let (candidates, host_environment) =
+        (&found.discovery.candidates, &found.sources.host_environment);
     let [owner] = owners else {
         // A name that begins as none of the servers' do is a misspelt one.
         return owners.is_empty().then(|| not_found(found, name))?;
     };
     let style = found.sources.name_style(owner);
-    let known = KnownServer::of(owner, surroundings, found.offers())?;
+    let known = KnownServer::of(owner, host_environment, found.offers())?;
     let rendered = |tool: &str| style.render(owner.id(), owner.namespace(), tool).to_string();
     let error = match known.tools().find(|tool| rendered(tool) == name) {
         Some(tool) => {
@@ -69,7 +70,7 @@ fn not_found(found: &Found, name: &str) -> Option<Error> {
     let (sources, offers) = (&found.sources, found.offers());
     let mut meant: Option<(String, String)> = None;
     for candidate in &found.discovery.candidates {
-        let known = KnownServer::of(candidate, &sources.surroundings, offers);
+        let known = KnownServer::of(candidate, &sources.host_environment, offers);
         let Some(known) = known else { continue };
         let style = sources.name_style(candidate);
         let (id, namespace) = (candidate.id(), candidate.namespace());

@@ -50,7 +50,7 @@ struct Arguments {
 /// What is the same for every verb.
 #[derive(Clone, clap::Args)]
 struct Common {
-    /// Read this configuration, and no other
+    /// Read only this configuration file
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Look for `tenon.toml` in this folder
@@ -59,13 +59,13 @@ struct Common {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Trust the project for this run, as it is
+    /// Trust the project, for this run only
     #[arg(long, global = true)]
     trust: bool,
-    /// Answer what servers ask of their user from this JSON file
+    /// Answer the questions of servers from this JSON file
     #[arg(long, global = true, value_name = "FILE")]
     answers: Option<PathBuf>,
-    /// Let in only plugins that the lock file has, as it has them
+    /// Load only plugins that are in the lock file, unmodified
     #[arg(long, global = true)]
     locked: bool,
 }
@@ -73,7 +73,7 @@ struct Common {
 /// Reads a time such as `500ms`. There is none in which nothing can be done.
 fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("it must be more than nothing".into()),
+        Ok(Duration::ZERO) => Err("it must be greater than zero".into()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }
@@ -190,10 +190,10 @@ fn block_on(command: impl Future<Output = Result<ExitCode, Error>>) -> Result<Ex
 }
 
 /// The stack of the thread that a command is run on: what it reads was made by others, and may be deep.
-const STACK: usize = 64 << 20;
+const STACK_BYTES: usize = 64 << 20;
 
 /// How long a command that was interrupted may take to clean up.
-const CLEANING_UP: Duration = Duration::from_secs(1);
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a command on a thread of its own, so that it can be interrupted while it computes.
 fn run_interruptible(common: Common, verb: Verb) -> Result<ExitCode, Error> {
@@ -212,9 +212,10 @@ fn run_interruptible(common: Common, verb: Verb) -> Result<ExitCode, Error> {
     };
     block_on(async {
         let mut interrupts = Interrupts::listen();
-        let thread = thread::Builder::new().name("tenon-command".into()).stack_size(STACK);
+        let thread = thread::Builder::new().name("tenon-command".into()).stack_size(STACK_BYTES);
         let thread = thread.spawn(work);
-        let thread = thread.map_err(|error| Error::Host(format!("there is no thread: {error}")))?;
+        let thread =
+            thread.map_err(|error| Error::Host(format!("cannot start a thread: {error}")))?;
         tokio::select! {
             ended = &mut result => match ended {
                 Ok(result) => result,
@@ -223,7 +224,7 @@ fn run_interruptible(common: Common, verb: Verb) -> Result<ExitCode, Error> {
             },
             () = interrupts.next() => {
                 let _ = interrupt.send(());
-                match tokio::time::timeout(CLEANING_UP, result).await {
+                match tokio::time::timeout(CLEANUP_TIMEOUT, result).await {
                     Ok(Ok(result)) => result,
                     Ok(Err(_)) | Err(_) => Err(Error::Interrupted),
                 }

@@ -5,12 +5,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tenon_host::mcp_json;
 use tenon_host::model::{
     CompletionSummary, Message, ModelTool, Part, Reasoning, Role, StopReason, ToolAnswer, ToolCall,
     ToolChoice,
 };
 use tenon_host::types::Media;
-use tenon_host::wire;
 
 /// A message, as it is written.
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ enum ContentForm {
 ///
 /// Says which message is none, and why.
 pub(crate) fn messages(value: Value) -> Result<Vec<Message>, String> {
-    let Value::Array(messages) = value else { return Err("it is no list of messages".into()) };
+    let Value::Array(messages) = value else { return Err("it is not a list of messages".into()) };
     let read = |(place, message): (usize, Value)| {
         message_of(message).map_err(|problem| format!("message {}: {problem}", place + 1))
     };
@@ -69,7 +69,7 @@ fn message_of(value: Value) -> Result<Message, String> {
 fn part_of(form: Map<String, Value>) -> Result<Part, String> {
     let text = |name: &str| match form.get(name) {
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(format!("`{name}` of a part is no text")),
+        Some(_) => Err(format!("`{name}` of a part is not text")),
         None => Err(format!("a part has no `{name}`")),
     };
     let media = || {
@@ -99,7 +99,7 @@ fn part_of(form: Map<String, Value>) -> Result<Part, String> {
                 Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
                 content => content.cloned().unwrap_or(json!([])),
             };
-            let result = wire::read_tool_result(json!({ "content": content }));
+            let result = mcp_json::read_tool_result(json!({ "content": content }));
             let content = result.map_err(|error| error.to_string())?.content;
             let is_error = form.get("isError").and_then(Value::as_bool).unwrap_or_default();
             Part::ToolAnswer(ToolAnswer { id: text("id")?, content, is_error })
@@ -125,7 +125,7 @@ pub(crate) fn part(part: &Part) -> Value {
             json!({ "type": "toolCall", "id": id, "name": name, "arguments": arguments })
         }
         Part::ToolAnswer(ToolAnswer { id, content, is_error }) => {
-            let content: Vec<Value> = content.iter().map(wire::content_block).collect();
+            let content: Vec<Value> = content.iter().map(mcp_json::content_block).collect();
             json!({ "type": "toolAnswer", "id": id, "content": content, "isError": is_error })
         }
         Part::Other(text) => {
@@ -141,13 +141,13 @@ pub(crate) fn part(part: &Part) -> Value {
 ///
 /// Says which is no tool.
 pub(crate) fn tools(value: &Value) -> Result<Vec<ModelTool>, String> {
-    let Value::Array(tools) = value else { return Err("it is no list of tools".into()) };
+    let Value::Array(tools) = value else { return Err("it is not a list of tools".into()) };
     let read = |tool: &Value| {
         let name = tool["name"].as_str().ok_or_else(|| format!("a tool has no `name`: {tool}"))?;
         let schema = match &tool["inputSchema"] {
             Value::Null => json!({ "type": "object" }),
             schema @ Value::Object(_) => schema.clone(),
-            _ => return Err(format!("`inputSchema` of the tool {name:?} is no object")),
+            _ => return Err(format!("`inputSchema` of the tool {name:?} is not an object")),
         };
         Ok(ModelTool {
             name: name.to_string(),
@@ -224,7 +224,7 @@ mod tests {
             let problem = messages(value).map(|_| ()).unwrap_err();
             assert!(problem.contains(expected), "{problem}");
         };
-        check(json!({}), "no list of messages");
+        check(json!({}), "not a list of messages");
         check(
             json!([{ "role": "user", "content": "a" }, { "role": "robot", "content": "" }]),
             "message 2: unknown variant `robot`",
@@ -233,7 +233,7 @@ mod tests {
         check(json!([{ "role": "user", "content": [{ "text": "a" }] }]), "a part has no `type`");
         check(
             json!([{ "role": "user", "content": [{ "type": "text", "text": 1 }] }]),
-            "`text` of a part is no text",
+            "`text` of a part is not text",
         );
         check(
             json!([{ "role": "user", "content": [{ "type": "image", "data": "?", "mimeType": "a/b" }] }]),

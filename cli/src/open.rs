@@ -8,13 +8,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::admit::{Approvals, Contents, Refusal, Rules, admit};
 use tenon_host::config::OnFailure;
-use tenon_host::discover::{Candidate, Discovery, LeftOut, Sources, discover_trusted};
+use tenon_host::discover::{Candidate, Discovery, Skipped, Sources, discover_trusted};
 use tenon_host::name::nearest;
 use tenon_host::services::{ApprovalFile, Approver, ClientFeatures, GrantAll, Offers};
 use tenon_host::trust::ProjectTrust;
 use tenon_host::{
-    CallError, Caller, Config, Diagnostic, Platform, PluginKind, PluginReport, PluginState,
-    SHARED_TOOL_PLUGIN, Surroundings, is_shared_tool,
+    CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
+    PluginState, SHARED_TOOL_PLUGIN, is_shared_tool,
 };
 
 use crate::Common;
@@ -29,24 +29,24 @@ use crate::trust;
 /// Where a command looks for plugins: in what was named, or else in the project and in what is the
 /// user's. Nothing is read yet.
 pub(crate) fn sources(common: &Common) -> Result<Sources, Error> {
-    let surroundings = Surroundings::of_process();
+    let host_environment = HostEnvironment::of_process();
     let locked = |config: Config| if common.locked { config.locked() } else { config };
     if let Some(path) = &common.config {
         let configs = vec![locked(Config::of_file(path))];
-        return Ok(Sources { configs, surroundings, ..Sources::default() });
+        return Ok(Sources { configs, host_environment, ..Sources::default() });
     }
     if !common.project.is_dir() {
         let problem = format!("--project {} is not a folder", common.project.display());
         return Err(Error::Input(problem));
     }
     let mut configs = vec![locked(Config::of_optional_file(common.project.join("tenon.toml")))];
-    if let Some(folder) = &surroundings.configuration {
+    if let Some(folder) = &host_environment.configuration {
         let user = Config::of_optional_file(folder.join("config.toml")).of_user();
         configs.push(locked(user));
     }
     let workspace = Some(common.project.clone());
-    let trust = trust::of(common, &surroundings);
-    Ok(Sources { configs, workspace, trust, surroundings, ..Sources::default() })
+    let trust = trust::of(common, &host_environment);
+    Ok(Sources { configs, workspace, trust, host_environment, ..Sources::default() })
 }
 
 /// What the configuration names. Nothing of it is loaded.
@@ -77,7 +77,7 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
         tracing::warn!("{untrusted}; {}", untrusted.remedy());
     }
     for left_out in &discovery.left_out {
-        let LeftOut { id, reason, named_in, .. } = left_out;
+        let Skipped { id, reason, named_in, .. } = left_out;
         tracing::info!("plugin \"{id}\" of {} is left out: {reason}", named_in.display());
     }
     let settings = sources.configs.first().map(|config| config.client.clone());
@@ -105,13 +105,13 @@ impl Found {
 
     /// The user's approvals; nothing where there is no place for them.
     pub(crate) fn approvals(&self) -> Option<ApprovalFile> {
-        let folder = self.sources.surroundings.state.as_ref()?;
+        let folder = self.sources.host_environment.state.as_ref()?;
         Some(ApprovalFile::new(folder.join("approvals.json")))
     }
 
     /// The same, for what cannot do without.
     pub(crate) fn kept_approvals(&self) -> Result<ApprovalFile, Error> {
-        let problem = "there is no home folder to keep approvals in";
+        let problem = "no folder for approvals: HOME is not set";
         self.approvals().ok_or_else(|| Error::Host(problem.into()))
     }
 
@@ -131,7 +131,7 @@ impl Found {
         if let Some(diagnostic) = diagnostics.iter().find(is_of) {
             return Error::Input(diagnostic.to_string());
         }
-        if let Some(LeftOut { reason, .. }) = left_out.iter().find(|left_out| left_out.id == id) {
+        if let Some(Skipped { reason, .. }) = left_out.iter().find(|left_out| left_out.id == id) {
             return Error::Input(format!("plugin \"{id}\" is left out: {reason}"));
         }
         if let Some(untrusted) = &self.discovery.untrusted {
@@ -170,7 +170,7 @@ impl Found {
         approver: impl Approver,
     ) -> Result<Platform, Error> {
         self.discovery.candidates.retain(wanted);
-        let state = self.sources.surroundings.state.clone();
+        let state = self.sources.host_environment.state.clone();
         let pins = self.pins();
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
@@ -256,11 +256,11 @@ impl Found {
                 _ if ids.contains(&report.plugin.as_str()) => {}
                 _ if !is_for_all && report.kind == PluginKind::Mcp => {}
                 Some(remedy) if report.awaits_approval => tracing::warn!(
-                    "plugin \"{}\" is not there, and if it has hooks they are not run: {detail}; \
+                    "plugin \"{}\" is not loaded, and its hooks, if it has any, do not run: {detail}; \
                      {remedy}",
                     report.plugin
                 ),
-                _ => tracing::warn!("plugin \"{}\" is not there: {detail}", report.plugin),
+                _ => tracing::warn!("plugin \"{}\" is not loaded: {detail}", report.plugin),
             }
         }
         Ok(platform)
@@ -292,7 +292,7 @@ impl Found {
     /// Whether one of some plugins may call tools of servers.
     async fn may_turn_to_others(&self, is_one: impl Fn(&Candidate) -> bool) -> bool {
         let found = self.discovery.candidates.iter();
-        let turning = found.filter(|candidate| is_one(candidate) && turns_to_others(candidate));
+        let turning = found.filter(|candidate| is_one(candidate) && may_call_plugins(candidate));
         self.lets_in_any(turning.cloned().collect()).await
     }
 
@@ -349,7 +349,7 @@ impl Found {
             let style = self.sources.name_style(candidate);
             let prefix = style.prefix(candidate.id(), candidate.namespace());
             // A longer one is cut in names.
-            name.starts_with(prefix.get(..PREFIX).unwrap_or(&prefix))
+            name.starts_with(prefix.get(..MIN_PREFIX).unwrap_or(&prefix))
         };
         let owners: Vec<&Candidate> = self.discovery.candidates.iter().filter(owner).collect();
         let refusal = known::refusal(&self, &owners, name, arguments);
@@ -410,7 +410,7 @@ impl Found {
 }
 
 /// How much of a long prefix is in names at least.
-const PREFIX: usize = 48;
+const MIN_PREFIX: usize = 48;
 
 /// Words of several lines, as the log has them.
 fn in_a_line(words: &str) -> String {
@@ -436,7 +436,7 @@ pub(crate) async fn refusal(candidate: &Candidate) -> Option<Refusal> {
 }
 
 /// Whether a plugin may call others' tools, or ask their models.
-fn turns_to_others(candidate: &Candidate) -> bool {
+fn may_call_plugins(candidate: &Candidate) -> bool {
     let requested = candidate.requested();
     ["tools", "providers"].iter().any(|name| requested.contains_key(*name))
 }
@@ -478,7 +478,7 @@ pub(crate) fn unserved(platform: &Platform, model: &str) -> Option<Error> {
 pub(crate) fn code_of_failures(platform: &Platform) -> u8 {
     let reports = platform.plugins();
     let failed = reports.iter().filter(|of| of.state.is_failure() && !of.awaits_approval);
-    let codes = failed.map(|report| not_there(report).code());
+    let codes = failed.map(|report| not_there(report).exit_code());
     // What could not be read or understood is wrong configuration; what a plugin that is there offers
     // and nobody can use is its own affair.
     codes.chain(platform.unread().iter().map(|_| 2)).max().unwrap_or(0)
@@ -543,7 +543,7 @@ pub(crate) async fn with_until(
     tokio::select! {
         () = interrupts.next() => return Ok(code),
         () = &mut ending => return Ok(code),
-        () = tokio::time::sleep(PATIENCE) => {}
+        () = tokio::time::sleep(PROGRESS_DELAY) => {}
     }
     if io::stderr().is_terminal() {
         // Where standard error is closed there is nobody to tell.
@@ -557,4 +557,4 @@ pub(crate) async fn with_until(
 }
 
 /// How long plugins may take to end before somebody who watches is told what is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);

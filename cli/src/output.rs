@@ -162,17 +162,17 @@ pub(crate) fn read_json(what: &str, text: &str) -> Result<Value, Error> {
 }
 
 /// The longest input, in bytes.
-const INPUT: u64 = 64 << 20;
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Reads text that may come from a pipe or a device without an end.
 fn read_bounded(name: &str, input: impl Read) -> Result<String, Error> {
     let mut content = String::new();
     input
-        .take(INPUT + 1)
+        .take(MAX_INPUT_BYTES + 1)
         .read_to_string(&mut content)
         .map_err(|error| Error::Read(name.into(), error))?;
-    match content.len() as u64 > INPUT {
-        true => Err(Error::Input(format!("{name} has more than {} MiB", INPUT >> 20))),
+    match content.len() as u64 > MAX_INPUT_BYTES {
+        true => Err(Error::Input(format!("{name} is larger than {} MiB", MAX_INPUT_BYTES >> 20))),
         false => Ok(content),
     }
 }

@@ -11,8 +11,8 @@ use crate::open::Found;
 use crate::{Common, output};
 
 /// How many changes of a definition are shown, and how much of one, in characters.
-const CHANGES: usize = 24;
-const LENGTH: usize = 400;
+const MAX_CHANGES: usize = 24;
+const MAX_VALUE_LENGTH: usize = 400;
 
 /// Shows what has changed in the definitions of servers, asks, and accepts it. Gives a row for each
 /// plugin that has some to be accepted. `command` does so without asking.
@@ -87,11 +87,11 @@ async fn ask(shown: String) -> bool {
 
 /// What has changed, as people see it.
 fn shown(plugin: &str, definitions: &[HeldDefinition]) -> String {
-    let mut text = format!("plugin \"{plugin}\" does not say what it said before\n");
+    let mut text = format!("plugin \"{plugin}\" has changed its definitions:\n");
     for held in definitions {
         text.push_str(&format!("  {}\n", named(held)));
         let changes = held.changes();
-        for DefinitionChange { place, before, after } in changes.iter().take(CHANGES) {
+        for DefinitionChange { place, before, after } in changes.iter().take(MAX_CHANGES) {
             text.push_str(&format!("    {}\n", one_line(place)));
             let (before, after) = (before.as_ref().map(words), after.as_ref().map(words));
             let same = same_start(before.as_deref(), after.as_deref());
@@ -100,8 +100,8 @@ fn shown(plugin: &str, definitions: &[HeldDefinition]) -> String {
                 text.push_str(&format!("      {sign} {}\n", part(&words, same)));
             }
         }
-        if changes.len() > CHANGES {
-            let more = changes.len() - CHANGES;
+        if changes.len() > MAX_CHANGES {
+            let more = changes.len() - MAX_CHANGES;
             text.push_str(&format!("    and {more} more; `tenon --json approve` shows all\n"));
         }
     }
@@ -129,7 +129,7 @@ fn words(value: &Value) -> String {
 fn same_start(before: Option<&str>, after: Option<&str>) -> usize {
     let (Some(before), Some(after)) = (before, after) else { return 0 };
     let same = before.chars().zip(after.chars()).take_while(|(a, b)| a == b).count();
-    match same > LENGTH / 2 {
+    match same > MAX_VALUE_LENGTH / 2 {
         true => same - 40,
         false => 0,
     }
@@ -137,11 +137,11 @@ fn same_start(before: Option<&str>, after: Option<&str>) -> usize {
 
 /// The part of a text that is shown.
 fn part(text: &str, start: usize) -> String {
-    let mut shown: String = text.chars().skip(start).take(LENGTH).collect();
+    let mut shown: String = text.chars().skip(start).take(MAX_VALUE_LENGTH).collect();
     if start > 0 {
         shown.insert(0, '…');
     }
-    let left = text.chars().count().saturating_sub(start + LENGTH);
+    let left = text.chars().count().saturating_sub(start + MAX_VALUE_LENGTH);
     if left > 0 {
         shown.push_str(&format!("… ({left} characters more)"));
     }
@@ -151,7 +151,7 @@ fn part(text: &str, start: usize) -> String {
 impl Found {
     /// What MCP servers said when they were first seen; nothing where there is no place for it.
     pub(crate) fn pins(&self) -> Option<PinFile> {
-        let folder = self.sources.surroundings.state.as_ref()?;
+        let folder = self.sources.host_environment.state.as_ref()?;
         Some(PinFile::new(folder.join("pins.json")))
     }
 }

@@ -121,7 +121,7 @@ impl Drop for Starts {
 }
 
 /// How many of the servers that are waited for are named.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// How far the start of servers is, as people see it.
 fn starting_words(ready: usize, failed: usize, total: usize, starting: &[Arc<str>]) -> String {
@@ -129,11 +129,11 @@ fn starting_words(ready: usize, failed: usize, total: usize, starting: &[Arc<str
     if failed > 0 {
         words.push_str(&format!(", {failed} failed"));
     }
-    let names: Vec<&str> = starting.iter().take(NAMED).map(|name| &**name).collect();
+    let names: Vec<&str> = starting.iter().take(MAX_NAMED).map(|name| &**name).collect();
     if !names.is_empty() {
         words.push_str(&format!("; waiting for {}", names.join(", ")));
     }
-    match starting.len().saturating_sub(NAMED) {
+    match starting.len().saturating_sub(MAX_NAMED) {
         0 => words,
         more => format!("{words} and {more} more"),
     }
@@ -192,10 +192,10 @@ impl Drop for Line {
 }
 
 /// How wide the bar is, in characters.
-const BAR: usize = 20;
+const BAR_WIDTH: usize = 20;
 
 /// How long a message may be, in characters: what is beyond the edge of the terminal is not seen.
-const MESSAGE: usize = 200;
+const MAX_MESSAGE_LENGTH: usize = 200;
 
 /// How far it is, as people see it; nothing where the plugin gave no numbers that can be shown.
 fn words(progress: f64, total: Option<f64>, message: Option<&str>) -> Option<String> {
@@ -206,14 +206,14 @@ fn words(progress: f64, total: Option<f64>, message: Option<&str>) -> Option<Str
         Some((total, of)) => {
             let share = (progress / total).clamp(0.0, 1.0);
             // Both are small and no less than nothing.
-            let (done, percent) = ((share * BAR as f64) as usize, (share * 100.0) as u8);
-            let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR - done));
+            let (done, percent) = ((share * BAR_WIDTH as f64) as usize, (share * 100.0) as u8);
+            let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR_WIDTH - done));
             format!("[{bar}] {percent:>3}%  {number}/{of}")
         }
         None => number,
     };
     if let Some(message) = message {
-        let message: String = one_line(message).chars().take(MESSAGE).collect();
+        let message: String = one_line(message).chars().take(MAX_MESSAGE_LENGTH).collect();
         words.push_str(&format!("  {message}"));
     }
     Some(words)

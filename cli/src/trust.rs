@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use tenon_host::Surroundings;
+use tenon_host::HostEnvironment;
 use tenon_host::discover::{Sources, discover_trusted};
 use tenon_host::trust::{
     ProjectReview, ProjectTrust, TrustError, TrustFile, Untrusted, is_project,
@@ -15,35 +15,35 @@ use crate::{Common, open};
 const VARIABLE: &str = "TENON_TRUST";
 
 /// Whose word it is that the project may be used.
-pub(crate) fn of(common: &Common, surroundings: &Surroundings) -> ProjectTrust {
-    match common.trust || is_named(&common.project, surroundings) {
+pub(crate) fn of(common: &Common, host_environment: &HostEnvironment) -> ProjectTrust {
+    match common.trust || is_named(&common.project, host_environment) {
         true => ProjectTrust::User,
-        false => ProjectTrust::Recorded(file(surroundings)),
+        false => ProjectTrust::Recorded(file(host_environment)),
     }
 }
 
 /// What the user trusts; nothing where there is no place for it.
-pub(crate) fn file(surroundings: &Surroundings) -> Option<TrustFile> {
-    Some(TrustFile::new(surroundings.state.as_ref()?.join("trust.json")))
+pub(crate) fn file(host_environment: &HostEnvironment) -> Option<TrustFile> {
+    Some(TrustFile::new(host_environment.state.as_ref()?.join("trust.json")))
 }
 
 /// The same, for what cannot do without.
-pub(crate) fn kept_file(surroundings: &Surroundings) -> Result<TrustFile, Error> {
-    let problem = "there is no home folder to keep in it what is trusted";
-    file(surroundings).ok_or_else(|| Error::Host(problem.into()))
+pub(crate) fn kept_file(host_environment: &HostEnvironment) -> Result<TrustFile, Error> {
+    let problem = "no folder for trusted projects: HOME is not set";
+    file(host_environment).ok_or_else(|| Error::Host(problem.into()))
 }
 
 /// Whether the environment names the folder, or one that it is in. A relative path would name
 /// whatever folder a command is run in.
-fn is_named(folder: &Path, surroundings: &Surroundings) -> bool {
-    let Some(value) = surroundings.environment.get(OsStr::new(VARIABLE)) else { return false };
+fn is_named(folder: &Path, host_environment: &HostEnvironment) -> bool {
+    let Some(value) = host_environment.environment.get(OsStr::new(VARIABLE)) else { return false };
     let Ok(folder) = folder.canonicalize() else { return false };
     let named = std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty());
     let (named, relative): (Vec<PathBuf>, Vec<PathBuf>) =
         named.partition(|path| path.is_absolute());
     for path in relative {
         let path = path.display();
-        tracing::warn!("{VARIABLE} names {path}, which is no absolute path and trusts nothing");
+        tracing::warn!("{VARIABLE} names {path}, which is not an absolute path and is ignored");
     }
     named
         .into_iter()
@@ -62,11 +62,11 @@ pub(crate) fn unknown(what: &str, untrusted: &Untrusted) -> Error {
 /// Refuses to run or compile what is in the folder of a plugin unless it is trusted to change: what is
 /// built is different each time.
 pub(crate) fn require_code(common: &Common, folder: &Path) -> Result<(), Error> {
-    let surroundings = Surroundings::of_process();
-    if common.trust || is_named(folder, &surroundings) {
+    let host_environment = HostEnvironment::of_process();
+    if common.trust || is_named(folder, &host_environment) {
         return Ok(());
     }
-    let lets = file(&surroundings).map(|file| file.lets_code_change(folder)).transpose()?;
+    let lets = file(&host_environment).map(|file| file.lets_code_change(folder)).transpose()?;
     if lets == Some(true) {
         return Ok(());
     }
@@ -112,7 +112,7 @@ impl Keeping {
 
 /// Trusts a folder that a command has just made, with code that changes.
 pub(crate) fn trust_new(common: &Common, folder: &Path) -> Result<(), Error> {
-    let Some(file) = file(&Surroundings::of_process()) else { return Ok(()) };
+    let Some(file) = file(&HostEnvironment::of_process()) else { return Ok(()) };
     let sources =
         open::sources(&Common { project: folder.into(), config: None, ..common.clone() })?;
     let review = file.review(&sources)?;

@@ -10,7 +10,7 @@ use tenon_host::{CallError, Failure, Limit, Limits};
 
 /// A call of a hostile tool, and what must come of it.
 #[derive(Clone)]
-pub(crate) struct Deed {
+pub(crate) struct Action {
     pub(crate) plugin: &'static str,
     pub(crate) tool: &'static str,
     pub(crate) arguments: Value,
@@ -94,7 +94,7 @@ pub(crate) enum Came {
 /// The most of an answer that is shown, in bytes.
 const SHOWN: usize = 300;
 
-impl Deed {
+impl Action {
     pub(crate) fn new(
         plugin: &'static str,
         tool: &'static str,
@@ -360,7 +360,7 @@ impl Came {
                 }
                 words
             }
-            Self::Error(error) => format!("{}: {}", error.word(), cut(&error.to_string())),
+            Self::Error(error) => format!("{}: {}", error.code(), cut(&error.to_string())),
             Self::Panicked(words) => format!("the host panicked: {}", cut(words)),
             Self::NoEnd(after) => format!("no end within {after:?}; it was given up"),
         }

@@ -38,7 +38,8 @@
 
 mod attempt;
 mod expectation;
-mod ground;
+mod fakes;
+mod fixture;
 mod plugins;
 mod race;
 mod report;
@@ -48,7 +49,6 @@ mod scripts;
 /// Which the tests of the repository use, too.
 #[doc(hidden)]
 pub mod server;
-mod standins;
 mod table;
 mod world;
 
@@ -144,7 +144,7 @@ mod tests {
 
     /// Whether both are the same, but for an amount where it is about limits: a text that says how much,
     /// how deep calls are nested, or how long an answer the server is asked for.
-    fn are_alike(one: &attempt::Deed, other: &attempt::Deed, of_limits: bool) -> bool {
+    fn are_alike(one: &attempt::Action, other: &attempt::Action, of_limits: bool) -> bool {
         one.tool == other.tool && (of_limits || one.arguments == other.arguments)
     }
 

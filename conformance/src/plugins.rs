@@ -118,13 +118,13 @@ pub(crate) const LIMITED: &[(&str, [&str; 3])] = &[
 ];
 
 const FILES: &str = r#"filesystem = [
-    "readwrite:{ground}/pub/**",
-    "readwrite:{ground}/own/**",
-    "readwrite:{ground}/code/**",
-    "readwrite:{ground}/code/named/.git/**",
-    "read:{ground}/ro/**",
-    "read:{ground}/mixed/*.md",
-    "write:{ground}/log/*",
+    "readwrite:{fixture}/pub/**",
+    "readwrite:{fixture}/own/**",
+    "readwrite:{fixture}/code/**",
+    "readwrite:{fixture}/code/named/.git/**",
+    "read:{fixture}/ro/**",
+    "read:{fixture}/mixed/*.md",
+    "write:{fixture}/log/*",
 ]
 "#;
 
@@ -134,25 +134,25 @@ const FREE_FILES: &str = r#"filesystem = [
     "read:/dev/zero",
     "read:/proc/self/comm",
     "read:/proc/self/fd/**",
-    "readwrite:{ground}/**",
-    "readwrite:{ground}/code/.bashrc",
-    "readwrite:{ground}/code/.env",
-    "readwrite:{ground}/code/.git/**",
-    "readwrite:{ground}/code/.GIT",
-    "readwrite:{ground}/code/.github/**",
-    "readwrite:{ground}/code/.tenon",
-    "readwrite:{ground}/code/.vscode/**",
-    "readwrite:{ground}/code/HEAD",
-    "readwrite:{ground}/code/nested/tenon.toml",
-    "readwrite:{ground}/code/plain/.envrc",
-    "readwrite:{ground}/code/plain/.mcp.json",
-    "readwrite:{ground}/code/plain/CLAUDE.md",
-    "readwrite:{ground}/code/plain/plugin.toml",
-    "readwrite:{ground}/code/plain/y/tenon.toml",
-    "readwrite:{ground}/code/tenon.toml",
-    "readwrite:{ground}/code/x/tenon.toml",
+    "readwrite:{fixture}/**",
+    "readwrite:{fixture}/code/.bashrc",
+    "readwrite:{fixture}/code/.env",
+    "readwrite:{fixture}/code/.git/**",
+    "readwrite:{fixture}/code/.GIT",
+    "readwrite:{fixture}/code/.github/**",
+    "readwrite:{fixture}/code/.tenon",
+    "readwrite:{fixture}/code/.vscode/**",
+    "readwrite:{fixture}/code/HEAD",
+    "readwrite:{fixture}/code/nested/tenon.toml",
+    "readwrite:{fixture}/code/plain/.envrc",
+    "readwrite:{fixture}/code/plain/.mcp.json",
+    "readwrite:{fixture}/code/plain/CLAUDE.md",
+    "readwrite:{fixture}/code/plain/plugin.toml",
+    "readwrite:{fixture}/code/plain/y/tenon.toml",
+    "readwrite:{fixture}/code/tenon.toml",
+    "readwrite:{fixture}/code/x/tenon.toml",
     # What stands before a wildcard is resolved, and this is a link.
-    "readwrite:{ground}/cod*/.config",
+    "readwrite:{fixture}/cod*/.config",
 ]
 "#;
 
@@ -266,7 +266,7 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
             of(
                 "wide-files",
                 Component(ESCAPE),
-                &["filesystem = [\"read:{ground}/ro/**\"]\nenvironment = [\"SEEN\"]\n"],
+                &["filesystem = [\"read:{fixture}/ro/**\"]\nenvironment = [\"SEEN\"]\n"],
             ),
             of("wide-web", Component(ESCAPE_HTTP), &["network = [\"http://{server}/ok/*\"]\n"]),
             of("wide-asking", Component(CALLER), &[ASKS]),
@@ -282,7 +282,7 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
                 "both-files",
                 Component(ESCAPE),
                 &[
-                    "filesystem = [\"readwrite:{ground}/**\"]\n",
+                    "filesystem = [\"readwrite:{fixture}/**\"]\n",
                     "environment = [\"SEEN\", \"SEEN_TOKEN\", \"HIDDEN\"]\n",
                 ],
             ),

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::attempt::{Deed, Expect};
-use crate::ground::link;
+use crate::attempt::{Action, Expect};
+use crate::fixture::link;
 use crate::row::Race;
 use crate::world::World;
 
@@ -52,7 +52,7 @@ impl Race {
     /// A second path.
     fn other(self) -> &'static str {
         match self.deed {
-            "rename" | "link" => "{ground}/pub/way/new",
+            "rename" | "link" => "{fixture}/pub/way/new",
             _ => "",
         }
     }
@@ -156,14 +156,14 @@ async fn attempts(world: &World, plugin: &'static str, race: Race) -> Result<[u3
     let arguments = json!({
         "edition": race.edition,
         "deed": race.deed,
-        "path": format!("{{ground}}/{}", race.path()),
+        "path": format!("{{fixture}}/{}", race.path()),
         "other": race.other(),
         "granted": race.granted(),
         "rounds": ROUNDS,
     });
     // It is not known before how often it is done.
     let counted = Expect::Tells(&[" refused"]);
-    let came = world.done(&Deed::new(plugin, "attempts", arguments, counted)).await?;
+    let came = world.done(&Action::new(plugin, "attempts", arguments, counted)).await?;
     let said = came.text();
     let numbers: Vec<u32> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
     numbers.try_into().map_err(|_| format!("it counts nothing: {said}"))

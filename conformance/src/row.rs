@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-use crate::attempt::{Deed, Expect, Words};
+use crate::attempt::{Action, Expect, Words};
 use crate::expectation::{Access, Capability, Expectation};
 use crate::plugins::Stage;
 
@@ -17,7 +17,7 @@ pub(crate) struct Row {
     /// What must be left of it in the world.
     pub(crate) traces: Traces,
     /// What must work afterwards.
-    pub(crate) usable: Option<Deed>,
+    pub(crate) usable: Option<Action>,
     /// Plugins that must be there besides those that are called here.
     pub(crate) others: Vec<&'static str>,
     /// Another plugin is called meanwhile. Such rows touch nothing that others look at, and several
@@ -30,13 +30,13 @@ pub(crate) struct Row {
 /// How something is tried.
 pub(crate) enum Attempt {
     /// By calls, one after the other.
-    Calls(Vec<Deed>),
+    Calls(Vec<Action>),
     /// By doing something, in an edition of the guest's, with a file that is swapped all the time.
     Race(Race),
     /// By being loaded, which must fail with these words.
     Load(&'static str, String),
     /// By a call, of which nothing secret must be in the record of calls, and this must be.
-    Recorded(Deed, &'static str, &'static str),
+    Recorded(Action, &'static str, &'static str),
 }
 
 /// Something that is done again and again with a file that is swapped meanwhile.
@@ -51,15 +51,15 @@ pub(crate) struct Race {
 #[derive(Clone)]
 pub(crate) enum Control {
     /// The same call by a plugin that may, which succeeds and leaves this.
-    Call(Deed, Traces),
+    Call(Action, Traces),
     /// The row is about what is granted: the same call by a plugin that may not is refused.
-    Refused(Deed),
+    Refused(Action),
     /// What is left out is there where it is granted.
     Ready(&'static str),
     /// The same race, in which a plugin that may reaches both of what is swapped.
     RaceReaches(&'static str),
     /// No grant covers it, for this reason. The calls show that it is asked for as it should be.
-    Never(Vec<Deed>, Traces, &'static str),
+    Never(Vec<Action>, Traces, &'static str),
 }
 
 /// What is left in the world; nothing, where nothing is said.
@@ -86,7 +86,7 @@ impl Row {
         capability: Capability,
         access: Access,
         tried: impl Into<String>,
-        deed: Deed,
+        deed: Action,
         control: Control,
     ) -> Self {
         let expected = deed.expect.words();
@@ -121,7 +121,7 @@ impl Row {
         Self { stage, ..self }
     }
 
-    pub(crate) fn then(self, usable: Deed) -> Self {
+    pub(crate) fn then(self, usable: Action) -> Self {
         Self { usable: Some(usable), ..self }
     }
 
@@ -153,7 +153,7 @@ impl Row {
 
 impl Control {
     /// The same call by another plugin, which is answered so and leaves nothing.
-    pub(crate) fn call(deed: &Deed, plugin: &'static str, answer: impl Into<String>) -> Self {
+    pub(crate) fn call(deed: &Action, plugin: &'static str, answer: impl Into<String>) -> Self {
         Self::Call(deed.by(plugin, Expect::answer(answer)), Traces::default())
     }
 
@@ -167,12 +167,12 @@ impl Control {
     }
 
     /// No grant covers it, for this reason; the call shows that it is asked for as it should be.
-    pub(crate) fn never(deed: Deed, why: &'static str) -> Self {
+    pub(crate) fn never(deed: Action, why: &'static str) -> Self {
         Self::Never(vec![deed], Traces::default(), why)
     }
 
     /// The calls that it consists of, and what they leave.
-    pub(crate) fn calls(&self) -> (&[Deed], Traces) {
+    pub(crate) fn calls(&self) -> (&[Action], Traces) {
         match self {
             Self::Call(deed, traces) => (std::slice::from_ref(deed), traces.clone()),
             Self::Refused(deed) => (std::slice::from_ref(deed), Traces::default()),
@@ -225,8 +225,8 @@ pub(crate) fn answered(
     tool: &'static str,
     arguments: Value,
     answer: &str,
-) -> Deed {
-    Deed::new(plugin, tool, arguments, Expect::answer(answer))
+) -> Action {
+    Action::new(plugin, tool, arguments, Expect::answer(answer))
 }
 
 /// A call that must fail, with words about this capability.
@@ -235,12 +235,12 @@ pub(crate) fn refused(
     tool: &'static str,
     arguments: Value,
     capability: &'static str,
-) -> Deed {
-    Deed::new(plugin, tool, arguments, Expect::Refused(None, Words::Request(capability)))
+) -> Action {
+    Action::new(plugin, tool, arguments, Expect::Refused(None, Words::Request(capability)))
 }
 
 /// What any hostile guest that has an `echo` can still do.
-pub(crate) fn echo(plugin: &'static str) -> Deed {
+pub(crate) fn echo(plugin: &'static str) -> Action {
     answered(plugin, "echo", json!({ "text": "fine" }), "fine")
 }
 

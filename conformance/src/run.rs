@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 use tenon_host::{Builder, PluginState};
 
-use crate::attempt::Deed;
-use crate::ground::Survey;
+use crate::attempt::Action;
+use crate::fixture::Survey;
 use crate::plugins::Stage;
 use crate::race::{held, reached};
 use crate::report::{Outcome, Verdict};
@@ -217,7 +217,7 @@ async fn beside_another(world: &World, row: &Row) -> Vec<String> {
     seen
 }
 
-async fn calls(world: &World, deeds: &[Deed]) -> Vec<String> {
+async fn calls(world: &World, deeds: &[Action]) -> Vec<String> {
     for deed in deeds {
         if let Some(seen) = world.check(deed).await {
             return vec![seen];

@@ -69,7 +69,7 @@ pub(crate) const MISBEHAVING: &str = r#"
 
 /// Takes code from elsewhere: the engine's own way to find it would find this.
 pub(crate) const IMPORTING: &str = r#"
-    import "{ground}/pub/module" as stolen;
+    import "{fixture}/pub/module" as stolen;
     tool(#{ name: "echo", description: "d", schema: #{ type: "object" } }, |a| stolen::said());
 "#;
 

@@ -10,24 +10,24 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tenon_host::types::{ResourceBody, ResourceContents};
 use tenon_host::{
-    Builder, Call, Config, Platform, PluginKind, PluginReport, PluginState, Surroundings,
+    Builder, Call, Config, HostEnvironment, Platform, PluginKind, PluginReport, PluginState,
 };
 use tokio::task::JoinError;
 use tracing::instrument::WithSubscriber;
 
-use crate::attempt::{Came, Deed, Expect, Logged};
-use crate::ground::{Ground, Survey};
+use crate::attempt::{Action, Came, Expect, Logged};
+use crate::fakes::{Decided, Everything, Keeper, Network, Reader, Told, WITNESS, Witness};
+use crate::fixture::{Fixture, Survey};
 use crate::plugins::{Stage, configuration, id, plugins};
 use crate::row::Traces;
 use crate::server::Server;
-use crate::standins::{Decided, Everything, Keeper, Network, Reader, Told, WITNESS, Witness};
 
 /// A host, or why there is none.
 pub(crate) struct World {
     platform: Option<Platform>,
     /// Why there is no platform.
     problem: Option<String>,
-    ground: Ground,
+    fixture: Fixture,
     server: Server,
     other: Server,
     network: Network,
@@ -49,13 +49,13 @@ impl World {
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
     ) -> io::Result<Self> {
-        let ground = Ground::new()?;
+        let fixture = Fixture::new()?;
         let (server, other) = (Server::start().await?, Server::start().await?);
         let network = Network::with(server.address);
         let mut world = Self {
             platform: None,
             problem: None,
-            ground,
+            fixture,
             server,
             other,
             network,
@@ -65,11 +65,11 @@ impl World {
         for plugin in plugins(stage).into_iter().filter(|plugin| needed.contains(plugin.id)) {
             let folder = format!("project/own/{}", plugin.id);
             let manifest = world.fill(&plugin.manifest());
-            world.ground.write_beside(&format!("{folder}/plugin.toml"), manifest)?;
+            world.fixture.write_beside(&format!("{folder}/plugin.toml"), manifest)?;
             let code = plugin.code(|text| world.fill(text));
-            world.ground.write_beside(&format!("{folder}/code"), code)?;
+            world.fixture.write_beside(&format!("{folder}/code"), code)?;
         }
-        world.ground.write_beside("project/tenon.toml", configuration())?;
+        world.fixture.write_beside("project/tenon.toml", configuration())?;
         match world.builder(stage, cache, host) {
             Err(problem) => world.problem = Some(problem),
             Ok(builder) => world.build(builder).await,
@@ -83,19 +83,21 @@ impl World {
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
     ) -> Result<Builder, String> {
-        let config = Config::read(self.ground.beside("project/tenon.toml"))
+        let config = Config::read(self.fixture.beside("project/tenon.toml"))
             .map_err(|error| format!("the suite's own configuration: {error}"))?;
         let environment = [("SEEN", "one"), ("SEEN_TOKEN", "two-two-two"), ("HIDDEN", "three")];
-        let surroundings = Surroundings {
+        let host_environment = HostEnvironment {
             environment: environment.map(|(name, value)| (name.into(), value.into())).into(),
-            home: Some(self.ground.beside("home")),
-            cache: Some(cache.map_or_else(|| self.ground.beside("cache"), Path::to_path_buf)),
+            home: Some(self.fixture.beside("home")),
+            cache: Some(cache.map_or_else(|| self.fixture.beside("cache"), Path::to_path_buf)),
             state: None,
             configuration: None,
             servers: None,
         };
-        let begun =
-            Platform::builder().surroundings(surroundings).config(config).approver(Everything);
+        let begun = Platform::builder()
+            .host_environment(host_environment)
+            .config(config)
+            .approver(Everything);
         let builder = std::panic::catch_unwind(AssertUnwindSafe(|| host(begun)))
             .map_err(|panic| format!("its embedder's own set-up panicked: {}", message(&*panic)))?;
         // Nobody gets messages from here, and no record but ours.
@@ -103,7 +105,7 @@ impl World {
             .builtin(WITNESS, self.witness.clone())
             .messaging(self.services.clone())
             .memory(self.services.clone())
-            .state(self.ground.beside("state"));
+            .state(self.fixture.beside("state"));
         Ok(match stage {
             Stage::Theirs => builder,
             Stage::Ours => builder
@@ -122,7 +124,7 @@ impl World {
             instead.push((plugin, capability, values));
         };
         // Less than was requested, and something else.
-        say("narrow-files", "filesystem", &["read:{ground}/**/a.txt"]);
+        say("narrow-files", "filesystem", &["read:{fixture}/**/a.txt"]);
         say("narrow-files", "environment", &["SEEN", "HIDDEN"]);
         for plugin in ["narrow-web", "narrow-script"] {
             say(plugin, "network", &["GET http://{server}/ok/*"]);
@@ -134,7 +136,7 @@ impl World {
             say(plugin, "secrets", &["other"]);
         }
         // What is approved is more than what both request, and what both need.
-        say("both-files", "filesystem", &["readwrite:{ground}/**"]);
+        say("both-files", "filesystem", &["readwrite:{fixture}/**"]);
         say("both-files", "environment", &["SEEN", "SEEN_TOKEN", "HIDDEN"]);
         for plugin in ["both-web", "both-script"] {
             say(plugin, "network", &["http://{server}/*", "http://public.example.com/*"]);
@@ -183,15 +185,15 @@ impl World {
         if !text.contains('{') {
             return text.to_string();
         }
-        let base = self.ground.base().to_string_lossy();
+        let base = self.fixture.base().to_string_lossy();
         let mut names = base.split('/').filter(|part| !part.is_empty());
         let up = "../".repeat(names.clone().count() + 1);
         let first = names.next().unwrap_or_default();
-        text.replace("{ground}", &base)
+        text.replace("{fixture}", &base)
             .replace("{first}", first)
-            // From a folder in the ground to the root.
+            // From a folder in the fixture to the root.
             .replace("{up}", &up)
-            .replace("{fd}", &self.ground.held().to_string())
+            .replace("{fd}", &self.fixture.held().to_string())
             .replace("{server}", &self.server.address.to_string())
             .replace("{other}", &self.other.address.to_string())
             .replace("{port}", &self.server.address.port().to_string())
@@ -234,16 +236,16 @@ impl World {
 
     /// What there is none of on this system.
     pub(crate) fn lacks(&self, what: &str) -> bool {
-        self.ground.lacking().contains(&what)
+        self.fixture.lacking().contains(&what)
     }
 
     /// Does a deed. Gives what is wrong with what came of it.
-    pub(crate) async fn check(&self, deed: &Deed) -> Option<String> {
+    pub(crate) async fn check(&self, deed: &Action) -> Option<String> {
         self.done(deed).await.err()
     }
 
     /// Does a deed. Gives what came of it, or what is wrong with that.
-    pub(crate) async fn done(&self, deed: &Deed) -> Result<Came, String> {
+    pub(crate) async fn done(&self, deed: &Action) -> Result<Came, String> {
         if let Some(absence) = self.absence(deed.plugin) {
             return Err(absence);
         }
@@ -326,16 +328,16 @@ impl World {
     }
 
     pub(crate) fn survey(&self) -> Survey {
-        self.ground.survey()
+        self.fixture.survey()
     }
 
     pub(crate) fn base(&self) -> &Path {
-        self.ground.base()
+        self.fixture.base()
     }
 
     /// Puts the files there again.
     pub(crate) fn lay_again(&mut self, before: &Survey, after: &Survey) -> io::Result<()> {
-        self.ground.lay_again(before, after)
+        self.fixture.lay_again(before, after)
     }
 
     /// Ends the host.
@@ -354,7 +356,7 @@ impl World {
     pub(crate) fn recorded(&self, text: &str) -> Vec<String> {
         let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         let mut found = Vec::new();
-        let mut folders = vec![self.ground.beside("state")];
+        let mut folders = vec![self.fixture.beside("state")];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let path = entry.path();

@@ -38,7 +38,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tenon_host::services::{GrantAll, Secret, SecretStore};
-use tenon_host::{BuildError, Builder, Config, Limits, Platform, PluginState, Surroundings};
+use tenon_host::{BuildError, Builder, Config, HostEnvironment, Limits, Platform, PluginState};
 
 pub use build::BuildFailed;
 pub use running::Running;
@@ -228,7 +228,7 @@ impl Harness {
         let config = Config::parse(&text, folder.path().join("tenon.toml"))
             .map_err(|error| StartError::Configuration(error.to_string()))?;
         let builder = Platform::builder()
-            .surroundings(self.surroundings(folder.path()))
+            .host_environment(self.host_environment(folder.path()))
             .config(config)
             .approver(GrantAll)
             .start_servers()
@@ -311,17 +311,17 @@ impl Harness {
 
     /// Surroundings without anything of the user's. What was compiled is kept beside the component,
     /// where `cargo clean` finds it, and goes with the folder of the test where there is none.
-    fn surroundings(&self, folder: &Path) -> Surroundings {
+    fn host_environment(&self, folder: &Path) -> HostEnvironment {
         let kept = match &self.program {
             Program::Component(path) => path.parent().unwrap_or(folder).join("tenon-harness"),
             _ => folder.join("kept"),
         };
-        Surroundings {
+        HostEnvironment {
             environment: self.environment.clone(),
             home: Some(folder.join("home")),
             cache: Some(kept.join("cache")),
             state: Some(kept.join("state")),
-            ..Surroundings::default()
+            ..HostEnvironment::default()
         }
     }
 }

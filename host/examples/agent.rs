@@ -17,7 +17,7 @@ use tenon_host::invoke::{CallKind, HandlerReport, HookOutcome};
 use tenon_host::model::{CompletionRequest, ModelTool, Part, ToolChoice};
 use tenon_host::services::GrantAll;
 use tenon_host::types::HookPoint;
-use tenon_host::{Call, Caller, Event, Platform, Step, Subscription, wire};
+use tenon_host::{Call, Caller, Event, Platform, Step, Subscription, mcp_json};
 
 /// How often the goal is refined.
 const ROUNDS: usize = 3;
@@ -150,7 +150,7 @@ impl Agent {
         };
         let result = self.platform.call(call).await?;
         self.log_hooks();
-        let form = wire::tool_result(&result);
+        let form = mcp_json::tool_result(&result);
         let context = json!({ "step": step, "result": form["content"] });
         let context = self.fire(HookPoint::AfterExecute, context).await?;
         Ok(text(&context["result"][0]["text"]))

@@ -79,7 +79,7 @@ pub async fn run() -> Result<Vec<String>, Box<dyn Error + Send + Sync>> {
     ] {
         said.push(match platform.call(Call::new(tool, arguments)).await {
             Ok(result) => format!("{tool}: {}", result.plain_text()),
-            Err(error) => format!("{tool}: {}: {error}", error.word()),
+            Err(error) => format!("{tool}: {}: {error}", error.code()),
         });
     }
     platform.shutdown().await;

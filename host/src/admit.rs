@@ -12,24 +12,24 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::bindings::PACKAGE_VERSION;
-use crate::capability::{Capability, GrantSet, Grants, Lent};
+use crate::capability::{Availability, Capability, GrantSet, Grants};
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
-use crate::discover::{Candidate, Discovery, Facts, LeftOut, Origin, PluginKind};
+use crate::discover::{Candidate, Discovery, FileChecks, Origin, PluginKind, Skipped};
 use crate::files::Digest;
-use crate::lock::Bond;
-use crate::policy::{Objection, Policy};
+use crate::lock::LockEntry;
+use crate::policy::{Policy, PolicyRefusal};
 use crate::secret::Secret;
 use crate::services::{Approval, ApprovalChange, Approver};
 use crate::text::one_line;
 
 /// What was said of the requests of plugins.
 #[derive(Debug, Clone, Default)]
-pub struct Approvals(BTreeMap<String, Said>);
+pub struct Approvals(BTreeMap<String, ApprovalDecision>);
 
 /// What was said of a plugin's requests.
 #[derive(Debug, Clone)]
-enum Said {
+enum ApprovalDecision {
     Granted {
         grants: GrantSet,
         /// What it was said of.
@@ -66,7 +66,7 @@ impl Approvals {
     fn insert(&mut self, plugin: &str, content: Option<Digest>, approval: Approval) {
         let said = match approval {
             Approval::Undecided => return,
-            Approval::Stale(changes) => Said::Stale(changes),
+            Approval::Stale(changes) => ApprovalDecision::Stale(changes),
             Approval::Granted(texts) => {
                 let mut grants = GrantSet::default();
                 for (capability, text) in
@@ -76,7 +76,7 @@ impl Approvals {
                         tracing::warn!(plugin, "what was approved is left out: {error}");
                     }
                 }
-                Said::Granted { grants, content }
+                ApprovalDecision::Granted { grants, content }
             }
         };
         self.0.insert(plugin.to_string(), said);
@@ -190,11 +190,11 @@ pub enum Refusal {
         /// The configuration with the policy.
         by: PathBuf,
         /// What it says.
-        objection: Objection,
+        objection: PolicyRefusal,
     },
     /// It is not what was installed.
     #[error(
-        "its {what} is not what {file} binds it to: expected {expected}, found {found}",
+        "its {what} does not match {file}: expected {expected}, found {found}",
         file = .file.display(), expected = .expected.named(),
         found = .found.map_or_else(|| "none".into(), |found| found.named())
     )]
@@ -211,13 +211,13 @@ pub enum Refusal {
         found: Option<Digest>,
     },
     /// The lock file of its place cannot be read.
-    #[error("what it has to be is not known: {0}")]
+    #[error("the lock file cannot be read: {0}")]
     Lock(String),
     /// A file lies elsewhere than it seems to.
-    #[error("{} leads out of the folder that plugins are in", .0.display())]
+    #[error("{} is outside of the plugin folder", .0.display())]
     Outside(PathBuf),
     /// Anybody could change what would be loaded.
-    #[error("everybody can write to {}", .0.display())]
+    #[error("{} is writable by everyone", .0.display())]
     WorldWritable(PathBuf),
     /// What it requires is not there.
     #[error("it requires {}", .0)]
@@ -229,10 +229,10 @@ pub enum Refusal {
         wanted: semver::VersionReq,
     },
     /// Its manifest has permissions, and a server is not among them.
-    #[error("its [permissions] do not let it have an MCP server")]
+    #[error("its [permissions] do not allow an MCP server")]
     ServerNotPermitted,
     /// The tools of a bridge are to have a namespace of their own.
-    #[error("its [permissions] let it register tools and give no `tool_namespace`")]
+    #[error("its [permissions] allow tools but set no `tool_namespace`")]
     NoNamespace,
     /// It requests something that no host has.
     #[error("it requests the capability `{name}`, which does not exist; there are {}", known())]
@@ -241,7 +241,7 @@ pub enum Refusal {
         name: String,
     },
     /// It requests something, and nobody has approved anything of it.
-    #[error("it {}, which nobody has approved", wants(.requests, .command.as_deref()))]
+    #[error("it {}, which is not approved", wants(.requests, .command.as_deref()))]
     NotApproved {
         /// The plugin.
         plugin: String,
@@ -251,7 +251,7 @@ pub enum Refusal {
         command: Option<String>,
     },
     /// It is not what was approved any more.
-    #[error("it is not what was approved: {}", listed(.changes))]
+    #[error("it has changed since it was approved: {}", listed(.changes))]
     Stale {
         /// The plugin.
         plugin: String,
@@ -259,7 +259,7 @@ pub enum Refusal {
         changes: Vec<ApprovalChange>,
     },
     /// It requests something that this host cannot lend.
-    #[error("it requests the capability `{name}`, which this host does not lend on this system")]
+    #[error("it requests the capability `{name}`, which this host does not support on this system")]
     NotLent {
         /// The capability.
         name: String,
@@ -291,7 +291,7 @@ impl Refusal {
     /// Whether it is what the operator has said of this very plugin.
     pub(crate) fn is_meant(&self) -> bool {
         let Self::Policy { objection, .. } = self else { return false };
-        matches!(objection, Objection::Denied | Objection::Disabled)
+        matches!(objection, PolicyRefusal::Denied | PolicyRefusal::Disabled)
     }
 
     /// Whether somebody's approval is all that is missing.
@@ -306,14 +306,14 @@ impl Refusal {
             Self::Policy { by, objection } => {
                 let by = by.display();
                 match objection {
-                    Objection::Denied => format!("take it from `deny` under [policy] in {by}"),
-                    Objection::Disabled => {
-                        format!("its `enabled` under [policy.plugins] in {by} says so")
+                    PolicyRefusal::Denied => format!("take it from `deny` under [policy] in {by}"),
+                    PolicyRefusal::Disabled => {
+                        format!("change its `enabled` under [policy.plugins] in {by}")
                     }
-                    Objection::NotLocked => format!(
+                    PolicyRefusal::NotLocked => format!(
                         "`tenon install` it, or add its id to `allow` under [policy] in {by}"
                     ),
-                    Objection::Profile { .. } => {
+                    PolicyRefusal::Profile { .. } => {
                         format!("add its id to `allow` under [policy] in {by}")
                     }
                 }
@@ -321,8 +321,7 @@ impl Refusal {
             Self::NotAsLocked { origin, .. } => {
                 let user = if *origin == Origin::User { " --user" } else { "" };
                 format!(
-                    "`tenon install{user}` puts back what was installed; who means the change \
-                     installs it with `tenon install{user} SOURCE`"
+                    "run `tenon install{user}` to restore what was installed, or `tenon install{user} SOURCE` to accept the change"
                 )
             }
             Self::Lock(_) => "restore the lock file, or remove it and install again".into(),
@@ -360,7 +359,9 @@ impl Refusal {
 pub fn admit(mut candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusal> {
     match refusal(&candidate, rules) {
         None => {
-            if let Some(Said::Granted { grants, content }) = rules.approvals.0.get(&candidate.id) {
+            if let Some(ApprovalDecision::Granted { grants, content }) =
+                rules.approvals.0.get(&candidate.id)
+            {
                 candidate.grants = Grants::new(candidate.requests.clone(), grants.clone());
                 candidate.approved = *content;
             }
@@ -373,8 +374,8 @@ pub fn admit(mut candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusa
 fn refusal(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     policy(candidate, rules)
         .or_else(|| lock(candidate, rules))
-        .or_else(|| paths(&candidate.facts))
-        .or_else(|| dependencies(&candidate.facts))
+        .or_else(|| paths(&candidate.file_checks))
+        .or_else(|| dependencies(&candidate.file_checks))
         .or_else(|| contract(candidate))
         .or_else(|| capabilities(candidate, &rules.approvals))
 }
@@ -386,7 +387,7 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     let process = (candidate.kind() == PluginKind::Mcp).then_some("process");
     let effects: Vec<&str> = process.into_iter().chain(candidate.requests.capabilities()).collect();
     let bundled = candidate.origin == Origin::Bundled;
-    let bound = candidate.bond.is_some();
+    let bound = candidate.lock_entry.is_some();
     let speaks = |policy: &&FilePolicy| candidate.owner().hears(policy.is_bounded);
     let policies = rules.policies.iter().filter(speaks);
     policies.into_iter().find_map(|FilePolicy { file, policy, .. }| {
@@ -397,9 +398,9 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
 
 /// Whether it is what was installed. The code that is not known here, loading looks at.
 fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
-    let (file, code, manifest) = match candidate.bond.as_ref()? {
-        Bond::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
-        Bond::Bound { file, code, manifest } => (file, *code, *manifest),
+    let (file, code, manifest) = match candidate.lock_entry.as_ref()? {
+        LockEntry::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
+        LockEntry::Bound { file, code, manifest } => (file, *code, *manifest),
     };
     let known = rules.contents.0.get(&candidate.id).copied();
     let (what, expected, found) = match (known, candidate.manifest()) {
@@ -411,13 +412,13 @@ fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     Some(Refusal::NotAsLocked { origin, file, what, expected, found })
 }
 
-fn paths(facts: &Facts) -> Option<Refusal> {
-    let outside = facts.outside.first().cloned().map(Refusal::Outside);
-    outside.or_else(|| facts.world_writable.first().cloned().map(Refusal::WorldWritable))
+fn paths(file_checks: &FileChecks) -> Option<Refusal> {
+    let outside = file_checks.outside.first().cloned().map(Refusal::Outside);
+    outside.or_else(|| file_checks.world_writable.first().cloned().map(Refusal::WorldWritable))
 }
 
-fn dependencies(facts: &Facts) -> Option<Refusal> {
-    let Facts { missing_env, missing_env_any, missing_bins, .. } = facts;
+fn dependencies(file_checks: &FileChecks) -> Option<Refusal> {
+    let FileChecks { missing_env, missing_env_any, missing_bins, .. } = file_checks;
     if missing_env.is_empty() && missing_env_any.is_empty() && missing_bins.is_empty() {
         return None;
     }
@@ -459,8 +460,10 @@ fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal>
     let plugin = candidate.id.clone();
     match approvals.0.get(&candidate.id) {
         _ if !candidate.needs_approval() => None,
-        Some(Said::Granted { .. }) => None,
-        Some(Said::Stale(changes)) => Some(Refusal::Stale { plugin, changes: changes.clone() }),
+        Some(ApprovalDecision::Granted { .. }) => None,
+        Some(ApprovalDecision::Stale(changes)) => {
+            Some(Refusal::Stale { plugin, changes: changes.clone() })
+        }
         None => Some(Refusal::NotApproved {
             plugin,
             requests: candidate.requests.texts(),
@@ -470,7 +473,7 @@ fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal>
 }
 
 fn is_requestable(capability: &Capability) -> bool {
-    matches!(capability.lent, Lent::OnRequest { .. })
+    matches!(capability.availability, Availability::OnRequest { .. })
 }
 
 /// What a plugin wants to do.
@@ -501,7 +504,7 @@ fn known() -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// The plugins: those that may be loaded in their order, then the others.
-    pub plugins: Vec<Standing>,
+    pub plugins: Vec<PluginStatus>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
     /// What may be a slip, and has no consequences.
@@ -511,7 +514,7 @@ pub struct Snapshot {
 
 /// How one plugin stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct PluginStatus {
     /// The plugin's id.
     pub plugin: String,
     /// Its kind.
@@ -547,7 +550,7 @@ impl Snapshot {
     pub fn new(discovery: &Discovery, rules: &Rules) -> Self {
         let candidates = discovery.candidates.iter().map(|candidate| {
             let refusal = refusal(candidate, rules);
-            Standing {
+            PluginStatus {
                 plugin: candidate.id.clone(),
                 kind: candidate.kind(),
                 origin: candidate.origin,
@@ -557,7 +560,7 @@ impl Snapshot {
                 named_in: candidate.named_in.clone(),
                 requested: candidate.requests.texts(),
                 granted: match (&refusal, rules.approvals.0.get(&candidate.id)) {
-                    (None, Some(Said::Granted { grants, .. })) => {
+                    (None, Some(ApprovalDecision::Granted { grants, .. })) => {
                         Grants::new(candidate.requests.clone(), grants.clone()).texts()
                     }
                     _ => BTreeMap::new(),
@@ -567,8 +570,8 @@ impl Snapshot {
             }
         });
         let left_out = discovery.left_out.iter().map(|left_out| {
-            let LeftOut { id, kind, origin, named_in, reason } = left_out;
-            Standing {
+            let Skipped { id, kind, origin, named_in, reason } = left_out;
+            PluginStatus {
                 plugin: id.clone(),
                 kind: *kind,
                 origin: *origin,
@@ -594,7 +597,8 @@ impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.plugins.iter().map(|plugin| plugin.plugin.len()).max().unwrap_or(0);
         for standing in &self.plugins {
-            let Standing { plugin, kind, origin, state, source, granted, detail, .. } = standing;
+            let PluginStatus { plugin, kind, origin, state, source, granted, detail, .. } =
+                standing;
             let (kind, origin) = (kind.to_string(), origin.to_string());
             write!(f, "{plugin:width$}  {kind:<5} {state:<11} {origin:<11}")?;
             match (detail, source) {

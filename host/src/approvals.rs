@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::files::{CONFIGURATION, real_or_absolute};
+use crate::files::{MAX_CONFIGURATION_BYTES, real_or_absolute};
+use crate::json_file::{JsonStore, StoreError};
 use crate::services::{Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine};
-use crate::store::{JsonStore, StoreError};
 
 /// Approvals in a file, which only this user can write to.
 #[derive(Debug, Clone)]
@@ -30,13 +30,12 @@ pub enum ApprovalError {
     File(PathBuf, #[source] io::Error),
     /// Others than this user can write to the file, or to its folder.
     #[error(
-        "approvals are not believed that others could have written: {path} belongs to somebody else, \
-         or others can write to it; `chmod go-w {path}`",
+        "refusing to read approvals that others could have written: {path} belongs to another user, or others can write to it; run `chmod go-w {path}`",
         path = .0.display()
     )]
     Unguarded(PathBuf),
     /// The file is not what this host writes.
-    #[error("{} is not a file of approvals; move it away to begin anew", .0.display())]
+    #[error("{} is not an approvals file; move it away to start over", .0.display())]
     Damaged(PathBuf, #[source] serde_json::Error),
 }
 
@@ -94,7 +93,7 @@ struct Approved {
 impl ApprovalFile {
     /// Approvals in this file, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { store: JsonStore::new(path.into(), CONFIGURATION) }
+        Self { store: JsonStore::new(path.into(), MAX_CONFIGURATION_BYTES) }
     }
 
     /// Where they are.

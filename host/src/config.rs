@@ -21,7 +21,7 @@ use crate::entry::{self, some_time};
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
 
 pub use crate::entry::{EnvironmentPolicy, LogLevel, McpEntry, Protocol, Transport};
-use crate::files::{self, CONFIGURATION, Digest};
+use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::limits::Limits;
 use crate::name::{NameStyle, nearest};
 use crate::policy::Policy;
@@ -78,7 +78,7 @@ pub struct Config {
     /// Whether the resources and prompts of plugins are there as tools, too, and how.
     pub resource_tools: ResourceTools,
     /// What it says itself of what it may inherit.
-    said: Said,
+    said: Explicit,
     /// The configuration of the user, for a project's file that it bounds.
     bounds: Option<Box<Config>>,
     /// How it comes from its file, and so can be read again.
@@ -113,7 +113,7 @@ impl Default for Config {
             supervision: Supervision::default(),
             names: NameSettings::default(),
             resource_tools: ResourceTools::default(),
-            said: Said::default(),
+            said: Explicit::default(),
             bounds: None,
             file: Provenance::default(),
             digest: None,
@@ -138,7 +138,7 @@ pub enum ResourceTools {
 
 /// What a configuration says itself; see [`Config::inherit`].
 #[derive(Clone, Default, PartialEq)]
-struct Said {
+struct Explicit {
     limits: LimitsTable,
     hooks: HooksTable,
     history: HistoryTable,
@@ -191,7 +191,7 @@ impl Default for DiscoverySettings {
     }
 }
 
-/// `[tools."NAME"]`: how a tool is called. What is not said is as the plugin has it.
+/// `[tools."MAX_NAME_LENGTH"]`: how a tool is called. What is not said is as the plugin has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolRule {
@@ -594,7 +594,7 @@ impl Config {
     /// line, and what is wrong.
     pub fn read(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let path = path.into();
-        let text = files::read_text(&path, CONFIGURATION)
+        let text = files::read_text(&path, MAX_CONFIGURATION_BYTES)
             .map_err(|error| ConfigError::Read(path.clone(), error))?;
         let digest = Some(Digest::of(&text));
         Ok(Self { file: Provenance::Read, digest, ..Self::parse(&text, path)? })
@@ -665,7 +665,9 @@ impl Config {
                 None
             }
             Err(error) => return Err(unreadable(error)),
-            Ok(_) => Some(files::read_text(&self.path, CONFIGURATION).map_err(unreadable)?),
+            Ok(_) => {
+                Some(files::read_text(&self.path, MAX_CONFIGURATION_BYTES).map_err(unreadable)?)
+            }
         };
         let digest = text.as_ref().map(Digest::of);
         if !let_in(digest) {
@@ -707,7 +709,7 @@ impl Config {
 
     /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
     pub(crate) fn keys_for_user_only(&self) -> Vec<&'static str> {
-        let Said { history, watch, results, client, .. } = &self.said;
+        let Explicit { history, watch, results, client, .. } = &self.said;
         let ClientSettings { sampling_model, sampling_asks, message_command } = client;
         let supervision = self.said.supervision.as_ref();
         let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
@@ -746,7 +748,7 @@ impl Config {
 
     /// Says what it says itself, and else what another says.
     fn settle(&mut self, below: &Self) {
-        let Said {
+        let Explicit {
             limits,
             hooks,
             history,
@@ -844,7 +846,7 @@ impl Config {
             origin,
             settings,
             client: client.clone(),
-            said: Said {
+            said: Explicit {
                 limits,
                 hooks,
                 history,
@@ -899,7 +901,7 @@ impl Config {
 /// Parses TOML; an error has its line and what is wrong there.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, (usize, String)> {
     if let Some(line) = deep_line(text) {
-        return Err((line, format!("it is nested more than {DEEPEST} deep")));
+        return Err((line, format!("it is nested more than {MAX_NESTING} deep")));
     }
     let wrong = |place: &str, error: &toml::de::Error| {
         let start = error.span().map_or(0, |span| span.start);
@@ -927,7 +929,7 @@ fn of_wrong_type(place: &str, message: &str) -> Option<String> {
         _ if found == "map" => "a table".into(),
         _ => found.to_string(),
     };
-    shorten(&mut found, NAME);
+    shorten(&mut found, MAX_NAME_LENGTH);
     let is_number = |text: &str| {
         let bits = text.strip_prefix(['u', 'i']);
         bits.is_some_and(|bits| bits == "size" || bits.parse::<u8>().is_ok())
@@ -956,26 +958,26 @@ fn of_wrong_type(place: &str, message: &str) -> Option<String> {
 }
 
 /// The deepest that TOML may be nested.
-const DEEPEST: usize = 128;
+const MAX_NESTING: usize = 128;
 
 /// The stack on which deeper TOML is looked at. The parser bounds how deep tables are within each other
 /// and how many names a key has, but not one times the other.
-const STACK: usize = 128 << 20;
+const STACK_BYTES: usize = 128 << 20;
 
 /// The line on which TOML begins that is nested too deep for those who follow it down.
 fn deep_line(text: &str) -> Option<usize> {
     // Each level takes one of these.
-    if text.bytes().filter(|byte| b".[{".contains(byte)).count() <= DEEPEST {
+    if text.bytes().filter(|byte| b".[{".contains(byte)).count() <= MAX_NESTING {
         return None;
     }
     let look = || {
         let table = toml::de::DeTable::parse(text).ok()?;
         let mut values = table.get_ref().iter();
-        let (key, _) = values.find(|(_, value)| !is_within(value.get_ref(), DEEPEST - 1))?;
+        let (key, _) = values.find(|(_, value)| !is_within(value.get_ref(), MAX_NESTING - 1))?;
         Some(line_of(text, key.span().start))
     };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, look);
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, look);
         // Without a thread nothing is known of it.
         thread.ok().map_or(Some(1), |thread| thread.join().unwrap_or(Some(1)))
     })
@@ -1001,19 +1003,22 @@ pub(crate) fn line_of(text: &str, place: usize) -> usize {
 
 /// The longest key that may have been meant as another, and the longest message of the parser, which
 /// repeats what is wrong, in bytes.
-const NAME: usize = 64;
-const MESSAGE: usize = 2_000;
+const MAX_NAME_LENGTH: usize = 64;
+const MAX_MESSAGE_LENGTH: usize = 2_000;
 
 /// Says of an unknown key which one may have been meant.
 fn with_nearest(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten();
     // What is longer than any of the names is none of them.
-    match unknown.filter(|unknown| unknown.len() <= NAME).and_then(|name| nearest(name, quoted)) {
+    match unknown
+        .filter(|unknown| unknown.len() <= MAX_NAME_LENGTH)
+        .and_then(|name| nearest(name, quoted))
+    {
         Some(meant) => format!("{message}; did you mean `{meant}`?"),
         None => {
             let mut message = message.to_string();
-            shorten(&mut message, MESSAGE);
+            shorten(&mut message, MAX_MESSAGE_LENGTH);
             message
         }
     }

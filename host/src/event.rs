@@ -184,7 +184,7 @@ pub enum Change {
 }
 
 /// The events that wait for a slow subscriber.
-const WAITING: usize = 4096;
+const MAX_QUEUED_EVENTS: usize = 4096;
 
 /// Hands events to those who subscribed. Clones are the same one.
 #[derive(Clone, Default)]
@@ -219,7 +219,7 @@ impl Events {
     }
 
     pub(crate) fn subscribe(&self) -> Subscription {
-        let (sender, queue) = mpsc::channel(WAITING);
+        let (sender, queue) = mpsc::channel(MAX_QUEUED_EVENTS);
         let missed = Arc::new(AtomicU64::new(0));
         let subscriber = Subscriber { queue: sender, missed: missed.clone() };
         self.0.rcu(|subscribers| {
@@ -297,7 +297,7 @@ mod tests {
     async fn who_does_not_keep_up_is_told_what_was_missed() {
         let events = Events::default();
         let mut slow = events.subscribe();
-        for _ in 0..WAITING + 3 {
+        for _ in 0..MAX_QUEUED_EVENTS + 3 {
             events.publish(|| event("a"));
         }
         assert_eq!(slow.next().await, Some(Event::Missed { events: 3 }));

@@ -4,14 +4,14 @@
 //! default for when it is unset or empty, and `~` at the beginning of a path is the home folder. A
 //! bare `$VAR` is left as it is, and what comes out of an expansion is not expanded again.
 //!
-//! Entries for servers know the words of editors besides, by [`Words`]: `${workspaceFolder}`,
+//! Entries for servers know the words of editors besides, by [`ExpandContext`]: `${workspaceFolder}`,
 //! `${workspaceFolderBasename}`, `${userHome}`, `${pathSeparator}` or `${/}`, and `${input:NAME}`.
 //! Where they allow it, `${secret:NAME}` is the place of a secret, which is put there when the
 //! server is loaded: nobody has approved it before.
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 
 /// Why a text cannot be expanded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,28 +30,27 @@ pub(crate) enum ExpandError {
     NoFolder(String),
     /// Nobody says what an editor would ask its user for.
     #[error(
-        "nobody has said what the input `{0}` is, and it has no default; `tenon trust` asks for it, or set \
-         the variable {name}",
+        "the input `{0}` has no value and no default; run `tenon trust` to enter it, or set the variable {name}",
         name = input_variable(.0)
     )]
     NoInput(String),
     /// There is a secret where none can be.
-    #[error("the secret \"{0}\" can stand in values of `env` and `headers` only")]
+    #[error("the secret \"{0}\" can be used only in values of `env` and `headers`")]
     NoSecret(String),
     /// It has a character that no text of the operating system can have.
-    #[error("there is a zero byte in it")]
+    #[error("it contains a zero byte")]
     Zero,
 }
 
 /// What the texts of an entry for a server are expanded with.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'a> {
-    pub(crate) surroundings: &'a Surroundings,
+pub(crate) struct ExpandContext<'a> {
+    pub(crate) host_environment: &'a HostEnvironment,
     /// The project's folder, absolute.
     pub(crate) workspace: Option<&'a Path>,
 }
 
-impl Words<'_> {
+impl ExpandContext<'_> {
     /// Expands a text.
     pub(crate) fn text(&self, text: &str) -> Result<String, ExpandError> {
         self.expand(text, |word| self.word(word))
@@ -68,7 +67,7 @@ impl Words<'_> {
 
     /// Expands a path, and `~` at its beginning.
     pub(crate) fn path(&self, text: &str) -> Result<String, ExpandError> {
-        with_home(text, self.text(text)?, self.surroundings.home.as_deref(), str::to_string)
+        with_home(text, self.text(text)?, self.host_environment.home.as_deref(), str::to_string)
     }
 
     fn expand(
@@ -86,13 +85,13 @@ impl Words<'_> {
         let folder = match word {
             "workspaceFolder" => self.workspace,
             "workspaceFolderBasename" => self.workspace.and_then(Path::file_name).map(Path::new),
-            "userHome" => self.surroundings.home.as_deref(),
+            "userHome" => self.host_environment.home.as_deref(),
             "pathSeparator" | "/" => return Ok(MAIN_SEPARATOR_STR.into()),
             _ if let Some(input) = word.strip_prefix("input:") => return self.input(input),
             _ if let Some(name) = word.strip_prefix("secret:") => {
                 return Err(ExpandError::NoSecret(name.into()));
             }
-            _ => return variable(word, self.surroundings),
+            _ => return variable(word, self.host_environment),
         };
         let folder = folder.and_then(Path::to_str);
         folder.map(str::to_string).ok_or_else(|| ExpandError::NoFolder(word.into()))
@@ -104,7 +103,7 @@ impl Words<'_> {
             Some((id, default)) => (id, Some(default)),
             None => (input, None),
         };
-        let variable = self.surroundings.variable(&input_variable(id));
+        let variable = self.host_environment.variable(&input_variable(id));
         let said = variable.filter(|value| !value.is_empty());
         let value = said.map(Into::into).or(default.map(str::to_string));
         value.ok_or_else(|| ExpandError::NoInput(id.into()))
@@ -156,13 +155,13 @@ fn expand(
 }
 
 /// Expands a path: its variables, and `~` at its beginning.
-pub(crate) fn path(text: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
-    path_with(text, surroundings, str::to_string)
+pub(crate) fn path(text: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
+    path_with(text, host_environment, str::to_string)
 }
 
 /// Expands a glob over paths. What is put into it is no glob: a wildcard there is a character.
-pub(crate) fn glob(text: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
-    path_with(text, surroundings, escaped)
+pub(crate) fn glob(text: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
+    path_with(text, host_environment, escaped)
 }
 
 /// A glob that a text is the only one to match.
@@ -173,11 +172,11 @@ pub(crate) fn escaped(text: &str) -> String {
 
 fn path_with(
     text: &str,
-    surroundings: &Surroundings,
+    host_environment: &HostEnvironment,
     put: impl Fn(&str) -> String,
 ) -> Result<String, ExpandError> {
-    let expanded = expand(text, |word| variable(word, surroundings), &put)?;
-    with_home(text, expanded, surroundings.home.as_deref(), put)
+    let expanded = expand(text, |word| variable(word, host_environment), &put)?;
+    with_home(text, expanded, host_environment.home.as_deref(), put)
 }
 
 /// An expanded path, with the home folder for `~` at the beginning of what it was expanded from.
@@ -194,13 +193,13 @@ fn with_home(
     Ok(format!("{}{}", put(home), &expanded[1..]))
 }
 
-fn variable(inner: &str, surroundings: &Surroundings) -> Result<String, ExpandError> {
+fn variable(inner: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
     let inner = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inner, None),
     };
-    match (surroundings.variable(name), default) {
+    match (host_environment.variable(name), default) {
         (Some(value), None) => Ok(value.to_string()),
         (Some(value), Some(_)) if !value.is_empty() => Ok(value.to_string()),
         (_, Some(default)) => Ok(default.to_string()),
@@ -212,18 +211,18 @@ fn variable(inner: &str, surroundings: &Surroundings) -> Result<String, ExpandEr
 mod tests {
     use super::*;
 
-    fn surroundings() -> Surroundings {
+    fn host_environment() -> HostEnvironment {
         let environment =
             [("A", "1"), ("EMPTY", ""), ("NESTED", "${A}"), ("TENON_INPUT_A_B", "said")]
                 .map(|(k, v)| (k.into(), v.into()))
                 .into();
-        Surroundings { environment, home: Some("/home/u".into()), ..Surroundings::default() }
+        HostEnvironment { environment, home: Some("/home/u".into()), ..HostEnvironment::default() }
     }
 
     #[test]
     fn rows() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(path(text, &surroundings()).as_deref(), Ok(expected), "{text}");
+            assert_eq!(path(text, &host_environment()).as_deref(), Ok(expected), "{text}");
         };
         check("x${A}y${env:A}", "x1y1");
         check("${B:-two}", "two");
@@ -239,32 +238,33 @@ mod tests {
 
     #[test]
     fn entries_have_words_of_their_own() {
-        let surroundings = surroundings();
-        let words = Words { surroundings: &surroundings, workspace: Some(Path::new("/w")) };
+        let host_environment = host_environment();
+        let context =
+            ExpandContext { host_environment: &host_environment, workspace: Some(Path::new("/w")) };
         let check = |text: &str, expected: &str| {
-            assert_eq!(words.path(text).as_deref(), Ok(expected), "{text}");
+            assert_eq!(context.path(text).as_deref(), Ok(expected), "{text}");
         };
         check("${workspaceFolder}/x", "/w/x");
         check("${userHome}/${A}$A", "/home/u/1$A");
         check("~/${B:-b}", "/home/u/b");
         check("${workspaceFolderBasename}${/}x${pathSeparator}", "w/x/");
         check("${input:a-b:-c}${input:none:-}", "said");
-        let nobody = words.text("${input:Some-Key.1}").unwrap_err().to_string();
+        let nobody = context.text("${input:Some-Key.1}").unwrap_err().to_string();
         assert!(nobody.ends_with("or set the variable TENON_INPUT_SOME_KEY_1"), "{nobody}");
-        let bare = Words { workspace: None, ..words };
+        let bare = ExpandContext { workspace: None, ..context };
         assert_eq!(
             bare.text("${workspaceFolder}"),
             Err(ExpandError::NoFolder("workspaceFolder".into()))
         );
-        assert_eq!(words.text("\0x\0"), Err(ExpandError::Zero));
-        assert_eq!(words.text("${secret:x}"), Err(ExpandError::NoSecret("x".into())));
+        assert_eq!(context.text("\0x\0"), Err(ExpandError::Zero));
+        assert_eq!(context.text("${secret:x}"), Err(ExpandError::NoSecret("x".into())));
     }
 
     #[test]
     fn secrets_are_put_in_their_places() {
-        let surroundings = surroundings();
-        let words = Words { surroundings: &surroundings, workspace: None };
-        let text = words.text_with_secrets("Bearer ${secret:token} ${A}").unwrap();
+        let host_environment = host_environment();
+        let context = ExpandContext { host_environment: &host_environment, workspace: None };
+        let text = context.text_with_secrets("Bearer ${secret:token} ${A}").unwrap();
         assert_eq!(secrets_in(&text).collect::<Vec<_>>(), ["token"]);
         let put = |name: &str| (name == "token").then_some("hunter2");
         assert_eq!(put_secrets(&text, put).as_deref(), Ok("Bearer hunter2 1"));
@@ -273,11 +273,11 @@ mod tests {
 
     #[test]
     fn an_unset_variable_is_named() {
-        let error = path("${NOPE}", &surroundings()).unwrap_err();
+        let error = path("${NOPE}", &host_environment()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the variable NOPE is not set; set it, or write ${NOPE:-default}"
         );
-        assert!(matches!(path("${A", &surroundings()), Err(ExpandError::Unclosed(_))));
+        assert!(matches!(path("${A", &host_environment()), Err(ExpandError::Unclosed(_))));
     }
 }

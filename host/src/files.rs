@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The largest component, in bytes.
-pub const COMPONENT: u64 = 256 << 20;
+pub const MAX_COMPONENT_BYTES: u64 = 256 << 20;
 
 /// The largest file of configuration, in bytes.
-pub(crate) const CONFIGURATION: u64 = 4 << 20;
+pub(crate) const MAX_CONFIGURATION_BYTES: u64 = 4 << 20;
 
 /// Reads a file of up to `most` bytes.
 ///
@@ -28,7 +28,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(0) + 1);
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
-        true => Err(io::Error::other(format!("it has more than {} MiB", most >> 20))),
+        true => Err(io::Error::other(format!("it is larger than {} MiB", most >> 20))),
         false => Ok(bytes),
     }
 }
@@ -104,13 +104,13 @@ pub(crate) fn read_private(path: &Path) -> io::Result<String> {
     if !mine || metadata.mode() & 0o077 != 0 {
         return Err(io::Error::other("others can read it: `chmod 600` makes it private"));
     }
-    read_text(path, CONFIGURATION)
+    read_text(path, MAX_CONFIGURATION_BYTES)
 }
 
 /// A file of the user's profile is the user's own on Windows.
 #[cfg(not(unix))]
 pub(crate) fn read_private(path: &Path) -> io::Result<String> {
-    read_text(path, CONFIGURATION)
+    read_text(path, MAX_CONFIGURATION_BYTES)
 }
 
 /// Makes a folder that only this user can look into, where there is none.
@@ -173,7 +173,7 @@ pub struct Digest([u8; 32]);
 
 /// Why a text is no digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it is no digest: one is `sha256:` and 64 digits of 0-9 and a-f")]
+#[error("invalid digest: expected `sha256:` and 64 digits of 0-9 and a-f")]
 pub struct NoDigest;
 
 impl Digest {
@@ -199,27 +199,20 @@ impl FromStr for Digest {
     type Err = NoDigest;
 
     fn from_str(text: &str) -> Result<Self, NoDigest> {
-        let digits = text.strip_prefix("sha256:").ok_or(NoDigest)?.as_bytes();
-        let value = |digit: u8| match digit {
-            b'0'..=b'9' => Ok(digit - b'0'),
-            b'a'..=b'f' => Ok(digit - b'a' + 10),
-            _ => Err(NoDigest),
-        };
-        let mut bytes = [0; 32];
-        let (pairs, rest) = digits.as_chunks::<2>();
-        if pairs.len() != bytes.len() || !rest.is_empty() {
+        let digits = text.strip_prefix("sha256:").ok_or(NoDigest)?;
+        // One spelling only: digests are compared as texts elsewhere.
+        if digits.bytes().any(|digit| digit.is_ascii_uppercase()) {
             return Err(NoDigest);
         }
-        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-            *byte = value(*high)? << 4 | value(*low)?;
-        }
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_| NoDigest)?;
         Ok(Self(bytes))
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 

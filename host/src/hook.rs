@@ -11,8 +11,8 @@ use tenon_contexts::{
 };
 
 pub use crate::bindings::types::HookPoint;
+use crate::mcp_json;
 use crate::name::nearest;
-use crate::wire;
 
 /// The contexts of the well-known points, as types.
 pub use tenon_contexts as context;
@@ -112,9 +112,9 @@ fn is_tool_result(context: &Map<String, Value>) -> Result<(), String> {
     let AfterToolCall { result, .. } =
         AfterToolCall::deserialize(context).map_err(|error| error.to_string())?;
     let result = result.ok_or("missing field `result`")?;
-    wire::read_tool_result(Value::Object(result))
+    mcp_json::read_tool_result(Value::Object(result))
         .map(drop)
-        .map_err(|error| format!("the result is none: {error}"))
+        .map_err(|error| format!("invalid tool result: {error}"))
 }
 
 /// A text that names no point.
@@ -232,7 +232,7 @@ mod tests {
         check("before-tool-call", json!({}), Some("missing field `arguments`"));
         check("after-tool-call", json!({ "result": { "content": [] } }), None);
         let broken = json!({ "result": { "content": 1 } });
-        check("after-tool-call", broken, Some("the result is none: /content: not an array"));
+        check("after-tool-call", broken, Some("invalid tool result: /content: not an array"));
         check("custom:deploy", json!({ "goal": 3 }), None);
     }
 

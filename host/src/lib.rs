@@ -29,7 +29,7 @@
 //! ```
 //!
 //! This library never prints, never ends the process and never reads its arguments; what it takes
-//! from the environment is in [`Surroundings`] and can be replaced.
+//! from the environment is in [`HostEnvironment`] and can be replaced.
 
 pub mod admit;
 mod approvals;
@@ -40,47 +40,47 @@ pub mod config;
 mod diagnostic;
 pub mod discover;
 mod entry;
+mod escape;
 mod event;
 mod expand;
 pub mod files;
-mod filter;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod history;
 pub mod hook;
+mod host_environment;
 pub mod invoke;
+mod json_file;
 mod limits;
 pub mod load;
 pub mod lock;
 #[cfg(test)]
 mod logged;
 mod manifest;
+pub mod mcp_json;
 pub mod name;
 mod pins;
 mod platform;
 pub mod policy;
 pub mod register;
-mod results;
 pub mod runtime;
 mod schema;
 mod secret;
 mod server;
 pub mod services;
-mod shown;
-mod store;
-mod surroundings;
+mod stored_results;
 mod text;
 pub mod tls;
+mod tool_filter;
 pub mod trust;
-pub mod wire;
 
 pub use bindings::{model, types};
 pub use config::{Config, ResourceTools};
 pub use diagnostic::{Diagnostic, chain};
 pub use discover::PluginKind;
 pub use event::{CallEvent, Change, Event, Step, Subscription};
-pub use filter::ToolFilter;
+pub use host_environment::HostEnvironment;
 pub use invoke::operations::{SHARED_TOOL_PLUGIN, is_shared_tool};
 pub use invoke::{Call, CallError, Caller};
 pub use limits::{Limit, Limits, SchemaLimit, TICK};
@@ -88,11 +88,11 @@ pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
-pub use results::{STRUCTURED, URI as RESULT_URI};
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
 pub use secret::MASK;
 pub use server::{
     BreakerState, KnownServer, ServerReport, ServerState, StartProgress, Supervision,
 };
-pub use surroundings::Surroundings;
+pub use stored_results::{STRUCTURED, URI as RESULT_URI};
 pub use text::{one_line, visible, visible_json};
+pub use tool_filter::ToolFilter;

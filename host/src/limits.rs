@@ -144,7 +144,7 @@ fn listed(limits: Vec<(&'static str, Value)>) -> String {
 }
 
 /// The longest time that anything waits, where a longer one is allowed than a clock can tell.
-pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+pub(crate) const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// How often a running guest is interrupted to let others have a turn.
 pub const TICK: Duration = Duration::from_millis(10);

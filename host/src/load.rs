@@ -15,21 +15,23 @@ use wasmtime::component::{Component, Linker};
 
 use crate::admit::Admitted;
 use crate::capability::config::Config;
-use crate::capability::lent::{Lent, Reach};
-use crate::capability::log::{Allowance, Voice};
+use crate::capability::granted::{GrantedCapabilities, HostServices};
+use crate::capability::log::{PluginLog, RateLimiter};
 use crate::capability::network::Network;
-use crate::capability::notify::News;
-use crate::capability::{self, Borrower, GrantSet, Grants, ImportError, Need};
+use crate::capability::notify::PluginNotifications;
+use crate::capability::{self, GrantSet, Grants, ImportError, LinkTarget, Need};
 use crate::child::{Spec, inherited_environment};
 use crate::config::combine::Owner;
 use crate::discover::{
-    Candidate, Fingerprint, Origin, Place, PluginKind, Program, Remote, Server, Source, Wishes,
+    Candidate, Fingerprint, Origin, Place, PluginKind, Program, Remote, Server, ServerOptions,
+    Source,
 };
 use crate::entry::Protocol;
 use crate::expand;
-use crate::files::{self, COMPONENT, Digest, read_text};
+use crate::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
+use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
-use crate::lock::Bond;
+use crate::lock::LockEntry;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, HostState, Indices, Mode, Setting,
@@ -41,7 +43,6 @@ use crate::runtime::{
 use crate::schema::SchemaSandbox;
 use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::{Listing, StartQueue, Supervised, Supervisor};
-use crate::surroundings::Surroundings;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
@@ -50,27 +51,27 @@ pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
 pub static REMOTE_BRIDGE: &[u8] = include_bytes!(env!("TENON_REMOTE_BRIDGE"));
 
 /// How long a stream of a server elsewhere may last before it is asked for again.
-const STREAM: Duration = Duration::from_secs(3600);
+const MAX_STREAM_TIME: Duration = Duration::from_secs(3600);
 
 /// The largest script, in bytes.
-const SCRIPT: u64 = 4 << 20;
+const MAX_SCRIPT_BYTES: u64 = 4 << 20;
 
 /// How long a plugin that is no MCP server may take to say what it contributes.
-const STARTUP: Duration = Duration::from_secs(10);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an MCP server may take to start and to say what it offers, from when its process is
 /// started.
-const STARTUP_OF_SERVERS: Duration = Duration::from_secs(30);
+const SERVER_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The same for programs that may have to download the server first.
-const STARTUP_OF_RUNNERS: Duration = Duration::from_secs(120);
+const RUNNER_STARTUP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How much longer the host waits than the bridge, whose clock goes first: it knows the server's last
 /// words.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a plugin may take to end itself.
-const GOODBYE: Duration = Duration::from_secs(15);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Programs that fetch and run a package.
 const RUNNERS: &[&str] = &[
@@ -134,7 +135,7 @@ impl Retiring {
                 () = patience => {}
             }
         }
-        if tokio::time::timeout(GOODBYE, plugin.shutdown()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, plugin.shutdown()).await.is_err() {
             tracing::warn!("a plugin did not end in time and was dropped");
         }
     }
@@ -251,7 +252,7 @@ impl Loaded {
             owner: Origin::Bundled.into(),
             plugin,
             limits: limits.clone(),
-            startup: STARTUP,
+            startup: STARTUP_TIMEOUT,
             permissions: None,
             fingerprint: None,
             uses: Uses::default(),
@@ -275,10 +276,10 @@ pub enum LoadError {
     #[error("{} has changed since it was approved", .0.display())]
     Changed(PathBuf),
     /// Its file is not what it was when its user trusted the project.
-    #[error("{} is not what it was when its project was trusted", .0.display())]
+    #[error("{} has changed since its project was trusted", .0.display())]
     NotAsTrusted(PathBuf),
     /// Its file is not what was installed.
-    #[error("{} is not what was installed: expected {}, found {}", .path.display(), .expected.named(), .found.named())]
+    #[error("{} differs from what was installed: expected {}, found {}", .path.display(), .expected.named(), .found.named())]
     NotAsLocked {
         /// The file.
         path: PathBuf,
@@ -288,7 +289,7 @@ pub enum LoadError {
         found: Digest,
     },
     /// Its entry has a place for a secret that there is not.
-    #[error("there is no secret `{0}`")]
+    #[error("the secret `{0}` does not exist")]
     NoSecret(String),
     /// Its file is no component.
     #[error("{}: {problem}", .path.display())]
@@ -352,8 +353,7 @@ impl LoadError {
             Self::NotAsTrusted(_) => Some("`tenon trust` shows what has changed, and asks".into()),
             Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
             Self::NoSecret(name) => Some(format!(
-                "put it into a file `secrets/{name}` of the user's Tenon configuration that nobody \
-                 else can read; other hosts have a place of their own"
+                "put it into the file `secrets/{name}` of the user's Tenon configuration, readable only by the user; other hosts may store secrets elsewhere"
             )),
             Self::NotComponent { .. } => {
                 Some("build a component, in Rust with `--target wasm32-wasip2`".into())
@@ -370,8 +370,7 @@ impl LoadError {
             Self::Import {
                 source: ImportError::NotGranted { request: Some(line), .. }, ..
             } => Some(format!(
-                "its plugin.toml would request it with `{line}` under [capabilities], and its \
-                 user would have to approve that"
+                "request it in plugin.toml with `{line}` under [capabilities], then approve it"
             )),
             Self::Import { .. } | Self::Script(_) => None,
         }
@@ -385,11 +384,11 @@ pub struct Loader {
     plugins: Linker<HostState>,
     bridge: OnceLock<Result<Linked, String>>,
     remote_bridge: OnceLock<Result<Linked, String>>,
-    surroundings: Surroundings,
+    host_environment: HostEnvironment,
     /// Files that no glob covers for writing, as they decide what is started.
     deciding: ArcSwap<BTreeSet<PathBuf>>,
-    news: News,
-    reach: Arc<Reach>,
+    news: PluginNotifications,
+    host_services: Arc<HostServices>,
     threads: Arc<Threads>,
     /// Where servers wait for their start.
     starts: StartQueue,
@@ -407,17 +406,17 @@ struct Linked {
 impl Loader {
     pub(crate) fn new(
         allocation: Allocation,
-        surroundings: &Surroundings,
-        news: News,
-        reach: Arc<Reach>,
+        host_environment: &HostEnvironment,
+        news: PluginNotifications,
+        host_services: Arc<HostServices>,
     ) -> Result<Self, EngineError> {
-        let cache = surroundings.cache.as_ref().map(|cache| {
+        let cache = host_environment.cache.as_ref().map(|cache| {
             // Beside the folder at least, where there is no better place.
-            let keys = surroundings.state.as_ref().unwrap_or(cache);
+            let keys = host_environment.state.as_ref().unwrap_or(cache);
             CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
         });
         let wasm = Arc::new(WasmRuntime::new(allocation, cache)?);
-        let plugins = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()))
+        let plugins = capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         Ok(Self {
             schemas: Arc::new(SchemaSandbox::new(wasm.clone())),
@@ -425,10 +424,10 @@ impl Loader {
             plugins,
             bridge: OnceLock::new(),
             remote_bridge: OnceLock::new(),
-            surroundings: surroundings.clone(),
+            host_environment: host_environment.clone(),
             deciding: ArcSwap::default(),
             news,
-            reach,
+            host_services,
             threads: Threads::new(),
             starts: StartQueue::default(),
             lazy: true,
@@ -452,9 +451,9 @@ impl Loader {
     /// Where the engine cannot be set up.
     pub fn detached(
         allocation: Allocation,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
     ) -> Result<Self, EngineError> {
-        Self::new(allocation, surroundings, News::default(), Arc::default())
+        Self::new(allocation, host_environment, PluginNotifications::default(), Arc::default())
     }
 
     /// Where servers wait for their start.
@@ -474,7 +473,7 @@ impl Loader {
 
     /// Learns of secrets of plugins that are about to be loaded: others may say them before.
     pub(crate) fn know(&self, secrets: &Secrets) {
-        self.reach.know(secrets);
+        self.host_services.know(secrets);
     }
 
     /// Loads a plugin. It blocks: compiling a component takes its time.
@@ -487,7 +486,7 @@ impl Loader {
         let kind = candidate.kind();
         let id: Arc<str> = candidate.id.as_str().into();
         let limits = candidate.limits.clone();
-        let mut startup = STARTUP;
+        let mut startup = STARTUP_TIMEOUT;
         // What a bridge is told is the host's word alone.
         let mut settings = match kind {
             PluginKind::Mcp => Map::new(),
@@ -499,8 +498,8 @@ impl Loader {
             settings.insert("startup_timeout_ms".into(), json!(milliseconds(startup)));
             settings.insert("request_timeout_ms".into(), json!(milliseconds(limits.wall)));
             settings.insert("passthrough".into(), json!(candidate.context.passthrough));
-            tell_wishes(&mut settings, &server.wishes);
-            let offers = self.reach.services.features.offers();
+            tell_wishes(&mut settings, &server.options);
+            let offers = self.host_services.services.features.offers();
             settings.insert("forms".into(), json!(offers.forms));
             settings.insert("pages".into(), json!(offers.pages));
             settings.insert("sampling".into(), json!(offers.sampling));
@@ -530,39 +529,40 @@ impl Loader {
             );
         }
         let grants = &candidate.grants;
-        let files = Arc::new(grants.files(&self.surroundings, &self.deciding.load()));
-        let environment = capability::environment::of(grants, &self.surroundings);
+        let files = Arc::new(grants.files(&self.host_environment, &self.deciding.load()));
+        let environment = capability::environment::of(grants, &self.host_environment);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);
         }
         let secrets = Arc::new(std::mem::take(&mut candidate.given));
-        self.reach.know(&candidate.secrets);
+        self.host_services.know(&candidate.secrets);
         let redactor = Redactor::new(&candidate.secrets);
-        let voice = Voice::new(id.clone(), redactor.clone(), limits.log_rate);
-        let voice = Arc::new(voice.among(self.reach.clone()));
-        let ways = self.reach.services.network.clone();
+        let log = PluginLog::new(id.clone(), redactor.clone(), limits.log_rate);
+        let log = Arc::new(log.among(self.host_services.clone()));
+        let backend = self.host_services.services.network.clone();
         let network = grants.network().map(|granted| {
             let limits = match kind {
                 // Of a server elsewhere the bridge keeps the time, and a stream is no call.
-                PluginKind::Mcp => Limits { wall: STREAM, ..limits.clone() },
+                PluginKind::Mcp => Limits { wall: MAX_STREAM_TIME, ..limits.clone() },
                 _ => limits.clone(),
             };
-            Arc::new(Network::new(id.clone(), Arc::new(granted), ways, limits))
+            Arc::new(Network::new(id.clone(), Arc::new(granted), backend, limits))
         });
-        let lent = Lent::new(id.clone(), grants.clone(), self.reach.clone());
-        let lent = Arc::new(lent.with_network(network).with_voice(voice.clone()));
+        let granted =
+            GrantedCapabilities::new(id.clone(), grants.clone(), self.host_services.clone());
+        let granted = Arc::new(granted.with_network(network).with_log(log.clone()));
         let setting = |child: Option<Spec>, server: Option<Arc<Supervisor>>| Setting {
             id: id.clone(),
             limits: limits.clone(),
             startup,
             config: Config::from(&settings),
-            voice: voice.clone(),
-            lent: lent.clone(),
+            log: log.clone(),
+            granted: granted.clone(),
             files: files.clone(),
             environment: environment.clone(),
             secrets: secrets.clone(),
-            progress: Allowance::of(limits.log_rate),
-            updates: Allowance::of(limits.log_rate),
+            progress: RateLimiter::of(limits.log_rate),
+            updates: RateLimiter::of(limits.log_rate),
             news: self.news.clone(),
             child: child.map(Arc::new),
             server,
@@ -571,7 +571,7 @@ impl Loader {
         let mut supervised = None;
         let (plugin, fingerprint): (Arc<dyn Plugin>, Fingerprint) = match &candidate.source {
             Source::Wasm { path, mode } => {
-                let wasm = files::read(path, COMPONENT)
+                let wasm = files::read(path, MAX_COMPONENT_BYTES)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&wasm);
                 unchanged(path, &candidate, digest)?;
@@ -582,7 +582,7 @@ impl Loader {
                 (plugin, candidate.fingerprint_with(Some(digest)))
             }
             Source::Rhai { path } => {
-                let text = read_text(path, SCRIPT)
+                let text = read_text(path, MAX_SCRIPT_BYTES)
                     .map_err(|error| LoadError::Read(path.clone(), error))?;
                 let digest = Digest::of(&text);
                 unchanged(path, &candidate, digest)?;
@@ -593,8 +593,8 @@ impl Loader {
                     description: candidate.description.clone(),
                     limits: limits.clone(),
                     settings,
-                    voice: voice.clone(),
-                    lent: lent.clone(),
+                    log: log.clone(),
+                    granted: granted.clone(),
                 };
                 let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone());
                 (Arc::new(plugin.map_err(|error| error.masked(&redactor))?), fingerprint)
@@ -611,7 +611,7 @@ impl Loader {
                 let (bridge, supervisor) = match &server.place {
                     Place::Child(program) => {
                         let supervisor = watch("stdio");
-                        let child = self.child(&voice, program.clone(), supervisor.clone());
+                        let child = self.child(&log, program.clone(), supervisor.clone());
                         let child = Spec { trusted: candidate.programs.clone(), ..child };
                         (self.bridge(setting(Some(child), Some(supervisor.clone())))?, supervisor)
                     }
@@ -666,12 +666,12 @@ impl Loader {
         let engine = &self.wasm.engine;
         let export = |source| LoadError::Export { path: path.into(), source };
         check_exports(engine, &component).map_err(export)?;
-        capability::check_imports(engine, &component, Borrower::Plugin(grants))
+        capability::check_imports(engine, &component, LinkTarget::Plugin(grants))
             .map_err(|source| LoadError::Import { path: path.into(), source })?;
         // Most plugins were granted nothing, and share a linker.
         let linked = match grants.is_empty() {
             true => link(&self.plugins, &component),
-            false => capability::linker(engine, Borrower::Plugin(grants))
+            false => capability::linker(engine, LinkTarget::Plugin(grants))
                 .map_err(|error| ExportError::Shape(format!("{error:#}")))
                 .and_then(|linker| link(&linker, &component)),
         };
@@ -683,7 +683,7 @@ impl Loader {
 
     /// The bridge, with a server as its child.
     fn bridge(&self, setting: Setting) -> Result<WasmPlugin, LoadError> {
-        let linked = self.bridge.get_or_init(|| self.linked_bridge(BRIDGE, Borrower::Bridge));
+        let linked = self.bridge.get_or_init(|| self.linked_bridge(BRIDGE, LinkTarget::Bridge));
         bridge_of(linked.clone(), setting)
     }
 
@@ -692,33 +692,32 @@ impl Loader {
         // What is linked does not depend on which server it is.
         let linked = self
             .remote_bridge
-            .get_or_init(|| self.linked_bridge(REMOTE_BRIDGE, Borrower::RemoteBridge(grants)));
+            .get_or_init(|| self.linked_bridge(REMOTE_BRIDGE, LinkTarget::RemoteBridge(grants)));
         bridge_of(linked.clone(), setting)
     }
 
-    fn linked_bridge(&self, bridge: &[u8], borrower: Borrower<'_>) -> Result<Linked, String> {
+    fn linked_bridge(&self, bridge: &[u8], target: LinkTarget<'_>) -> Result<Linked, String> {
         let component = self.wasm.compile(bridge, &Digest::of(bridge));
         let component = component.map_err(|error| error.to_string())?;
         let engine = &self.wasm.engine;
-        capability::check_imports(engine, &component, borrower)
-            .map_err(|error| error.to_string())?;
-        let linker = capability::linker(engine, borrower).map_err(|error| format!("{error:#}"))?;
+        capability::check_imports(engine, &component, target).map_err(|error| error.to_string())?;
+        let linker = capability::linker(engine, target).map_err(|error| format!("{error:#}"))?;
         link(&linker, &component).map_err(|error| error.to_string())
     }
 
     /// Where what a server contributes is kept.
     fn listing(&self, server: &Server) -> Option<Listing> {
-        let offers = self.reach.services.features.offers();
-        Listing::of(server, &self.surroundings, offers, self.lazy)
+        let offers = self.host_services.services.features.offers();
+        Listing::of(server, &self.host_environment, offers, self.lazy)
     }
 
-    fn child(&self, voice: &Arc<Voice>, program: Program, supervisor: Arc<Supervisor>) -> Spec {
-        let environment = &self.surroundings.environment;
+    fn child(&self, log: &Arc<PluginLog>, program: Program, supervisor: Arc<Supervisor>) -> Spec {
+        let environment = &self.host_environment.environment;
         let mut environment = inherited_environment(environment, &program.inherited);
         let own = program.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
         environment.extend(own);
         Spec {
-            voice: voice.clone(),
+            log: log.clone(),
             program: program.program,
             arguments: program.arguments,
             environment,
@@ -735,8 +734,8 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 /// Tells the bridge what an entry says of how to speak with its server.
-fn tell_wishes(settings: &mut Map<String, Value>, wishes: &Wishes) {
-    let Wishes { protocol, roots, log_level, ping } = wishes;
+fn tell_wishes(settings: &mut Map<String, Value>, options: &ServerOptions) {
+    let ServerOptions { protocol, roots, log_level, ping } = options;
     if *protocol != Protocol::default() {
         settings.insert("protocol".into(), json!(protocol));
     }
@@ -768,7 +767,7 @@ fn put_secrets(server: &mut Server, given: &BTreeMap<String, Secret>) -> Result<
 /// What is loaded must be what was installed, where a lock file says so, and what was approved a
 /// moment ago, where anything had to be.
 fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), LoadError> {
-    if let Some(Bond::Bound { code, .. }) = candidate.bond
+    if let Some(LockEntry::Bound { code, .. }) = candidate.lock_entry
         && code != found
     {
         return Err(LoadError::NotAsLocked { path: path.into(), expected: code, found });
@@ -800,7 +799,7 @@ pub(crate) fn remote_grants(remote: &Remote) -> Result<Grants, LoadError> {
     let mut grants = GrantSet::default();
     let value = format!("{}/*", remote.url.origin().ascii_serialization());
     let here = Path::new("/");
-    grants.add(capability::network::NAME, &value, &Surroundings::default(), here).map_err(
+    grants.add(capability::network::NAME, &value, &HostEnvironment::default(), here).map_err(
         |problem| LoadError::NotComponent { path: value.into(), problem: problem.to_string() },
     )?;
     Ok(Grants::new(grants.clone(), grants))
@@ -813,9 +812,9 @@ fn startup_of(server: &Server) -> Duration {
     };
     let is_runner = runner.is_some_and(|name| RUNNERS.contains(&name));
     server.startup_timeout.unwrap_or(if is_runner {
-        STARTUP_OF_RUNNERS
+        RUNNER_STARTUP_TIMEOUT
     } else {
-        STARTUP_OF_SERVERS
+        SERVER_STARTUP_TIMEOUT
     })
 }
 
@@ -860,14 +859,17 @@ mod tests {
         };
         let bound = |code: Digest| {
             let file = PathBuf::from("tenon.lock");
-            Some(Bond::Bound { file, code, manifest: here })
+            Some(LockEntry::Bound { file, code, manifest: here })
         };
         check(&|_| {}, None);
         check(&|candidate| candidate.approved = Some(other), Some("since it was approved"));
         check(&|candidate| candidate.approved = None, Some("since it was approved"));
-        check(&|candidate| candidate.bond = bound(here), None);
-        check(&|candidate| candidate.bond = bound(other), Some("is not what was installed"));
+        check(&|candidate| candidate.lock_entry = bound(here), None);
+        check(
+            &|candidate| candidate.lock_entry = bound(other),
+            Some("differs from what was installed"),
+        );
         check(&|candidate| candidate.trusted = Some(here), None);
-        check(&|candidate| candidate.trusted = Some(other), Some("when its project was trusted"));
+        check(&|candidate| candidate.trusted = Some(other), Some("since its project was trusted"));
     }
 }

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::config::parse;
-use crate::files::{self, CONFIGURATION, Digest};
+use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::manifest::is_id;
 
 /// The name of the file.
@@ -97,7 +97,7 @@ impl LockFile {
 
     /// The text of a lock file that is there.
     fn text(path: &Path) -> Result<Option<String>, LockError> {
-        match files::read_text(path, CONFIGURATION) {
+        match files::read_text(path, MAX_CONFIGURATION_BYTES) {
             Ok(text) => Ok(Some(text)),
             // A link that leads nowhere is no word that nothing is bound.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
@@ -115,7 +115,7 @@ impl LockFile {
             )));
         }
         if let Some(id) = plugins.keys().find(|id| !is_id(id)) {
-            return Err(invalid((1, format!("{id:?} is no plugin id"))));
+            return Err(invalid((1, format!("invalid plugin id {id:?}"))));
         }
         Ok(Self { plugins })
     }
@@ -139,7 +139,7 @@ impl LockFile {
 
 /// What a lock file says of a plugin in the folder that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Bond {
+pub(crate) enum LockEntry {
     /// It must be of these bytes.
     Bound { file: PathBuf, code: Digest, manifest: Digest },
     /// Nobody can tell.
@@ -147,14 +147,14 @@ pub(crate) enum Bond {
 }
 
 /// A lock file, as discovery found it.
-pub(crate) struct Bonds {
+pub(crate) struct LockIndex {
     file: PathBuf,
     /// Its content, where it can be read.
     content: Option<Digest>,
     lock: Result<LockFile, LockError>,
 }
 
-impl Bonds {
+impl LockIndex {
     pub(crate) fn read(file: &Path) -> Self {
         let text = LockFile::text(file);
         let content = text.as_ref().ok().and_then(|text| text.as_ref().map(Digest::of));
@@ -184,13 +184,13 @@ impl Bonds {
     }
 
     /// What binds the plugin of an id.
-    pub(crate) fn of(&self, id: &str) -> Option<Bond> {
+    pub(crate) fn of(&self, id: &str) -> Option<LockEntry> {
         match &self.lock {
             Ok(lock) => {
                 let Locked { code, manifest, .. } = lock.plugins.get(id)?;
-                Some(Bond::Bound { file: self.file.clone(), code: *code, manifest: *manifest })
+                Some(LockEntry::Bound { file: self.file.clone(), code: *code, manifest: *manifest })
             }
-            Err(error) => Some(Bond::Unreadable(crate::diagnostic::chain(error))),
+            Err(error) => Some(LockEntry::Unreadable(crate::diagnostic::chain(error))),
         }
     }
 }
@@ -251,7 +251,7 @@ mod tests {
         let path = folder.path().join(FILE_NAME);
         std::os::unix::fs::symlink("nowhere", &path).unwrap();
         assert!(LockFile::read(&path).is_err());
-        assert!(matches!(Bonds::read(&path).of("p"), Some(Bond::Unreadable(_))));
+        assert!(matches!(LockIndex::read(&path).of("p"), Some(LockEntry::Unreadable(_))));
     }
 
     #[test]
@@ -260,7 +260,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(FILE_NAME);
             std::fs::write(&path, text).unwrap();
-            let Some(Bond::Unreadable(problem)) = Bonds::read(&path).of("p") else { panic!() };
+            let Some(LockEntry::Unreadable(problem)) = LockIndex::read(&path).of("p") else {
+                panic!()
+            };
             assert!(problem.ends_with(expected), "{problem}");
         };
         check("version = 2", "tenon.lock:1: it has version 2, and this host reads 1");
@@ -273,7 +275,7 @@ mod tests {
             &format!(
                 "version = 1\n[plugins.\"../x\"]\nsource = \"\"\ncode = \"{digest}\"\nmanifest = \"{digest}\""
             ),
-            "tenon.lock:1: \"../x\" is no plugin id",
+            "tenon.lock:1: invalid plugin id \"../x\"",
         );
         check("nothing", "expected `=`");
     }
@@ -282,7 +284,7 @@ mod tests {
     fn what_is_bound_is_told_by_its_id() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE_NAME);
-        let none = Bonds::read(&path);
+        let none = LockIndex::read(&path);
         assert_eq!((none.file(), none.content()), (&*path, None));
         assert_eq!((none.of("p"), none.ids().unwrap().count()), (None, 0));
         let (code, manifest) = (Digest::of("code"), Digest::of("manifest"));
@@ -296,14 +298,17 @@ mod tests {
         };
         let lock = LockFile { plugins: [("p".to_string(), locked)].into() };
         lock.write(&path).unwrap();
-        let bonds = Bonds::read(&path);
+        let lock_index = LockIndex::read(&path);
         let content = Digest::of(std::fs::read(&path).unwrap());
-        assert_eq!((bonds.file(), bonds.content()), (&*path, Some((&*path, content))));
-        assert_eq!(bonds.ids().unwrap().collect::<Vec<_>>(), ["p"]);
-        assert_eq!(bonds.of("p"), Some(Bond::Bound { file: path.clone(), code, manifest }));
-        assert_eq!(bonds.of("q"), None);
+        assert_eq!((lock_index.file(), lock_index.content()), (&*path, Some((&*path, content))));
+        assert_eq!(lock_index.ids().unwrap().collect::<Vec<_>>(), ["p"]);
+        assert_eq!(
+            lock_index.of("p"),
+            Some(LockEntry::Bound { file: path.clone(), code, manifest })
+        );
+        assert_eq!(lock_index.of("q"), None);
         std::fs::write(&path, "nothing").unwrap();
-        let damaged = Bonds::read(&path);
+        let damaged = LockIndex::read(&path);
         assert_eq!(damaged.content(), Some((&*path, Digest::of("nothing"))));
         assert!(damaged.ids().err().unwrap().contains("expected `=`"));
     }

@@ -13,9 +13,9 @@ use toml::Spanned;
 use crate::capability::GrantSet;
 use crate::config::{ContextTable, LimitsTable, line_of, parse};
 use crate::entry::{self, McpEntry};
-use crate::files::{self, CONFIGURATION, Digest};
+use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
+use crate::host_environment::HostEnvironment;
 use crate::runtime::wasm::Mode;
-use crate::surroundings::Surroundings;
 use crate::text::cut;
 
 /// The name of the file.
@@ -181,7 +181,7 @@ pub(crate) enum ManifestError {
     },
     /// The id is not one.
     #[error(
-        "`{0}` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or digit"
+        "invalid plugin id `{0}`: ids have 1 to 64 characters of a-z, 0-9, `-` and `_`, and begin with a letter or digit"
     )]
     Id(String),
 }
@@ -189,7 +189,7 @@ pub(crate) enum ManifestError {
 impl Manifest {
     pub(crate) fn read(folder: &Path) -> Result<(Self, Text), ManifestError> {
         let path = folder.join(FILE_NAME);
-        let text = files::read_text(&path, CONFIGURATION).map_err(ManifestError::Read)?;
+        let text = files::read_text(&path, MAX_CONFIGURATION_BYTES).map_err(ManifestError::Read)?;
         Ok((Self::parse(&text)?, Text { path, text }))
     }
 
@@ -205,7 +205,7 @@ impl Manifest {
     pub(crate) fn requests(
         &self,
         text: &Text,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
     ) -> Result<GrantSet, ManifestError> {
         let folder = text.path.parent().unwrap_or(Path::new("."));
         let mut requests = GrantSet::default();
@@ -218,7 +218,7 @@ impl Manifest {
             note(&mut requests, name)
                 .map_err(|problem| invalid(capability.span().start, problem))?;
             for value in values {
-                request(&mut requests, name, value.get_ref(), surroundings, folder)
+                request(&mut requests, name, value.get_ref(), host_environment, folder)
                     .map_err(|problem| invalid(value.span().start, problem))?;
             }
         }
@@ -231,7 +231,7 @@ impl Manifest {
         if let Some(version) = manifest.plugin_api_version.take()
             && *manifest.plugin.plugin_api_version.get_or_insert_with(|| version.clone()) != version
         {
-            let problem = "`plugin_api_version` is there twice, and says two things".into();
+            let problem = "`plugin_api_version` is set twice, with different values".into();
             return Err(ManifestError::Invalid { line: 1, problem });
         }
         if !is_id(&manifest.plugin.id) {
@@ -248,14 +248,14 @@ impl Manifest {
 /// Says what is no request.
 pub(crate) fn requests_of(
     capabilities: &BTreeMap<String, Vec<String>>,
-    surroundings: &Surroundings,
+    host_environment: &HostEnvironment,
     folder: &Path,
 ) -> Result<GrantSet, String> {
     let mut requests = GrantSet::default();
     for (name, values) in capabilities {
         note(&mut requests, name)?;
         for value in values {
-            request(&mut requests, name, value, surroundings, folder)?;
+            request(&mut requests, name, value, host_environment, folder)?;
         }
     }
     Ok(requests)
@@ -265,7 +265,7 @@ fn note(requests: &mut GrantSet, name: &str) -> Result<(), String> {
     if !is_capability(name) {
         let name = cut(name, 100);
         return Err(format!(
-            "{name:?} is no name of a capability: they are of a-z and `-`, and have 64 at most"
+            "invalid capability name {name:?}: names have at most 64 characters of a-z and `-`"
         ));
     }
     requests.note(name);
@@ -276,26 +276,26 @@ fn request(
     requests: &mut GrantSet,
     capability: &str,
     value: &str,
-    surroundings: &Surroundings,
+    host_environment: &HostEnvironment,
     folder: &Path,
 ) -> Result<(), String> {
-    if requests.len() == REQUESTS {
-        return Err(format!("it requests more than {REQUESTS} values"));
+    if requests.len() == MAX_REQUESTS {
+        return Err(format!("it requests more than {MAX_REQUESTS} values"));
     }
-    requests.add(capability, value, surroundings, folder).map_err(|error| error.to_string())
+    requests.add(capability, value, host_environment, folder).map_err(|error| error.to_string())
 }
 
 /// The id in a file that is no manifest, as far as it can be read: what is wrong with it is told of
 /// the plugin.
 pub(crate) fn id_in(file: &Path) -> Option<String> {
-    let table: toml::Table = parse(&files::read_text(file, CONFIGURATION).ok()?).ok()?;
+    let table: toml::Table = parse(&files::read_text(file, MAX_CONFIGURATION_BYTES).ok()?).ok()?;
     let plugin = table.get("plugin")?;
     let id = plugin.get("id").or(plugin.get("name"))?.as_str()?;
     is_id(id).then(|| id.to_string())
 }
 
 /// The most values that a manifest requests: somebody is to read them all.
-const REQUESTS: usize = 1000;
+const MAX_REQUESTS: usize = 1000;
 
 /// Whether a text can name a capability, of this host or of another version.
 fn is_capability(text: &str) -> bool {
@@ -346,7 +346,7 @@ mod tests {
             );
             let manifest = Manifest::parse(&text).unwrap();
             let text = Text { path: "/p/plugin.toml".into(), text };
-            let error = manifest.requests(&text, &Surroundings::default()).err();
+            let error = manifest.requests(&text, &HostEnvironment::default()).err();
             assert_eq!(error.map(|error| error.to_string()).as_deref(), expected);
         };
         let values = |many: usize| vec!["\"x\""; many].join(",");
@@ -387,7 +387,7 @@ mod tests {
         check("[plugin]\nid = 3", "line 2: `plugin.id` must be a text, not the number 3");
         check(
             "[plugin]\nid = \"Bad Id\"\n[runtime]\nkind = \"rhai\"\npath = \"x\"",
-            "`Bad Id` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or digit",
+            "invalid plugin id `Bad Id`: ids have 1 to 64 characters of a-z, 0-9, `-` and `_`, and begin with a letter or digit",
         );
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::config::LimitsTable;
-use crate::filter::ToolFilter;
 use crate::pins::PinMode;
+use crate::tool_filter::ToolFilter;
 
 /// `[policy]` of a configuration. Where there are several configurations, a plugin must pass the
 /// policies of all, so that a project cannot loosen what its user set.
@@ -76,7 +76,7 @@ impl fmt::Display for Profile {
 
 /// What a policy has against a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Objection {
+pub enum PolicyRefusal {
     /// It is on the list.
     #[error("the policy denies it")]
     Denied,
@@ -84,10 +84,10 @@ pub enum Objection {
     #[error("the policy disables it")]
     Disabled,
     /// No lock file has it.
-    #[error("no lock file has it, and the policy lets in nothing else")]
+    #[error("the policy allows only locked plugins, and no lock file has it")]
     NotLocked,
     /// It does more than the profile lets it, and is not allowed to.
-    #[error("it has side effects ({effect}), which the profile `{profile}` does not let it have")]
+    #[error("it has side effects ({effect}), which the profile `{profile}` does not allow")]
     Profile {
         /// The profile.
         profile: Profile,
@@ -106,13 +106,13 @@ impl Policy {
         effects: &[&str],
         bundled: bool,
         bound: bool,
-    ) -> Option<Objection> {
+    ) -> Option<PolicyRefusal> {
         let listed = |ids: &[String]| ids.iter().any(|listed| listed == id);
         if listed(&self.deny) {
-            return Some(Objection::Denied);
+            return Some(PolicyRefusal::Denied);
         }
         match self.plugins.get(id).and_then(|plugin| plugin.enabled) {
-            Some(false) => return Some(Objection::Disabled),
+            Some(false) => return Some(PolicyRefusal::Disabled),
             Some(true) => return None,
             None => {}
         }
@@ -120,7 +120,7 @@ impl Policy {
             return None;
         }
         if self.locked && !bound {
-            return Some(Objection::NotLocked);
+            return Some(PolicyRefusal::NotLocked);
         }
         let beyond = |effect: &&&str| match self.profile {
             Profile::Minimal => true,
@@ -128,7 +128,7 @@ impl Policy {
             Profile::Full => false,
         };
         let effect = effects.iter().find(beyond)?;
-        Some(Objection::Profile { profile: self.profile, effect: effect.to_string() })
+        Some(PolicyRefusal::Profile { profile: self.profile, effect: effect.to_string() })
     }
 }
 
@@ -143,14 +143,12 @@ mod tests {
             let objection = policy.objection("p", effects, bundled, false).map(|o| o.to_string());
             assert_eq!(objection.as_deref(), expected, "{policy:?}");
         };
-        let no_lock = Some("no lock file has it, and the policy lets in nothing else");
+        let no_lock = Some("the policy allows only locked plugins, and no lock file has it");
         check("locked = true", &[], false, no_lock);
         check("locked = true", &[], true, None);
         check("locked = true\nallow = [\"p\"]", &[], false, None);
         let profile = |profile, effect| {
-            format!(
-                "it has side effects ({effect}), which the profile `{profile}` does not let it have"
-            )
+            format!("it has side effects ({effect}), which the profile `{profile}` does not allow")
         };
         check("", &["process", "network"], false, None);
         check("deny = [\"p\"]\nplugins.p.enabled = true", &[], true, Some("the policy denies it"));

@@ -17,22 +17,22 @@ use crate::config::combine::{OwnSettings, Owner, ToolFilters, ToolRules};
 use crate::config::{Config, OnFailure, ResourceTools, ToolRule};
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Origin, PluginKind};
-use crate::filter::{LeftOutBy, ToolFilter};
+use crate::escape;
 use crate::invoke::constraints::Constraints;
-use crate::invoke::gauges::Gauges;
-use crate::invoke::memory::Memory;
+use crate::invoke::hook_cache::HookCache;
 use crate::invoke::operations::{self, Operation, SHARED_TOOL_PLUGIN};
+use crate::invoke::tool_metrics::ToolMetrics;
 use crate::invoke::{Call, CallError, Unmasked, within_unmasked};
 use crate::limits::Limits;
 use crate::load::Loaded;
 use crate::manifest::Permissions;
 use crate::name::ToolName;
-use crate::pins::{self, Holds, PinKind};
+use crate::pins::{self, PinKind, Quarantine};
 use crate::runtime::{Builtin, Failure};
 use crate::schema::{self, Compiled, Schema};
 use crate::secret::{MASK, Redactor, Secrets};
-use crate::shown;
 use crate::text::{cut, one_line};
+use crate::tool_filter::{LeftOutBy, ToolFilter};
 
 /// A plugin together with what it contributes.
 pub struct Registered {
@@ -41,7 +41,7 @@ pub struct Registered {
     /// The same without what a server says of itself, where that is held.
     bare_identity: Identity,
     holds_instructions: AtomicBool,
-    tools: Vec<Offered>,
+    tools: Vec<DeclaredTool>,
     hooks: Vec<HookPoint>,
     providers: Vec<ProviderDefinition>,
     /// What its providers serve, once they were asked.
@@ -57,14 +57,14 @@ const HOST: &str = "tenon";
 
 /// A tool as its plugin offers it.
 #[derive(Clone)]
-pub struct Offered {
+pub struct DeclaredTool {
     /// What the plugin says of it, under its own name.
     pub definition: Arc<ToolDefinition>,
     pub(crate) arguments: Arc<Schema>,
     output: Option<Arc<Schema>>,
 }
 
-impl Offered {
+impl DeclaredTool {
     /// A tool of the host's own.
     pub(crate) fn own(definition: ToolDefinition) -> Self {
         let output = definition.output_schema.as_deref();
@@ -166,13 +166,13 @@ impl Registered {
         &self.identity
     }
 
-    pub(crate) fn hold_instructions(&self, holds: bool) {
-        self.holds_instructions.store(holds, Ordering::Release);
+    pub(crate) fn hold_instructions(&self, quarantine: bool) {
+        self.holds_instructions.store(quarantine, Ordering::Release);
     }
 
     /// The tools that it offers. Which of them may be called, and how they are named then, a
     /// [`Registry`] knows.
-    pub fn tools(&self) -> &[Offered] {
+    pub fn tools(&self) -> &[DeclaredTool] {
         &self.tools
     }
 
@@ -272,10 +272,10 @@ pub(crate) fn as_registered(
     let registration = registration.map(|registration| {
         let mut registration = registration?;
         // One more says that there are more.
-        registration.tools.truncate(MOST + 1);
+        registration.tools.truncate(MAX_TOOLS_PER_PLUGIN + 1);
         Ok(registration)
     });
-    registration.mask(redactor).into_inner().map(shown::registration)
+    registration.mask(redactor).into_inner().map(escape::registration)
 }
 
 async fn ask(loaded: &Loaded) -> Result<Learned, Failure> {
@@ -295,7 +295,7 @@ async fn ask(loaded: &Loaded) -> Result<Learned, Failure> {
 }
 
 /// The most tools of one plugin; and the most strategies, hook points and providers.
-const MOST: usize = 2_000;
+const MAX_TOOLS_PER_PLUGIN: usize = 2_000;
 
 /// Checks each definition that a plugin gave.
 async fn check(loaded: Loaded, registration: Registration) -> Result<Registered, Failure> {
@@ -316,7 +316,7 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
         && let Err(error) = semver::Version::parse(&identity.version)
     {
         let version = one_line(cut(&identity.version, 64));
-        let problem = format!("it says that its version is \"{version}\", which is none: {error}");
+        let problem = format!("its version \"{version}\" is not a version number: {error}");
         diagnostics.push(Diagnostic::of(&id, problem));
     }
     let mut drop = |what: &str, name: &str, problem: String| {
@@ -325,18 +325,22 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
         diagnostics.push(Diagnostic::of(&id, problem));
     };
 
-    if tools.len() > MOST {
-        drop("tool", &tools[MOST].name, format!("a plugin has at most {MOST}"));
+    if tools.len() > MAX_TOOLS_PER_PLUGIN {
+        drop(
+            "tool",
+            &tools[MAX_TOOLS_PER_PLUGIN].name,
+            format!("a plugin has at most {MAX_TOOLS_PER_PLUGIN}"),
+        );
     }
     let tools: Vec<(ToolDefinition, Result<(), String>)> = tools
         .into_iter()
-        .take(MOST)
+        .take(MAX_TOOLS_PER_PLUGIN)
         .map(|definition| {
             let checked = check_tool(&definition, loaded.grants());
             (definition, checked)
         })
         .collect();
-    let evals: Vec<EvalDefinition> = evals.into_iter().take(MOST).collect();
+    let evals: Vec<EvalDefinition> = evals.into_iter().take(MAX_TOOLS_PER_PLUGIN).collect();
     let of_tools = tools.iter().filter(|(_, checked)| checked.is_ok()).flat_map(|(tool, _)| {
         [Some(&tool.input_schema), tool.output_schema.as_ref()].into_iter().flatten()
     });
@@ -346,22 +350,22 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
     let mut schemas = schemas.into_iter();
     let mut next = || schemas.next().expect("each schema was compiled or refused");
 
-    let mut checked: Vec<Offered> = Vec::new();
+    let mut checked: Vec<DeclaredTool> = Vec::new();
     let mut names = HashSet::new();
     for (definition, is_checked) in tools {
         let name = definition.name.clone();
-        let offered = is_checked.and_then(|()| {
+        let declared = is_checked.and_then(|()| {
             let input = next();
             let output = definition.output_schema.is_some().then(&mut next);
-            Offered::with_schemas(definition, input, output)
+            DeclaredTool::with_schemas(definition, input, output)
         });
-        match offered {
+        match declared {
             _ if names.contains(&name) => {
                 drop("tool", &name, "there is another of this name".into());
             }
-            Ok(offered) => {
+            Ok(declared) => {
                 names.insert(name);
-                checked.push(offered);
+                checked.push(declared);
             }
             Err(problem) => drop("tool", &name, problem),
         }
@@ -382,7 +386,7 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
         }
     }
     let mut points: Vec<HookPoint> = Vec::new();
-    for point in hooks.into_iter().take(MOST) {
+    for point in hooks.into_iter().take(MAX_TOOLS_PER_PLUGIN) {
         if let HookPoint::Custom(name) = &point
             && let Some(problem) = spoilt(name)
         {
@@ -393,7 +397,7 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
     }
     let mut names = HashSet::new();
     let mut distinct: Vec<ProviderDefinition> = Vec::new();
-    for definition in providers.into_iter().take(MOST) {
+    for definition in providers.into_iter().take(MAX_TOOLS_PER_PLUGIN) {
         let twice = || "there is another of this name".to_string();
         let is_new = names.insert(definition.name.clone());
         match spoilt(&definition.name).or_else(|| (!is_new).then(twice)) {
@@ -419,7 +423,7 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
 }
 
 /// The most that is told of what is left out of one plugin's contributions.
-const TOLD: usize = 32;
+const MAX_DIAGNOSTICS: usize = 32;
 
 /// The same with each problem told once, and how often there is it. A plugin may have thousands.
 fn told_once(id: &str, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
@@ -432,7 +436,7 @@ fn told_once(id: &str, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut known = 0;
     for mut diagnostic in diagnostics {
         let Some(count) = counts.remove(&diagnostic.problem) else { continue };
-        if told.len() == TOLD {
+        if told.len() == MAX_DIAGNOSTICS {
             break;
         }
         known += count;
@@ -515,12 +519,12 @@ pub struct Registry {
     /// Tools that are there once for all plugins.
     shared: BTreeMap<ToolName, SharedTool>,
     /// Tools that plugins have and nobody may call.
-    absent: BTreeMap<ToolName, Absent>,
+    absent: BTreeMap<ToolName, Unavailable>,
     /// Who handles each point, in load order.
     hooks: Vec<(HookPoint, Vec<Arc<Registered>>)>,
     settings: Settings,
     /// What handlers that are deterministic have answered, by their plugins.
-    memories: HashMap<Arc<str>, Memory>,
+    memories: HashMap<Arc<str>, HookCache>,
     /// Keeps the secrets of all plugins out of what any of them says.
     redactor: Arc<Redactor>,
     diagnostics: Vec<Diagnostic>,
@@ -533,7 +537,7 @@ struct Entry {
     plugin: Arc<Registered>,
     tool: Tool,
     constraints: Constraints,
-    gauges: Gauges,
+    tool_metrics: ToolMetrics,
 }
 
 /// A tool of the host's own that does for any plugin what an [`Entry`] does for one.
@@ -545,16 +549,16 @@ struct SharedTool {
 }
 
 impl SharedTool {
-    fn offered(&self) -> Option<(&Arc<Registered>, &Tool)> {
+    fn declared(&self) -> Option<(&Arc<Registered>, &Tool)> {
         (!self.ids.is_empty()).then_some((&self.host, &self.tool))
     }
 }
 
 /// Why a tool that a plugin has is not among those that may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Absent {
+enum Unavailable {
     /// The operator does not want it.
-    LeftOut(LeftOutBy),
+    Skipped(LeftOutBy),
     /// It is not the one that was there before, as far as is known.
     Held {
         /// Its plugin, who keeps the name.
@@ -570,11 +574,11 @@ fn names_first(plugins: &[Arc<Registered>]) -> impl Iterator<Item = &Arc<Registe
 }
 
 /// What is called, and how.
-pub(crate) struct Called<'a> {
+pub(crate) struct ResolvedTool<'a> {
     pub(crate) plugin: &'a Arc<Registered>,
     pub(crate) tool: &'a Tool,
     pub(crate) constraints: &'a Constraints,
-    pub(crate) gauges: &'a Gauges,
+    pub(crate) tool_metrics: &'a ToolMetrics,
 }
 
 /// What the operator says of tools and calls, and the user of definitions that have changed.
@@ -591,12 +595,12 @@ pub(crate) struct Settings {
     /// What its own entry says of which tools are wanted, by the plugin.
     entries: HashMap<String, ToolFilter>,
     /// Which tools are held.
-    pub(crate) holds: Holds,
+    pub(crate) quarantine: Quarantine,
 }
 
 impl Settings {
     /// What configurations say, in the order of their precedence.
-    pub(crate) fn new(configs: &[Config], holds: Holds) -> Self {
+    pub(crate) fn new(configs: &[Config], quarantine: Quarantine) -> Self {
         Self {
             on_failure: configs.first().map(|first| first.hooks.on_failure).unwrap_or_default(),
             project: OwnSettings::of(configs, Origin::Config),
@@ -604,7 +608,7 @@ impl Settings {
             tools: ToolRules::new(configs),
             filters: ToolFilters::new(configs),
             entries: HashMap::new(),
-            holds,
+            quarantine,
         }
     }
 
@@ -654,7 +658,7 @@ impl Registry {
             let id = plugin.loaded.id();
             let deterministic = &registry.settings.of(plugin.loaded.origin()).hooks.deterministic;
             if deterministic.iter().any(|listed| **listed == **id) {
-                registry.memories.insert(id.clone(), Memory::default());
+                registry.memories.insert(id.clone(), HookCache::default());
             }
         }
         let mut secrets = Secrets::default();
@@ -673,16 +677,16 @@ impl Registry {
         let operations = operations::on(plugin.resources, plugin.prompts);
         let is_wanted = self.resource_tools(plugin) != ResourceTools::None;
         let operations = operations.filter(|_| is_wanted);
-        let own = plugin.tools.iter().chain(operations.map(|(_, offered)| offered));
-        let names: Vec<&str> = own.map(|offered| offered.definition.name.as_str()).collect();
+        let own = plugin.tools.iter().chain(operations.map(|(_, declared)| declared));
+        let names: Vec<&str> = own.map(|declared| declared.definition.name.as_str()).collect();
         let problems = filters.iter().flat_map(|filter| filter.problems(&names));
         self.diagnostics.extend(problems.map(|problem| Diagnostic::of(id, problem)));
 
-        for offered in &plugin.tools {
-            let original = &offered.definition.name;
+        for declared in &plugin.tools {
+            let original = &declared.definition.name;
             let name = self.name_of(plugin, original);
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
-                self.absent.entry(name).or_insert(Absent::LeftOut(by));
+                self.absent.entry(name).or_insert(Unavailable::Skipped(by));
                 continue;
             }
             if let Some(other) = self.owner(&name) {
@@ -694,21 +698,21 @@ impl Registry {
                 continue;
             }
             if let Some(why) = self.compared(id, PinKind::Tool, original) {
-                self.absent.insert(name, Absent::Held { plugin: id.clone(), why });
+                self.absent.insert(name, Unavailable::Held { plugin: id.clone(), why });
                 continue;
             }
-            self.add(plugin, name, offered, Served::ByPlugin);
+            self.add(plugin, name, declared, Served::ByPlugin);
         }
         if !plugin.said_identity().description.is_empty() {
             self.compared(id, PinKind::Instructions, "");
         }
-        let unstable = self.settings.holds.unstable(id);
+        let unstable = self.settings.quarantine.unstable(id);
         self.pin_warnings.extend(unstable.map(|problem| Diagnostic::of(id, problem)));
     }
 
     /// Why a definition is held, if it is. That it is not what it was is told either way.
     fn compared(&mut self, id: &str, kind: PinKind, name: &str) -> Option<String> {
-        let (hold, problem) = self.settings.holds.told(id, kind, name)?;
+        let (hold, problem) = self.settings.quarantine.told(id, kind, name)?;
         let diagnostic = Diagnostic::of(id, problem).remedy(pins::remedy(id));
         match hold.is_warning {
             true => self.pin_warnings.push(diagnostic),
@@ -723,16 +727,16 @@ impl Registry {
             return;
         }
         let filters = self.filters(plugin);
-        for (operation, offered) in operations::on(plugin.resources, plugin.prompts) {
-            let original = &offered.definition.name;
+        for (operation, declared) in operations::on(plugin.resources, plugin.prompts) {
+            let original = &declared.definition.name;
             if plugin.tools.iter().any(|own| own.definition.name == *original) {
                 continue;
             }
             let name = self.name_of(plugin, original);
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
-                self.absent.entry(name).or_insert(Absent::LeftOut(by));
+                self.absent.entry(name).or_insert(Unavailable::Skipped(by));
             } else if self.owner(&name).is_none() {
-                self.add(plugin, name, offered, Served::ByHost(*operation));
+                self.add(plugin, name, declared, Served::ByHost(*operation));
             }
         }
     }
@@ -755,7 +759,8 @@ impl Registry {
             if rule.enabled == Some(false) || self.owner(&name).is_some() {
                 continue;
             }
-            let Offered { definition, arguments, output } = operations::shared(operation, &ids);
+            let DeclaredTool { definition, arguments, output } =
+                operations::shared(operation, &ids);
             let tool = Tool { name: name.clone(), definition, served, arguments, output };
             self.shared.insert(name, SharedTool { host: host.clone(), tool, ids });
         }
@@ -785,9 +790,15 @@ impl Registry {
         Ok(())
     }
 
-    fn add(&mut self, plugin: &Arc<Registered>, name: ToolName, offered: &Offered, served: Served) {
+    fn add(
+        &mut self,
+        plugin: &Arc<Registered>,
+        name: ToolName,
+        declared: &DeclaredTool,
+        served: Served,
+    ) {
         let id = plugin.loaded.id();
-        let Offered { definition, arguments, output } = offered.clone();
+        let DeclaredTool { definition, arguments, output } = declared.clone();
         let origin = plugin.loaded.origin();
         let definition = match self.settings.of(origin).names.origin_prefix {
             true => Arc::new(ToolDefinition {
@@ -801,11 +812,11 @@ impl Registry {
             plugin.loaded.kind() != PluginKind::Mcp || matches!(served, Served::ByHost(_));
         let hints = is_believed.then_some(&definition.annotations);
         let constraints = Constraints::new(hints, self.rule(plugin, &name, &definition.name));
-        let gauges = Gauges::new(id, name.as_str());
+        let tool_metrics = ToolMetrics::new(id, name.as_str());
         // What another plugin has and nobody may call does not stand in the way.
         self.absent.remove(&name);
         let tool = Tool { name: name.clone(), definition, served, arguments, output };
-        self.tools.insert(name, Entry { plugin: plugin.clone(), tool, constraints, gauges });
+        self.tools.insert(name, Entry { plugin: plugin.clone(), tool, constraints, tool_metrics });
     }
 
     /// The name that a plugin's tool has for callers.
@@ -860,8 +871,8 @@ impl Registry {
             return Some(entry.plugin.loaded.id().clone());
         }
         match self.absent.get(name) {
-            Some(Absent::Held { plugin, .. }) => Some(plugin.clone()),
-            Some(Absent::LeftOut(_)) | None => None,
+            Some(Unavailable::Held { plugin, .. }) => Some(plugin.clone()),
+            Some(Unavailable::Skipped(_)) | None => None,
         }
     }
 
@@ -869,14 +880,14 @@ impl Registry {
     pub(crate) fn absent(&self, name: &str) -> Option<CallError> {
         let tool = name.to_string();
         Some(match self.absent.get(name)? {
-            Absent::LeftOut(by) => CallError::Disabled { tool, by: by.words() },
-            Absent::Held { plugin, why } => {
+            Unavailable::Skipped(by) => CallError::Disabled { tool, by: by.describe() },
+            Unavailable::Held { plugin, why } => {
                 CallError::Held { tool, plugin: plugin.clone(), why: why.clone() }
             }
         })
     }
 
-    /// What of servers is used though it is not what it was when it was first seen, or varies from one
+    /// What of servers is used though it has changed since it was first seen, or varies from one
     /// start to the next. It is among [`Self::diagnostics`] as well.
     pub fn pin_warnings(&self) -> &[Diagnostic] {
         &self.pin_warnings
@@ -886,8 +897,8 @@ impl Registry {
     /// plugins, their rendered names, and why.
     pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ToolName, &str)> {
         self.absent.iter().filter_map(|(name, absent)| match absent {
-            Absent::Held { plugin, why } => Some((plugin, name, why.as_str())),
-            Absent::LeftOut(_) => None,
+            Unavailable::Held { plugin, why } => Some((plugin, name, why.as_str())),
+            Unavailable::Skipped(_) => None,
         })
     }
 
@@ -921,19 +932,19 @@ impl Registry {
             entry.constraints.enabled && (entry.tool.served == Served::ByPlugin || !is_shared())
         };
         let own = self.tools.values().filter(is_offered).map(|entry| (&entry.plugin, &entry.tool));
-        own.chain(self.shared.values().filter_map(SharedTool::offered))
+        own.chain(self.shared.values().filter_map(SharedTool::declared))
     }
 
     /// A tool by its rendered name.
     pub fn tool(&self, name: &str) -> Option<(&Arc<Registered>, &Tool)> {
-        let shared = || self.shared.get(name).and_then(SharedTool::offered);
+        let shared = || self.shared.get(name).and_then(SharedTool::declared);
         self.called(name).map(|called| (called.plugin, called.tool)).or_else(shared)
     }
 
     /// A tool by its rendered name, and all that is known of how to call it.
-    pub(crate) fn called(&self, name: &str) -> Option<Called<'_>> {
-        let Entry { plugin, tool, constraints, gauges } = self.tools.get(name)?;
-        Some(Called { plugin, tool, constraints, gauges })
+    pub(crate) fn called(&self, name: &str) -> Option<ResolvedTool<'_>> {
+        let Entry { plugin, tool, constraints, tool_metrics } = self.tools.get(name)?;
+        Some(ResolvedTool { plugin, tool, constraints, tool_metrics })
     }
 
     /// How an operation of the host's own on a plugin may be done, whether or not there is a tool for it;
@@ -942,14 +953,14 @@ impl Registry {
         &self,
         plugin: &Registered,
         operation: Operation,
-    ) -> Result<(Constraints, Option<&Gauges>), CallError> {
+    ) -> Result<(Constraints, Option<&ToolMetrics>), CallError> {
         let (id, original) = (plugin.loaded.id(), operation.name());
         let name = self.name_of(plugin, original);
         let entry = self.tools.get(&name).filter(|entry| {
             entry.tool.served == Served::ByHost(operation) && entry.plugin.loaded.id() == id
         });
-        if let Some(Entry { constraints, gauges, .. }) = entry {
-            return Ok((constraints.clone(), Some(gauges)));
+        if let Some(Entry { constraints, tool_metrics, .. }) = entry {
+            return Ok((constraints.clone(), Some(tool_metrics)));
         }
         // A list of the only tools that are wanted says nothing of what is no tool.
         let disabled = self
@@ -957,9 +968,9 @@ impl Registry {
             .iter()
             .find_map(|filter| filter.leaves_out(original).filter(|by| *by == LeftOutBy::Disabled));
         if let Some(by) = disabled {
-            return Err(CallError::Disabled { tool: name.to_string(), by: by.words() });
+            return Err(CallError::Disabled { tool: name.to_string(), by: by.describe() });
         }
-        let hints = operation.as_tool().map(|offered| &offered.definition.annotations);
+        let hints = operation.as_tool().map(|declared| &declared.definition.annotations);
         Ok((Constraints::new(hints, self.rule(plugin, &name, original)), None))
     }
 
@@ -972,7 +983,7 @@ impl Registry {
     }
 
     /// What a plugin's handlers have answered, for one whose handlers are deterministic.
-    pub(crate) fn memory(&self, id: &Arc<str>) -> Option<&Memory> {
+    pub(crate) fn memory(&self, id: &Arc<str>) -> Option<&HookCache> {
         self.memories.get(id)
     }
 
@@ -1090,8 +1101,8 @@ mod tests {
         let (ours, theirs) = ("a__b__c", "a");
         let first = registered(theirs, vec![tool("b__c", object())]).await;
         let second = registered("a__b", vec![tool("c", object())]).await;
-        let holds = Holds::of_tool(theirs, "b__c", "it is another");
-        let settings = Settings { holds, ..Settings::default() };
+        let quarantine = Quarantine::of_tool(theirs, "b__c", "it is another");
+        let settings = Settings { quarantine, ..Settings::default() };
         let registry = Registry::new(vec![first.clone(), second.clone()], settings);
         // Who calls it by its name must not get another's.
         assert!(registry.tool(ours).is_none());

@@ -23,8 +23,8 @@ pub(crate) use stream::{StreamRedactor, TextForm};
 
 use self::matcher::{Matcher, Passed, Patterns};
 use crate::files;
+use crate::host_environment::HostEnvironment;
 use crate::services::SecretStore;
-use crate::surroundings::Surroundings;
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "[redacted]";
@@ -71,10 +71,10 @@ const WHOLE: &[&str] = &[
 ];
 
 /// How deep JSON is read that stands in a text of JSON, as records of records do.
-const NESTED: usize = 3;
+const MAX_NESTED_ESCAPES: usize = 3;
 
 /// The shortest secret that is looked for, in bytes: a shorter one would be found everywhere.
-const SHORTEST: usize = 6;
+const MIN_SECRET_LENGTH: usize = 6;
 
 /// Whether what goes under a name is a secret: `GITHUB_TOKEN`, `apiKey`, `client-secret`.
 pub(crate) fn is_secret_name(name: &str) -> bool {
@@ -140,16 +140,16 @@ impl fmt::Debug for Secret {
 /// secret `api-key` is the variable `API_KEY`, or what is in the file `secrets/api-key` in the
 /// user's configuration folder, which nobody else may be able to read.
 pub(crate) struct SurroundingSecrets {
-    surroundings: Surroundings,
+    host_environment: HostEnvironment,
 }
 
 impl SurroundingSecrets {
-    pub(crate) fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings }
+    pub(crate) fn new(host_environment: HostEnvironment) -> Self {
+        Self { host_environment }
     }
 
     fn find(&self, name: &str) -> Option<Secret> {
-        let variable = self.surroundings.variable(&upper_snake(name));
+        let variable = self.host_environment.variable(&upper_snake(name));
         if let Some(value) = variable.filter(|value| !value.is_empty()) {
             return Some(Secret::new(value));
         }
@@ -157,7 +157,7 @@ impl SurroundingSecrets {
         if !name.chars().all(is_name) {
             return None;
         }
-        let file = self.surroundings.configuration.as_ref()?.join("secrets").join(name);
+        let file = self.host_environment.configuration.as_ref()?.join("secrets").join(name);
         match files::read_private(&file) {
             Ok(value) => Some(Secret::new(value.trim_end_matches(['\r', '\n']))),
             Err(error) => {
@@ -211,7 +211,7 @@ impl Secrets {
     pub(crate) fn add_value(&mut self, value: &str) {
         // Programs show texts line by line.
         for part in std::iter::once(value).chain(value.lines().map(str::trim)) {
-            if part.len() >= SHORTEST {
+            if part.len() >= MIN_SECRET_LENGTH {
                 self.0.insert(part.to_string());
             }
         }
@@ -357,7 +357,7 @@ impl Redactor {
         if !patterns.may_be_in(text.as_bytes()) {
             return false;
         }
-        let mut matcher = Matcher::new(Cow::Borrowed(text), NESTED);
+        let mut matcher = Matcher::new(Cow::Borrowed(text), MAX_NESTED_ESCAPES);
         let until = matcher.decide(Some(patterns), true);
         let has_secrets = matcher.has_found();
         if has_secrets {
@@ -383,7 +383,7 @@ impl Redactor {
         for chunk in bytes.utf8_chunks() {
             let text = chunk.valid();
             // In what is no text, most of them are short.
-            match text.len() < SHORTEST {
+            match text.len() < MIN_SECRET_LENGTH {
                 true => masked.extend_from_slice(text.as_bytes()),
                 false => masked.extend_from_slice(self.text(text).as_bytes()),
             }
@@ -624,12 +624,12 @@ mod tests {
         write("private", 0o600);
         write("open", 0o644);
         write("api-key", 0o600);
-        let surroundings = Surroundings {
+        let host_environment = HostEnvironment {
             environment: [("API_KEY".into(), "from the environment".into())].into(),
             configuration: Some(folder.path().into()),
-            ..Surroundings::default()
+            ..HostEnvironment::default()
         };
-        let secrets = SurroundingSecrets::new(surroundings);
+        let secrets = SurroundingSecrets::new(host_environment);
         let check = |name: &str, expected: Option<&str>| {
             let found = secrets.find(name);
             assert_eq!(found.as_ref().map(Secret::reveal), expected, "{name}");
@@ -722,7 +722,7 @@ mod tests {
         let mut stream = StreamRedactor::new(redactor.clone(), form);
         let mut masked: String = pieces.iter().map(|piece| stream.push(piece)).collect();
         masked.push_str(&stream.end());
-        assert!(stream.kept() <= 2 * NESTED + 2, "something is held back for ever");
+        assert!(stream.kept() <= 2 * MAX_NESTED_ESCAPES + 2, "something is held back for ever");
         masked
     }
 
@@ -910,7 +910,7 @@ mod tests {
     /// Of what escapes are made of, and quotes, and a few letters, so that secrets overlap each other and
     /// themselves.
     fn parts() -> impl Strategy<Value = Vec<Part>> {
-        let hows = collection::vec(collection::vec(0..4u8, 1..5), 0..=NESTED);
+        let hows = collection::vec(collection::vec(0..4u8, 1..5), 0..=MAX_NESTED_ESCAPES);
         collection::vec((r#"[ab\\u06Cc5"/nä]{0,12}"#, 0..4usize, hows), 1..4)
     }
 

@@ -18,16 +18,16 @@ use tokio::net::{TcpStream, lookup_host};
 pub use crate::approvals::{ApprovalError, ApprovalFile, Former};
 pub use crate::bindings::services::{Memory, OutgoingMessage};
 pub use crate::pins::{
-    Definition, DefinitionChange, HeldDefinition, PinCheck, PinError, PinFile, PinKind, PinMode,
-    Seen, UnstablePart,
+    Definition, DefinitionChange, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinFile,
+    PinKind, PinMode, UnstablePart,
 };
 pub use crate::secret::Secret;
 
 use crate::bindings::types::Error;
 use crate::capability::GrantSet;
-use crate::capability::network::Ways;
+use crate::capability::network::NetworkBackend;
 use crate::discover::{Origin, PluginKind};
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 use crate::text::cut;
 
 /// Sends the messages of plugins.
@@ -79,7 +79,7 @@ pub trait ClientFeatures: Send + Sync + 'static {
     /// [`Error::Denied`] where there is nobody to ask.
     async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
         let _ = request;
-        Err(Error::Denied("this host has nobody to ask".into()))
+        Err(Error::Denied("this host has no user to ask".into()))
     }
 
     /// Has a model answer: `params` are those of MCP's `sampling/createMessage`, whose `maxTokens`
@@ -199,7 +199,7 @@ pub trait Pins: Send + Sync + 'static {
     /// # Errors
     ///
     /// Where it is not known what they were: then all of them are held.
-    async fn check(&self, seen: &[Seen]) -> Result<PinCheck, PinError> {
+    async fn check(&self, seen: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
         let _ = seen;
         Ok(PinCheck::default())
     }
@@ -251,10 +251,10 @@ impl GrantWarning {
     /// decide what is started ([`crate::discover::Discovery::deciding`]).
     pub fn of(
         capabilities: &BTreeMap<String, Vec<String>>,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         deciding: &BTreeSet<PathBuf>,
     ) -> Vec<Self> {
-        GrantSet::approved(capabilities).warnings(surroundings, deciding)
+        GrantSet::approved(capabilities).warnings(host_environment, deciding)
     }
 }
 
@@ -431,7 +431,7 @@ impl Pins for Nothing {}
 /// The services of a host.
 #[derive(Clone)]
 pub(crate) struct Services {
-    pub(crate) network: Ways,
+    pub(crate) network: NetworkBackend,
     pub(crate) messaging: Arc<dyn Messaging>,
     pub(crate) memory: Arc<dyn MemorySearch>,
     pub(crate) features: Arc<dyn ClientFeatures>,
@@ -444,7 +444,7 @@ pub(crate) struct Services {
 impl Default for Services {
     fn default() -> Self {
         Self {
-            network: Ways::default(),
+            network: NetworkBackend::default(),
             messaging: Arc::new(Nothing),
             memory: Arc::new(Nothing),
             features: Arc::new(Nothing),

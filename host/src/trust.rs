@@ -15,23 +15,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::discover::{
-    Candidate, Discovery, LeftOut, Place, PluginKind, Program, Reason, Source, Sources,
+    Candidate, Discovery, Place, PluginKind, Program, SkipReason, Skipped, Source, Sources,
     discover_trusted,
 };
 pub use crate::entry::InputQuestion;
 use crate::expand::input_variable;
-use crate::files::{self, COMPONENT, CONFIGURATION, Digest, absolute, exact};
+use crate::files::{self, Digest, MAX_COMPONENT_BYTES, MAX_CONFIGURATION_BYTES, absolute, exact};
+use crate::json_file::{JsonStore, StoreError};
 use crate::manifest::FILE_NAME as MANIFEST;
 use crate::pins::PinMode;
 use crate::secret::{MASK, is_secret_name};
-use crate::store::{JsonStore, StoreError};
 
 /// Files and folders that make a folder a project: whatever else discovery reads is named by these.
 const MARKS: [&str; 5] =
     ["tenon.toml", "tenon.lock", ".mcp.json", ".vscode/mcp.json", ".tenon/plugins"];
 
 /// How much of a value in a configuration is shown, in characters.
-const SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// Whose word it is that the project may be used.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -89,13 +89,13 @@ impl fmt::Display for Untrusted {
                 write!(f, "the project in {folder} is not trusted, and nothing of it is used")
             }
             Distrust::Changed(files) => {
-                const MOST: usize = 3;
+                const MAX_NAMES_SHOWN: usize = 3;
                 write!(
                     f,
                     "the project in {folder} has changed since it was trusted, and nothing of it is used: "
                 )?;
-                write!(f, "{}", files[..files.len().min(MOST)].join(", "))?;
-                match files.len().saturating_sub(MOST) {
+                write!(f, "{}", files[..files.len().min(MAX_NAMES_SHOWN)].join(", "))?;
+                match files.len().saturating_sub(MAX_NAMES_SHOWN) {
                     0 => Ok(()),
                     more => write!(f, " and {more} more"),
                 }
@@ -103,7 +103,7 @@ impl fmt::Display for Untrusted {
             Distrust::Unreadable(problem) => {
                 write!(
                     f,
-                    "whether the project in {folder} is trusted is not known, and nothing of it is used: {problem}"
+                    "cannot tell whether the project in {folder} is trusted, so nothing of it is used: {problem}"
                 )
             }
         }
@@ -118,8 +118,8 @@ impl Untrusted {
             false => format!(" {}", self.folder.display()),
         };
         match &self.why {
-            Distrust::Unknown => format!("`tenon trust{folder}` shows what it would do, and asks"),
-            Distrust::Changed(_) => format!("`tenon trust{folder}` shows what is new, and asks"),
+            Distrust::Unknown => format!("run `tenon trust{folder}` to review and trust it"),
+            Distrust::Changed(_) => format!("run `tenon trust{folder}` to review the change"),
             Distrust::Unreadable(_) => {
                 "mend the file, or move it away and trust projects anew".into()
             }
@@ -190,7 +190,8 @@ impl ProjectContent {
     fn with_code(mut self, discovery: &Discovery, folder: &Path) -> Self {
         for candidate in &discovery.candidates {
             if let Some(path) = code(candidate) {
-                let digest = files::read(path, COMPONENT).map(Digest::of).unwrap_or(nothing());
+                let digest =
+                    files::read(path, MAX_COMPONENT_BYTES).map(Digest::of).unwrap_or(nothing());
                 self.code.insert(Self::key(folder, path), digest.to_string());
             }
         }
@@ -297,7 +298,7 @@ impl ProjectPrograms {
 
 /// The content of a program. Of one that is too long to be read each time, what changes with it.
 fn content_of(path: &Path) -> Digest {
-    if let Ok(content) = files::read(path, COMPONENT) {
+    if let Ok(content) = files::read(path, MAX_COMPONENT_BYTES) {
         return Digest::of(content);
     }
     // One that cannot be looked at cannot be compared with what it is later.
@@ -398,17 +399,16 @@ pub struct TrustFile {
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The file cannot be read or written.
-    #[error("what is trusted is in {}, which cannot be used", .0.display())]
+    #[error("the trust file {} cannot be used", .0.display())]
     File(PathBuf, #[source] io::Error),
     /// Others than this user can write to the file, or to its folder.
     #[error(
-        "trust is not believed that others could have written: {path} belongs to somebody else, or \
-         others can write to it; `chmod go-w {path}`",
+        "refusing to read trust that others could have written: {path} belongs to another user, or others can write to it; run `chmod go-w {path}`",
         path = .0.display()
     )]
     Unguarded(PathBuf),
     /// The file is not what this host writes.
-    #[error("{} is not a file of trusted projects; move it away to begin anew", .0.display())]
+    #[error("{} is not a file of trusted projects; move it away to start over", .0.display())]
     Damaged(PathBuf, #[source] serde_json::Error),
     /// The project's folder cannot be found.
     #[error("{} cannot be found", .0.display())]
@@ -439,7 +439,7 @@ pub struct TrustedProject {
 impl TrustFile {
     /// The projects that this file has, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { store: JsonStore::new(path.into(), CONFIGURATION) }
+        Self { store: JsonStore::new(path.into(), MAX_CONFIGURATION_BYTES) }
     }
 
     /// Where it is.
@@ -493,7 +493,7 @@ impl TrustFile {
             changed.extend(differing(&before.content.starts, &content.starts));
         }
         let has_value = |id: &str| {
-            let value = sources.surroundings.variable(&input_variable(id));
+            let value = sources.host_environment.variable(&input_variable(id));
             sources.answers.contains_key(id) || value.is_some_and(|value| !value.is_empty())
         };
         let questions = discovery.questions.iter();
@@ -693,8 +693,8 @@ pub enum ReviewKind {
 }
 
 impl ReviewKind {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the kind as `tenon trust` prints it.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Starts => "starts",
             Self::Reaches => "reaches",
@@ -717,7 +717,7 @@ impl ReviewItem {
 
     fn line(&self, text: &str) -> String {
         let plugin = self.plugin.as_ref().map(|plugin| format!("{plugin}: ")).unwrap_or_default();
-        format!("{:<9} {plugin}{text}", self.kind.word())
+        format!("{:<9} {plugin}{text}", self.kind.as_str())
     }
 }
 
@@ -789,11 +789,11 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
 }
 
 /// What a project does to a plugin that is its user's, where it is left out for the project's sake.
-fn of_user(left_out: &LeftOut, folder: &Path) -> Option<ReviewItem> {
+fn of_user(left_out: &Skipped, folder: &Path) -> Option<ReviewItem> {
     let kind = match &left_out.reason {
         _ if left_out.origin.is_of_project() => return None,
-        Reason::Shadowed { by, .. } if by.is_of_project() => ReviewKind::Replaces,
-        Reason::Disabled { by } | Reason::NotAllowed { by } if is_below(by, folder) => {
+        SkipReason::Shadowed { by, .. } if by.is_of_project() => ReviewKind::Replaces,
+        SkipReason::Disabled { by } | SkipReason::NotAllowed { by } if is_below(by, folder) => {
             ReviewKind::Disables
         }
         _ => return None,
@@ -807,7 +807,7 @@ fn of_user(left_out: &LeftOut, folder: &Path) -> Option<ReviewItem> {
 fn settings(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustError> {
     let path = folder.join("tenon.toml");
     let Some(digest) = discovery.read.get(&path) else { return Ok(Vec::new()) };
-    let text = files::read_text(&path, CONFIGURATION)
+    let text = files::read_text(&path, MAX_CONFIGURATION_BYTES)
         .map_err(|error| TrustError::NoFolder(path.clone(), error))?;
     if Digest::of(&text) != *digest {
         return Err(TrustError::Changed(path));
@@ -836,7 +836,7 @@ fn flatten(prefix: &str, value: &Value, lines: &mut Vec<String>) {
             _ if is_secret_name(&key) => lines.push(format!("{path} = {MASK}")),
             _ => {
                 let text = value.to_string();
-                let short: String = text.chars().take(SHOWN).collect();
+                let short: String = text.chars().take(MAX_SHOWN).collect();
                 let more = if short.len() < text.len() { " …" } else { "" };
                 lines.push(format!("{path} = {short}{more}"));
             }

@@ -23,7 +23,7 @@ use tenon_host::discover::{Sources, discover};
 use tenon_host::load::Loader;
 use tenon_host::services::GrantAll;
 use tenon_host::types::{CallContext, HookPoint};
-use tenon_host::{Allocation, Builder, Call, Caller, Config, Platform, Surroundings};
+use tenon_host::{Allocation, Builder, Call, Caller, Config, HostEnvironment, Platform};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
 use wasmtime::{
@@ -287,15 +287,17 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
             .unwrap();
     let sources = Sources { configs: vec![config], ..Sources::default() };
     let cache = TempDir::new().unwrap();
-    let surroundings = Surroundings { cache: Some(cache.path().into()), ..Surroundings::default() };
-    let loader =
-        |surroundings: &Surroundings| Loader::detached(Allocation::OnDemand, surroundings).unwrap();
+    let host_environment =
+        HostEnvironment { cache: Some(cache.path().into()), ..HostEnvironment::default() };
+    let loader = |host_environment: &HostEnvironment| {
+        Loader::detached(Allocation::OnDemand, host_environment).unwrap()
+    };
     let load = |loader: &Loader| {
         let candidate = discover(&sources).candidates.remove(0);
         black_box(loader.load(admit(candidate, &Rules::default()).unwrap()).unwrap());
     };
 
-    let without_cache = loader(&Surroundings::default());
+    let without_cache = loader(&HostEnvironment::default());
     let engine = Engine::new(&bare_config(false)).unwrap();
     let times = versus(
         5,
@@ -306,7 +308,7 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
     .await;
     rows.push(Row::new("discover, admit, compile, link", times, "Component::new"));
 
-    let with_cache = loader(&surroundings);
+    let with_cache = loader(&host_environment);
     load(&with_cache);
     let file = cache.path().join("bare.cwasm");
     std::fs::write(&file, Component::new(&engine, &wasm).unwrap().serialize().unwrap()).unwrap();
@@ -324,8 +326,8 @@ async fn platform(configuration: &str, allocation: Allocation) -> Platform {
 
 fn builder(configuration: &str, allocation: Allocation) -> Builder {
     let config = Config::parse(configuration, "/tenon.toml").expect("the configuration is read");
-    let surroundings = Surroundings { cache: None, ..Surroundings::of_process() };
-    Platform::builder().surroundings(surroundings).allocation(allocation).config(config)
+    let host_environment = HostEnvironment { cache: None, ..HostEnvironment::of_process() };
+    Platform::builder().host_environment(host_environment).allocation(allocation).config(config)
 }
 
 async fn calls(rows: &mut Vec<Row>) {
@@ -555,7 +557,7 @@ async fn hooks(rows: &mut Vec<Row>) {
     let config =
         Config::parse("plugins.scripts = [\"h.rhai\"]", folder.path().join("tenon.toml")).unwrap();
     let platform = Platform::builder()
-        .surroundings(Surroundings::default())
+        .host_environment(HostEnvironment::default())
         .config(config)
         .build()
         .await
@@ -660,12 +662,12 @@ async fn many(rows: &mut Vec<Row>) {
         std::fs::write(plugin.join("plugin.toml"), manifest).unwrap();
         std::fs::write(plugin.join(file), if kind == "wasm" { own } else { script }).unwrap();
     }
-    let surroundings =
-        Surroundings { cache: Some(folder.path().join("cache")), ..Surroundings::default() };
+    let host_environment =
+        HostEnvironment { cache: Some(folder.path().join("cache")), ..HostEnvironment::default() };
     let config = format!("plugins.folders = [{:?}]", folder.path().join("plugins"));
     let build = async || {
         let config = Config::parse(&config, folder.path().join("tenon.toml")).unwrap();
-        let builder = Platform::builder().surroundings(surroundings.clone()).config(config);
+        let builder = Platform::builder().host_environment(host_environment.clone()).config(config);
         builder.build().await.expect("the platform is built")
     };
     let platform = build().await;
@@ -731,8 +733,8 @@ fn print_memory() {
 async fn memory_of(measure: &str) {
     let (mode, folder) = measure.split_once(' ').expect("it is a mode and a folder");
     let folder = Path::new(folder);
-    let surroundings =
-        Surroundings { cache: Some(folder.join("cache")), ..Surroundings::default() };
+    let host_environment =
+        HostEnvironment { cache: Some(folder.join("cache")), ..HostEnvironment::default() };
     let build = async |plugins: std::ops::Range<usize>| {
         let entries: String = plugins
             .clone()
@@ -742,7 +744,7 @@ async fn memory_of(measure: &str) {
             })
             .collect();
         let config = Config::parse(&format!("plugins.wasm = [{entries}]"), "/tenon.toml").unwrap();
-        let builder = Platform::builder().surroundings(surroundings.clone()).config(config);
+        let builder = Platform::builder().host_environment(host_environment.clone()).config(config);
         let platform = builder.build().await.expect("the platform is built");
         for i in plugins {
             ours(&platform, &format!("p{i}__slug")).await;

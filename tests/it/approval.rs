@@ -14,10 +14,10 @@ use tenon_host::files::Digest;
 use tenon_host::lock::{LockFile, Locked};
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::trust::{ProjectTrust, TrustFile};
-use tenon_host::{Platform, PluginState, Surroundings};
+use tenon_host::{HostEnvironment, Platform, PluginState};
 
 use crate::guests;
-use crate::support::{Project, parsed, stderr, stdout, surroundings};
+use crate::support::{Project, host_environment, parsed, stderr, stdout};
 
 /// A project with a plugin that requests files: `notes`, and what is added.
 fn project() -> Project {
@@ -96,8 +96,8 @@ fn what_no_glob_covers_is_shown_with_what_it_means_and_never_hidden_among_others
         filesystem   read:ROOT/notes/6
         filesystem   read:ROOT/notes/7
         and 2 more: `tenon inspect e` shows all
-    error: nobody is there to approve e
-      hint: `tenon approve e --yes` approves without asking
+    error: no terminal to ask for approval of e
+      hint: run `tenon approve e --yes` to approve without asking
     "#);
     let inspected = stdout(&project.tenon(&["inspect", "e"]));
     let line = inspected.lines().find(|line| line.contains("/.git/hooks/**")).expect(&inspected);
@@ -117,7 +117,7 @@ fn what_no_glob_covers_is_shown_with_what_it_means_and_never_hidden_among_others
 #[test]
 fn what_is_requested_must_be_approved_as_it_is() {
     let project = project();
-    refused(&project, "which nobody has approved");
+    refused(&project, "which is not approved");
     let said = run(&project, &["approve", "e"], 3);
     insta::assert_snapshot!(filtered(&project, &said), @r#"
     plugin "e" (wasm)
@@ -125,10 +125,10 @@ fn what_is_requested_must_be_approved_as_it_is() {
       named in  ./own/e/plugin.toml  sha256:DIGEST
       requests
         filesystem   read:ROOT/notes/*
-    error: nobody is there to approve e
-      hint: `tenon approve e --yes` approves without asking
+    error: no terminal to ask for approval of e
+      hint: run `tenon approve e --yes` to approve without asking
     "#);
-    refused(&project, "which nobody has approved");
+    refused(&project, "which is not approved");
     run(&project, &["approve", "e", "--yes"], 0);
     works(&project);
     assert!(run(&project, &["approve", "--all"], 0).contains("there is nothing to approve"));
@@ -150,7 +150,7 @@ fn what_is_requested_must_be_approved_as_it_is() {
     works(&project);
 
     write_manifest(&project, "\"read:~/notes/a.txt\", \"write:/no/such/place\"");
-    refused(&project, "it is not what was approved");
+    refused(&project, "it has changed since it was approved");
     let said = run(&project, &["approve", "e"], 3);
     insta::assert_snapshot!(filtered(&project, &said), @r#"
     plugin "e" (wasm)
@@ -164,14 +164,14 @@ fn what_is_requested_must_be_approved_as_it_is() {
         it requests `filesystem = ["write:/no/such/place"]` more
         it requests `filesystem = ["read:ROOT/notes/*"]` no more
         its manifest has changed
-    error: nobody is there to approve e
-      hint: `tenon approve e --yes` approves without asking
+    error: no terminal to ask for approval of e
+      hint: run `tenon approve e --yes` to approve without asking
     "#);
     run(&project, &["approve", "e", "--yes"], 0);
     works(&project);
 
     run(&project, &["revoke", "e"], 0);
-    refused(&project, "which nobody has approved");
+    refused(&project, "which is not approved");
     run(&project, &["revoke", "e"], 2);
     run(&project, &["approve", "nobody"], 2);
 }
@@ -192,7 +192,7 @@ fn a_path_that_leads_elsewhere_is_another_request() {
     assert_eq!(stdout(&output).trim(), "ok granted a", "{}", stderr(&output));
     fs::remove_file(&here).unwrap();
     std::os::unix::fs::symlink("there", &here).unwrap();
-    refused(&project, "it is not what was approved");
+    refused(&project, "it has changed since it was approved");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn what_was_narrowed_stays_so() {
       `tenon approve e --all-requested` grants all, `--grant` what you say
     "#);
     requests("\"read:~/notes/*\", \"read:~/more\", \"read:~/notes/b.txt\"");
-    refused(&project, "it is not what was approved");
+    refused(&project, "it has changed since it was approved");
     let said = run(&project, &["approve", "e"], 3);
     assert!(said.contains("  was granted\n    filesystem   read:/"), "{said}");
     let said = run(&project, &["approve", "e", "--yes"], 0);
@@ -290,7 +290,7 @@ fn what_is_not_there_cannot_be_approved() {
     fs::remove_file(&component).unwrap();
     run(&project, &["approve", "e", "--yes"], 0);
     fs::write(&component, bytes).unwrap();
-    refused(&project, "which nobody has approved");
+    refused(&project, "which is not approved");
 }
 
 #[test]
@@ -335,8 +335,8 @@ fn approvals_that_cannot_be_read_approve_nothing_and_are_kept() {
     run(&project, &["approve", "e", "--yes"], 0);
     let file = project.path("state/tenon/approvals.json");
     fs::write(&file, "{}").unwrap();
-    refused(&project, "which nobody has approved");
-    assert!(run(&project, &["approve", "e", "--yes"], 5).contains("is not a file of approvals"));
+    refused(&project, "which is not approved");
+    assert!(run(&project, &["approve", "e", "--yes"], 5).contains("is not an approvals file"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "{}");
 }
 
@@ -400,8 +400,8 @@ fn on_a_terminal_the_user_is_asked() {
     let call = ["call", "e__attempt", &arguments];
     let said = on_terminal(&project, &call, "n\n");
     assert!(said.contains("approve it? [y]es, [n]o, [c]hoose:"), "{said}");
-    assert!(said.contains("which nobody has approved"), "{said}");
-    refused(&project, "which nobody has approved");
+    assert!(said.contains("which is not approved"), "{said}");
+    refused(&project, "which is not approved");
     let said = on_terminal(&project, &call, "y\n");
     assert!(said.contains("ok granted a"), "{said}");
     works(&project);
@@ -518,8 +518,8 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
     ];
     let rows = [
         (Believed::Approved, "has changed since it was approved"),
-        (Believed::Installed, "is not what was installed: expected sha256:"),
-        (Believed::Trusted, "is not what it was when its project was trusted"),
+        (Believed::Installed, "differs from what was installed: expected sha256:"),
+        (Believed::Trusted, "has changed since its project was trusted"),
     ];
     for (believed, expected) in rows {
         for (kind, code, other) in &codes {
@@ -551,7 +551,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 let mut sources = Sources {
                     configs: vec![project.config()],
                     workspace: Some(project.path("")),
-                    surroundings: Surroundings { configuration: None, ..surroundings() },
+                    host_environment: HostEnvironment { configuration: None, ..host_environment() },
                     ..Sources::default()
                 };
                 if believed == Believed::Trusted {

@@ -38,13 +38,16 @@ fn what_cannot_be_made_is_refused_and_nothing_is_written() {
         let said = stderr(&run(&project, &project.path(""), &arguments, 2));
         assert!(said.contains(expected), "{arguments:?}: {said}");
     };
-    check(&["Hello"], "`Hello` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`");
-    check(&["../hello"], "no plugin id");
-    check(&["match"], "`match` is no name of a crate");
+    check(
+        &["Hello"],
+        "invalid plugin id `Hello`: ids have 1 to 64 characters of a-z, 0-9, `-` and `_`",
+    );
+    check(&["../hello"], "invalid plugin id");
+    check(&["match"], "`match` is not a valid crate name");
     check(&["x", "--lang", "rhai", "--world", "provider"], "a script cannot provide");
     check(&["x", "--lang", "cobol"], "possible values: rust, python, javascript, rhai");
     check(&["x", "--lang", "rhai", "--sdk", "."], "--sdk is for Rust");
-    check(&["x", "--sdk", "."], "is no folder of the crate tenon-sdk");
+    check(&["x", "--sdk", "."], "is not a folder of the crate tenon-sdk");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     check(&["x", "--sdk", root], "/sdk?");
     let made = fs::read_dir(project.path("")).unwrap().map(|entry| entry.unwrap().file_name());
@@ -141,7 +144,7 @@ fn who_lacks_a_tool_is_told_how_to_install_it() {
         assert!(!names.any(|name| name.contains(".wasm")));
     };
     check("python", "componentize-py is not installed");
-    check("javascript", "componentize-qjs is not installed\n  hint: `npm install` installs it");
+    check("javascript", "componentize-qjs is not installed\n  hint: install it with `npm install`");
     let made = run(&project, &project.path(""), &["--json", "new", "rust"], 0);
     assert_eq!(parsed(&made)["folder"], "rust");
     let mut command = project.command(&["build", "rust"]);
@@ -219,7 +222,7 @@ fn a_build_replaces_nothing_that_somebody_wrote() {
     let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
     let source = fs::read_to_string(folder.join("src/lib.rs")).unwrap();
     for (path, because) in [
-        ("src/lib.rs", "src/lib.rs, which is no component"),
+        ("src/lib.rs", "src/lib.rs, which is not a component"),
         ("plugin.toml", "is that of a manifest"),
         ("../victim.txt", "leads out of its folder"),
     ] {
@@ -240,7 +243,7 @@ fn who_cannot_register_without_a_grant_is_told_so() {
     let project = with_component(fs::read(guests::FETCH).unwrap(), network);
     let output = run(&project, &project.path(""), &["check", "--no-build", "--register"], 0);
     let said = stdout(&output);
-    assert!(said.contains("what it registers is not checked, since nothing is granted"), "{said}");
+    assert!(said.contains("its registration is not checked, as nothing is granted"), "{said}");
 }
 
 #[test]

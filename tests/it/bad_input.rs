@@ -2,7 +2,7 @@
 //! on.
 
 use serde_json::json;
-use tenon_host::{PluginState, Surroundings};
+use tenon_host::{HostEnvironment, PluginState};
 
 use crate::guests;
 use crate::support::{Project, text};
@@ -95,7 +95,7 @@ async fn an_import_that_is_not_granted_names_its_capability_and_the_line_that_re
     let component = wat(r#"(component
             (import "wasi:http/outgoing-handler@0.2.4" (instance (export "x" (func))))
             (instance $i) (export "tenon:plugin/plugin@0.1.0" (instance $i)))"#);
-    check("wasm = [GOOD, \"bad.wasm\"]", &[("bad.wasm", &component)], "it imports wasi:http/outgoing-handler@0.2.4, and the capability `network` is not granted / its plugin.toml would request it with `network = [\"https://api.example.com/*\"]` under [capabilities]").await;
+    check("wasm = [GOOD, \"bad.wasm\"]", &[("bad.wasm", &component)], "it imports wasi:http/outgoing-handler@0.2.4, and the capability `network` is not granted / request it in plugin.toml with `network = [\"https://api.example.com/*\"]` under [capabilities]").await;
     let component = wat(r#"(component
             (import "acme:rocket/launch@1.0.0" (instance (export "x" (func))))
             (instance $i) (export "tenon:plugin/plugin@0.1.0" (instance $i)))"#);
@@ -159,7 +159,7 @@ async fn a_manifest_with_an_error_names_file_and_line() {
 #[tokio::test]
 async fn a_capability_that_nobody_has_approved_is_refused() {
     let manifest = b"[plugin]\nid = \"bad\"\n[runtime]\nkind = \"wasm\"\npath = \"x.wasm\"\n[capabilities]\nenvironment = [\"LANG\"]";
-    check("wasm = [GOOD]\nfolders = [\"p\"]", &[("p/bad/plugin.toml", manifest)], "bad: it requests `environment = [\"LANG\"]`, which nobody has approved / `tenon approve bad` shows it and asks").await;
+    check("wasm = [GOOD]\nfolders = [\"p\"]", &[("p/bad/plugin.toml", manifest)], "bad: it requests `environment = [\"LANG\"]`, which is not approved / `tenon approve bad` shows it and asks").await;
 }
 
 #[tokio::test]
@@ -169,9 +169,9 @@ async fn a_cache_that_others_can_write_to_is_not_used() {
     let cache = project.path("cache/components");
     std::fs::create_dir_all(&cache).unwrap();
     std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
-    let surroundings =
-        Surroundings { cache: Some(project.path("cache")), ..Surroundings::default() };
-    let platform = project.builder().surroundings(surroundings).build().await.unwrap();
+    let host_environment =
+        HostEnvironment { cache: Some(project.path("cache")), ..HostEnvironment::default() };
+    let platform = project.builder().host_environment(host_environment).build().await.unwrap();
     assert!(platform.registry().tool("text_tools__slug").is_some());
     assert_eq!(std::fs::read_dir(cache).unwrap().count(), 0);
 }
@@ -179,10 +179,11 @@ async fn a_cache_that_others_can_write_to_is_not_used() {
 #[tokio::test]
 async fn a_damaged_cache_entry_is_compiled_again() {
     let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
-    let surroundings =
-        Surroundings { cache: Some(project.path("cache")), ..Surroundings::default() };
+    let host_environment =
+        HostEnvironment { cache: Some(project.path("cache")), ..HostEnvironment::default() };
     for round in 0..3 {
-        let platform = project.builder().surroundings(surroundings.clone()).build().await.unwrap();
+        let platform =
+            project.builder().host_environment(host_environment.clone()).build().await.unwrap();
         assert_eq!(
             text(&platform, "text_tools__slug", json!({ "text": "A b" })).await,
             "a-b",

@@ -195,12 +195,12 @@ async fn servers_get_the_base_environment_and_their_own_entries() {
     let project = Project::new(&format!(
         "plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?}, env = {{ MINE = \"${{SECRET_TOKEN}}\" }} }}]"
     ));
-    let mut surroundings = crate::support::surroundings();
-    surroundings.environment =
+    let mut host_environment = crate::support::host_environment();
+    host_environment.environment =
         [("PATH", "/usr/bin"), ("HOME", "/"), ("SECRET_TOKEN", "x"), ("LD_DEBUG", "")]
             .map(|(name, value)| (name.into(), value.into()))
             .into();
-    let platform = project.builder().surroundings(surroundings).build().await.unwrap();
+    let platform = project.builder().host_environment(host_environment).build().await.unwrap();
     assert_eq!(text(&platform, "s__environment", json!({})).await, "HOME MINE PATH");
     platform.clone().shutdown().await;
 }
@@ -232,8 +232,9 @@ fn the_bridge_can_reach_nothing_but_its_child() {
     }
     assert_eq!(imports.len(), allowed.len(), "{imports:?}");
     assert!(
-        capability::Capability::of_import("tenon:plugin/stdio-child@0.1.0")
-            .is_some_and(|capability| capability.lent == capability::Lent::ToBridge)
+        capability::Capability::of_import("tenon:plugin/stdio-child@0.1.0").is_some_and(
+            |capability| capability.availability == capability::Availability::StdioBridge
+        )
     );
 }
 
@@ -273,7 +274,7 @@ async fn a_manifest_can_name_a_server_next_to_it() {
     std::fs::set_permissions(project.path("plugins/server/run"), executable).unwrap();
     let platform = project.platform().await;
     assert_eq!(text(&platform, "server__echo", json!({ "text": "x" })).await, "x");
-    let result: Value = tenon_host::wire::tool_result(
+    let result: Value = tenon_host::mcp_json::tool_result(
         &call(&platform, "server__echo", json!({ "text": "x" })).await.unwrap(),
     );
     assert_eq!(result["content"], json!([{ "type": "text", "text": "x" }]));

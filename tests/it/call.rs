@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tenon_host::bindings::hook_handler::Outcome;
 use tenon_host::invoke::OUTPUT_MISMATCH;
 use tenon_host::types::{Error, HookPoint, ToolDefinition, ToolResult, Unavailability};
-use tenon_host::{Builtin, CallError, wire};
+use tenon_host::{Builtin, CallError, mcp_json};
 
 use crate::guests;
 use crate::support::{Project, Running, call, call_within, failure, text};
@@ -34,14 +34,14 @@ async fn a_result_that_is_not_what_its_schema_promised_is_marked_and_kept() {
     let platform = project.platform().await;
     let check = async |name: &str, expected: Option<&str>| {
         let result = call(&platform, &format!("sums__{name}"), json!({})).await.unwrap();
-        let form = wire::tool_result(&result);
+        let form = mcp_json::tool_result(&result);
         let marked = form["_meta"][OUTPUT_MISMATCH].as_str();
         assert_eq!(marked, expected, "{name}");
         assert!(!result.content.is_empty(), "{name}");
     };
     check("right", None).await;
     check("wrong", Some("at /sum: \"thirteen\" is not of type \"integer\"")).await;
-    check("none", Some("there is no structured content")).await;
+    check("none", Some("structured content is missing")).await;
     // Nobody gets to see what is cut off.
     check("long", None).await;
     // An error owes nothing.

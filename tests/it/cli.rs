@@ -106,7 +106,7 @@ fn exit_codes_say_who_is_to_blame() {
     );
     check(&["call", "text_tools__count", "{"], 2, "arguments: not JSON");
     check(&["call", "text_tools__count", "@nowhere"], 2, "nowhere cannot be read");
-    check(&["call", "text_tools__count", "--timeout", "0s"], 2, "more than nothing");
+    check(&["call", "text_tools__count", "--timeout", "0s"], 2, "greater than zero");
     check(&["eval", "checks/exact", "--subject", "-", "--options", "-"], 2, "not both");
     check(&["call"], 2, "Usage");
     check(&["call", "misbehave__trap"], 4, "trapped");
@@ -148,7 +148,7 @@ fn a_refused_plugin_is_a_refusal() {
     );
     let output = project.tenon(&["call", "a__b"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(stderr(&output).contains("which nobody has approved"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("which is not approved"), "{}", stderr(&output));
     assert_eq!(parsed(&project.tenon(&["plugins", "--json"]))["plugins"][0]["state"], "refused");
 }
 
@@ -191,7 +191,10 @@ fn a_guard_that_nobody_has_approved_is_said() {
     let output = project.tenon(&["call", "text_tools__slug", "{\"text\": \"A\"}"]);
     assert_eq!(stdout(&output), "a\n");
     let said = stderr(&output);
-    assert!(said.contains("plugin \"p\" is not there, and if it has hooks they are not"), "{said}");
+    assert!(
+        said.contains("plugin \"p\" is not loaded, and its hooks, if it has any, do not"),
+        "{said}"
+    );
     assert!(said.contains("`tenon approve p`"), "{said}");
     // What it requests stands where programs look for it, too.
     let rows = parsed(&project.tenon(&["doctor", "--json"]));
@@ -242,8 +245,7 @@ fn a_plugin_whose_manifest_is_broken_is_not_unknown() {
     // Nor is one whose manifest is no TOML, in a folder of that name.
     project.write("own/p/plugin.toml", "[plugin");
     check(&["approve", "p"], 2, "own/p/plugin.toml: line 1: unclosed table");
-    let nobody =
-        "there is no plugin \"nobody\"\n  hint: `tenon plugins` lists the plugins that there are";
+    let nobody = "there is no plugin \"nobody\"\n  hint: `tenon plugins` lists the plugins";
     for verb in ["inspect", "tools", "doctor", "approve"] {
         check(&[verb, "nobody"], 2, nobody);
     }
@@ -430,7 +432,7 @@ fn a_guard_that_is_missing_is_said_and_can_stop_what_it_guards() {
         project.write("guard.rhai", "fn BeforeToolCall(context) {");
         let output = project.tenon(&["call", "text_tools__slug", "{\"text\": \"A\"}"]);
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-        assert!(stderr(&output).contains("plugin \"guard\" is not there"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("plugin \"guard\" is not loaded"), "{}", stderr(&output));
     };
     check("", 0);
     check("hooks.on_failure = \"stop\"", 2);
@@ -475,7 +477,7 @@ fn inspect_shows_a_component_as_wit() {
     let as_json = parsed(&project.tenon(&["--json", "inspect", "--wit", guests::REDACT]));
     assert_eq!(as_json["wit"].as_str().map(str::trim_end), Some(wit.trim_end()));
     let output = project.tenon(&["inspect", "--wit", "s"]);
-    assert!(stderr(&output).contains("plugin \"s\" is no component"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("plugin \"s\" is not a component"), "{}", stderr(&output));
 }
 
 #[test]
@@ -676,7 +678,7 @@ fn what_was_cut_is_read_as_a_resource() {
     assert_eq!(nobody.status.code(), Some(2), "{}", stderr(&nobody));
     let none = project.tenon(&["resources", "list", "misbehave"]);
     assert_eq!(none.status.code(), Some(1), "{}", stderr(&none));
-    let why = "error: plugin \"misbehave\": it does not contribute resources";
+    let why = "error: plugin \"misbehave\": it does not provide resources";
     assert!(stderr(&none).contains(why), "{}", stderr(&none));
 }
 
@@ -726,10 +728,10 @@ fn errors_are_json_for_who_asked_for_it() {
     let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
     let error = |arguments: &[&str]| parsed(&project.tenon(arguments))["error"].clone();
     let missing = error(&["--json", "call", "text_tools__slgu"]);
-    assert_eq!(missing["word"], "not-found");
+    assert_eq!(missing["code"], "not-found");
     assert_eq!(missing["hint"], "did you mean \"text_tools__slug\"?");
     let wrong = error(&["--json", "call", "text_tools__slug", "{"]);
-    assert_eq!(wrong["word"], "invalid-input");
+    assert_eq!(wrong["code"], "invalid-input");
 }
 
 #[cfg(unix)]
@@ -815,7 +817,7 @@ fn an_entry_that_cannot_be_understood_is_named_where_something_is_asked_of_it() 
     {
         let output = project.tenon(asked);
         assert_eq!(output.status.code(), Some(2), "{asked:?}");
-        let expected = format!("error: plugin \"s\" is not there: ./tenon.toml: {why}\n");
+        let expected = format!("error: plugin \"s\" is not loaded: ./tenon.toml: {why}\n");
         assert_eq!(stderr(&output), expected, "{asked:?}");
     }
     let doctor = project.tenon(&["doctor", "s"]);

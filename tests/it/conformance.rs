@@ -14,13 +14,13 @@ use tenon_host::services::{
     Secret, SecretStore, Stream, SystemNetwork,
 };
 use tenon_host::types::{Error, HookPoint, ToolDefinition, ToolResult};
-use tenon_host::{Allocation, Builder, Builtin, Config, Limits, Surroundings};
+use tenon_host::{Allocation, Builder, Builtin, Config, HostEnvironment, Limits};
 
-use crate::support::surroundings;
+use crate::support::host_environment;
 
 /// Everything, with guests that other tests have compiled.
 fn whole() -> Suite {
-    Suite::new().cache(surroundings().cache.expect("tests have a cache"))
+    Suite::new().cache(host_environment().cache.expect("tests have a cache"))
 }
 
 /// A bit of everything.
@@ -215,7 +215,7 @@ async fn an_approver_that_grants_nothing_fails_what_should_work() {
     assert!(held("nothing/import/be loaded with tenon:plugin/tools"), "{report}");
     let undecided = || Says(Approval::Undecided);
     let report = excerpt().run(|builder| builder.approver(undecided())).await;
-    assert!(report.to_string().contains("which nobody has approved"), "{report}");
+    assert!(report.to_string().contains("which is not approved"), "{report}");
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn other_surroundings_are_noticed() {
     let report = excerpt()
         .run(|builder| {
             let environment = [("SEEN".into(), "another".into())].into();
-            builder.surroundings(Surroundings { environment, ..Surroundings::default() })
+            builder.host_environment(HostEnvironment { environment, ..HostEnvironment::default() })
         })
         .await;
     let of_variables = |name: &&str| name.starts_with("environment/");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tenon_host::Caller;
 use tenon_host::bindings::completions::{Blank, Place};
 use tenon_host::invoke::USAGE;
-use tenon_host::wire::Form;
+use tenon_host::mcp_json::Form;
 
 use crate::support::{Project, SCRIPTED_SERVER, failure, stderr, stdout};
 
@@ -290,7 +290,7 @@ async fn what_a_server_refuses_keeps_its_meaning_and_its_data() {
         let read = platform.read_resource("s", "a:b", &caller).await.unwrap_err();
         let subscribed = platform.subscribe("s", "a:b", &caller).await.unwrap_err();
         for (error, (word, said)) in [(&called, tool), (&read, resource), (&subscribed, news)] {
-            assert_eq!(error.word(), word, "{code}: {error}");
+            assert_eq!(error.code(), word, "{code}: {error}");
             assert!(error.to_string().contains(said), "{code}: {error}");
             let has_data = error.to_string().contains(r#"{"at":"a:b"}"#);
             assert_eq!(has_data, said.ends_with('{'), "{code}: {error}");

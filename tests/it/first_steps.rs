@@ -53,10 +53,10 @@ fn a_script_that_is_named_by_its_path_gets_what_was_requested_there_and_approved
     // What is requested of the same file anew is not approved.
     let entry = "{ path = \"c.rhai\", capabilities = { tools = [\"s__t\", \"s__u\"] } }";
     project.write("tenon.toml", format!("plugins.scripts = [\"s.rhai\", {entry}]"));
-    assert!(run(&project, &["call", "c__ask"], 3).contains("is not what was approved"));
+    assert!(run(&project, &["call", "c__ask"], 3).contains("has changed since it was approved"));
 
     for (capabilities, problem) in [
-        ("{ \"Tools\" = [\"a\"] }", "\"Tools\" is no name of a capability"),
+        ("{ \"Tools\" = [\"a\"] }", "invalid capability name \"Tools\""),
         ("{ filesystem = [\"everything\"] }", "filesystem"),
     ] {
         let project = caller(capabilities);
@@ -89,7 +89,7 @@ fn a_manifest_beside_a_file_that_is_named_by_its_path_is_read() {
     project.write("p/plugin.toml", manifest("c.rhai"));
     project.write("tenon.toml", "plugins.scripts = [{ path = \"p/c.rhai\", id = \"mine\" }]");
     let said = run(&project, &["doctor"], 1);
-    assert!(said.contains("plugin.toml says all that there is to say of"), "{said}");
+    assert!(said.contains("plugin.toml shows the details"), "{said}");
 
     // It is the same for a component.
     let project = Project::new("plugins.wasm = [\"p/c.wasm\"]");
@@ -126,11 +126,11 @@ fn a_file_in_a_folder_of_plugins_without_a_manifest_is_named() {
         let line =
             said.lines().find(|line| line.contains(file)).unwrap_or_else(|| panic!("{said}"));
         assert!(
-            line.contains("no plugin.toml is beside it") && line.contains(&format!("`{key}`")),
+            line.contains("it has no plugin.toml beside it") && line.contains(&format!("`{key}`")),
             "{line}"
         );
     }
-    assert_eq!(said.matches("beside it, so it is no plugin").count(), 2, "{said}");
+    assert_eq!(said.matches("beside it, so it is not a plugin").count(), 2, "{said}");
     // It costs nobody anything, and who asks another hears of what may be a guard alone.
     let said = run(&project, &["call", "p__t"], 0);
     assert!(said.contains("bare.rhai") && !said.contains("bare.wasm"), "{said}");
@@ -139,7 +139,7 @@ fn a_file_in_a_folder_of_plugins_without_a_manifest_is_named() {
         project.write(&format!("more/x/{number}.wasm"), "");
     }
     let said = run(&project, &["tools"], 0);
-    assert_eq!(said.matches("beside it, so it is no plugin").count(), 5, "{said}");
+    assert_eq!(said.matches("beside it, so it is not a plugin").count(), 5, "{said}");
     assert!(said.contains("x/4.wasm: and 3 more without a plugin.toml"), "{said}");
     // Those that may be taken for guards come first.
     assert!(run(&project, &["call", "p__t"], 0).contains("bare.rhai"), "{said}");
@@ -245,7 +245,7 @@ fn a_model_is_asked_all_that_the_contract_has() {
         assert!(!stdout(&output).contains("asks for"), "{}", stdout(&output));
     }
     for (arguments, problem) in [
-        (&["--messages", "{}"][..], "messages: it is no list"),
+        (&["--messages", "{}"][..], "messages: it is not a list"),
         (&["--messages", "[{\"role\": \"x\", \"content\": \"\"}]"], "message 1: unknown variant"),
         (&["--system", "s"], "there is nothing to ask"),
         (&["--prompt", "p", "--tools", "[1]"], "a tool has no `name`"),

@@ -149,7 +149,7 @@ async fn why_a_plugin_does_not_start_is_said() {
     assert!(matches!(missing, Some(StartError::File { .. })), "{missing:?}");
     let ungranted = Harness::component(guests::CALLER).grant("tools", ["*"]).start().await;
     let said = ungranted.err().expect("it imports more").to_string();
-    assert!(said.contains("is not granted; its plugin.toml would request it with"), "{said}");
+    assert!(said.contains("is not granted; request it in plugin.toml with"), "{said}");
     let failing = Harness::component(guests::MISBEHAVE).config(json!({ "register": "error" }));
     let Some(StartError::NotThere { state, reason, .. }) = failing.start().await.err() else {
         panic!("it does not start");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tenon_host::files::Digest;
-use tenon_host::{Platform, PluginState, Surroundings};
+use tenon_host::{HostEnvironment, Platform, PluginState};
 use tokio::task::spawn_blocking;
 use wasmparser::{Parser, Payload};
 
@@ -130,7 +130,7 @@ async fn a_component_is_installed_from_its_path_and_runs() {
     // Another file under its id is not.
     let wrong = Digest::of("other").named();
     let refused = ["install", guests::REDACT, "--as", "text_tools", "--digest", &wrong];
-    home.refused(&refused, "is not what it should be: expected sha256:").await;
+    home.refused(&refused, "has the wrong digest: expected sha256:").await;
     assert_eq!(home.text("tenon.lock"), lock);
 }
 
@@ -144,14 +144,15 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
     let found = Digest::of(home.read(".tenon/plugins/t/t.wasm")).named();
     let said = said.replace(&Digest::of(component()).named(), "EXPECTED").replace(&found, "FOUND");
     insta::assert_snapshot!(said, @r#"
-    error: plugin "t" is not there: its code is not what ./tenon.lock binds it to: expected EXPECTED, found FOUND
-      hint: `tenon install` puts back what was installed; who means the change installs it with `tenon install SOURCE`
+    error: plugin "t" is not loaded: its code does not match ./tenon.lock: expected EXPECTED, found FOUND
+      hint: run `tenon install` to restore what was installed, or `tenon install SOURCE` to accept the change
     "#);
     let listed = home.run(&["plugins"], 0).await;
-    assert!(listed.contains("refused") && listed.contains("its code is not what"), "{listed}");
+    assert!(listed.contains("refused") && listed.contains("its code does not match"), "{listed}");
     // An embedder gets it, too.
-    let surroundings = Surroundings::default();
-    let builder = Platform::builder().surroundings(surroundings).project(home.0.path("")).unwrap();
+    let host_environment = HostEnvironment::default();
+    let builder =
+        Platform::builder().host_environment(host_environment).project(home.0.path("")).unwrap();
     let platform = builder.build().await.unwrap();
     let reports = platform.plugins();
     assert_eq!((&*reports[0].plugin, reports[0].state), ("t", PluginState::Refused));
@@ -180,15 +181,16 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
         format!("{manifest}\n[capabilities]\nenvironment = [\"LANG\"]"),
     );
     let said = home.slug("t", 3).await;
-    assert!(said.contains("its manifest is not what"), "{said}");
-    home.refused(&["approve", "t", "--yes"], "cannot be approved: its manifest is not what").await;
+    assert!(said.contains("its manifest does not match"), "{said}");
+    home.refused(&["approve", "t", "--yes"], "cannot be approved: its manifest does not match")
+        .await;
     home.run(&["install"], 0).await;
     assert_eq!(home.slug("t", 0).await, "a-b\n");
 
     // Without the file that says what it has to be, nothing of its place is loaded.
     home.0.write("tenon.lock", "version = 1\n[plugins");
     let said = home.slug("t", 3).await;
-    assert!(said.contains("what it has to be is not known: ./tenon.lock:2"), "{said}");
+    assert!(said.contains("the lock file cannot be read: ./tenon.lock:2"), "{said}");
 }
 
 #[tokio::test]
@@ -201,7 +203,7 @@ async fn what_was_installed_and_is_gone_is_missed() {
     let folder = home.0.path(".tenon/plugins/guard");
     let missed = async || {
         let said = home.run(&plan, 2).await;
-        let gone = "error: plugin \"guard\": ./tenon.lock: it was installed, and is not there";
+        let gone = "error: plugin \"guard\": ./tenon.lock: it was installed, and is missing";
         assert!(said.contains(gone) && said.contains("hint: `tenon install` puts it"), "{said}");
         let said = home.run(&["doctor"], 1).await;
         assert!(said.contains("fix: `tenon install` puts it back"), "{said}");
@@ -219,7 +221,7 @@ async fn what_was_installed_and_is_gone_is_missed() {
     let renamed = manifest.replace("\"guard\"", "\"other\"");
     home.0.write(".tenon/plugins/guard/plugin.toml", renamed);
     let said = home.run(&["plugins"], 0).await;
-    assert!(said.contains("its manifest is not what"), "{said}");
+    assert!(said.contains("its manifest does not match"), "{said}");
     // Who does not want it any more says so.
     home.run(&["install"], 0).await;
     home.run(&["uninstall", "guard", "--yes"], 0).await;
@@ -328,7 +330,8 @@ async fn with_locked_only_what_is_locked_is_let_in() {
     };
     let arguments = locked("text_tools");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    home.refused(&arguments, "no lock file has it, and the policy lets in nothing else").await;
+    home.refused(&arguments, "the policy allows only locked plugins, and no lock file has it")
+        .await;
     let arguments = locked("t");
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     home.run(&arguments, 0).await;
@@ -388,7 +391,7 @@ async fn a_folder_brings_its_requests_and_they_are_asked_about() {
     // Where it is locked to something else, nobody is asked to approve that.
     home.tamper(".tenon/plugins/e/build/e.wasm");
     let said = home.run(&["call", "e__attempt", &arguments], 3).await;
-    assert!(said.contains("its code is not what") && !said.contains("approve"), "{said}");
+    assert!(said.contains("its code does not match") && !said.contains("approve"), "{said}");
 
     // What is there by another's hand stays.
     home.0.write(".tenon/plugins/e/mine.txt", "mine");
@@ -482,7 +485,7 @@ async fn a_link_in_a_checkout_leads_nothing_elsewhere() {
     fs::remove_file(home.0.path("tenon.lock")).unwrap();
     std::os::unix::fs::symlink("nowhere", home.0.path("tenon.lock")).unwrap();
     let said = home.run(&["call", "p__hi"], 3).await;
-    assert!(said.contains("what it has to be is not known: ./tenon.lock cannot be read"), "{said}");
+    assert!(said.contains("the lock file cannot be read: ./tenon.lock cannot be read"), "{said}");
     home.run(&["install", "src"], 2).await;
 }
 
@@ -539,8 +542,11 @@ async fn what_was_installed_is_removed_whatever_its_manifest_says_now() {
     again().await;
     let lock = forget();
     home.0.write(".tenon/plugins/p/plugin.toml", manifest("rhai", "mine.txt"));
-    home.refused(&["uninstall", "p", "--yes"], "which files of ./.tenon/plugins/p were installed")
-        .await;
+    home.refused(
+        &["uninstall", "p", "--yes"],
+        "the installed files of ./.tenon/plugins/p are not known",
+    )
+    .await;
     assert_eq!(home.text("tenon.lock"), lock);
     assert!(home.0.path(mine).exists() && home.0.path(theirs).exists());
     home.run(&["install"], 0).await;
@@ -603,7 +609,7 @@ async fn what_cannot_work_is_not_installed() {
         &["publish", "huge.wasm", "oci://localhost:1/a:1"],
     ] {
         let said = home.run(arguments, 2).await;
-        assert!(said.contains("a section claims more than there is"), "{said}");
+        assert!(said.contains("a section is longer than the file"), "{said}");
     }
 }
 
@@ -642,7 +648,7 @@ async fn one_source_that_is_gone_keeps_no_other_plugin_away() {
     let expected = [("b", "installed"), ("a", "failed"), ("c", "failed")]
         .map(|(id, state)| (json!(id), json!(state)));
     assert_eq!(states, expected.iter().map(|(id, state)| (id, state)).collect::<Vec<_>>());
-    assert_eq!(rows[1]["error"]["word"], "invalid-input");
+    assert_eq!(rows[1]["error"]["code"], "invalid-input");
 }
 
 #[cfg(unix)]
@@ -674,7 +680,7 @@ fn wrong_usage_is_an_object_for_programs() {
     let output = home.0.tenon(&["--json", "install", "--nothing"]);
     assert_eq!(output.status.code(), Some(2));
     let error = &parsed(&output)["error"];
-    assert_eq!(error["word"], "invalid-input");
+    assert_eq!(error["code"], "invalid-input");
     assert!(
         error["message"].as_str().unwrap().starts_with("unexpected argument '--nothing'"),
         "{error}"
@@ -693,7 +699,7 @@ async fn a_script_is_installed_for_the_user() {
     assert!(home.0.path("tenon/tenon.lock").exists() && !home.0.path("tenon.lock").exists());
     home.0.write("tenon/plugins/greet/greet.rhai", "");
     let said = home.run(&["call", "greet__hi"], 3).await;
-    assert!(said.contains("tenon install --user` puts back"), "{said}");
+    assert!(said.contains("run `tenon install --user` to restore"), "{said}");
     // Where it came from is found again, though the folder was not there when it was written down.
     fs::remove_dir_all(home.0.path("tenon/plugins")).unwrap();
     home.run(&["install", "--user"], 0).await;

@@ -4,7 +4,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 use tenon_host::services::{ClientFeatures, Offers};
-use tenon_host::{Builder, Call, Caller, Platform, ServerState, Surroundings};
+use tenon_host::{Builder, Call, Caller, HostEnvironment, Platform, ServerState};
 
 use crate::support::{DEMO_SERVER, Project, eventually, parsed, stderr, text};
 
@@ -20,7 +20,9 @@ fn servers(project: &Project) -> PathBuf {
 /// With a cache of its own.
 fn builder(project: &Project) -> Builder {
     let cache = Some(project.path("cache"));
-    project.builder().surroundings(Surroundings { cache, ..crate::support::surroundings() })
+    project
+        .builder()
+        .host_environment(HostEnvironment { cache, ..crate::support::host_environment() })
 }
 
 async fn built(project: &Project) -> Platform {
@@ -66,7 +68,7 @@ async fn what_a_server_has_in_place_of_what_was_kept_is_found_out_by_the_first_c
     let echo = platform.call(Call::new("s__echo", json!({ "text": "x" })));
     let (gone, echo) = tokio::join!(gone, echo);
     let refused = gone.expect_err("it is not there").to_string();
-    assert!(refused.contains("not what it had when it was last asked"), "{refused}");
+    assert!(refused.contains("the server's tools have changed"), "{refused}");
     assert_eq!(echo.expect("it is there").plain_text(), "x");
     eventually("its own tools are there", || {
         let registry = platform.registry();
@@ -160,7 +162,7 @@ fn what_is_known_to_fail_starts_no_server() {
             assert!(said.contains(expected), "{arguments:?}: {said}");
         }
     };
-    let doctor = "`tenon doctor a` asks the server what it has now";
+    let doctor = "`tenon doctor a` asks the server again";
     check(&["call", "a__echo", r#"{"text": 7}"#], &["at /text: 7 is not of type", doctor]);
     check(
         &["call", "a__ehco"],

@@ -122,13 +122,13 @@ fn many(count: usize, item: &[u8]) -> Vec<u8> {
     [number(count), item.repeat(count)].concat()
 }
 
-const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+const MAX_COMPONENT_BYTES: &[u8] = b"\0asm\x0d\0\x01\0";
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
 /// A component with a module of these sections in it.
 fn of_module(sections: &[Vec<u8>]) -> Vec<u8> {
     let module = [MODULE, &sections.concat()].concat();
-    [COMPONENT, &section(1, &module)].concat()
+    [MAX_COMPONENT_BYTES, &section(1, &module)].concat()
 }
 
 fn wat(text: &str) -> Vec<u8> {
@@ -230,12 +230,13 @@ type Bytes = Vec<u8>;
 fn components() -> Vec<(&'static str, Bytes, &'static [&'static str])> {
     let whole = std::fs::read(guests::TEXT_TOOLS).expect("it was built");
     let cut = |at: usize| whole[..whole.len() * at / 8].to_vec();
-    let mut nested = COMPONENT.to_vec();
+    let mut nested = MAX_COMPONENT_BYTES.to_vec();
     for _ in 0..3_000 {
-        nested = [COMPONENT, &section(4, &nested)].concat();
+        nested = [MAX_COMPONENT_BYTES, &section(4, &nested)].concat();
     }
-    let claims = |id: u8| [COMPONENT, &[id, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat();
-    let counts = |id: u8| [COMPONENT, &section(id, &[0xff, 0xff, 0xff, 0xff, 0x0f])].concat();
+    let claims = |id: u8| [MAX_COMPONENT_BYTES, &[id, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat();
+    let counts =
+        |id: u8| [MAX_COMPONENT_BYTES, &section(id, &[0xff, 0xff, 0xff, 0xff, 0x0f])].concat();
     let in_module = |id: u8| of_module(&[section(id, &[0xff, 0xff, 0xff, 0xff, 0x0f])]);
     let operators = ["i32.const 1 ".repeat(60_000), "i32.add ".repeat(59_999)].concat();
     let lists = lines(3_000, |i| format!("(type $t{} (list $t{i}))", i + 1));
@@ -304,8 +305,11 @@ fn components() -> Vec<(&'static str, Bytes, &'static [&'static str])> {
         ("counts-data", in_module(11), INVALID),
         (
             "a-long-name",
-            [COMPONENT, &section(0, &[&number(20 << 20)[..], &vec![b'x'; 20 << 20]].concat())]
-                .concat(),
+            [
+                MAX_COMPONENT_BYTES,
+                &section(0, &[&number(20 << 20)[..], &vec![b'x'; 20 << 20]].concat()),
+            ]
+            .concat(),
             INVALID,
         ),
     ]
@@ -456,7 +460,7 @@ fn files_of_servers() -> Vec<(&'static str, String, &'static [&'static str])> {
                 "{{\"mcpServers\": {{{}}}}}",
                 (0..1_000).map(|i| format!("\"s{i}\": 3,")).collect::<String>()
             ),
-            &["servers", "it is no object"],
+            &["servers", "it is not an object"],
         ),
         (
             "inputs",
@@ -528,7 +532,7 @@ fn scripts() -> Vec<(&'static str, String, &'static [&'static str])> {
         ("a text without an end", format!("let x = \"{}", "x".repeat(3 << 20)), &["Length of string", "it takes too long to compile"]),
         ("a long name", format!("fn {}(context) {{}}", "BeforePlan".repeat(300_000)), &["fine", "ok"]),
         ("many statements", ";".repeat(3 << 20), &["fine", "ok"]),
-        ("another size", (1 << 20 .. (1 << 20) + 1).map(|_| "let x = 1;".repeat(500_000)).collect(), &["it has more than 4 MiB"]),
+        ("another size", (1 << 20 .. (1 << 20) + 1).map(|_| "let x = 1;".repeat(500_000)).collect(), &["it is larger than 4 MiB"]),
         ("eval", "eval(\"1\");".into(), &["eval"]),
         ("functions that share others", tool(shared), held),
         ("functions that share others, written", tool(&format!("{shared} let x = to_debug(f);")), held),
@@ -599,7 +603,7 @@ fn no_arguments_are_followed_deeper_than_is_safe() {
         ),
         ("a long text", format!("{{\"a\": \"{}\"}}", "x".repeat(20 << 20)), "fine"),
         ("no object", "3".into(), "object"),
-        ("more than there may be", " ".repeat((64 << 20) + 1), "has more than 64 MiB"),
+        ("more than there may be", " ".repeat((64 << 20) + 1), "is larger than 64 MiB"),
     ] {
         project.write("arguments.json", text);
         problems.extend(ends(&project, row, &["call", "fine__t", "@arguments.json"], &[expected]));
@@ -1026,8 +1030,8 @@ fn no_version_and_no_file_of_variables_is_too_much_for_the_host() {
         ("x".repeat(4_000_000), "it has no `=`"),
         (format!("A='{}", "x".repeat(4_000_000)), "its quotes are not closed"),
         (format!("A=\"{}", "\\".repeat(1_000_001)), "its quotes are not closed"),
-        (format!("{}=1", "%".repeat(1_000_000)), "is no name of a variable"),
-        ("A=1\n".repeat(1_200_000), "it has more than 4 MiB"),
+        (format!("{}=1", "%".repeat(1_000_000)), "is not a variable name"),
+        ("A=1\n".repeat(1_200_000), "it is larger than 4 MiB"),
         (format!("A=1\0{}", "x".repeat(1_000)), "zero"),
     ];
     for (number, (file, expected)) in files.into_iter().enumerate() {

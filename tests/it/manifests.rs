@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tenon_host::admit::{Rules, Snapshot};
 use tenon_host::discover::{Sources, discover};
-use tenon_host::{Config, Surroundings};
+use tenon_host::{Config, HostEnvironment};
 
 /// What the manifests are held against.
 const CONFIGURATION: &str = "
@@ -61,13 +61,13 @@ fn meaning_of_servers(file: &Path) -> String {
     fs::copy(file, root.join(".mcp.json")).expect("the file is copied");
     fs::write(root.join("env"), "FROM_FILE=x\n").expect("a file is written");
     let variables = [("SET", "x"), ("EMPTY", ""), ("PATH", "/nowhere")];
-    let surroundings = Surroundings {
+    let host_environment = HostEnvironment {
         environment: variables.map(|(name, value)| (name.into(), value.into())).into(),
         home: Some("/home/u".into()),
-        ..Surroundings::default()
+        ..HostEnvironment::default()
     };
     let workspace = Some(root.clone());
-    let discovery = discover(&Sources { workspace, surroundings, ..Sources::default() });
+    let discovery = discover(&Sources { workspace, host_environment, ..Sources::default() });
     let mut meaning = Snapshot::new(&discovery, &Rules::default()).to_string();
     for candidate in &discovery.candidates {
         let request = candidate.approval_request().expect("it has to be approved");
@@ -111,13 +111,13 @@ fn meaning(manifest: &Path) -> (&'static str, String) {
     make_executable(&program);
 
     let variables = [("SET", "x"), ("EMPTY", ""), ("PATH", root.to_str().expect("it is text"))];
-    let surroundings = Surroundings {
+    let host_environment = HostEnvironment {
         environment: variables.map(|(name, value)| (name.into(), value.into())).into(),
         configuration: Some(root.clone()),
-        ..Surroundings::default()
+        ..HostEnvironment::default()
     };
     let config = Config::parse(CONFIGURATION, "tenon.toml").expect("the configuration is read");
-    let sources = Sources { configs: vec![config], surroundings, ..Sources::default() };
+    let sources = Sources { configs: vec![config], host_environment, ..Sources::default() };
     let discovery = discover(&sources);
     let rules = Rules::new(&sources.configs).reserve(["reserved".to_string()]);
     let snapshot = Snapshot::new(&discovery, &rules);

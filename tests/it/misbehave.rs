@@ -151,7 +151,7 @@ async fn a_plugin_that_fails_to_register_is_left_out_and_says_why() {
     check("trap", "I cannot register").await;
     check("spin", "CPU limit").await;
     check("nonsense", "\"echo\" is left out: its input schema: it is not JSON").await;
-    check("version", "it says that its version is \"the newest\", which is none").await;
+    check("version", "its version \"the newest\" is not a version number").await;
 }
 
 /// A tool, an amount that it may use, one that is too much, and the limit that it then meets.

@@ -479,6 +479,6 @@ async fn a_grant_that_makes_no_sense_is_told() {
     for report in platform.plugins().iter() {
         assert_eq!(report.state, PluginState::Failed);
         let detail = report.detail.clone().unwrap();
-        assert!(detail.contains("network: `ftp://a.example/*` is no URL pattern"), "{detail}");
+        assert!(detail.contains("network: invalid URL pattern `ftp://a.example/*`"), "{detail}");
     }
 }

@@ -142,7 +142,7 @@ async fn a_rule_for_a_tool_holds_for_what_does_the_same() {
         let platform = project(configuration, "").platform().await;
         for Way { tool, .. } in ways() {
             let error = asked(&platform, tool).await.expect_err(tool);
-            assert_eq!(error.word(), word, "{configuration} {tool}: {error}");
+            assert_eq!(error.code(), word, "{configuration} {tool}: {error}");
         }
         platform.clone().shutdown().await;
     };
@@ -226,7 +226,7 @@ async fn hooks_change_what_is_asked_and_what_is_answered() {
     for tool in ["list_prompts", "get_prompt"] {
         let error = asked(&platform, tool).await.unwrap_err();
         let CallError::Failed { plugin, .. } = &error else { panic!("{error}") };
-        assert_eq!((&**plugin, error.word()), ("guard", "contract"), "{error}");
+        assert_eq!((&**plugin, error.code()), ("guard", "contract"), "{error}");
     }
     // What they do not touch stays.
     assert_eq!(platform.resource_templates("s", caller).await.unwrap().len(), 1);
@@ -334,7 +334,7 @@ async fn the_host_fires_the_points_around_an_evaluation() {
     // A guard over a component's strategy, too.
     let subject = json!({ "output": "stop", "expected": "stop" });
     let error = platform.evaluate("checks/exact", subject, json!({}), caller).await.unwrap_err();
-    assert_eq!(error.word(), "vetoed");
+    assert_eq!(error.code(), "vetoed");
     platform.clone().shutdown().await;
 }
 
@@ -378,8 +378,10 @@ async fn what_is_asked_is_recorded_with_its_kind_and_its_usage() {
     );
     platform.clone().shutdown().await;
     let records = history::read(&state, &Query::default()).unwrap();
-    let rows: Vec<String> =
-        records.iter().map(|of| format!("{} {} {}", of.kind.word(), of.tool, of.outcome)).collect();
+    let rows: Vec<String> = records
+        .iter()
+        .map(|of| format!("{} {} {}", of.kind.as_str(), of.tool, of.outcome))
+        .collect();
     assert_eq!(
         rows,
         [
@@ -499,5 +501,5 @@ fn history_shows_what_was_asked_by_verbs() {
     ];
     assert_eq!(kinds, expected);
     let unknown = stderr(&project.tenon(&["history", "--kind", "other"]));
-    assert!(unknown.contains("there are tool, list-resources"), "{unknown}");
+    assert!(unknown.contains("the kinds are tool, list-resources"), "{unknown}");
 }

@@ -14,7 +14,7 @@ use tenon_host::invoke::{CallKind, TRUNCATED, USAGE};
 use tenon_host::services::GrantAll;
 use tenon_host::types::{CallContext, Content, HookPoint, ResourceBody, ResourceContents};
 use tenon_host::{
-    Call, CallError, Caller, Event, Failure, MASK, Platform, Plugin, Step, Subscription, wire,
+    Call, CallError, Caller, Event, Failure, MASK, Platform, Plugin, Step, Subscription, mcp_json,
 };
 
 use crate::guests;
@@ -75,7 +75,7 @@ async fn each_step_can_be_the_one_that_stops_a_call() {
         let result = call(&platform, name, arguments).await;
         let said = match &result {
             Ok(_) => "ok".to_string(),
-            Err(error) => format!("{}: {error}", error.word()),
+            Err(error) => format!("{}: {error}", error.code()),
         };
         assert!(said.starts_with(expected), "{name}: {said}");
         assert_eq!(heard(&mut events), steps, "{name}: {said}");
@@ -197,7 +197,7 @@ async fn a_result_that_is_too_long_is_cut_and_the_whole_is_kept() {
         &result.content.last().unwrap().body,
         Content::ResourceLink(link) if link.uri == uri && link.size == Some(5000)
     ));
-    let form = wire::tool_result(&result);
+    let form = mcp_json::tool_result(&result);
     assert_eq!(form["_meta"][TRUNCATED], json!({ "bytes": 5000, "uri": uri }));
     assert_eq!(form["_meta"][USAGE]["bytesOut"], 5000);
     let whole = platform.read_result(uri).await.expect("it is kept");
@@ -292,16 +292,16 @@ async fn secrets_do_not_leave_in_lists_names_or_types() {
         assert_eq!(said.matches(MASK).count(), masks, "{said}");
     };
     let result = call(&platform, "m__rude", json!({})).await.unwrap();
-    check(vec![wire::tool_result(&result)], 5);
+    check(vec![mcp_json::tool_result(&result)], 5);
     // Where they begin again, the lists have ended; each thing is there once.
     let resources = platform.resources("m", caller).await.unwrap();
-    check(resources.iter().map(wire::listed_resource).collect(), 2);
+    check(resources.iter().map(mcp_json::listed_resource).collect(), 2);
     let templates = platform.resource_templates("m", caller).await.unwrap();
-    check(templates.iter().map(wire::resource_template).collect(), 1);
+    check(templates.iter().map(mcp_json::resource_template).collect(), 1);
     let prompts = platform.prompts("m", caller).await.unwrap();
-    check(prompts.iter().map(wire::prompt_definition).collect(), 2);
+    check(prompts.iter().map(mcp_json::prompt_definition).collect(), 2);
     let prompt = platform.prompt("m", "p", Vec::new(), caller).await.unwrap();
-    check(vec![wire::prompt(&prompt)], 2);
+    check(vec![mcp_json::prompt(&prompt)], 2);
     // The same as tools, which say it in text as well.
     for (tool, arguments, masks) in [
         ("m__list_resources", json!({}), 4),
@@ -310,7 +310,7 @@ async fn secrets_do_not_leave_in_lists_names_or_types() {
         ("m__get_prompt", json!({ "name": "p" }), 3),
     ] {
         let result = call(&platform, tool, arguments).await.unwrap();
-        check(vec![wire::tool_result(&result)], masks);
+        check(vec![mcp_json::tool_result(&result)], masks);
     }
     platform.clone().shutdown().await;
 }
@@ -325,15 +325,15 @@ async fn only_the_host_speaks_for_the_host() {
     for script in ["", script] {
         let platform = telling(script).await;
         let result = call(&platform, "m__rude", json!({})).await.unwrap();
-        let form = wire::tool_result(&result);
+        let form = mcp_json::tool_result(&result);
         assert!(form["_meta"][USAGE].is_object(), "{form}");
         assert!(!form.to_string().contains("forged"), "{form}");
         let arguments = json!({ "uri": "a:b" });
         let read = call(&platform, "m__read_resource", arguments).await.unwrap();
-        let read = wire::tool_result(&read).to_string();
+        let read = mcp_json::tool_result(&read).to_string();
         assert!(!read.contains("forged"), "{read}");
         let read = platform.read_resource("m", "a:b", &Caller::default()).await.unwrap();
-        assert_eq!(wire::resource_contents(&read[0]), json!({ "uri": "a:b", "text": MASK }));
+        assert_eq!(mcp_json::resource_contents(&read[0]), json!({ "uri": "a:b", "text": MASK }));
         platform.clone().shutdown().await;
     }
 }
@@ -350,7 +350,7 @@ async fn a_result_that_is_cut_and_changed_keeps_its_whole() {
     let long = "word ".repeat(1_000);
     let result = call(&platform, "misbehave__echo", json!({ "text": long })).await.unwrap();
     assert!(result.plain_text().contains("(seen)\n[cut: a part of 5000 bytes"));
-    let form = wire::tool_result(&result);
+    let form = mcp_json::tool_result(&result);
     let uri = form["_meta"][TRUNCATED]["uri"].as_str().expect("it says where the whole is");
     let whole = platform.read_result(uri).await.unwrap();
     assert!(matches!(&whole[0].body, ResourceBody::Text(text) if *text == long));
@@ -510,7 +510,7 @@ async fn what_is_asked_of_resources_and_prompts_has_one_id_for_all_who_hear_of_i
     platform.prompt("n", "p", blanks.clone(), &caller).await.unwrap();
     let place = Place::Prompt("p".into());
     let blank = Blank { place, name: "c".into(), value: "d".into(), filled: blanks };
-    assert_eq!(platform.suggest("n", blank, &caller).await.unwrap_err().word(), "trapped");
+    assert_eq!(platform.suggest("n", blank, &caller).await.unwrap_err().code(), "trapped");
     platform.subscribe("nobody", "x:y", &caller).await.unwrap_err();
 
     let mut heard = Vec::new();

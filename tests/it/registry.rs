@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use tenon_host::bindings::lifecycle::{Identity, Registration};
 use tenon_host::history::{self, Query};
 use tenon_host::invoke::Budget;
-use tenon_host::services::{GrantAll, PinCheck, PinError, PinFile, PinKind, Pins, Seen};
+use tenon_host::services::{
+    GrantAll, ObservedDefinitions, PinCheck, PinError, PinFile, PinKind, Pins,
+};
 use tenon_host::types::{CallContext, Content, ResourceBody, ToolDefinition, ToolResult};
 use tenon_host::{Builder, Builtin, CallError, Caller, Event, Failure, Platform, Plugin};
 
@@ -106,13 +108,13 @@ async fn only_the_tools_that_are_wanted_are_there() {
     assert!(!all.contains(&"text_tools__slug".to_string()), "{all:?}");
     assert_eq!(platform.plugins()[0].tools, all.len());
     let slug = failure(&platform, "text_tools__slug", json!({ "text": "x" })).await;
-    assert_eq!(slug.word(), "disabled");
+    assert_eq!(slug.code(), "disabled");
     assert!(slug.to_string().contains("`disabled_tools` of its plugin"), "{slug}");
     assert_eq!(
         problems(&platform),
         [
-            "plugin \"text_tools\": its `enabled_tools` has \"slgu\", which is none of its tools; did you mean \"slug\"?",
-            "plugin \"text_tools\": its `disabled_tools` has \"x*\", which is none of its tools",
+            "plugin \"text_tools\": its `enabled_tools` has \"slgu\", which matches none of its tools; did you mean \"slug\"?",
+            "plugin \"text_tools\": its `disabled_tools` has \"x*\", which matches none of its tools",
         ]
     );
 }
@@ -165,13 +167,13 @@ async fn resources_and_prompts_are_tools_beside_the_servers_own() {
     let read = json!({ "uri": "memo:///one", "max_bytes": 9, "max_tokens": 1 });
     assert_eq!(parts(call(&platform, "s__read_resource", read).await.unwrap()), cut);
     let read = json!({ "uri": "memo:///one", "max_tokens": 0 });
-    assert_eq!(failure(&platform, "s__read_resource", read).await.word(), "invalid-input");
+    assert_eq!(failure(&platform, "s__read_resource", read).await.code(), "invalid-input");
 
     let prompt = json!({ "name": "hello", "arguments": { "whom": "you" } });
     let prompt = text(&platform, "s__get_prompt", prompt).await;
     assert_eq!(prompt, "[user]\nSay hello\n[assistant]\nHello");
     let wrong = json!({ "name": "hello", "arguments": { "whom": 3 } });
-    assert_eq!(failure(&platform, "s__get_prompt", wrong).await.word(), "invalid-input");
+    assert_eq!(failure(&platform, "s__get_prompt", wrong).await.code(), "invalid-input");
     platform.clone().shutdown().await;
 }
 
@@ -185,12 +187,12 @@ async fn calls_of_the_hosts_own_tools_are_calls_like_any_other() {
     let platform = project.builder().state(project.path("state")).build().await.unwrap();
     let platform = Running::new(platform, project);
     let read = json!({ "uri": "memo:///one" });
-    assert_eq!(failure(&platform, "s__read_resource", read).await.word(), "disabled");
+    assert_eq!(failure(&platform, "s__read_resource", read).await.code(), "disabled");
     // As the host itself asks, the rule holds too, and it is recorded.
     let caller = Caller::default();
     let (uri, budget) = ("memo:///one", Budget::tokens(3));
     let by_host = platform.read_resource_within("s", uri, budget, &caller).await;
-    assert_eq!(by_host.unwrap_err().word(), "disabled");
+    assert_eq!(by_host.unwrap_err().code(), "disabled");
     let mut events = platform.events();
     let listed = text(&platform, "s__list_resources", json!({})).await;
     assert!(listed.contains("; the whole is the resource tenon://results/"), "{listed}");
@@ -226,7 +228,7 @@ async fn the_hosts_own_tools_can_be_left_out() {
         assert_eq!(names, expected);
         assert_eq!(problems(&platform), [""; 0]);
         let read = json!({ "uri": "memo:///one" });
-        assert_eq!(failure(&platform, "s__read_resource", read).await.word(), "disabled");
+        assert_eq!(failure(&platform, "s__read_resource", read).await.code(), "disabled");
         platform.clone().shutdown().await;
     }
     // By the name that it has for all plugins, a tool is taken away from all.
@@ -300,7 +302,7 @@ async fn the_hosts_own_tools_are_there_once_for_all_plugins() {
         (json!({ "plugin": "s" }), "invalid-input", "uri"),
     ] {
         let error = failure(&platform, "read_resource", arguments.clone()).await;
-        assert_eq!(error.word(), word, "{arguments}: {error}");
+        assert_eq!(error.code(), word, "{arguments}: {error}");
         let said = format!("{error} {error:?}");
         assert!(said.contains(expected), "{arguments}: {said}");
     }
@@ -398,7 +400,7 @@ async fn tools_for_resources_and_prompts_are_there_only_where_there_are_some() {
         project.write("script.json", said.to_string());
         let platform = project.platform().await;
         assert_eq!(names(&platform), ["s__echo"]);
-        assert_eq!(failure(&platform, "s__list_prompts", json!({})).await.word(), "not-found");
+        assert_eq!(failure(&platform, "s__list_prompts", json!({})).await.code(), "not-found");
         // A host may ask nevertheless.
         let caller = Caller::default();
         assert!(platform.resources("s", &caller).await.expect("it is asked").is_empty());
@@ -441,7 +443,7 @@ fn the_command_calls_the_hosts_own_tools_for_the_plugin_that_they_name() {
             r#"{"plugin":"S","uri":"memo:///one"}"#,
             "there is no plugin \"S\"\n  hint: did you mean \"s\"?",
         ),
-        (r#"{"uri":"memo:///one"}"#, "at /plugin: it has to be the id of a plugin"),
+        (r#"{"uri":"memo:///one"}"#, "at /plugin: it must be the id of a plugin"),
     ] {
         let output = project.tenon(&["call", "read_resource", arguments]);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
@@ -483,7 +485,7 @@ fn prompts_and_templates_are_listed_and_filled_in() {
     let cut = run(&["resources", "read", "s", "memo:///one", "--max-tokens", "2"]);
     assert!(stdout(&cut).starts_with("01234567\n[cut: the first 8 of 10 bytes]\n"));
     let wrong = project.tenon(&["prompts", "get", "s", "hello", "whom"]);
-    assert!(stderr(&wrong).contains("it is no KEY=VALUE"));
+    assert!(stderr(&wrong).contains("it is not KEY=VALUE"));
 }
 
 /// Changes what a tool says of itself.
@@ -521,7 +523,7 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     let held = project.tenon(&echo);
     assert_eq!(held.status.code(), Some(3));
     let said = stderr(&held);
-    assert!(said.contains("the tool s__echo is held: it is not what it was when it was first seen (`description`); `tenon approve s` shows it"), "{said}");
+    assert!(said.contains("the tool s__echo is held: it has changed since it was first seen (`description`); `tenon approve s` shows it"), "{said}");
     // The others go on, and so does what is new.
     assert_eq!(stdout(&project.tenon(&["call", "s__list_prompts"])), "done\n");
     let tools = project.tenon(&["tools"]);
@@ -530,17 +532,17 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     assert_eq!(doctor.status.code(), Some(1));
     insta::assert_snapshot!(stdout(&doctor), @r#"
     MCP: s (ok, 1 tool)
-    note: plugin "s": the tool "echo" is held: it is not what it was when it was
-        first seen (`description`)
+    note: plugin "s": the tool "echo" is held: it has changed since it was first
+        seen (`description`)
       fix: `tenon approve s` shows what has changed and accepts it; other hosts have
         pins of their own
-    1 of 1 plugins are ready, though not all is well; `tenon doctor PLUGIN` says
-        more of one
+    1 of 1 plugins are ready, though not all is well; `tenon doctor PLUGIN` shows
+        one in full
     "#);
 
     let unasked = project.tenon(&["approve", "s"]);
     assert_eq!(unasked.status.code(), Some(3));
-    assert!(stderr(&unasked).contains("`tenon approve s --yes` approves without asking"));
+    assert!(stderr(&unasked).contains("run `tenon approve s --yes` to approve without asking"));
     assert_eq!(project.tenon(&echo).status.code(), Some(3));
     let accepted = project.tenon(&["approve", "s", "--yes"]);
     insta::assert_snapshot!(stdout(&accepted), @r#"
@@ -578,7 +580,7 @@ fn pins_that_cannot_be_read_hold_all_tools_of_servers() {
     );
     std::fs::write(&file, "{").unwrap();
     let held = stderr(&project.tenon(&["call", "s__echo"]));
-    assert!(held.contains("is not a file of pins"), "{held}");
+    assert!(held.contains("is not a pin file"), "{held}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -592,7 +594,7 @@ async fn a_server_that_changes_its_tools_while_it_runs_does_not_get_past_its_pin
     // It says so after a call.
     assert_eq!(text(&platform, "s__echo", json!({})).await, "done");
     eventually("it is held", || platform.registry().tool("s__echo").is_none()).await;
-    assert_eq!(failure(&platform, "s__echo", json!({})).await.word(), "held");
+    assert_eq!(failure(&platform, "s__echo", json!({})).await.code(), "held");
     assert_eq!(text(&platform, "s__list_prompts", json!({})).await, "done");
     let named_in = platform.project.path("tenon.toml");
     let held = pins.held("s", &named_in).unwrap();
@@ -642,7 +644,7 @@ async fn what_a_server_says_at_each_start_is_held_told_once_or_the_same() {
     change(&project, |said| said["tools/list"]["tools"][0] = tool.clone());
     assert_eq!(started(&project, &pins).await, (true, vec![]));
     let held = |part: &str| {
-        let why = "it is not what it was when it was first seen";
+        let why = "it has changed since it was first seen";
         (false, vec![format!("the tool \"echo\" is held: {why} (`{part}`)")])
     };
     let told = |place: &str| {
@@ -757,7 +759,7 @@ async fn prompts_resources_templates_and_instructions_are_pinned_as_tools_are() 
         let fill_in = async || {
             let arguments = vec![("whom".to_string(), "you".to_string())];
             let prompt = platform.prompt("s", "hello", arguments, &caller).await;
-            prompt.map_or_else(|error| error.word().to_string(), |_| "filled".into())
+            prompt.map_or_else(|error| error.code().to_string(), |_| "filled".into())
         };
         // Nobody has listed the prompts yet.
         let unlisted = fill_in().await;
@@ -895,7 +897,7 @@ struct Strict;
 
 #[async_trait]
 impl Pins for Strict {
-    async fn check(&self, _: &[Seen]) -> Result<PinCheck, PinError> {
+    async fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
         Err(PinError::Other("the vault is closed".into()))
     }
 }
@@ -932,7 +934,7 @@ async fn a_host_has_pins_of_its_own_and_only_servers_are_pinned() {
     let builder = project.builder().pins(Strict).builtin("b", builtin).builtin("x", Prompting);
     let platform = Running::new(builder.build().await.unwrap(), project);
     let held = failure(&platform, "s__echo", json!({})).await.to_string();
-    assert!(held.contains("it is not known what it was: the vault is closed"), "{held}");
+    assert!(held.contains("its earlier definition is not known: the vault is closed"), "{held}");
     // What is for reading can be seen.
     let registry = platform.registry();
     let definition = &registry.tool("b__t").unwrap().1.definition;
@@ -941,7 +943,7 @@ async fn a_host_has_pins_of_its_own_and_only_servers_are_pinned() {
     assert_eq!(text(&platform, "b__t", json!({})).await, "\\u{202e}seen");
     assert_eq!(registry.plugin("x").unwrap().identity().description, "a\\u{7}b");
     let failed = failure(&platform, "x__get_prompt", json!({ "name": "n" })).await;
-    assert_eq!(failed.word(), "trapped");
+    assert_eq!(failed.code(), "trapped");
     platform.clone().shutdown().await;
 }
 

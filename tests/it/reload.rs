@@ -351,7 +351,7 @@ async fn a_manifest_that_is_no_good_leaves_its_plugin_in_place_and_says_why_once
 async fn a_configuration_that_comes_later_is_found() {
     let project = Project::new("");
     std::fs::remove_file(project.path("tenon.toml")).unwrap();
-    let builder = Platform::builder().surroundings(crate::support::surroundings());
+    let builder = Platform::builder().host_environment(crate::support::host_environment());
     let platform = builder.project(project.path("")).unwrap().build().await.unwrap();
     let mut events = platform.events();
     let _watch = platform.watch(OnChange::Reload).expect("files can be watched");

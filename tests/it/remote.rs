@@ -69,9 +69,9 @@ async fn headers_go_with_every_request_and_their_secrets_nowhere_else() {
         peer.url("/mcp")
     );
     let project = Project::new(&entry);
-    let mut surroundings = crate::support::surroundings();
-    surroundings.environment = [("TOKEN".into(), "hush-hush-123".into())].into();
-    let platform = project.builder().surroundings(surroundings).build().await.unwrap();
+    let mut host_environment = crate::support::host_environment();
+    host_environment.environment = [("TOKEN".into(), "hush-hush-123".into())].into();
+    let platform = project.builder().host_environment(host_environment).build().await.unwrap();
     assert_eq!(text(&platform, "s__echo", json!({ "text": "hush-hush-123" })).await, MASK);
     let heard = peer.heard();
     assert!(!heard.is_empty());

@@ -485,7 +485,7 @@ fn a_check_that_hangs_is_ended_by_signals_and_by_time() {
     }
     let began = Instant::now();
     let output = project.tenon(&["--json", "call", "fan__hang", "--timeout", "1s"]);
-    assert_eq!(parsed(&output)["error"]["word"], "deadline", "{}", stdout(&output));
+    assert_eq!(parsed(&output)["error"]["code"], "deadline", "{}", stdout(&output));
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 

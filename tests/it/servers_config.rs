@@ -4,11 +4,12 @@ use serde_json::json;
 use std::process::Output;
 use std::time::{Duration, Instant};
 use tenon_host::services::GrantAll;
-use tenon_host::{PluginReport, PluginState, Surroundings};
+use tenon_host::{HostEnvironment, PluginReport, PluginState};
 
 use crate::approval::on_terminal;
 use crate::support::{
-    DEMO_SERVER, Project, RUDE_SERVER, Running, failure, parsed, stderr, stdout, surroundings, text,
+    DEMO_SERVER, Project, RUDE_SERVER, Running, failure, host_environment, parsed, stderr, stdout,
+    text,
 };
 
 /// A file of servers, as other programs write it.
@@ -28,13 +29,13 @@ fn demo(more: serde_json::Value) -> serde_json::Value {
 async fn approved(project: Project, variables: &[(&str, &str)]) -> Running {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let environment = [("PATH", "/usr/bin"), ("HOME", "/")].map(|(n, v)| (n.into(), v.into()));
-    let surroundings = Surroundings {
+    let host_environment = HostEnvironment {
         environment: environment.into_iter().chain(variables).collect(),
         configuration: Some(project.path("user")),
         servers: Some(project.path("mcp/servers.json")),
-        ..surroundings()
+        ..host_environment()
     };
-    let builder = project.builder().surroundings(surroundings).workspace(project.path(""));
+    let builder = project.builder().host_environment(host_environment).workspace(project.path(""));
     let platform = builder.approver(GrantAll).build().await.expect("the platform is built");
     Running::new(platform, project)
 }
@@ -150,7 +151,7 @@ async fn a_server_gets_of_the_environment_what_its_entry_says() {
         assert_eq!(environment(&platform, id).await, expected, "{id}");
     }
     let report = report(&platform, "no-secret");
-    assert_eq!(report.detail.as_deref(), Some("there is no secret `nowhere`"));
+    assert_eq!(report.detail.as_deref(), Some("the secret `nowhere` does not exist"));
     // What no entry of a project can pass on, no manifest of it can require.
     let diagnostics = platform.diagnostics();
     let refused = diagnostics.iter().find(|of| of.plugin.as_deref() == Some("requiring-code"));
@@ -199,7 +200,7 @@ async fn a_broken_entry_costs_itself_and_a_disabled_one_is_left_out() {
         let problem = problem(id);
         assert!(problem.starts_with(&format!("the variable {variable} changes")), "{problem}");
     }
-    assert_eq!(problem("equals"), "\"LD_PRELOAD=x;\" is no name of a variable");
+    assert_eq!(problem("equals"), "\"LD_PRELOAD=x;\" is not a variable name");
     assert!(problem("file").ends_with("bad.env: line 2: it has no `=`"), "{}", problem("file"));
     assert_eq!(diagnostics.len(), 7, "{diagnostics:?}");
     assert_eq!(report(&platform, "off").state, PluginState::Disabled);
@@ -276,7 +277,7 @@ fn a_server_of_the_project_starts_when_the_project_was_trusted_as_it_is() {
                   folder ROOT
                   variable API_TOKEN=[redacted]
                   variable M=${HOME}
-    error: nobody is there to trust the project in ROOT
+    error: no terminal to ask whether to trust the project in ROOT
       hint: `tenon trust --yes` trusts it without asking
     ");
     run(&project, &["doctor"], 0);
@@ -340,7 +341,7 @@ fn servers_elsewhere_and_those_of_manifests_are_trusted_with_their_project() {
       reaches   r: https://mcp.example.com/mcp
                   header Authorization: Bearer ${secret:my-token}
                   header X-Api-Key: [redacted]
-    error: nobody is there to trust the project in ROOT
+    error: no terminal to ask whether to trust the project in ROOT
       hint: `tenon trust --yes` trusts it without asking
     ");
     refused(&project, "is not trusted");

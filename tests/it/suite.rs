@@ -4,7 +4,7 @@
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tenon_host::invoke::USAGE;
-use tenon_host::{CallError, Failure, Platform, PluginKind, PluginState, Usage, wire};
+use tenon_host::{CallError, Failure, Platform, PluginKind, PluginState, Usage, mcp_json};
 
 use crate::support::{call, call_within, failure, text};
 
@@ -72,7 +72,7 @@ pub(crate) async fn an_error_answer_is_a_result(platform: Platform) {
 pub(crate) async fn it_says_what_a_call_has_used(platform: Platform) {
     let arguments = json!({ "text": "hello" });
     let result = call(&platform, "subject__echo", arguments).await.expect("it is answered");
-    let form = wire::tool_result(&result);
+    let form = mcp_json::tool_result(&result);
     let usage: Usage = serde_json::from_value(form["_meta"][USAGE].clone()).expect("it is there");
     let Usage { wall_micros, cpu_micros, host_calls, bytes_in, bytes_out, attempts, .. } = usage;
     assert!(wall_micros > 0);

@@ -10,7 +10,7 @@ use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 use tempfile::{NamedTempFile, TempDir};
 use tenon_host::types::ToolResult;
-use tenon_host::{Builder, Call, CallError, Caller, Config, Platform, Surroundings};
+use tenon_host::{Builder, Call, CallError, Caller, Config, HostEnvironment, Platform};
 
 /// The MCP server that behaves.
 pub(crate) const DEMO_SERVER: &str = env!("CARGO_BIN_EXE_demo-server");
@@ -54,7 +54,7 @@ impl Project {
 
     /// A platform of the project, not built yet. Compiled guests are shared between the tests.
     pub(crate) fn builder(&self) -> Builder {
-        Platform::builder().surroundings(surroundings()).config(self.config())
+        Platform::builder().host_environment(host_environment()).config(self.config())
     }
 
     pub(crate) async fn platform(self) -> Running {
@@ -130,18 +130,18 @@ impl std::ops::Deref for Running {
 
 /// The environment of this process, without the user's configuration, and with a cache that only tests
 /// use.
-pub(crate) fn surroundings() -> Surroundings {
+pub(crate) fn host_environment() -> HostEnvironment {
     static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = cache().join("tenon");
         write_cache_key(&folder);
         folder
     });
-    Surroundings {
+    HostEnvironment {
         cache: Some(CACHE.clone()),
         state: None,
         configuration: None,
         servers: None,
-        ..Surroundings::of_process()
+        ..HostEnvironment::of_process()
     }
 }
 

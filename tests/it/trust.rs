@@ -12,12 +12,12 @@ use std::process::{Command, Output, Stdio};
 
 use tenon_host::discover::Sources;
 use tenon_host::trust::{ProjectTrust, TrustFile};
-use tenon_host::{Config, Event, Platform, Surroundings};
+use tenon_host::{Config, Event, HostEnvironment, Platform};
 
 use crate::approval::on_terminal_as;
 use crate::guests;
 use crate::support::{
-    DEMO_SERVER, Project, SCRIPTED_SERVER, call, parsed, stderr, stdout, surroundings,
+    DEMO_SERVER, Project, SCRIPTED_SERVER, call, host_environment, parsed, stderr, stdout,
 };
 
 /// What a hook of the user's forbids.
@@ -637,7 +637,7 @@ fn said_of_trust(said: &str) -> Option<Says> {
     let lines = |text: &str| said.lines().filter(|line| line.contains(text)).count();
     let untrusted = lines("is not trusted, and nothing of it is used");
     let code = lines("is not trusted, and to build it is to run it");
-    let review = lines("nobody is there to trust the project in ");
+    let review = lines("no terminal to ask whether to trust the project in ");
     match (untrusted, code, review) {
         (0, 0, 0) => None,
         (1, 0, 0) => Some(Says::Untrusted),
@@ -818,14 +818,14 @@ fn what_is_trusted_is_trusted_as_it_was() {
     checkout.run(&greet, 0);
     checkout.write("own.wasm", fs::read(guests::TEXT_TOOLS).unwrap());
     let said = checkout.run(&greet, 3);
-    assert!(said.contains("own.wasm is not what it was when its project was trusted"), "{said}");
+    assert!(said.contains("own.wasm has changed since its project was trusted"), "{said}");
     assert!(checkout.run(&["trust"], 3).contains("changed   own.wasm"));
     checkout.run(&["call", "s__t"], 0);
     checkout.write("own.wasm", fs::read(guests::HELLO).unwrap());
     checkout.run(&greet, 0);
     checkout.write("s.rhai", SCRIPT.replace("ran", "other"));
     let said = checkout.run(&["call", "s__t"], 3);
-    assert!(said.contains("s.rhai is not what it was when its project was trusted"), "{said}");
+    assert!(said.contains("s.rhai has changed since its project was trusted"), "{said}");
     assert!(said.contains("`tenon trust`"), "{said}");
     assert!(checkout.run(&["trust"], 3).contains("changed   s.rhai"));
     checkout.run(&["trust", "--yes", "--allow-code-changes"], 0);
@@ -900,8 +900,8 @@ fn what_a_project_is_given_and_does_not_compare_is_shown() {
     assert!(!said.contains("hunter22"), "{said}");
     // What is not given is told to who wonders.
     let said = checkout.run(&["--trust", "plugins"], 0);
-    let told = said.lines().filter(|line| line.contains("does not get"));
-    let told: Vec<&str> = told.filter_map(|line| line.split("of its user: ").nth(1)).collect();
+    let told = said.lines().filter(|line| line.contains("gets only settings"));
+    let told: Vec<&str> = told.filter_map(|line| line.split("; missing: ").nth(1)).collect();
     assert_eq!(told, ["api_key", "api_key"], "{said}");
 }
 
@@ -1105,7 +1105,7 @@ fn what_was_approved_in_a_project_is_taken_back_though_it_has_changed() {
     checkout.run(&["revoke", "evil"], 0);
     checkout.run(&["trust", "--yes"], 0);
     let said = checkout.run(&["call", "evil__t"], 3);
-    assert!(said.contains("nobody has approved"), "{said}");
+    assert!(said.contains("is not approved"), "{said}");
 }
 
 #[test]
@@ -1136,7 +1136,7 @@ fn the_environment_names_folders_with_all_that_is_in_them() {
         let output =
             checkout.command(&["call", "s__t"]).env("TENON_TRUST", &value).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{value}: {}", stderr(&output));
-        let is_told = stderr(&output).contains("is no absolute path");
+        let is_told = stderr(&output).contains("is not an absolute path");
         assert_eq!(is_told, [".", "*"].contains(&value.as_str()), "{value}: {}", stderr(&output));
     };
     let path = |name: &str| checkout.0.path(name).display().to_string();
@@ -1239,7 +1239,7 @@ async fn what_runs_goes_on_until_its_change_is_trusted_and_ends_with_the_trust()
         configs: vec![Config::of_optional_file(project.path("tenon.toml"))],
         workspace: Some(project.path("")),
         trust: ProjectTrust::Recorded(Some(file.clone())),
-        surroundings: Surroundings { configuration: None, ..surroundings() },
+        host_environment: HostEnvironment { configuration: None, ..host_environment() },
         ..Sources::default()
     };
     let trust = || file.trust(&file.review(&sources).unwrap(), false).unwrap();
@@ -1300,7 +1300,7 @@ async fn a_server_that_starts_late_starts_as_it_was_trusted() {
         configs: vec![Config::of_optional_file(project.path("tenon.toml"))],
         workspace: Some(project.path("")),
         trust: ProjectTrust::Recorded(Some(file.clone())),
-        surroundings: Surroundings { configuration: None, ..surroundings() },
+        host_environment: HostEnvironment { configuration: None, ..host_environment() },
         ..Sources::default()
     };
     let trust = || file.trust(&file.review(&sources).unwrap(), false).unwrap();
@@ -1318,7 +1318,7 @@ async fn a_server_that_starts_late_starts_as_it_was_trusted() {
     let platform = build().await;
     script("other");
     let said = answer(&platform).await;
-    assert!(said.contains("script.json is not what it was when its project was trusted"), "{said}");
+    assert!(said.contains("script.json has changed since its project was trusted"), "{said}");
     trust();
     platform.reload().await;
     assert!(answer(&platform).await.contains("other"));
@@ -1347,9 +1347,9 @@ fn what_an_editor_would_ask_for_is_asked_when_the_project_is_trusted() {
     let said = stderr(&tenon(&["trust", "--yes"]));
     assert!(!said.contains("asks for"), "{said}");
     let said = stderr(&tenon(&["tools"]));
-    assert!(said.contains("nobody has said what the input `greeting` is"), "{said}");
+    assert!(said.contains("the input `greeting` has no value"), "{said}");
     assert!(
-        said.contains("`tenon trust` asks for it, or set the variable TENON_INPUT_GREETING"),
+        said.contains("run `tenon trust` to enter it, or set the variable TENON_INPUT_GREETING"),
         "{said}"
     );
     let trusted = |typed: &str| {
@@ -1372,5 +1372,5 @@ fn what_an_editor_would_ask_for_is_asked_when_the_project_is_trusted() {
         .output()
         .unwrap();
     assert!(!stdout(&other).contains("s__echo"), "{}", stdout(&other));
-    assert!(stderr(&other).contains("nobody has approved"), "{}", stderr(&other));
+    assert!(stderr(&other).contains("is not approved"), "{}", stderr(&other));
 }

@@ -418,10 +418,10 @@ async fn a_secret_is_shown_on_no_way_out() {
     assert!(!recorded.contains("hunter"), "{recorded}");
     // The request of a completion is recorded, as are the errors.
     let records = history::read(&platform.project.path("state"), &Query::default()).unwrap();
-    let kinds: Vec<&str> = records.iter().map(|record| record.kind.word()).collect();
+    let kinds: Vec<&str> = records.iter().map(|record| record.kind.as_str()).collect();
     for kind in CallKind::ALL {
-        let is_asked = kind.word() != "unsubscribe-resource";
-        assert_eq!(kinds.contains(&kind.word()), is_asked, "{kinds:?}");
+        let is_asked = kind.as_str() != "unsubscribe-resource";
+        assert_eq!(kinds.contains(&kind.as_str()), is_asked, "{kinds:?}");
     }
 }
 

@@ -132,7 +132,7 @@ pub(super) fn filled_in(
                 content.insert(field.name.clone(), value.clone());
             }
             None if field.required => {
-                return Err(format!("{:?} of the form has to be answered", field.name));
+                return Err(format!("{:?} of the form must be answered", field.name));
             }
             None => {}
         }
@@ -201,7 +201,7 @@ impl Field {
             return match (&self.default, self.required) {
                 (Some(default), _) => Ok(Some(default.clone())),
                 (None, false) => Ok(None),
-                (None, true) => Err("has to be answered".into()),
+                (None, true) => Err("must be answered".into()),
             };
         }
         // A value, its title, or its number in the list.
@@ -306,7 +306,7 @@ mod tests {
             }
         };
         check(json!({ "name": "Ada" }), Ok(json!({ "name": "Ada", "mail": "a@b", "ok": true })));
-        check(json!({}), Err("\"name\" of the form has to be answered"));
+        check(json!({}), Err("\"name\" of the form must be answered"));
         check(json!({ "name": "A" }), Err("2 or more characters"));
         let with = |key: &str, value: Value| json!({ "name": "Ada", key: value });
         check(with("age", json!(1.5)), Err("a whole number"));
@@ -330,7 +330,7 @@ mod tests {
             }
         };
         check("name", " Ada \n", Ok(Some(json!("Ada"))));
-        check("name", "\n", Err("has to be answered"));
+        check("name", "\n", Err("must be answered"));
         check("mail", "", Ok(Some(json!("a@b"))));
         check("age", "36", Ok(Some(json!(36))));
         check("age", "", Ok(None));

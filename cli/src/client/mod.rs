@@ -24,8 +24,8 @@ use crate::{Common, output, progress};
 
 /// The most of a text that somebody is shown who is asked about it, in characters: of a longer one its
 /// beginning, this much of its end, and how much there is between them.
-const SHOWN: usize = 2000;
-const SHOWN_END: usize = 400;
+const MAX_SHOWN: usize = 2000;
+const MAX_SHOWN_END: usize = 400;
 
 /// The command as a host.
 #[derive(Clone)]
@@ -305,12 +305,12 @@ fn question_of_sampling(request: &ServerRequest, model: &str) -> String {
 /// A text as far as somebody is shown it: both its ends, and how much is left out between them.
 fn ends_of(text: &str) -> String {
     let length = text.chars().count();
-    if length <= SHOWN {
+    if length <= MAX_SHOWN {
         return text.to_string();
     }
-    let beginning: String = text.chars().take(SHOWN - SHOWN_END).collect();
-    let end: String = text.chars().skip(length - SHOWN_END).collect();
-    format!("{beginning}\n  [{} characters are not shown]\n  | {end}", length - SHOWN)
+    let beginning: String = text.chars().take(MAX_SHOWN - MAX_SHOWN_END).collect();
+    let end: String = text.chars().skip(length - MAX_SHOWN_END).collect();
+    format!("{beginning}\n  [{} characters are not shown]\n  | {end}", length - MAX_SHOWN)
 }
 
 /// Asks until one of these is chosen, by its letter or a word that begins with it.

@@ -23,17 +23,18 @@ use crate::{Common, open, output, pins};
   tenon approve notes --yes --grant 'filesystem=read:~/notes/today.md'
   tenon approve notes --yes --all-requested
 
-An approval is of a plugin as it is: one that changes must be approved again. Where less was granted
-before than was requested, `--yes` grants what of that is still requested, and says what it leaves
-out; `--grant` and `--all-requested` grant more. What a project starts and loads is for `tenon trust`.
+An approval covers a plugin as it is now; a plugin that changes must be approved again. Narrowed
+approvals persist: after an update, `--yes` grants at most what was granted before, and lists the
+rest; `--grant` and `--all-requested` grant more. What a project starts and loads is approved with
+`tenon trust`.
 
-The tools of an MCP server that are not what they were when they were first seen are held, and are
-approved in the same way: what has changed is shown.")]
+Tools of an MCP server whose definitions have changed are held until they are approved in the same
+way; the change is shown.")]
 pub(crate) struct Args {
     /// The plugins
     #[arg(value_name = "PLUGIN", required_unless_present = "all", conflicts_with = "all")]
     plugins: Vec<String>,
-    /// All that request something, or that a file of the project has run, and are not approved
+    /// Every plugin that is not approved yet and needs to be
     #[arg(long)]
     all: bool,
     /// Ask nothing
@@ -52,7 +53,7 @@ fn grant(text: &str) -> Result<(String, String), String> {
         Some((capability, value)) if !capability.is_empty() && !value.is_empty() => {
             Ok((capability.to_string(), value.to_string()))
         }
-        _ => Err("it is no CAPABILITY=VALUE".into()),
+        _ => Err("it is not CAPABILITY=VALUE".into()),
     }
 }
 
@@ -73,7 +74,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         tracing::warn!("{diagnostic}");
     }
     let candidates = &found.discovery.candidates;
-    let surroundings = &found.sources.surroundings;
+    let host_environment = &found.sources.host_environment;
     let locks = Rules::default().contents(Contents::read(candidates));
     let mut asked = Vec::new();
     for candidate in candidates {
@@ -95,14 +96,14 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             true => None,
             false => {
                 check_names(&request, &args.grant)?;
-                let wanted = candidate.grants_of(&args.grant, surroundings);
+                let wanted = candidate.grants_of(&args.grant, host_environment);
                 Some(wanted.map_err(Error::Input)?)
             }
         };
         let former = file.former(&request)?;
         // Less than what is requested may be said in other words.
         for granted in wanted.iter().chain(former.as_ref().map(|former| &former.granted)) {
-            for warning in GrantWarning::of(granted, surroundings, &found.discovery.deciding) {
+            for warning in GrantWarning::of(granted, host_environment, &found.discovery.deciding) {
                 if !request.warnings.contains(&warning) {
                     request.warnings.push(warning);
                 }

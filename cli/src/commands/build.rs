@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_contract::{About, describe};
 use tenon_host::PluginKind;
-use tenon_host::files::{self, COMPONENT};
+use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_host::runtime::check_script;
 use tokio::process::Command;
 
 use crate::authored::Authored;
-use crate::component::sha256;
 use crate::error::Error;
 use crate::installed::check_file;
 use crate::templates::Language;
@@ -24,9 +23,9 @@ use crate::{Common, output, trust};
   tenon build
   tenon --json build plugins/hello | jq -r .sha256
 
-The language is that of Cargo.toml, pyproject.toml or package.json, and the component is written to
-the path that plugin.toml names. It says of itself what these files say of it, and which commit it
-was built from, where there are no other changes. A script is compiled, and nothing is written.")]
+Cargo.toml, pyproject.toml or package.json decides the language. The component is written to the path
+in plugin.toml, with the metadata of these files, and with the commit if the work tree is clean. A
+script is only compiled; nothing is written.")]
 pub(crate) struct Args {
     /// The folder with the plugin.toml [default: that of --project]
     #[arg(value_name = "DIR")]
@@ -64,8 +63,9 @@ pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
     let Authored { folder, plugin, .. } = authored;
     let id = plugin.id().to_string();
     if let Some(path) = plugin.script() {
-        let text = files::read(path, COMPONENT).map_err(|error| Error::Read(path.into(), error))?;
-        let (size, sha256) = (text.len(), sha256(&text));
+        let text = files::read(path, MAX_COMPONENT_BYTES)
+            .map_err(|error| Error::Read(path.into(), error))?;
+        let (size, sha256) = (text.len(), Digest::of(&text).to_string());
         check_script(path, text, plugin.limits())
             .map_err(|error| Error::NotBuilt(error.to_string()))?;
         return Ok(Built { plugin: id, path: path.into(), size, sha256, revision: None });
@@ -93,7 +93,7 @@ pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
         Error::Input(format!("{}: {error}", folder.join(language.file()).display()))
     })?;
     partial.keep(path, &component)?;
-    let (size, sha256) = (component.len(), sha256(&component));
+    let (size, sha256) = (component.len(), Digest::of(&component).to_string());
     Ok(Built { plugin: id, path: path.into(), size, sha256, revision })
 }
 
@@ -109,7 +109,7 @@ fn check_target(folder: &Path, path: &Path) -> Result<(), Error> {
         Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
     };
     match is_other {
-        true => Err(no(&format!("its `path` is {}, which is no component", path.display()))),
+        true => Err(no(&format!("its `path` is {}, which is not a component", path.display()))),
         false => Ok(()),
     }
 }

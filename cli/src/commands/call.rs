@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
+use tenon_host::mcp_json::Form;
 use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
-use tenon_host::wire::Form;
 use tenon_host::{Call, Caller, one_line};
 
 use crate::error::Error;
@@ -21,10 +21,10 @@ pub(crate) struct Args {
     /// Its arguments: a JSON object, @FILE, or - for standard input
     #[arg(value_name = "JSON", default_value = "{}", hide_default_value = true)]
     arguments: String,
-    /// How long it may take, such as 500ms or 2s
+    /// Timeout, such as 500ms or 2s
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     timeout: Option<Duration>,
-    /// The agent on whose behalf it is called
+    /// The agent that makes the call
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
     /// The conversation or session that the call belongs to

@@ -6,9 +6,9 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::admit::Refusal;
-use tenon_host::capability::{Capability, Lent, Need, Verdict};
+use tenon_host::capability::{Availability, Capability, Need, Verdict};
 use tenon_host::discover::Candidate;
-use tenon_host::files::{self, COMPONENT};
+use tenon_host::files::{self, MAX_COMPONENT_BYTES};
 use tenon_host::name::NameStyle;
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
@@ -21,25 +21,25 @@ use crate::error::Error;
 use crate::templates::Language;
 use crate::{Common, open, output, trust};
 
-/// Check the plugin of a folder, before anybody gets it
+/// Check the plugin of a folder before it is published
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon check
   tenon check --register
   tenon --json check --no-build plugins/hello | jq .findings
 
-It builds the plugin, and holds the manifest against what the component imports, and its exports
-against the worlds of the contract. Nothing of the plugin runs. What tools it has, and with which
-schemas, a plugin says when it registers: `--register` has it do so, with nothing granted, and checks
-that as a host would. The exit code is 0 where there is no error; warnings do not count.")]
+Builds the plugin, then compares the manifest with the component's imports, and its exports with the
+worlds of the contract. The plugin does not run. `--register` also runs its registration, with
+nothing granted, and checks its tools and schemas as a host does. The exit code is 0 if there are
+only warnings.")]
 pub(crate) struct Args {
     /// The folder with the plugin.toml [default: that of --project]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Check what was built before
+    /// Check the last build
     #[arg(long)]
     no_build: bool,
-    /// Have the plugin register, with nothing granted, and check its tools and their schemas
+    /// Also run the registration, with nothing granted, and check tools and schemas
     #[arg(long)]
     register: bool,
 }
@@ -77,7 +77,7 @@ impl Findings {
 
 /// From which size on a component is said to be large, in bytes. One with an interpreter in it has
 /// some twenty million.
-const LARGE: usize = 32_000_000;
+const LARGE_COMPONENT_BYTES: usize = 32_000_000;
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let folder = args.folder.as_ref().unwrap_or(&common.project);
@@ -177,7 +177,8 @@ fn show(
 
 /// Checks the bytes of a component, and its manifest against them.
 fn check_component(findings: &mut Findings, authored: &Authored, path: &Path) -> Result<(), Error> {
-    let bytes = files::read(path, COMPONENT).map_err(|error| Error::Read(path.into(), error))?;
+    let bytes =
+        files::read(path, MAX_COMPONENT_BYTES).map_err(|error| Error::Read(path.into(), error))?;
     let component = match Component::read(&bytes) {
         Ok(component) => component,
         Err(problem) => {
@@ -188,7 +189,7 @@ fn check_component(findings: &mut Findings, authored: &Authored, path: &Path) ->
     check_exports(findings, &component);
     check_imports(findings, &component, &authored.plugin.requested());
     check_metadata(findings, authored, &component);
-    if bytes.len() > LARGE {
+    if bytes.len() > LARGE_COMPONENT_BYTES {
         let remedy = "a release build without debug information is smaller".into();
         findings.warning(format!("the component is large: {}", size(bytes.len())), Some(remedy));
     }
@@ -227,33 +228,38 @@ fn check_exports(findings: &mut Findings, component: &Component) {
 fn check_imports(findings: &mut Findings, component: &Component, requested: &Values) {
     for import in &component.imports {
         let name = &import.import;
-        match import.capability.and_then(Capability::named).map(|capability| capability.lent) {
+        match import
+            .capability
+            .and_then(Capability::named)
+            .map(|capability| capability.availability)
+        {
             None => findings
                 .error(format!("it imports {name}, which no host of this version has"), None),
-            Some(Lent::ToBridge | Lent::ToBridges) => {
+            Some(Availability::StdioBridge | Availability::Bridges) => {
                 findings.error(
                     format!("it imports {name}, which bridges to MCP servers alone get"),
                     None,
                 );
             }
             Some(
-                Lent::ToAll
-                | Lent::ToPlugins
-                | Lent::ToPluginsAndRemoteBridge
-                | Lent::OnRequest { .. },
+                Availability::All
+                | Availability::Plugins
+                | Availability::PluginsAndRemoteBridge
+                | Availability::OnRequest { .. },
             ) => {}
         }
     }
     for need in Need::all(&component.import_names(), requested, &Values::new()) {
         let Some(problem) = need.problem() else { continue };
-        let line =
-            Capability::named(need.capability).and_then(|capability| match capability.lent {
-                Lent::OnRequest { line, .. } => Some(line),
+        let line = Capability::named(need.capability).and_then(|capability| {
+            match capability.availability {
+                Availability::OnRequest { line, .. } => Some(line),
                 _ => None,
-            });
+            }
+        });
         let remedy = match need.verdict {
             Verdict::NotRequested => line.map(|line| {
-                format!("add to [capabilities] in plugin.toml, with what it needs: {line}")
+                format!("add to [capabilities] in plugin.toml, with the values it needs: {line}")
             }),
             _ => Some(format!("take `{}` out of [capabilities] in plugin.toml", need.capability)),
         };
@@ -279,7 +285,7 @@ fn check_metadata(findings: &mut Findings, authored: &Authored, component: &Comp
         return;
     }
     if !has("licenses") {
-        findings.warning("it says nothing of its licence", line("license", "MIT"));
+        findings.warning("it has no license metadata", line("license", "MIT"));
     }
     if !has("description") {
         findings.warning("it has no description", line("description", "…"));
@@ -289,7 +295,7 @@ fn check_metadata(findings: &mut Findings, authored: &Authored, component: &Comp
     if let (Some(said), Some(own)) = (said, own)
         && said != own
     {
-        let problem = format!("its version is {said}, and {own} in plugin.toml");
+        let problem = format!("its version is {said}, but plugin.toml says {own}");
         findings.warning(problem, Some("let both say the same".into()));
     }
 }
@@ -370,7 +376,7 @@ async fn register(
             let is_loaded = report.is_some_and(|report| report.failure.is_some());
             match !is_loaded && imports_what_is_lent(authored) {
                 true => findings.warning(
-                    format!("what it registers is not checked, since nothing is granted: {detail}"),
+                    format!("its registration is not checked, as nothing is granted: {detail}"),
                     Some(format!("`tenon approve {id}` and `tenon doctor` show it")),
                 ),
                 false => findings.error(format!("it does not register: {detail}"), None),
@@ -397,7 +403,8 @@ fn check_name(findings: &mut Findings, plugin: &Candidate, name: &str) {
 
 /// Whether a component imports what its manifest requests, and cannot start without.
 fn imports_what_is_lent(authored: &Authored) -> bool {
-    let bytes = authored.plugin.component().and_then(|path| files::read(path, COMPONENT).ok());
+    let bytes =
+        authored.plugin.component().and_then(|path| files::read(path, MAX_COMPONENT_BYTES).ok());
     let component = bytes.and_then(|bytes| Component::read(&bytes).ok());
     let requested = authored.plugin.requested();
     let is_requested = |import: &Import| {

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::model_json::{self, summary};
 use crate::{Common, open, output, trust};
 
-/// Ask a language model, or list the models that there are
+/// Ask a language model, or list the models
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon complete
@@ -21,44 +21,44 @@ use crate::{Common, open, output, trust};
   tenon complete echo_provider/echo --system 'Be brief' --prompt 'Hello there' --stream
   tenon --json complete echo --messages @conversation.json --tools @tools.json
 
-A conversation is a list of objects with `role` (system, user, assistant or tool), and with `content` that
-is a text or a list of parts; `parts` of an answer are such a list. Tools are a list as `tenon --json tools`
-prints it. What a model thinks, which tools it asks for, and why it stopped early goes to standard error,
-and with --json into the object.")]
+A conversation is a list of objects with `role` (system, user, assistant or tool) and `content`: a text
+or a list of parts, like `parts` of an answer. Tools have the format of `tenon --json tools`. The
+model's thinking, its tool calls, and why it stopped early go to standard error, or with --json into
+the object.")]
 pub(crate) struct Args {
     /// The model, by its id or as PLUGIN/ID; without it, the models are listed
     model: Option<String>,
     /// What to ask, as the last message
     #[arg(long, value_name = "TEXT", requires = "model")]
     prompt: Option<String>,
-    /// What the model is told first
+    /// The system prompt
     #[arg(long, value_name = "TEXT", requires = "model")]
     system: Option<String>,
     /// The conversation so far: a JSON list, @FILE, or -
     #[arg(long, value_name = "JSON", requires = "model")]
     messages: Option<String>,
-    /// The tools that the model may ask for: a JSON list, @FILE, or -
+    /// The tools that the model may call: a JSON list, @FILE, or -
     #[arg(long, value_name = "JSON", requires = "model")]
     tools: Option<String>,
-    /// Whether it has to ask for one: auto, none, required, or the name of one
+    /// Whether it must call one: auto, none, required, or the name of a tool
     #[arg(long, value_name = "CHOICE", requires = "tools")]
     tool_choice: Option<String>,
-    /// Print the answer as it comes; with --json, an object a line
+    /// Print the answer as it arrives; with --json, one object per line
     #[arg(long, requires = "model")]
     stream: bool,
-    /// The most tokens to write
+    /// The maximum number of tokens to generate
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// How freely it answers
+    /// The sampling temperature
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
-    /// From how much of what is likely it chooses
+    /// Nucleus sampling: the probability mass to choose from
     #[arg(long, value_name = "NUMBER")]
     top_p: Option<f64>,
-    /// A text at which it stops; may be given several times
+    /// A stop sequence; may be repeated
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
-    /// Makes the answer repeatable, where the provider can
+    /// The sampling seed, if the provider supports one
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// A JSON Schema that the answer must match: JSON, @FILE, or -
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     /// The provider's own settings: a JSON object, @FILE, or -
     #[arg(long, value_name = "JSON")]
     extra: Option<String>,
-    /// How long the whole answer may take, such as 30s
+    /// Timeout of the whole answer, such as 30s
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     timeout: Option<Duration>,
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::error::Error;
 use crate::{Arguments, Common, output};
 
-/// Print what a shell needs to complete commands
+/// Print a shell's completion script
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon completions bash > ~/.local/share/bash-completion/completions/tenon

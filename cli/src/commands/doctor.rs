@@ -15,17 +15,17 @@ use tenon_host::{
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// Start everything that is declared, and say how it fares
+/// Start all plugins and report their state
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon doctor
   tenon doctor files
   tenon --json doctor | jq '.[] | select(.state != \"ready\")'")]
 pub(crate) struct Args {
-    /// Start and show these alone, with all that there is to say
+    /// Start and show only these, in full
     #[arg(value_name = "PLUGIN")]
     plugins: Vec<String>,
-    /// Say all that there is to say of every plugin
+    /// Show every plugin in full
     #[arg(long, short)]
     verbose: bool,
 }
@@ -95,7 +95,9 @@ impl Checked<'_> {
     /// Everything, a plugin after the other.
     fn whole(&self) -> Result<(), Error> {
         for report in &self.reports {
-            wrap(line(report).split(' '), ["", ""], WIDTH).iter().try_for_each(output::line)?;
+            wrap(line(report).split(' '), ["", ""], LINE_WIDTH)
+                .iter()
+                .try_for_each(output::line)?;
             details(report.detail.as_deref(), report.remedy.as_deref())?;
             for more in self.more(report) {
                 details(Some(&more), None)?;
@@ -122,7 +124,7 @@ impl Checked<'_> {
         if let Some(server) = &report.server {
             more.push(server_line(server));
             if !server.stderr.is_empty() && report.state == PluginState::Ready {
-                more.push(format!("its last words:\n{}", server.stderr.join("\n")));
+                more.push(format!("last output:\n{}", server.stderr.join("\n")));
             }
         }
         for (capability, values) in &report.granted {
@@ -146,7 +148,7 @@ impl Checked<'_> {
                 last.pop();
                 well[0].insert_str(0, &format!("{}: ", tier(kind)));
                 let words = well.iter().map(String::as_str);
-                wrap(words, HANGING, WIDTH).iter().try_for_each(output::line)?;
+                wrap(words, HANGING, LINE_WIDTH).iter().try_for_each(output::line)?;
             }
         }
         let concerns = self.reports.iter().filter(|report| is_concern(report));
@@ -159,10 +161,10 @@ impl Checked<'_> {
                 None => notes.push(note),
             }
         }
-        let left_out = notes.len().saturating_sub(NOTES);
-        notes.truncate(NOTES);
+        let left_out = notes.len().saturating_sub(MAX_NOTES);
+        notes.truncate(MAX_NOTES);
         let concerns: Vec<_> = concerns.chain(notes).collect();
-        let last = (LAST / concerns.len().max(1)).clamp(2, 6);
+        let last = (MAX_LINES / concerns.len().max(1)).clamp(2, 6);
         for (remedy, concerns) in by_remedy(&concerns) {
             for Concern { words, remark, times, .. } in &concerns {
                 let words = match times {
@@ -187,8 +189,8 @@ impl Checked<'_> {
         match concerns.is_empty() {
             true => output::line(self.ready()),
             false => {
-                let ready = format!("{}; `tenon doctor PLUGIN` says more of one", self.ready());
-                wrap(ready.split(' '), HANGING, WIDTH).iter().try_for_each(output::line)
+                let ready = format!("{}; `tenon doctor PLUGIN` shows one in full", self.ready());
+                wrap(ready.split(' '), HANGING, LINE_WIDTH).iter().try_for_each(output::line)
             }
         }
     }
@@ -212,10 +214,10 @@ impl Checked<'_> {
 }
 
 /// How many lines of what they said are shown of all concerns together; each has two at least.
-const LAST: usize = 12;
+const MAX_LINES: usize = 12;
 
 /// How many notes of different words are shown.
-const NOTES: usize = 8;
+const MAX_NOTES: usize = 8;
 
 /// Something that a reader should know.
 struct Concern<'a> {
@@ -271,17 +273,17 @@ fn by_remedy<'a>(concerns: &'a [Concern<'_>]) -> Vec<(Option<&'a str>, Vec<&'a C
 }
 
 /// How many lines the first line of a text may take in an excerpt.
-const FIRST: usize = 2;
+const FIRST_NOTES: usize = 2;
 
 /// The first line of a text, and so many of its last: what is wrong, and the end of what was said of
 /// it. What is left out is marked.
 fn excerpt(text: &str, margins: [&str; 2], last: usize) -> Vec<String> {
     let text = visible(text);
     let mut lines = text.lines();
-    let mut shown = wrap(lines.next().unwrap_or_default().split(' '), margins, WIDTH);
-    if shown.len() > FIRST {
-        shown.truncate(FIRST);
-        shown[FIRST - 1] = cut(&format!("{} …", shown[FIRST - 1]));
+    let mut shown = wrap(lines.next().unwrap_or_default().split(' '), margins, LINE_WIDTH);
+    if shown.len() > FIRST_NOTES {
+        shown.truncate(FIRST_NOTES);
+        shown[FIRST_NOTES - 1] = cut(&format!("{} …", shown[FIRST_NOTES - 1]));
     }
     let rest: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
     let left_out = rest.len().saturating_sub(last);
@@ -295,9 +297,9 @@ fn excerpt(text: &str, margins: [&str; 2], last: usize) -> Vec<String> {
 
 /// What of a text fits a line.
 fn cut(text: &str) -> String {
-    match text.chars().count() <= WIDTH {
+    match text.chars().count() <= LINE_WIDTH {
         true => text.to_string(),
-        false => text.chars().take(WIDTH - 1).chain(['…']).collect(),
+        false => text.chars().take(LINE_WIDTH - 1).chain(['…']).collect(),
     }
 }
 
@@ -370,7 +372,7 @@ fn remarks(server: &ServerReport) -> Option<String> {
 }
 
 /// How wide the table is, in characters.
-const WIDTH: usize = 80;
+const LINE_WIDTH: usize = 80;
 
 /// What begins the first line of a text, and what its others: of one that begins at the edge, and of
 /// one below it.
@@ -384,7 +386,7 @@ fn details(detail: Option<&str>, remedy: Option<&str>) -> Result<(), Error> {
     for text in [detail, remedy.as_deref()].into_iter().flatten() {
         let mut margins = BELOW;
         for text in visible(text).lines() {
-            wrap(text.split(' '), margins, WIDTH).iter().try_for_each(output::line)?;
+            wrap(text.split(' '), margins, LINE_WIDTH).iter().try_for_each(output::line)?;
             margins = [BELOW[1]; 2];
         }
     }
@@ -457,7 +459,7 @@ fn line(report: &PluginReport) -> String {
     let line = format!("{}: {}", tier(report.kind), standing(report));
     let version = report.version.as_deref().unwrap_or_default();
     let version = one_line(version);
-    let room = WIDTH.saturating_sub(line.chars().count() + 1);
+    let room = LINE_WIDTH.saturating_sub(line.chars().count() + 1);
     match version.is_empty() || version.chars().count() > room {
         true => line,
         false => format!("{line} {version:>room$}"),
@@ -497,6 +499,6 @@ mod tests {
         let wide = "é".repeat(500);
         let shown = excerpt(&format!("{wide}\n{wide}"), BELOW, 2);
         assert_eq!(shown.len(), 3);
-        assert!(shown.iter().all(|line| line.chars().count() == WIDTH), "{shown:?}");
+        assert!(shown.iter().all(|line| line.chars().count() == LINE_WIDTH), "{shown:?}");
     }
 }

@@ -11,7 +11,7 @@ use tenon_host::{PluginKind, one_line};
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// Score an output with a strategy, or list the strategies that there are
+/// Score an output with a strategy, or list the strategies
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon eval
@@ -20,14 +20,13 @@ pub(crate) struct Args {
     /// The strategy, as PLUGIN/STRATEGY; without it, the strategies are listed
     #[arg(requires = "subject")]
     strategy: Option<String>,
-    /// What is judged: a JSON object with `output`, and `input` or `expected` where they are
-    /// needed; @FILE, or -
+    /// What to score: a JSON object with `output`, and optionally `input` and `expected`; @FILE, or -
     #[arg(long, value_name = "JSON", requires = "strategy")]
     subject: Option<String>,
     /// The options of the strategy: a JSON object, @FILE, or -
     #[arg(long, value_name = "JSON", default_value = "{}")]
     options: String,
-    /// How long it may take, such as 30s
+    /// Timeout, such as 30s
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     timeout: Option<Duration>,
 }

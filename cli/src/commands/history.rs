@@ -6,22 +6,22 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_host::history::{Query, Record, read};
 use tenon_host::invoke::CallKind;
-use tenon_host::{Surroundings, one_line};
+use tenon_host::{HostEnvironment, one_line};
 
 use crate::error::Error;
 use crate::{Common, output};
 
-/// Show the calls that were made, the latest last
+/// Show past calls, the latest last
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon history --failed --since 1h
   tenon history --tool 'files__*' --limit 5
   tenon --json history | jq '.[] | select(.usage.wallMicros > 1000000)'")]
 pub(crate) struct Args {
-    /// Only what was asked in this way: tool, read-resource, get-prompt, completion, evaluation, hook, …
+    /// Only calls of this kind: tool, read-resource, get-prompt, completion, evaluation, hook, …
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<CallKind>,
-    /// Only calls of this tool; * stands for anything
+    /// Only calls of this tool; * matches anything
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Only calls of this plugin
@@ -30,32 +30,32 @@ pub(crate) struct Args {
     /// Only calls of this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only calls that ended with this word: ok, tool-error, not-found, deadline, …
+    /// Only calls with this outcome: ok, tool-error, not-found, deadline, …
     #[arg(long, value_name = "WORD")]
     outcome: Option<String>,
-    /// Only calls that did not end well
+    /// Only calls that failed
     #[arg(long)]
     failed: bool,
-    /// Only calls of this last while, such as 10m or 2days
+    /// Only calls within this time, such as 10m or 2days
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     since: Option<Duration>,
-    /// At most so many, the latest
+    /// At most this many, the latest
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 }
 
 fn kind(text: &str) -> Result<CallKind, String> {
-    let found = CallKind::ALL.into_iter().find(|kind| kind.word() == text);
+    let found = CallKind::ALL.into_iter().find(|kind| kind.as_str() == text);
     found.ok_or_else(|| {
-        let words = CallKind::ALL.map(CallKind::word).join(", ");
-        format!("there is no such kind; there are {words}")
+        let words = CallKind::ALL.map(CallKind::as_str).join(", ");
+        format!("no such kind; the kinds are {words}")
     })
 }
 
 /// Where records of calls, and results that were too long, are kept.
-pub(crate) fn folder(surroundings: &Surroundings) -> Result<PathBuf, Error> {
-    let problem = "there is no place for records: neither HOME nor XDG_STATE_HOME is set";
-    surroundings.state.clone().ok_or_else(|| Error::Host(problem.into()))
+pub(crate) fn folder(host_environment: &HostEnvironment) -> Result<PathBuf, Error> {
+    let problem = "no folder for call records: neither HOME nor XDG_STATE_HOME is set";
+    host_environment.state.clone().ok_or_else(|| Error::Host(problem.into()))
 }
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
@@ -67,7 +67,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     });
     let limit = Some(limit);
     let query = Query { kind, tool, plugin, session, outcome, failed, since, limit };
-    let folder = folder(&Surroundings::of_process())?;
+    let folder = folder(&HostEnvironment::of_process())?;
     let records =
         |query: &Query| read(&folder, query).map_err(|error| Error::Read(folder.clone(), error));
     let found = records(&query)?;

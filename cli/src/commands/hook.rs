@@ -11,7 +11,7 @@ use tenon_host::{CallError, PluginKind, one_line};
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// Run the hooks of a point over a context, or list the handlers of all points
+/// Run the hooks of a point with a context, or list all handlers
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Args {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tenon_host::capability::Need;
 use tenon_host::discover::Candidate;
-use tenon_host::files::{self, COMPONENT};
+use tenon_host::files::{self, MAX_COMPONENT_BYTES};
 use tenon_host::services::{Approval, GrantWarning};
 use tenon_host::{Limits, one_line};
 
@@ -17,15 +17,14 @@ use crate::error::Error;
 use crate::open::Found;
 use crate::{Common, open, output};
 
-/// Read a component, or what a plugin requests, without running it
+/// Show what a component or plugin imports and requests, without running it
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon inspect target/wasm32-wasip2/release/hello.wasm
   tenon inspect --wit hello
   tenon --json inspect hello | jq .capabilities
 
-Of a component that is a plugin of the project it shows what its manifest requests and what was
-granted, beside what it imports, and how much it may use.")]
+For a plugin of the project it also shows what its manifest requests, what is granted, and its limits.")]
 pub(crate) struct Args {
     /// The component, or the plugin that it is
     #[arg(value_name = "FILE.wasm|PLUGIN")]
@@ -95,14 +94,15 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         Some(plugin) => match (plugin.component(), &found) {
             (Some(component), _) => &component.to_path_buf(),
             (None, Ok(_)) if args.wit => {
-                let problem = format!("plugin \"{}\" is no component", plugin.id());
+                let problem = format!("plugin \"{}\" is not a component", plugin.id());
                 return Err(Error::Input(problem));
             }
             (None, Ok(found)) => return show_plugin(common, found, plugin),
             (None, Err(_)) => &file,
         },
     };
-    let bytes = files::read(path, COMPONENT).map_err(|error| Error::Read(path.clone(), error))?;
+    let bytes =
+        files::read(path, MAX_COMPONENT_BYTES).map_err(|error| Error::Read(path.clone(), error))?;
     let no = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
     let component = Component::read(&bytes).map_err(no)?;
     if args.wit {
@@ -159,14 +159,14 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     }
     output::line("imports:")?;
     for Import { import, capability, granted } in needs {
-        let lent = match (capability, granted) {
+        let availability = match (capability, granted) {
             (Some(_), true) => String::new(),
             // What was granted is told below.
             (Some(capability), false) if plugin.is_some() => format!("  (needs `{capability}`)"),
             (Some(capability), false) => format!("  (needs `{capability}`, which is not granted)"),
             (None, _) => "  (no host of this version has it)".into(),
         };
-        output::line(format!("  {}{lent}", one_line(&import)))?;
+        output::line(format!("  {}{availability}", one_line(&import)))?;
     }
     if let (Some(plugin), Some(capabilities)) = (plugin, capabilities) {
         output::line(format!("capabilities of plugin \"{plugin}\":"))?;
@@ -197,9 +197,9 @@ fn granted(found: &Found, plugin: &Candidate) -> Result<Values, Error> {
 
 /// What some values mean that are requested or granted.
 fn warnings(found: &Found, requested: &Values, granted: &Values) -> Vec<GrantWarning> {
-    let (surroundings, deciding) = (&found.sources.surroundings, &found.discovery.deciding);
-    let mut warnings = GrantWarning::of(requested, surroundings, deciding);
-    for warning in GrantWarning::of(granted, surroundings, deciding) {
+    let (host_environment, deciding) = (&found.sources.host_environment, &found.discovery.deciding);
+    let mut warnings = GrantWarning::of(requested, host_environment, deciding);
+    for warning in GrantWarning::of(granted, host_environment, deciding) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -227,7 +227,7 @@ fn show_plugin(common: &Common, found: &Found, plugin: &Candidate) -> Result<Exi
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(command) = command {
-        output::line(format!("server of plugin \"{id}\", which has to be approved:"))?;
+        output::line(format!("server of plugin \"{id}\", which must be approved:"))?;
         output::write(command_lines(command))?;
     }
     output::line(format!("capabilities of plugin \"{id}\" ({kind}):"))?;

@@ -8,7 +8,7 @@ use tenon_host::discover::id_of;
 use tenon_host::files::Digest;
 use tenon_host::lock::{LockFile, Locked};
 use tenon_host::runtime::{check_script, speaks};
-use tenon_host::{Limits, PluginKind, Surroundings, one_line};
+use tenon_host::{HostEnvironment, Limits, PluginKind, one_line};
 
 use crate::authored::same;
 use crate::commands::approve;
@@ -18,7 +18,7 @@ use crate::fetch::{FetchError, Fetched, Fetcher, Source};
 use crate::installed::{About, MANIFEST, Place, is_left_over};
 use crate::{Common, open, output, trust};
 
-/// Install a plugin, or all that the lock file has
+/// Install a plugin, or everything in the lock file
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon install ./hello.wasm
@@ -27,12 +27,11 @@ use crate::{Common, open, output, trust};
   tenon install oci://ghcr.io/acme/hello:1.0
   tenon install
 
-A source is a component, a script, a folder with a plugin.toml, a component on the web or in a
-registry. Nothing of it is run. It is put into .tenon/plugins of the project, and `tenon.lock` says
-where it came from and of which bytes it is: it is loaded as these or not at all. What it requests is
-not granted before it is approved. Without a source everything in the lock file is installed, and
-with `--locked` nothing that is not in it. Servers of other authorities than the public ones are
-believed where SSL_CERT_FILE names a file with their certificates.")]
+A source is a component, a script, a folder with a plugin.toml, or a component on the web or in a
+registry. Nothing of it runs. It is copied to .tenon/plugins of the project, and `tenon.lock` records
+its source and digests: a plugin that does not match them is not loaded. What it requests must be
+approved. Without a source, everything in the lock file is installed; with `--locked`, only what is in
+it. SSL_CERT_FILE names a file with further certificate authorities to trust.")]
 pub(crate) struct Args {
     /// A path, an https:// URL, or oci://REGISTRY/REPOSITORY:TAG or @DIGEST
     #[arg(value_name = "SOURCE")]
@@ -46,13 +45,13 @@ pub(crate) struct Args {
     /// Install it for the user, for all projects
     #[arg(long)]
     user: bool,
-    /// Approve all that it requests, and ask nothing
+    /// Approve everything that it requests, without asking
     #[arg(long)]
     yes: bool,
-    /// Replace a plugin that was not installed
+    /// Replace a plugin that `tenon install` did not install
     #[arg(long)]
     force: bool,
-    /// Speak in plain text with servers elsewhere, too
+    /// Allow plain HTTP with servers that are not local
     #[arg(long)]
     insecure: bool,
 }
@@ -68,9 +67,9 @@ struct Plan {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let surroundings = Surroundings::of_process();
-    let place = Place::of(common, &surroundings, args.user)?;
-    let fetcher = Fetcher::new(common, &surroundings, args.insecure);
+    let host_environment = HostEnvironment::of_process();
+    let place = Place::of(common, &host_environment, args.user)?;
+    let fetcher = Fetcher::new(common, &host_environment, args.insecure);
     // Before anything is changed: what cannot be read, or is not trusted, is told now.
     let keeping = match args.user || common.config.is_some() {
         true => None,
@@ -110,7 +109,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         }
         false => {}
     }
-    Ok(failed.first().map_or(ExitCode::SUCCESS, |(_, error)| error.code().into()))
+    Ok(failed.first().map_or(ExitCode::SUCCESS, |(_, error)| error.exit_code().into()))
 }
 
 /// Fetches what a source has and finds out what it would be here.
@@ -157,7 +156,7 @@ impl Plan {
         };
         if component.as_ref().is_some_and(|component| component.worlds.is_empty()) {
             return Err(no(
-                "it exports no world of the package tenon:plugin, and so is no plugin".into()
+                "it is not a plugin: it exports no world of the package tenon:plugin".into()
             ));
         }
         if let Some(contract) = component.as_ref().and_then(|component| component.contract.as_ref())
@@ -186,7 +185,7 @@ impl Plan {
                 let id = match id {
                     Some(id) => id.to_string(),
                     None => id_of(&name).ok_or_else(|| {
-                        no(format!("no id can be made of \"{name}\"; `--as` gives it one"))
+                        no(format!("\"{name}\" gives no valid id; name one with `--as`"))
                     })?,
                 };
                 let kind = if component.is_some() { "wasm" } else { "rhai" };

@@ -11,22 +11,22 @@ use crate::error::Error;
 use crate::templates::{Language, Made, Order, World, files};
 use crate::{Common, output, trust};
 
-/// Make the project of a new plugin
+/// Create the project of a new plugin
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon new hello
   tenon new shortness --world eval --lang python
   tenon new hello --sdk ../tenon/sdk
 
-The folder holds a plugin that builds, a test that passes, and a README.md with the commands. What is
-there already is not overwritten.")]
+The folder gets a plugin that builds, a test that passes, and a README.md with the commands. Existing
+files are not overwritten.")]
 pub(crate) struct Args {
-    /// The plugin's id, and the folder that is made
+    /// The plugin's id, and the name of the new folder
     name: String,
     /// What the plugin contributes
     #[arg(long, value_name = "WORLD", default_value = "tool")]
     world: World,
-    /// What it is written in
+    /// The language
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
     /// For Rust: the folder `sdk` of a checkout of Tenon, in place of the one on crates.io; the
@@ -167,15 +167,14 @@ const TAKEN: [&str; 59] = [
 fn check_name(name: &str, language: Language) -> Result<(), Error> {
     if !is_id(name) {
         return Err(Error::Input(format!(
-            "`{name}` is no plugin id: ids are 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a \
+            "invalid plugin id `{name}`: ids have 1 to 64 characters of a-z, 0-9, `-` and `_`, and begin with a \
              letter or digit"
         )));
     }
     let is_crate = !name.starts_with(|c: char| c.is_ascii_digit()) && !TAKEN.contains(&name);
     match language == Language::Rust && !is_crate {
         true => Err(Error::Input(format!(
-            "`{name}` is no name of a crate: those begin with a letter, and are no words of Rust's \
-             own, nor names of crates that come with it"
+            "`{name}` is not a valid crate name: it must begin with a letter, and not be a Rust keyword or a standard crate"
         ))),
         false => Ok(()),
     }
@@ -192,7 +191,7 @@ fn dependency(sdk: Option<PathBuf>) -> Result<String, Error> {
             true => format!("; did you mean {}?", meant.display()),
             false => String::new(),
         };
-        let problem = format!("{} is no folder of the crate tenon-sdk{meant}", folder.display());
+        let problem = format!("{} is not a folder of the crate tenon-sdk{meant}", folder.display());
         return Err(Error::Input(problem));
     }
     let path = toml::Value::String(folder.display().to_string());
@@ -241,10 +240,10 @@ mod tests {
         };
         check("hello-world_2", Language::Rust, None);
         check("Hello", Language::Rust, Some("begin with a letter or digit"));
-        check("../x", Language::Python, Some("no plugin id"));
-        check("", Language::Rhai, Some("no plugin id"));
-        check("2fast", Language::Rust, Some("no name of a crate"));
-        check("match", Language::Rust, Some("no name of a crate"));
+        check("../x", Language::Python, Some("invalid plugin id"));
+        check("", Language::Rhai, Some("invalid plugin id"));
+        check("2fast", Language::Rust, Some("not a valid crate name"));
+        check("match", Language::Rust, Some("not a valid crate name"));
         check("2fast", Language::Python, None);
         check("match", Language::JavaScript, None);
     }

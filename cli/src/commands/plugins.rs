@@ -7,7 +7,7 @@ use tenon_host::visible;
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// List the plugins that there are, and whether they may be loaded; nothing is started
+/// List the plugins and whether they may be loaded, without starting them
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 

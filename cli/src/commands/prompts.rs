@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 use tenon_host::bindings::prompts::{Prompt, PromptDefinition};
-use tenon_host::wire::{self, Form};
+use tenon_host::mcp_json::{self, Form};
 use tenon_host::{Caller, one_line};
 
 use super::call::block;
@@ -44,7 +44,7 @@ enum Verb {
 fn argument(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
-        _ => Err("it is no KEY=VALUE".into()),
+        _ => Err("it is not KEY=VALUE".into()),
     }
 }
 
@@ -111,7 +111,7 @@ fn show(common: &Common, prompt: &Prompt) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     for message in &prompt.messages {
-        output::line(format!("[{}]", wire::role(message.role)))?;
+        output::line(format!("[{}]", mcp_json::role(message.role)))?;
         block(&message.content)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::Surroundings;
+use tenon_host::HostEnvironment;
 use tenon_host::files::Digest;
 
 use crate::component::Component;
@@ -12,22 +12,22 @@ use crate::error::Error;
 use crate::fetch::{Fetched, Fetcher, Reference, Source, folder};
 use crate::{Common, output};
 
-/// Put a component into a registry
+/// Publish a component to a registry
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon publish target/wasm32-wasip2/release/hello.wasm oci://ghcr.io/acme/hello:1.0
   tenon publish notes oci://localhost:5000/acme/notes:1.0
 
-A folder is published with its plugin.toml, so that what it requests goes along. The credentials are
-those that `docker login` and its like keep in ~/.docker/config.json.")]
+A folder is published together with its plugin.toml. The credentials are those that `docker login`
+writes to ~/.docker/config.json.")]
 pub(crate) struct Args {
     /// The component, or a folder with a plugin.toml
     #[arg(value_name = "FILE.wasm|FOLDER")]
     component: PathBuf,
-    /// Where to: oci://REGISTRY/REPOSITORY:TAG
+    /// The destination: oci://REGISTRY/REPOSITORY:TAG
     #[arg(value_name = "REFERENCE")]
     reference: String,
-    /// Speak in plain text with a registry elsewhere, too
+    /// Allow plain HTTP with a registry that is not local
     #[arg(long)]
     insecure: bool,
 }
@@ -54,10 +54,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 "{reference}: a digest is what comes of it; name a tag"
             )));
         }
-        _ => return Err(Error::Input(format!("{reference}: it is no oci:// reference"))),
+        _ => return Err(Error::Input(format!("{reference}: not an oci:// reference"))),
     };
-    let surroundings = Surroundings::of_process();
-    let fetcher = Fetcher::new(common, &surroundings, insecure);
+    let host_environment = HostEnvironment::of_process();
+    let fetcher = Fetcher::new(common, &host_environment, insecure);
     let Fetched { code, manifest, .. } = match path.is_dir() {
         true => folder(&path)?,
         false => fetcher.fetch(&Source::Path(path.clone()), None).await?,
@@ -65,7 +65,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let component = Component::read(&code).map_err(no)?;
     if component.worlds.is_empty() {
         return Err(no(
-            "it exports no world of the package tenon:plugin, and so is no plugin".into()
+            "it is not a plugin: it exports no world of the package tenon:plugin".into()
         ));
     }
     let text = |key: &str| component.metadata.get(key).and_then(Value::as_str);

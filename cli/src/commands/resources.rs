@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::bindings::resources::{ListedResource, ResourceTemplate};
 use tenon_host::invoke::{Budget, TRUNCATED};
+use tenon_host::mcp_json::{Form, FormBeside};
 use tenon_host::types::{ResourceBody, ResourceContents};
-use tenon_host::wire::{Form, FormBeside};
 use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, STRUCTURED, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// List or read resources: those of plugins, and results that were too long to be passed on
+/// List or read resources of plugins, and read results that were truncated
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon resources list
@@ -36,25 +36,23 @@ enum Verb {
         /// The plugin
         plugin: Option<String>,
     },
-    /// List the templates of a plugin, of which URIs of further resources can be made; or those of
-    /// all plugins
+    /// List the resource templates of a plugin, or of all
     Templates {
         /// The plugin
         plugin: Option<String>,
     },
-    /// Read a resource of a plugin, or the whole of a result by the URI that the result gave
+    /// Read a resource of a plugin, or a truncated result by its URI
     Read {
         /// The plugin and the URI; for a result the URI alone
         #[arg(value_name = "[PLUGIN] URI", num_args = 1..=2, required = true)]
         which: Vec<String>,
-        /// Read no more than that, and say what was left out
+        /// Read at most this many bytes, and say how many are left out
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         max_bytes: Option<u64>,
-        /// The same in tokens of a language model, each taken for four bytes
+        /// Read at most this many tokens of a language model, counted as four bytes each
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         max_tokens: Option<u64>,
-        /// Write the text or the bytes to a file as they are; of a result its blocks, without the
-        /// structured content that says the same to programs
+        /// Write the text or bytes to a file; of a result, its blocks without the structured content
         #[arg(long, value_name = "FILE", conflicts_with_all = ["max_bytes", "max_tokens"])]
         output: Option<PathBuf>,
     },
@@ -195,7 +193,7 @@ where
             Err(error) => {
                 let error = Error::from(error);
                 error.tell();
-                code = code.max(error.code());
+                code = code.max(error.exit_code());
             }
         }
     }

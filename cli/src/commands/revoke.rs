@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// Take back what was approved of a plugin
+/// Revoke the approvals of a plugin
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The plugin
     #[arg(value_name = "PLUGIN")]
     plugin: String,
-    /// Take it back in all projects, and not in this one alone
+    /// Revoke it in all projects, not only in this one
     #[arg(long)]
     everywhere: bool,
 }

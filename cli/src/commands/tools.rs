@@ -2,28 +2,28 @@
 
 use serde::Serialize;
 use std::process::ExitCode;
+use tenon_host::mcp_json::FormBeside;
 use tenon_host::types::ToolDefinition;
-use tenon_host::wire::FormBeside;
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// List the tools of all plugins, or of those that are named
+/// List the tools of all plugins, or of the named ones
 ///
 /// An MCP server whose tools are known from an earlier run is not started.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A plugin that is named and is not there is an error. Where none is named and a declared plugin fails,
-the tools of the others are listed, and the exit code is that of the failure. A project that is not
-trusted, or a plugin that awaits approval, is no failure.
+A named plugin that does not exist is an error. Without names, if a declared plugin fails, the tools
+of the others are listed and the exit code is that of the failure. An untrusted project or a plugin
+that awaits approval is not a failure.
 
 Examples:
   tenon tools
   tenon tools files search
   tenon --json tools | jq '.[].name'")]
 pub(crate) struct Args {
-    /// List the tools of these alone, and look at no other
+    /// List only the tools of these plugins
     #[arg(value_name = "PLUGIN")]
     plugins: Vec<String>,
 }
@@ -79,7 +79,7 @@ fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
     } else {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
         let nothing =
-            "no plugin has tools; `tenon plugins` lists the plugins, `tenon doctor` what is wrong";
+            "no plugin has tools; `tenon plugins` lists the plugins, `tenon doctor` shows problems";
         output::if_empty(registry.tools().next().is_none(), nothing);
         for (_, tool) in registry.tools() {
             let about = first_sentence(&tool.definition.description);

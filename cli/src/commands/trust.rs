@@ -6,14 +6,14 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewKind};
-use tenon_host::{Surroundings, one_line};
+use tenon_host::{HostEnvironment, one_line};
 
 use crate::approval::is_terminal;
 use crate::client::line;
 use crate::error::Error;
 use crate::{Common, open, output, trust};
 
-/// Show what a project would do, and trust it
+/// Show what a project would run, and trust it
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon trust
@@ -21,15 +21,15 @@ use crate::{Common, open, output, trust};
   tenon trust --revoke ../checkout
   tenon trust --list
 
-A project is what the tenon.toml, .mcp.json, .vscode/mcp.json and .tenon/plugins of a folder say, and
-what these name. Before it is trusted nothing of it is started, loaded or compiled. It is trusted as
-it is: when a file of it changes, nothing of it is used before `tenon trust` has shown what is new.
-Of a component or script that changes, that plugin alone waits. Of a server its program and the files
-that its arguments name are compared, and not what these load in turn. What plugins request has to be
-approved as well: `tenon approve`.
+A project is the tenon.toml, .mcp.json, .vscode/mcp.json and .tenon/plugins of a folder, and the files
+that they name. Nothing of it is started, loaded or compiled until it is trusted. Trust covers the
+project as it is now: when a file changes, nothing of it is used until `tenon trust` has shown the
+change; when a component or script changes, only that plugin waits. Of a server, the program and the
+files in its arguments are compared, but not what these load. What plugins request must be approved
+as well, with `tenon approve`.
 
-For automation, `--trust` trusts the project for one command, and the variable TENON_TRUST names
-folders, as PATH does: their projects, and those of all folders in them, are trusted as they are.")]
+For automation, `--trust` trusts the project for one command. The variable TENON_TRUST lists folders,
+like PATH: all projects in and below them are trusted.")]
 pub(crate) struct Args {
     /// The project's folder [default: that of --project]
     #[arg(value_name = "DIR")]
@@ -37,13 +37,13 @@ pub(crate) struct Args {
     /// Trust it, and ask nothing
     #[arg(long)]
     yes: bool,
-    /// Let its components and scripts, their manifests, and programs change, and be built
+    /// Also trust later changes of its components, scripts, manifests and programs
     #[arg(long)]
     allow_code_changes: bool,
-    /// Do not trust it any more
+    /// Revoke the trust
     #[arg(long, conflicts_with_all = ["yes", "allow_code_changes"])]
     revoke: bool,
-    /// List the projects that are trusted
+    /// List the trusted projects
     #[arg(long, conflicts_with_all = ["folder", "yes", "allow_code_changes", "revoke"])]
     list: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let problem = "with --config nothing of a project is used, and nothing needs to be trusted";
         return Err(Error::Input(problem.into()));
     }
-    let file = trust::kept_file(&Surroundings::of_process())?;
+    let file = trust::kept_file(&HostEnvironment::of_process())?;
     if args.list {
         return list(common, &file.list()?);
     }
@@ -84,7 +84,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     if is_as_before || !review.is_project && !code_may_change {
         let said = match is_as_before {
             true => format!("the project in {shown} is trusted as it is"),
-            false => format!("there is nothing in {shown} that has to be trusted"),
+            false => format!("nothing in {shown} needs trust"),
         };
         return told(common, &review, is_as_before, code_may_change, &said);
     }
@@ -95,7 +95,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     if !args.yes && !asks {
         let refused = Error::Refused {
-            problem: format!("nobody is there to trust the project in {shown}"),
+            problem: format!("no terminal to ask whether to trust the project in {shown}"),
             hint: format!("`{}` trusts it without asking", command(&folder, code_may_change)),
         };
         if !common.json {
@@ -105,7 +105,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let mut form = form(&review, false, code_may_change);
         form["error"] = refused.to_json()["error"].take();
         output::json(&form)?;
-        return Ok(refused.code().into());
+        return Ok(refused.exit_code().into());
     }
     if asks && !ask(question).await {
         told(common, &review, false, code_may_change, "it is not trusted")?;
@@ -182,7 +182,7 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
             _ => "",
         };
         let (is_new, what) = (sign(*is_new), one_line(what));
-        text.push_str(&format!("{is_new} {:<9} {plugin}{what}{needs}\n", kind.word()));
+        text.push_str(&format!("{is_new} {:<9} {plugin}{what}{needs}\n", kind.as_str()));
         for detail in details {
             let is_new = sign(new_details.contains(detail));
             text.push_str(&format!("{is_new}             {}\n", one_line(detail)));

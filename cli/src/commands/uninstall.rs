@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
-use tenon_host::Surroundings;
+use tenon_host::HostEnvironment;
 use tenon_host::lock::LockFile;
 use tenon_host::name::nearest;
 
@@ -12,13 +12,13 @@ use crate::error::Error;
 use crate::installed::{MANIFEST, Place};
 use crate::{Common, open, output, trust};
 
-/// Remove a plugin that was installed, and take back what was approved of it
+/// Remove an installed plugin and revoke its approvals
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The plugin
     #[arg(value_name = "PLUGIN")]
     plugin: String,
-    /// One that is installed for the user
+    /// Remove it from the user's plugins
     #[arg(long)]
     user: bool,
     /// Ask nothing
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { plugin: id, user, yes } = args;
-    let place = Place::of(common, &Surroundings::of_process(), user)?;
+    let place = Place::of(common, &HostEnvironment::of_process(), user)?;
     let keeping = match user || common.config.is_some() {
         true => None,
         false => trust::keep(common)?,

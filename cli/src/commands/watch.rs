@@ -7,15 +7,15 @@ use tenon_host::{Change, Event, OnChange, Platform};
 use crate::error::Error;
 use crate::{Common, open, output};
 
-/// Load plugins, and load them again when they change on disk
+/// Load plugins, and reload them when their files change
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon watch
   tenon --json watch --report-only | jq .plugin
 
-It ends when it is interrupted (Ctrl-C), or when nobody reads its output.")]
+Ends when interrupted (Ctrl-C), or when its output is closed.")]
 pub(crate) struct Args {
-    /// Say what has changed, and load nothing
+    /// Report changes, but load nothing
     #[arg(long)]
     report_only: bool,
 }

@@ -4,18 +4,18 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use tenon_host::Surroundings;
+use tenon_host::HostEnvironment;
 use tenon_host::files::{self, Digest};
 
 /// How long a file is kept that nobody uses.
-const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const MAX_UNUSED_AGE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// A folder with downloads; none where there is no place for it.
 pub(crate) struct Blobs(Option<PathBuf>);
 
 impl Blobs {
-    pub(crate) fn new(surroundings: &Surroundings) -> Self {
-        Self(surroundings.cache.as_ref().map(|cache| cache.join("downloads/sha256")))
+    pub(crate) fn new(host_environment: &HostEnvironment) -> Self {
+        Self(host_environment.cache.as_ref().map(|cache| cache.join("downloads/sha256")))
     }
 
     /// The bytes of a digest, where they are there and are still those.
@@ -23,7 +23,7 @@ impl Blobs {
         let path = self.path(digest)?;
         let bytes = files::read(&path, most).ok()?;
         if Digest::of(&bytes) != *digest {
-            tracing::warn!(path = %path.display(), "a download is not what it was, and is made anew");
+            tracing::warn!(path = %path.display(), "a cached download is damaged and is fetched again");
             let _ = fs::remove_file(&path);
             return None;
         }
@@ -56,7 +56,7 @@ fn evict(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let modified = entry.metadata().and_then(|metadata| metadata.modified());
         let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-        if age.is_some_and(|age| age > UNUSED) {
+        if age.is_some_and(|age| age > MAX_UNUSED_AGE) {
             let _ = fs::remove_file(entry.path());
         }
     }

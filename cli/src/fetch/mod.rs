@@ -13,8 +13,8 @@ use hyper::header::HeaderMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
-use tenon_host::Surroundings;
-use tenon_host::files::{self, COMPONENT, Digest};
+use tenon_host::HostEnvironment;
+use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use url::Url;
 
 pub(crate) use reference::Reference;
@@ -27,7 +27,7 @@ use registry::{PLUGIN, Repository, expect};
 use web::Web;
 
 /// The largest `plugin.toml`, in bytes.
-const MANIFEST: u64 = 4 << 20;
+const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 
 /// Where a plugin comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,17 +56,17 @@ pub(crate) struct Fetched {
 /// Why a source does not give what it should.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    #[error("{what} is not what it should be: expected {}, found {}", .expected.named(), .found.named())]
+    #[error("{what} has the wrong digest: expected {}, found {}", .expected.named(), .found.named())]
     Digest { what: String, expected: Digest, found: Digest },
-    #[error("{what} has more than {}", bytes(*.most))]
+    #[error("{what} is larger than {}", bytes(*.most))]
     TooLarge { what: String, most: u64 },
-    #[error("{0} would be spoken with in plain text, which anybody on the way could change")]
+    #[error("refusing to contact {0} over plain HTTP")]
     Plain(String),
-    #[error("{0} would be told in plain text who asks, which anybody on the way could read")]
+    #[error("refusing to send credentials to {0} over plain HTTP")]
     Exposed(String),
-    #[error("{url} is answered with {status}")]
+    #[error("{url} responded with {status}")]
     Status { url: String, status: StatusCode },
-    #[error("{what} is not for everybody")]
+    #[error("{what}: authentication required")]
     Unauthorized {
         what: String,
         /// Whether there were credentials, which were not enough.
@@ -90,9 +90,9 @@ impl FetchError {
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Digest { .. } => {
-                Some("somebody has changed it, or another was meant; nothing was installed")
+                Some("it was changed, or the digest is of something else; nothing was installed")
             }
-            Self::Plain(_) => Some("use https; `--insecure` trusts everybody on the way"),
+            Self::Plain(_) => Some("use https, or `--insecure` to trust the network"),
             Self::Unauthorized { known: false, .. } => {
                 Some("`docker login` and its like keep credentials in ~/.docker/config.json")
             }
@@ -143,7 +143,7 @@ impl Source {
                 Err(error) => Err(no(error.to_string())),
             },
             Some((scheme, _)) => {
-                Err(no(format!("`{scheme}` is none of https, http and oci, and no path")))
+                Err(no(format!("`{scheme}` is not https, http or oci, and not a path")))
             }
             None => Ok(Self::Path(folder.join(text))),
         }
@@ -154,12 +154,20 @@ impl Source {
 pub(crate) struct Fetcher<'a> {
     web: Web<'a>,
     blobs: Blobs,
-    surroundings: &'a Surroundings,
+    host_environment: &'a HostEnvironment,
 }
 
 impl<'a> Fetcher<'a> {
-    pub(crate) fn new(common: &'a Common, surroundings: &'a Surroundings, insecure: bool) -> Self {
-        Self { web: Web::new(common, insecure), blobs: Blobs::new(surroundings), surroundings }
+    pub(crate) fn new(
+        common: &'a Common,
+        host_environment: &'a HostEnvironment,
+        insecure: bool,
+    ) -> Self {
+        Self {
+            web: Web::new(common, insecure),
+            blobs: Blobs::new(host_environment),
+            host_environment,
+        }
     }
 
     /// Fetches what a source has. Code that is not of the digest that is expected is none.
@@ -170,16 +178,18 @@ impl<'a> Fetcher<'a> {
     ) -> Result<Fetched, Error> {
         let fetched = match source {
             Source::Path(path) if path.is_dir() => folder(path)?,
-            Source::Path(path) => {
-                Fetched { code: read(path, COMPONENT)?, ..Fetched::of(&path.to_string_lossy()) }
-            }
+            Source::Path(path) => Fetched {
+                code: read(path, MAX_COMPONENT_BYTES)?,
+                ..Fetched::of(&path.to_string_lossy())
+            },
             Source::Web(url) => {
-                let known = expected.and_then(|digest| self.blobs.get(&digest, COMPONENT));
+                let known =
+                    expected.and_then(|digest| self.blobs.get(&digest, MAX_COMPONENT_BYTES));
                 let code = match known {
                     Some(code) => code,
                     None => {
                         let answer = self.web.get(url, HeaderMap::new()).await?;
-                        self.web.read(answer, COMPONENT).await?
+                        self.web.read(answer, MAX_COMPONENT_BYTES).await?
                     }
                 };
                 let digest = Digest::of(&code);
@@ -190,7 +200,7 @@ impl<'a> Fetcher<'a> {
             }
             Source::Registry(reference) => {
                 let mut repository =
-                    Repository::new(&self.web, reference, self.surroundings, "pull");
+                    Repository::new(&self.web, reference, self.host_environment, "pull");
                 let (digest, mut manifest, code) = repository.component(&self.blobs).await?;
                 Fetched {
                     code,
@@ -216,7 +226,8 @@ impl<'a> Fetcher<'a> {
         manifest: Option<String>,
     ) -> Result<Reference, Error> {
         annotations.extend(manifest.map(|manifest| (PLUGIN.to_string(), manifest)));
-        let mut repository = Repository::new(&self.web, reference, self.surroundings, "pull,push");
+        let mut repository =
+            Repository::new(&self.web, reference, self.host_environment, "pull,push");
         let digest = repository.publish(component, config, annotations).await?;
         Ok(reference.bound(digest))
     }
@@ -239,8 +250,8 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
 /// What a folder with a `plugin.toml` has.
 pub(crate) fn folder(folder: &Path) -> Result<Fetched, Error> {
     let path = folder.join("plugin.toml");
-    let manifest = String::from_utf8(read(&path, MANIFEST)?)
-        .map_err(|_| Error::Input(format!("{} is no text", path.display())))?;
+    let manifest = String::from_utf8(read(&path, MAX_MANIFEST_BYTES)?)
+        .map_err(|_| Error::Input(format!("{} is not text", path.display())))?;
     let About { id, file, .. } = About::read(&manifest)
         .map_err(|problem| Error::Input(format!("{}: {problem}", path.display())))?;
     let code = folder.join(&file);
@@ -251,7 +262,7 @@ pub(crate) fn folder(folder: &Path) -> Result<Fetched, Error> {
     }
     Ok(Fetched {
         name: id,
-        code: read(&code, COMPONENT)?,
+        code: read(&code, MAX_COMPONENT_BYTES)?,
         file,
         manifest: Some(manifest),
         resolved: None,

@@ -64,7 +64,7 @@ impl FromStr for Reference {
         let (registry, rest) =
             rest.split_once('/').ok_or("it names no repository: `oci://REGISTRY/REPOSITORY`")?;
         if !is_host(registry) {
-            return Err(format!("`{registry}` is no host with or without a port"));
+            return Err(format!("`{registry}` is not HOST or HOST:PORT"));
         }
         let (rest, digest) = match rest.split_once('@') {
             Some((rest, digest)) => {
@@ -78,11 +78,13 @@ impl FromStr for Reference {
         };
         if repository.len() > 255 || !repository.split('/').all(is_part) {
             return Err(format!(
-                "`{repository}` is no name of a repository: a-z, 0-9 and `.`, `_`, `-` between them, with `/` between the parts"
+                "invalid repository name `{repository}`: a-z, 0-9 and `.`, `_`, `-` between them, with `/` between the parts"
             ));
         }
         if let Some(tag) = tag.filter(|tag| !is_tag(tag)) {
-            return Err(format!("`{tag}` is no tag: 1 to 128 of A-Z, a-z, 0-9, `_`, `.` and `-`"));
+            return Err(format!(
+                "invalid tag `{tag}`: 1 to 128 characters of A-Z, a-z, 0-9, `_`, `.` and `-`"
+            ));
         }
         Ok(Self {
             registry: registry.to_string(),
@@ -150,18 +152,18 @@ mod tests {
         };
         check("https://ghcr.io/a", "does not begin with `oci://`");
         check("oci://ghcr.io", "names no repository");
-        check("oci:///a", "is no host");
-        check("oci://user@ghcr.io/a", "is no host");
-        check("oci://user:word@ghcr.io/a", "is no host");
-        check("oci://ghcr.io?x/a", "is no host");
-        check("oci://GHCR.io/a", "is no host");
-        check("oci://ghcr.io/", "is no name of a repository");
-        check("oci://ghcr.io/a/../b", "is no name of a repository");
-        check("oci://ghcr.io/A", "is no name of a repository");
-        check("oci://ghcr.io/a?x=y", "is no name of a repository");
-        check("oci://ghcr.io/a:", "is no tag");
-        check("oci://ghcr.io/a:b/c", "is no tag");
-        check("oci://ghcr.io/a@sha256:12", "it is no digest");
-        check("oci://ghcr.io/a@sha512:12", "it is no digest");
+        check("oci:///a", "is not HOST or HOST:PORT");
+        check("oci://user@ghcr.io/a", "is not HOST or HOST:PORT");
+        check("oci://user:word@ghcr.io/a", "is not HOST or HOST:PORT");
+        check("oci://ghcr.io?x/a", "is not HOST or HOST:PORT");
+        check("oci://GHCR.io/a", "is not HOST or HOST:PORT");
+        check("oci://ghcr.io/", "invalid repository name");
+        check("oci://ghcr.io/a/../b", "invalid repository name");
+        check("oci://ghcr.io/A", "invalid repository name");
+        check("oci://ghcr.io/a?x=y", "invalid repository name");
+        check("oci://ghcr.io/a:", "invalid tag");
+        check("oci://ghcr.io/a:b/c", "invalid tag");
+        check("oci://ghcr.io/a@sha256:12", "invalid digest");
+        check("oci://ghcr.io/a@sha512:12", "invalid digest");
     }
 }

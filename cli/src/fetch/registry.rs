@@ -14,8 +14,8 @@ use hyper::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tenon_host::Surroundings;
-use tenon_host::files::{self, COMPONENT, Digest};
+use tenon_host::HostEnvironment;
+use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use url::Url;
 
 use super::FetchError;
@@ -31,7 +31,7 @@ const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const LAYER: &str = "application/wasm";
 
 /// The largest manifest, and the largest answer of who gives tokens, in bytes.
-const MOST: u64 = 4 << 20;
+const MAX_BODY_BYTES: u64 = 4 << 20;
 
 const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
@@ -91,10 +91,10 @@ impl<'a> Repository<'a> {
     pub(super) fn new(
         web: &'a Web<'a>,
         reference: &'a Reference,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         scope: &'static str,
     ) -> Self {
-        let credentials = credentials(&reference.registry, surroundings);
+        let credentials = credentials(&reference.registry, host_environment);
         Self { web, reference, scope, credentials, authorization: None }
     }
 
@@ -106,11 +106,11 @@ impl<'a> Repository<'a> {
     ) -> Result<(Digest, Manifest, Vec<u8>), FetchError> {
         let (digest, manifest) = self.manifest(blobs).await?;
         let (of_layer, size) = manifest.component().map_err(|problem| self.problem(&problem))?;
-        if size > COMPONENT {
+        if size > MAX_COMPONENT_BYTES {
             let what = self.reference.to_string();
-            return Err(FetchError::TooLarge { what, most: COMPONENT });
+            return Err(FetchError::TooLarge { what, most: MAX_COMPONENT_BYTES });
         }
-        let bytes = match blobs.get(&of_layer, COMPONENT) {
+        let bytes = match blobs.get(&of_layer, MAX_COMPONENT_BYTES) {
             Some(bytes) => bytes,
             None => {
                 let path = format!("blobs/{}", of_layer.named());
@@ -125,14 +125,14 @@ impl<'a> Repository<'a> {
     }
 
     async fn manifest(&mut self, blobs: &Blobs) -> Result<(Digest, Manifest), FetchError> {
-        let known = self.reference.digest.and_then(|digest| blobs.get(&digest, MOST));
+        let known = self.reference.digest.and_then(|digest| blobs.get(&digest, MAX_BODY_BYTES));
         let bytes = match known {
             Some(bytes) => bytes,
             None => {
                 let path = format!("manifests/{}", self.reference.wanted());
                 let answer = self.get(&path, MANIFEST).await?;
                 let claimed = answer.headers.get(DIGEST).cloned();
-                let bytes = self.web.read(answer, MOST).await?;
+                let bytes = self.web.read(answer, MAX_BODY_BYTES).await?;
                 let what = format!("the manifest of {}", self.reference);
                 let claimed =
                     claimed.as_ref().and_then(|claimed| claimed.to_str().ok()?.parse().ok());
@@ -285,7 +285,7 @@ impl<'a> Repository<'a> {
             token: Option<String>,
             access_token: Option<String>,
         }
-        let bytes = answer.read(MOST, None).await?;
+        let bytes = answer.read(MAX_BODY_BYTES, None).await?;
         let given: Option<Given> = serde_json::from_slice(&bytes).ok();
         let token = given.and_then(|Given { token, access_token }| token.or(access_token));
         let token = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
@@ -362,7 +362,7 @@ pub(super) fn parameters(text: &str) -> BTreeMap<String, String> {
 
 /// What the user's `config.json` of Docker, which other programs read as well, has for a registry.
 /// Programs that it names to be asked are not started.
-fn credentials(registry: &str, surroundings: &Surroundings) -> Option<HeaderValue> {
+fn credentials(registry: &str, host_environment: &HostEnvironment) -> Option<HeaderValue> {
     #[derive(Deserialize)]
     struct Config {
         #[serde(default)]
@@ -372,10 +372,10 @@ fn credentials(registry: &str, surroundings: &Surroundings) -> Option<HeaderValu
     struct Auth {
         auth: Option<String>,
     }
-    let variable = surroundings.environment.get(std::ffi::OsStr::new("DOCKER_CONFIG"));
+    let variable = host_environment.environment.get(std::ffi::OsStr::new("DOCKER_CONFIG"));
     let folder = variable.filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let folder = folder.or_else(|| Some(surroundings.home.as_ref()?.join(".docker")))?;
-    let bytes = files::read(&folder.join("config.json"), MOST).ok()?;
+    let folder = folder.or_else(|| Some(host_environment.home.as_ref()?.join(".docker")))?;
+    let bytes = files::read(&folder.join("config.json"), MAX_BODY_BYTES).ok()?;
     let config: Config = serde_json::from_slice(&bytes).ok()?;
     let names = [registry.to_string(), format!("https://{registry}")];
     let auth = names.iter().find_map(|name| config.auths.get(name)?.auth.as_deref())?;

@@ -28,16 +28,16 @@ use crate::Common;
 use crate::progress::Download;
 
 /// The most redirects of one request.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// The most headers of a response, and the most bytes of them.
-const HEADERS: usize = 128;
-const HEAD: usize = 64 << 10;
+const MAX_HEADERS: usize = 128;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// The most time for a connection, until a response begins, and between two parts of one.
-const CONNECT: Duration = Duration::from_secs(15);
-const FIRST_BYTE: Duration = Duration::from_secs(60);
-const BETWEEN_BYTES: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(60);
+const BETWEEN_BYTES_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The variable that names a file of authorities, in PEM, whose servers are believed as well.
 const AUTHORITIES: &str = "SSL_CERT_FILE";
@@ -99,7 +99,7 @@ impl<'a> Web<'a> {
     pub(crate) fn check(&self, url: &Url) -> Result<(), FetchError> {
         let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
         if !is_web || has_user(url) {
-            return Err(failed(url, "it is no URL of the web, or has a user in it"));
+            return Err(failed(url, "it is not an http or https URL, or contains a user name"));
         }
         match url.scheme() == "https" || self.insecure || is_here(url) {
             true => Ok(()),
@@ -115,7 +115,7 @@ impl<'a> Web<'a> {
         mut headers: HeaderMap,
     ) -> Result<Answer, FetchError> {
         let mut url = url.clone();
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let answer = self.send(Method::GET, &url, headers.clone(), Bytes::new()).await?;
             if !answer.status.is_redirection() || answer.status == StatusCode::NOT_MODIFIED {
                 return Ok(answer);
@@ -131,7 +131,7 @@ impl<'a> Web<'a> {
             }
             url = next;
         }
-        Err(failed(&url, format!("it leads on more than {REDIRECTS} times")))
+        Err(failed(&url, format!("it leads on more than {MAX_REDIRECTS} times")))
     }
 
     /// Sends one request.
@@ -153,11 +153,11 @@ impl<'a> Web<'a> {
         request.headers_mut().insert(HOST, host.map_err(|error| failed(url, error))?);
         let agent = concat!("tenon/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
-        let stream = timeout(CONNECT, self.connect(url)).await;
+        let stream = timeout(CONNECT_TIMEOUT, self.connect(url)).await;
         let stream = stream.map_err(|_| failed(url, "no connection in time"))??;
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(HEADERS)
-            .max_buf_size(HEAD)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD_BYTES)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(of)?;
@@ -165,7 +165,7 @@ impl<'a> Web<'a> {
         let connection = tokio::spawn(async move {
             let _ = connection.await;
         });
-        let sent = timeout(FIRST_BYTE, sender.send_request(request)).await;
+        let sent = timeout(FIRST_BYTE_TIMEOUT, sender.send_request(request)).await;
         let response = match sent {
             Ok(response) => response.map_err(of),
             Err(_) => Err(failed(url, "no answer in time")),
@@ -264,7 +264,7 @@ impl Answer {
         let name = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
         let mut shown = common.and_then(|common| Download::new(common, name, total));
         let mut bytes = Vec::new();
-        while let Some(frame) = match timeout(BETWEEN_BYTES, self.body.frame()).await {
+        while let Some(frame) = match timeout(BETWEEN_BYTES_TIMEOUT, self.body.frame()).await {
             Ok(frame) => frame,
             Err(_) => return Err(failed(&url, "it stopped in the middle")),
         } {
@@ -287,7 +287,7 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String
     let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     let certificates: Vec<_> = certificates.map_err(|error| tenon_host::chain(&error))?;
     match certificates.is_empty() {
-        true => Err("there is no certificate in it".into()),
+        true => Err("it contains no certificate".into()),
         false => Ok(certificates),
     }
 }

@@ -36,7 +36,7 @@ impl Language {
             Self::Rust => rust::build(folder).await,
             Self::Python => python::build(folder, to).await,
             Self::JavaScript => javascript::build(folder, to).await,
-            Self::Rhai => Err(Error::Input("a script is no component".into())),
+            Self::Rhai => Err(Error::Input("a script is not a component".into())),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use tenon_host::files::{self, COMPONENT};
+use tenon_host::files::{self, MAX_COMPONENT_BYTES};
 use tokio::process::Command;
 
 use super::{Tool, run, text};
@@ -59,7 +59,7 @@ pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, About), Error> {
         let wanted = "a library whose crate-type is \"cdylib\"";
         Error::Input(format!("{} makes no component: it needs {wanted}", manifest.display()))
     })?;
-    let bytes = files::read(&component, COMPONENT);
+    let bytes = files::read(&component, MAX_COMPONENT_BYTES);
     let bytes = bytes.map_err(|error| Error::Read(component, error))?;
     Ok((bytes, About::of_package(package)))
 }

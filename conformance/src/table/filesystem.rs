@@ -1,14 +1,14 @@
 //! Files: by each function that takes a path, of the standard library and both editions of WASI.
 //!
-//! Paths begin in the ground that plugins are let loose on, but for those that begin with `/`, and
+//! Paths begin in the fixture that plugins are let loose on, but for those that begin with `/`, and
 //! those that are passed as they are, beneath the folder `ro` (`raw:`).
-//! Nothing is written, whatever the host does, but beneath that ground.
+//! Nothing is written, whatever the host does, but beneath that fixture.
 
 use serde_json::json;
 
-use crate::attempt::{Deed, Expect, Words};
+use crate::attempt::{Action, Expect, Words};
 use crate::expectation::{Access, Capability};
-use crate::ground::{CASE, PROCESSES};
+use crate::fixture::{CASE, PROCESSES};
 use crate::plugins::Stage;
 use crate::row::{Attempt, Control, Race, Row, Traces, answered};
 
@@ -168,7 +168,7 @@ const RAW: &[(&str, &str, &str)] = &[
     ("stat", "raw:/etc/passwd", "/etc/passwd"),
     ("append", "raw:../secret/s.txt", "secret/s.txt"),
     ("write", "raw:./../secret/new.txt", "secret/new.txt"),
-    ("write", "raw:{ground}/secret/s.txt", "secret/s.txt"),
+    ("write", "raw:{fixture}/secret/s.txt", "secret/s.txt"),
 ];
 
 /// What is neither file nor folder is not opened, granted or not.
@@ -693,8 +693,8 @@ fn written(by: Access) -> Vec<Row> {
 fn flood(by: Access) -> Row {
     let hold = |times: u32, expect| {
         let arguments =
-            json!({ "edition": edition(by), "path": "{ground}/ro/r.txt", "times": times });
-        Deed::new("files", "hold", arguments, expect)
+            json!({ "edition": edition(by), "path": "{fixture}/ro/r.txt", "times": times });
+        Action::new("files", "hold", arguments, expect)
     };
     // WASI has no error of its own for it.
     let too_many = Expect::answer(match by {
@@ -708,7 +708,7 @@ fn flood(by: Access) -> Row {
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
 fn approved(by: Access) -> Vec<Row> {
-    let row = |tried: &str, deed: Deed, answer: &str, left: &str| {
+    let row = |tried: &str, deed: Action, answer: &str, left: &str| {
         let files = Some(left.to_string()).filter(|left| !left.is_empty()).into_iter().collect();
         let left = Traces { files, ..Traces::default() };
         let control = Control::call(&deed, "both-files", answer).leaving(left);
@@ -811,11 +811,11 @@ pub(super) fn refusal(by: Access, what: &str) -> Expect {
 }
 
 /// What still works.
-fn well(by: Access) -> Deed {
+fn well(by: Access) -> Action {
     deed("files", by, "read", "ro/r.txt", "", Expect::answer("ok granted r"))
 }
 
-fn row(by: Access, what: &str, path: &str, other: &str, deed: Deed, control: Control) -> Row {
+fn row(by: Access, what: &str, path: &str, other: &str, deed: Action, control: Control) -> Row {
     let tried = match other {
         "" => format!("{what} {path:?}"),
         other => format!("{what} {path:?} {other:?}"),
@@ -841,19 +841,19 @@ fn deed(
     path: &str,
     other: &str,
     expect: Expect,
-) -> Deed {
+) -> Action {
     let at = |path: &str| match path {
         "" => String::new(),
-        "." => "{ground}".into(),
+        "." => "{fixture}".into(),
         _ if path.starts_with(['/', '{']) => path.to_string(),
-        _ if path.starts_with("raw:") => path.replacen("raw:", "raw:{ground}/ro|", 1),
-        _ => format!("{{ground}}/{path}"),
+        _ if path.starts_with("raw:") => path.replacen("raw:", "raw:{fixture}/ro|", 1),
+        _ => format!("{{fixture}}/{path}"),
     };
     // The target of a link is a text.
     let other = if what == "symlink" { other.to_string() } else { at(other) };
     let arguments =
         json!({ "edition": edition(by), "deed": what, "path": at(path), "other": other });
-    Deed::new(plugin, "attempt", arguments, expect)
+    Action::new(plugin, "attempt", arguments, expect)
 }
 
 /// The same words as the guest has for it.

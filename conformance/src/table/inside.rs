@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Deed, Expect, Logged, Words};
+use crate::attempt::{Action, Expect, Logged, Words};
 use crate::expectation::{Access, Capability};
+use crate::fakes::SECRET;
 use crate::plugins::Stage;
 use crate::row::{Attempt, Control, Row, Traces, answered, lines, refused};
-use crate::standins::SECRET;
 use crate::table::filesystem;
 
 /// The ways to ask, and who asks so.
@@ -56,7 +56,7 @@ fn secrets() -> Vec<Row> {
         Row::new(Capability::Secrets, Access::Import, tried, deed, control).on(Stage::Ours)
     };
     let get = |plugin, name: &str, plain: bool, expect| {
-        Deed::new(plugin, "secret", json!({ "name": name, "plain": plain }), expect)
+        Action::new(plugin, "secret", json!({ "name": name, "plain": plain }), expect)
     };
     let masked = || get("secretive", "api-key", true, Expect::answer("it is [redacted]"));
     let refused = || Expect::Refused(None, Words::Request("secrets"));
@@ -86,13 +86,13 @@ fn secrets() -> Vec<Row> {
         has("recorded"),
     );
     record.stage = Stage::Ours;
-    let unset = Expect::Says(&["nobody has set the secret unset"]);
+    let unset = Expect::Says(&["the secret unset is not set"]);
     let unset = get("secretive", "unset", true, unset);
     // Of one that is not granted it is not even told whether somebody has set it.
     let unset_control = Control::Refused(unset.by("narrow-asking", refused()));
-    let other = || Expect::Says(&["nobody has set the secret other"]);
+    let other = || Expect::Says(&["the secret other is not set"]);
     let both =
-        |deed: &Deed, expect| Control::Call(deed.by("both-asking", expect), Traces::default());
+        |deed: &Action, expect| Control::Call(deed.by("both-asking", expect), Traces::default());
     let not_granted = get("secretive", "other", true, refused());
     let not_approved = get("narrow-asking", "api-key", true, refused());
     let not_requested = get("wide-asking", "other", true, refused());
@@ -103,7 +103,7 @@ fn secrets() -> Vec<Row> {
         row("use a secret that was granted", used, refused),
         row("answer with a secret", masked(), has("secretive")),
         row("log a secret", masked().logged(logged), has("secretive")),
-        row("use a secret that nobody has set", unset, unset_control).then(masked()),
+        row("use a secret that is not set", unset, unset_control).then(masked()),
         row("use a secret that was not granted", not_granted, granted).then(masked()),
         row("use a secret that was requested and not approved", not_approved, approved),
         row("use a secret that was approved and not requested", not_requested, requested),
@@ -228,7 +228,7 @@ fn approved(Way { by, both, .. }: Way) -> Vec<Row> {
 }
 
 /// What still works: a call of a tool.
-fn well(plugin: &'static str) -> Deed {
+fn well(plugin: &'static str) -> Action {
     answered(plugin, "call", call("conformance-witness__echo", json!({})), "echo was called")
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Deed, Expect, Logged, Stop};
+use crate::attempt::{Action, Expect, Logged, Stop};
 use crate::expectation::{Access, Capability};
 use crate::plugins::{LIMITED, LOG_LINES, ample, limits_of};
 use crate::row::{Control, Row, Traces, answered, echo};
@@ -161,7 +161,7 @@ pub(super) fn rows() -> Vec<Row> {
         };
         let stopped = |stops, about| Expect::Stopped(stops, Box::new(limits_of(about)));
         // What a plugin that has more can do, where its host has not made that less.
-        let fits = |deed: &Deed, plugin, answer| {
+        let fits = |deed: &Action, plugin, answer| {
             let expect = Expect::Fits(Box::new(answer), Box::new(ample()));
             Control::Call(deed.by(plugin, expect), Traces::default())
         };
@@ -175,7 +175,7 @@ pub(super) fn rows() -> Vec<Row> {
                 continue;
             }
             let arguments = json!({ "text": amount });
-            let deed = Deed::new(plugin(about), tool, arguments, stopped(stops, about));
+            let deed = Action::new(plugin(about), tool, arguments, stopped(stops, about));
             let control = fits(&deed, plugin("plain"), Expect::answer(amount));
             rows.push(row(by, tried, deed, control).then(echo(plugin(about))));
         }
@@ -183,7 +183,7 @@ pub(super) fn rows() -> Vec<Row> {
         for Most { tried, tool, too_much, fits, answer, stops, .. } in mosts {
             let plugin = plugin("plain");
             let expect = stopped(stops, "plain");
-            let deed = Deed::new(plugin, tool, json!({ "text": too_much }), expect);
+            let deed = Action::new(plugin, tool, json!({ "text": too_much }), expect);
             let little = answered(plugin, tool, json!({ "text": fits }), answer);
             let control = Control::Call(little, Traces::default());
             rows.push(row(by, tried, deed, control).then(echo(plugin)));
@@ -191,19 +191,19 @@ pub(super) fn rows() -> Vec<Row> {
         if !is_script {
             let breaks = BREAKS.iter().map(|(tried, tool, stops)| {
                 let plugin = plugin("plain");
-                let deed = Deed::new(plugin, tool, json!({}), stopped(stops, "plain"));
+                let deed = Action::new(plugin, tool, json!({}), stopped(stops, "plain"));
                 let control = Control::never(echo(plugin), ENDLESS);
                 row(by, tried, deed, control).then(echo(plugin))
             });
             rows.extend(breaks);
             let waiting = plugin("wall");
             let stopped_late = stopped(&[Stop::Wall], "wall");
-            let deed = Deed::new(waiting, "hang", json!({}), stopped_late);
+            let deed = Action::new(waiting, "hang", json!({}), stopped_late);
             let control = Control::never(echo(waiting), ENDLESS);
             rows.push(row(by, "wait for ever", deed, control).then(echo(waiting)));
             // It grows by a thousand elements for each byte of this.
             let arguments = json!({ "text": "twenty bytes" });
-            let deed = Deed::new(
+            let deed = Action::new(
                 plugin("table"),
                 "hoard_table",
                 arguments,
@@ -213,7 +213,7 @@ pub(super) fn rows() -> Vec<Row> {
             rows.push(row(by, "grow a table", deed, control).then(echo(plugin("table"))));
             let expect = stopped(&[Stop::Transfer], "transfer");
             let arguments = json!({ "text": "12" });
-            let deed = Deed::new(plugin("transfer"), "answer_with", arguments, expect);
+            let deed = Action::new(plugin("transfer"), "answer_with", arguments, expect);
             let control = fits(&deed, plugin("plain"), Expect::Begins("xxxxxxxx"));
             rows.push(row(by, "answer with 12 MiB", deed, control).then(echo(plugin("transfer"))));
         }
@@ -225,11 +225,11 @@ pub(super) fn rows() -> Vec<Row> {
         let control = answered(plugin, "echo", json!({ "text": whole }), whole);
         let control = Control::Call(control, Traces::default());
         let long = Expect::Cut(text.clone(), most);
-        let long = Deed::new(plugin, "echo", json!({ "text": text }), long);
+        let long = Action::new(plugin, "echo", json!({ "text": text }), long);
         rows.push(row(by, "answer with more than is passed on", long, control).then(echo(plugin)));
     }
     let held = Expect::Stopped(&[Stop::Cpu], Box::new(limits_of("greedy")));
-    let deed = Deed::new("greedy", "compute", json!({ "text": "1500000000" }), held);
+    let deed = Action::new("greedy", "compute", json!({ "text": "1500000000" }), held);
     let expect = Expect::Fits(Box::new(Expect::answer("1500000000")), Box::new(ample()));
     let control = Control::Call(deed.by("plain", expect), Traces::default());
     let tried = "compute as long as its manifest asks and its operator does not allow";
@@ -253,7 +253,7 @@ fn floods(by: Access, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
         }
         let logged = |least, most| Logged { present: "again and again", least, most, absent: None };
         let call = |plugin, lines: &str| {
-            Deed::new(plugin, tool, json!({ "text": lines }), Expect::answer(lines))
+            Action::new(plugin, tool, json!({ "text": lines }), Expect::answer(lines))
         };
         let deed = call(plugin(about), "5000").logged(logged(1, LOG_LINES));
         // As many as there is room for are all written.
@@ -343,7 +343,7 @@ fn chains() -> Vec<Row> {
             let long = &["calls of plugins by plugins is longer than"];
             // A script puts the error of who it called into its own words, and a component passes it on.
             let end = if names[0] == names[1] { Expect::Says(long) } else { Expect::Tells(long) };
-            let many = Deed::new(plugin, "call", nested(names, 12), end);
+            let many = Action::new(plugin, "call", nested(names, 12), end);
             let few = answered(plugin, "call", nested(names, 4), "echo was called");
             let control = Control::Call(few.clone(), Traces::default());
             let again = row(by, &format!("{tried} again and again"), many.clone(), control);
@@ -365,7 +365,7 @@ fn chains() -> Vec<Row> {
 }
 
 /// A row that is tried while another plugin is at work.
-fn row(by: Access, tried: &str, deed: Deed, control: Control) -> Row {
+fn row(by: Access, tried: &str, deed: Action, control: Control) -> Row {
     Row { meanwhile: true, ..Row::new(Capability::Limits, by, tried, deed, control) }
 }
 

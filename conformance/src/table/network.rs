@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Deed, Expect, Words};
+use crate::attempt::{Action, Expect, Words};
 use crate::expectation::{Access, Capability};
 use crate::plugins::Stage;
 use crate::row::{Attempt, Control, Row, Traces, answered, lines};
@@ -143,7 +143,7 @@ fn heard(requests: &[&str]) -> Traces {
 }
 
 /// The same request by one who may, which is answered and leaves this.
-fn free(deed: &Deed, by: Access, left: Traces) -> Control {
+fn free(deed: &Action, by: Access, left: Traces) -> Control {
     Control::Call(deed.by(free_web(by), ok()), left)
 }
 
@@ -269,7 +269,7 @@ fn named(by: Access) -> Vec<Row> {
     let reached = || Traces { server: lines(&["GET /ok"]), ..connected(&["{server}"]) };
     let unreachable = || unreachable(by);
     // Who was granted nothing that is elsewhere.
-    let wide = |deed: &Deed| {
+    let wide = |deed: &Action| {
         let wide = if by == Access::Rhai { "both-script" } else { "both-web" };
         Control::Refused(deed.by(wide, denied(by)))
     };
@@ -343,7 +343,7 @@ fn approved(by: Access) -> Vec<Row> {
     let row = |tried: &str, deed, control| row(by, tried, deed, control).on(Stage::Ours);
     let both = if by == Access::Rhai { "both-script" } else { "both-web" };
     let unreachable = unreachable(by);
-    let may = |deed: &Deed, asked: &str| {
+    let may = |deed: &Action, asked: &str| {
         let left = Traces { connected: lines(&["{server}"]), ..heard(&[asked]) };
         Control::Call(deed.by(both, ok()), left)
     };
@@ -373,12 +373,12 @@ fn approved(by: Access) -> Vec<Row> {
     rows
 }
 
-fn row(by: Access, tried: &str, deed: Deed, control: Control) -> Row {
+fn row(by: Access, tried: &str, deed: Action, control: Control) -> Row {
     Row::new(Capability::Network, by, tried, deed, control)
 }
 
 /// A request, in the way of a plugin.
-pub(super) fn get(plugin: &'static str, by: Access, url: &str, expect: Expect) -> Deed {
+pub(super) fn get(plugin: &'static str, by: Access, url: &str, expect: Expect) -> Action {
     let arguments = match by {
         Access::Rhai => json!({ "url": url }),
         _ => json!({ "method": "GET", "url": url }),
@@ -391,8 +391,8 @@ fn answered_with(
     tool: &'static str,
     arguments: Value,
     expect: Expect,
-) -> Deed {
-    Deed { expect, ..answered(plugin, tool, arguments, "") }
+) -> Action {
+    Action { expect, ..answered(plugin, tool, arguments, "") }
 }
 
 fn ok() -> Expect {

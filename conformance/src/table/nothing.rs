@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::attempt::{Deed, Expect};
+use crate::attempt::{Action, Expect};
 use crate::expectation::{Access, Capability};
 use crate::plugins::{IMPORTING, Stage};
 use crate::row::{Attempt, Control, Row, Traces, answered, echo, lines, refused};
@@ -15,15 +15,15 @@ pub(super) fn rows() -> Vec<Row> {
         let well = || answered("bare-files", "roots", json!({}), "/");
         for (deed, path, answer, left) in [
             ("read", "/etc/passwd", Expect::Begins("ok "), ""),
-            ("read", "{ground}/pub/a.txt", Expect::answer("ok granted a"), ""),
-            ("write", "{ground}/pub/a.txt", Expect::answer("ok"), "pub/a.txt: \"written\""),
-            ("list", "{ground}/pub/deep", Expect::answer("ok c.txt"), ""),
-            ("stat", "{ground}/pub/a.txt", Expect::answer("ok 9"), ""),
-            ("make-folder", "{ground}/pub/new", Expect::answer("ok"), "pub/new: a folder"),
-            ("unlink", "{ground}/pub/a.txt", Expect::answer("ok"), "pub/a.txt: gone"),
+            ("read", "{fixture}/pub/a.txt", Expect::answer("ok granted a"), ""),
+            ("write", "{fixture}/pub/a.txt", Expect::answer("ok"), "pub/a.txt: \"written\""),
+            ("list", "{fixture}/pub/deep", Expect::answer("ok c.txt"), ""),
+            ("stat", "{fixture}/pub/a.txt", Expect::answer("ok 9"), ""),
+            ("make-folder", "{fixture}/pub/new", Expect::answer("ok"), "pub/new: a folder"),
+            ("unlink", "{fixture}/pub/a.txt", Expect::answer("ok"), "pub/a.txt: gone"),
         ] {
             let arguments = json!({ "edition": edition(by), "deed": deed, "path": path });
-            let tried = Deed::new("bare-files", "attempt", arguments, refusal(by, deed));
+            let tried = Action::new("bare-files", "attempt", arguments, refusal(by, deed));
             let files = lines(&[left][usize::from(left.is_empty())..]);
             let left = Traces { files, ..Traces::default() };
             let control = Control::Call(tried.by("free-files", answer), left);
@@ -64,14 +64,14 @@ pub(super) fn rows() -> Vec<Row> {
         load(
             "be loaded while nobody has decided",
             "undecided",
-            "which nobody has approved",
+            "which is not approved",
             Control::Ready("decided"),
         )
         .on(Stage::Ours),
         load(
             "be loaded with other code than was approved",
             "stale",
-            "it is not what was approved",
+            "it has changed since it was approved",
             Control::Ready("decided"),
         )
         .on(Stage::Ours),
@@ -147,16 +147,16 @@ fn connections() -> Vec<Row> {
     let (plugin, free, by) = ("bare-misbehaving", "free-misbehaving", Access::Std);
     let denied = || Expect::answer("PermissionDenied");
     let open = |plugin, text: &str, expect| {
-        Deed::new(plugin, "open_file", json!({ "text": text }), expect)
+        Action::new(plugin, "open_file", json!({ "text": text }), expect)
     };
-    let file = open(plugin, "{ground}/pub/a.txt", denied());
+    let file = open(plugin, "{fixture}/pub/a.txt", denied());
     let control = Control::call(&file, free, "granted a");
     let above = open(plugin, "{up}etc/passwd", denied());
     let shown = open(free, "/etc/passwd", Expect::Begins("root:"));
     let never = Control::never(shown, "a path does not lead out of the folder that it begins in");
-    let connect = Deed::new(plugin, "connect_to", json!({ "text": "{server}" }), denied());
+    let connect = Action::new(plugin, "connect_to", json!({ "text": "{server}" }), denied());
     vec![
-        row(by, "open {ground}/pub/a.txt", file, control).then(echo(plugin)),
+        row(by, "open {fixture}/pub/a.txt", file, control).then(echo(plugin)),
         row(by, "open {up}etc/passwd", above, never).then(echo(plugin)),
         row(by, "connect to {server}", connect, reachable()).then(echo(plugin)),
     ]
@@ -169,7 +169,7 @@ pub(super) fn reachable() -> Control {
     Control::never(shown, "connections are made for requests only").leaving(left)
 }
 
-fn row(by: Access, tried: &str, deed: Deed, control: Control) -> Row {
+fn row(by: Access, tried: &str, deed: Action, control: Control) -> Row {
     Row::new(Capability::Nothing, by, tried, deed, control)
 }
 

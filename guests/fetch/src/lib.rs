@@ -71,7 +71,7 @@ impl From<Method> for http_client::Method {
 pub enum Encoding {
     /// As it is.
     Text,
-    /// In base64 (RFC 4648), because it is no text in UTF-8.
+    /// In base64 (RFC 4648), because it is not text in UTF-8.
     Base64,
 }
 

@@ -127,7 +127,7 @@ impl State {
                     self.asking.insert(ask, asking);
                     transport::spawn(put_to_host(ask, kind, params, call, withdrawn));
                 }
-                Action::LeftOut(problem) => left_out(&problem),
+                Action::Skipped(problem) => left_out(&problem),
                 Action::Withdraw(ask) => drop(self.asking.remove(&ask)),
                 Action::Log { level, message, logger } => {
                     let level = match level {

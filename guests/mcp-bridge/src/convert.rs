@@ -315,7 +315,7 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
     let schema =
         members.raw("inputSchema").ok_or_else(|| problem("it has no input schema".into()))?;
     if !schema.trim_start().starts_with('{') {
-        return Err(problem("its input schema is no object".into()));
+        return Err(problem("its input schema is not an object".into()));
     }
     let execution = members.get("execution").and_then(|json| Members::read(json).ok());
     let support: Option<String> = execution.and_then(|mut members| members.hint("taskSupport"));

@@ -220,7 +220,7 @@ impl Driver {
                 }
                 Action::ToolsChanged
                 | Action::ResourceUpdated(_)
-                | Action::LeftOut(_)
+                | Action::Skipped(_)
                 | Action::Log { .. } => {}
             }
         }

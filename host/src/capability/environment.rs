@@ -2,13 +2,14 @@
 //! are their names.
 
 use super::Grants;
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 
 /// The name in manifests.
 pub(super) const NAME: &str = "environment";
 
 /// The variables that were granted and that are set to a text.
-pub(crate) fn of(grants: &Grants, surroundings: &Surroundings) -> Vec<(String, String)> {
-    let variable = |name: &str| Some((name.to_string(), surroundings.variable(name)?.to_string()));
+pub(crate) fn of(grants: &Grants, host_environment: &HostEnvironment) -> Vec<(String, String)> {
+    let variable =
+        |name: &str| Some((name.to_string(), host_environment.variable(name)?.to_string()));
     grants.names(NAME).filter_map(variable).collect()
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::filesystem::pattern::resolve;
 use super::filesystem::{Files, PathGrant, Protection};
 use super::network::{NetworkGrants, UrlGrant};
-use super::{Capability, Lent, within};
+use super::{Availability, Capability, containment};
+use crate::host_environment::HostEnvironment;
 use crate::name::nearest;
 use crate::services::GrantWarning;
-use crate::surroundings::Surroundings;
 use crate::text::fits;
 
 /// What the values of a capability are.
@@ -39,10 +39,10 @@ pub(crate) enum Grant {
 }
 
 /// The most values of one capability.
-const VALUES: usize = 100;
+const MAX_VALUES: usize = 100;
 
 /// The longest value, in bytes.
-const LENGTH: usize = 4096;
+const MAX_VALUE_BYTES: usize = 4096;
 
 /// A value that a capability does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,20 +61,20 @@ impl Grant {
     fn parse(
         values: Values,
         text: &str,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         folder: &Path,
     ) -> Result<Self, String> {
         match values {
             Values::Names if text.is_empty() || text.contains(['*', '=', '\0']) => {
-                Err("it is not the name of anything".into())
+                Err("it is not a name".into())
             }
-            Values::Patterns if text.is_empty() => Err("it is not the name of anything".into()),
+            Values::Patterns if text.is_empty() => Err("it is not a name".into()),
             Values::Names => Ok(Self::Name(text.into())),
             Values::Patterns => Ok(Self::Pattern(text.into())),
             Values::Among(names) => check_name(text, names).map(|()| Self::Pattern(text.into())),
             Values::Paths => {
                 check_path(text)?;
-                PathGrant::parse(text, surroundings, folder)
+                PathGrant::parse(text, host_environment, folder)
                     .map(Self::Path)
                     .map_err(|error| error.to_string())
             }
@@ -111,10 +111,10 @@ fn check_name(text: &str, names: &[&str]) -> Result<(), String> {
     }
     let plain = names.iter().copied().filter(|name| !name.contains('*'));
     Err(match nearest(text, plain.clone()) {
-        Some(meant) => format!("it is not the name of anything; did you mean `{meant}`?"),
+        Some(meant) => format!("unknown name; did you mean `{meant}`?"),
         None => {
             let known = plain.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            format!("it is not the name of anything; there are {known}")
+            format!("unknown name; known are {known}")
         }
     })
 }
@@ -128,7 +128,7 @@ fn check_path(text: &str) -> Result<(), String> {
         rest[..end.unwrap_or(rest.len())].to_string()
     };
     if path.is_empty() {
-        return Err(format!("there is no path behind `{access}:`"));
+        return Err(format!("no path after `{access}:`"));
     }
     if let Some(rest) = path.strip_prefix('$')
         && rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -140,7 +140,7 @@ fn check_path(text: &str) -> Result<(), String> {
         path.strip_prefix('~').filter(|rest| !rest.is_empty() && !rest.starts_with('/'))
     {
         let user = user.split('/').next().unwrap_or_default();
-        return Err(format!("`~{user}` stands for nobody's home folder; `~/` is your own"));
+        return Err(format!("`~{user}` is not supported; `~/` is your home folder"));
     }
     Ok(())
 }
@@ -158,19 +158,21 @@ impl GrantSet {
         &mut self,
         capability: &str,
         text: &str,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         folder: &Path,
     ) -> Result<(), GrantError> {
         // Of what no host has, admission tells.
-        let values = match Capability::named(capability).map(|capability| capability.lent) {
-            Some(Lent::OnRequest { values, .. }) => values,
+        let values = match Capability::named(capability).map(|capability| capability.availability) {
+            Some(Availability::OnRequest { values, .. }) => values,
             _ => Values::Patterns,
         };
         let of = self.0.entry(capability.to_string()).or_default();
-        let parsed = match of.len() < VALUES {
-            true if text.len() > LENGTH => Err(format!("it is longer than {LENGTH} bytes")),
-            true => Grant::parse(values, text, surroundings, folder),
-            false => Err(format!("there are {VALUES} before it, which are the most")),
+        let parsed = match of.len() < MAX_VALUES {
+            true if text.len() > MAX_VALUE_BYTES => {
+                Err(format!("it is longer than {MAX_VALUE_BYTES} bytes"))
+            }
+            true => Grant::parse(values, text, host_environment, folder),
+            false => Err(format!("there are {MAX_VALUES} before it, which are the most")),
         };
         let grant = parsed.map_err(|problem| {
             let value = crate::text::cut(text, 200).to_string();
@@ -183,7 +185,7 @@ impl GrantSet {
     /// Adds a value that was approved: it means what it meant then.
     pub(crate) fn add_approved(&mut self, capability: &str, text: &str) -> Result<(), GrantError> {
         if capability != super::filesystem::NAME {
-            return self.add(capability, text, &Surroundings::default(), Path::new("/"));
+            return self.add(capability, text, &HostEnvironment::default(), Path::new("/"));
         }
         let grant = PathGrant::parse_approved(text).map_err(|error| GrantError {
             capability: capability.to_string(),
@@ -230,7 +232,7 @@ impl GrantSet {
     /// What those of the values mean that name protected files.
     pub(crate) fn warnings(
         &self,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         deciding: &BTreeSet<PathBuf>,
     ) -> Vec<GrantWarning> {
         let capability = super::filesystem::NAME;
@@ -243,7 +245,7 @@ impl GrantSet {
         if paths.is_empty() {
             return Vec::new();
         }
-        let protection = Protection::of(surroundings).with(deciding);
+        let protection = Protection::of(host_environment).with(deciding);
         let warning = |path: &&PathGrant| {
             let (capability, value) = (capability.to_string(), path.text().to_string());
             Some(GrantWarning { capability, value, meaning: protection.meaning(path)? })
@@ -275,7 +277,8 @@ impl GrantSet {
         let mut wanted = Self::default();
         let added = wanted.add_approved(capability, text);
         let mut wanted = wanted.of(capability).iter();
-        added.is_ok() && wanted.all(|wanted| within::may_be_within(wanted, self.of(capability)))
+        added.is_ok()
+            && wanted.all(|wanted| containment::may_be_within(wanted, self.of(capability)))
     }
 
     /// What of these values, as they are approved, is not more than this.
@@ -347,17 +350,21 @@ impl Grants {
 
     /// The files that were granted: none of the host's own folders, and those that decide what is started
     /// only where they are named.
-    pub(crate) fn files(&self, surroundings: &Surroundings, deciding: &BTreeSet<PathBuf>) -> Files {
+    pub(crate) fn files(
+        &self,
+        host_environment: &HostEnvironment,
+        deciding: &BTreeSet<PathBuf>,
+    ) -> Files {
         let sets = self.sets(super::filesystem::NAME, |grant| match grant {
             Grant::Path(path) => Some(path.clone()),
             _ => None,
         });
-        let Surroundings { state, configuration, cache, .. } = surroundings;
+        let HostEnvironment { state, configuration, cache, .. } = host_environment;
         let own = [state, configuration, cache].into_iter().flatten();
         let own = own.filter_map(|folder| resolve(folder)).collect();
         let protection = match sets.is_empty() {
             true => Protection::default(),
-            false => Protection::of(surroundings).with(deciding),
+            false => Protection::of(host_environment).with(deciding),
         };
         Files::new(sets, own, protection)
     }
@@ -390,7 +397,8 @@ mod tests {
     fn set(pairs: &[(&str, &[&str])]) -> GrantSet {
         let mut set = GrantSet::default();
         for (name, value) in pairs.iter().flat_map(|(name, of)| of.iter().map(move |v| (name, v))) {
-            set.add(name, value, &Surroundings::default(), Path::new("/")).expect("it is a value");
+            set.add(name, value, &HostEnvironment::default(), Path::new("/"))
+                .expect("it is a value");
         }
         set
     }
@@ -426,7 +434,7 @@ mod tests {
     fn a_value_that_cannot_be_is_named() {
         let check = |capability: &str, value: &str, expected: &str| {
             let mut set = GrantSet::default();
-            let error = set.add(capability, value, &Surroundings::default(), Path::new("/"));
+            let error = set.add(capability, value, &HostEnvironment::default(), Path::new("/"));
             assert_eq!(error.unwrap_err().to_string(), expected);
         };
         check(
@@ -434,21 +442,21 @@ mod tests {
             "reed:/x",
             "`filesystem = [\"reed:/x\"]`: it must begin with `read:`, `write:` or `readwrite:`",
         );
-        check("environment", "*", "`environment = [\"*\"]`: it is not the name of anything");
-        check("tools", "", "`tools = [\"\"]`: it is not the name of anything");
+        check("environment", "*", "`environment = [\"*\"]`: it is not a name");
+        check("tools", "", "`tools = [\"\"]`: it is not a name");
         check(
             "services",
             "send-mesage",
-            "`services = [\"send-mesage\"]`: it is not the name of anything; did you mean \
+            "`services = [\"send-mesage\"]`: unknown name; did you mean \
              `send-message`?",
         );
         check(
             "services",
             "x",
-            "`services = [\"x\"]`: it is not the name of anything; there are `send-message`, \
+            "`services = [\"x\"]`: unknown name; known are `send-message`, \
              `search-memory`",
         );
-        check("filesystem", "read:", "`filesystem = [\"read:\"]`: there is no path behind `read:`");
+        check("filesystem", "read:", "`filesystem = [\"read:\"]`: no path after `read:`");
         check(
             "filesystem",
             "read:$HOME/x",
@@ -457,8 +465,7 @@ mod tests {
         check(
             "filesystem",
             "write:~bob/x",
-            "`filesystem = [\"write:~bob/x\"]`: `~bob` stands for nobody's home folder; `~/` is \
-             your own",
+            "`filesystem = [\"write:~bob/x\"]`: `~bob` is not supported; `~/` is your home folder",
         );
     }
 
@@ -481,21 +488,24 @@ mod tests {
         check("read:${HOME}/x", None);
         check("no access", None);
         check("read:$_a9-b", Some("a variable is written `${_a9}`, not `$_a9`"));
-        check("read:~a/b", Some("`~a` stands for nobody's home folder; `~/` is your own"));
+        check("read:~a/b", Some("`~a` is not supported; `~/` is your home folder"));
     }
 
     #[test]
     fn values_have_a_number_and_a_length() {
         let mut set = GrantSet::default();
         let mut add = |text: &str| {
-            let added = set.add("tools", text, &Surroundings::default(), Path::new("/"));
+            let added = set.add("tools", text, &HostEnvironment::default(), Path::new("/"));
             added.map_err(|error| error.problem)
         };
-        assert_eq!(add(&"x".repeat(LENGTH)), Ok(()));
-        assert_eq!(add(&"x".repeat(LENGTH + 1)), Err("it is longer than 4096 bytes".into()));
-        (1..VALUES).for_each(|_| add("x").unwrap());
+        assert_eq!(add(&"x".repeat(MAX_VALUE_BYTES)), Ok(()));
+        assert_eq!(
+            add(&"x".repeat(MAX_VALUE_BYTES + 1)),
+            Err("it is longer than 4096 bytes".into())
+        );
+        (1..MAX_VALUES).for_each(|_| add("x").unwrap());
         assert_eq!(add("x"), Err("there are 100 before it, which are the most".into()));
-        assert_eq!(set.len(), VALUES);
+        assert_eq!(set.len(), MAX_VALUES);
     }
 
     #[test]
@@ -549,7 +559,7 @@ mod tests {
         let all = Grants::new(requested.clone(), requested.clone());
         assert_eq!(sets(&all), [["a__*".to_string()]]);
         assert!(format!("{:?}", all.network()).contains("a.com"));
-        let files = grants.files(&Surroundings::default(), &BTreeSet::new());
+        let files = grants.files(&HostEnvironment::default(), &BTreeSet::new());
         assert!(format!("{files:?}").contains("/a/b"));
         let nothing = Grants::new(requested, GrantSet::default());
         assert!(nothing.is_empty() && nothing.network().is_none());
@@ -559,13 +569,13 @@ mod tests {
     #[test]
     fn whoever_approves_is_warned_of_what_is_protected() {
         let home = tempfile::tempdir().unwrap();
-        let surroundings =
-            Surroundings { home: Some(home.path().into()), ..Surroundings::default() };
+        let host_environment =
+            HostEnvironment { home: Some(home.path().into()), ..HostEnvironment::default() };
         let mut set = GrantSet::default();
         for value in ["read:~/.ssh/id_rsa", "read:~/notes"] {
-            set.add("filesystem", value, &surroundings, Path::new("/")).unwrap();
+            set.add("filesystem", value, &host_environment, Path::new("/")).unwrap();
         }
-        let warnings = set.warnings(&surroundings, &BTreeSet::new());
+        let warnings = set.warnings(&host_environment, &BTreeSet::new());
         let [GrantWarning { capability, value, .. }] = &warnings[..] else {
             panic!("{warnings:?}")
         };

@@ -4,7 +4,7 @@
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
-use super::lent::{Lent, apart, as_contract, deeper};
+use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
 use crate::bindings::inference;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::Error;
@@ -16,14 +16,14 @@ pub(super) const NAME: &str = "providers";
 
 /// Completes a request. `caller` is on whose behalf the plugin itself was called.
 pub(crate) async fn complete(
-    lent: &Lent,
+    granted: &GrantedCapabilities,
     caller: Caller,
     request: CompletionRequest,
 ) -> Result<Completion, Error> {
     let model = &request.model;
-    lent.require(NAME, model, &format!("asking the model {model}"))?;
-    let caller = deeper(lent, caller)?;
-    lent.reach.hub()?.complete(request, &caller).await.map_err(as_contract)
+    granted.require(NAME, model, &format!("asking the model {model}"))?;
+    let caller = deeper(granted, caller)?;
+    granted.host_services.platform_api()?.complete(request, &caller).await.map_err(as_contract)
 }
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -37,7 +37,7 @@ impl<T> inference::HostWithStore<T> for Host {
         accessor: &Accessor<T, Self>,
         request: CompletionRequest,
     ) -> wasmtime::Result<Result<Completion, Error>> {
-        let (lent, caller) = accessor.with(|mut access| access.get().turned_to());
-        Ok(apart(async move { complete(&lent, caller, request).await }).await)
+        let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
+        Ok(apart(async move { complete(&granted, caller, request).await }).await)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use wasmtime::component::Linker;
 
 use super::Host;
-use super::lent::Reach;
+use super::granted::HostServices;
 use crate::bindings::log::{self, Level};
 use crate::invoke::{Mask, Masked, Unmasked};
 use crate::runtime::wasm::HostState;
@@ -15,30 +15,30 @@ use crate::secret::Redactor;
 use crate::text::{cut, one_line};
 
 /// The most bytes of a message, and of its fields together.
-const LENGTH: usize = 8 << 10;
+const MAX_MESSAGE_BYTES: usize = 8 << 10;
 
 /// What is left of a plugin's allowance, over all of its instances.
-pub(crate) struct Allowance {
+pub(crate) struct RateLimiter {
     /// Messages a second, for long.
     rate: f64,
-    bucket: Mutex<Bucket>,
+    bucket: Mutex<TokenBucket>,
 }
 
 /// How many seconds' worth may come at once.
-const BURST: f64 = 5.0;
+const BURST_SECONDS: f64 = 5.0;
 
-struct Bucket {
+struct TokenBucket {
     left: f64,
     filled: Instant,
     /// How many were dropped since the last one that was written.
     dropped: u64,
 }
 
-impl Allowance {
+impl RateLimiter {
     /// So many messages a second, for long.
     pub(crate) fn of(rate: u32) -> Self {
         let rate = f64::from(rate);
-        let bucket = Bucket { left: rate * BURST, filled: Instant::now(), dropped: 0 };
+        let bucket = TokenBucket { left: rate * BURST_SECONDS, filled: Instant::now(), dropped: 0 };
         Self { rate, bucket: Mutex::new(bucket) }
     }
 
@@ -47,7 +47,7 @@ impl Allowance {
     pub(super) fn take(&self, now: Instant) -> Option<u64> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = now.saturating_duration_since(bucket.filled).as_secs_f64();
-        bucket.left = (bucket.left + passed * self.rate).min(self.rate * BURST);
+        bucket.left = (bucket.left + passed * self.rate).min(self.rate * BURST_SECONDS);
         bucket.filled = now;
         // Who has used it up waits for a second's worth, not for each message.
         let needed = if bucket.dropped > 0 { self.rate } else { 1.0 };
@@ -62,26 +62,32 @@ impl Allowance {
 
 /// A plugin's voice, whatever it speaks through: one allowance for all of its logs, and no secret gets out,
 /// neither one of its own nor one of another plugin that is loaded.
-pub(crate) struct Voice {
+pub(crate) struct PluginLog {
     plugin: Arc<str>,
-    allowance: Allowance,
+    limiter: RateLimiter,
     own: Arc<Redactor>,
     /// What of the last message may begin a secret that the next one ends.
     unfinished: Mutex<String>,
     /// Who knows the secrets of all plugins, if there are others.
-    reach: Arc<Reach>,
+    host_services: Arc<HostServices>,
 }
 
-impl Voice {
+impl PluginLog {
     /// The voice of a plugin that may write so many messages a second.
     pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
-        let (allowance, reach) = (Allowance::of(rate), Arc::default());
-        Self { plugin, allowance, own: Arc::new(redactor), unfinished: Mutex::default(), reach }
+        let (limiter, host_services) = (RateLimiter::of(rate), Arc::default());
+        Self {
+            plugin,
+            limiter,
+            own: Arc::new(redactor),
+            unfinished: Mutex::default(),
+            host_services,
+        }
     }
 
     /// The same among other plugins.
-    pub(crate) fn among(self, reach: Arc<Reach>) -> Self {
-        Self { reach, ..self }
+    pub(crate) fn among(self, host_services: Arc<HostServices>) -> Self {
+        Self { host_services, ..self }
     }
 
     /// Writes a message in one line, if anybody would see it and the allowance lasts. Gives whether
@@ -99,12 +105,12 @@ impl Voice {
             return true;
         }
         let plugin = &*self.plugin;
-        let Some(dropped) = self.allowance.take(Instant::now()) else { return false };
+        let Some(dropped) = self.limiter.take(Instant::now()) else { return false };
         if dropped > 0 {
             tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
         }
         let message = self.next_without_secrets(message);
-        let message = one_line(cut(&message, LENGTH));
+        let message = one_line(cut(&message, MAX_MESSAGE_BYTES));
         let masked = |(key, value): &'_ (String, String)| {
             (self.without_secrets(key).into_owned(), self.without_secrets(value).into_owned())
         };
@@ -125,7 +131,7 @@ impl Voice {
     }
 
     fn redactor(&self) -> Arc<Redactor> {
-        self.reach.redactor().unwrap_or_else(|| self.own.clone())
+        self.host_services.redactor().unwrap_or_else(|| self.own.clone())
     }
 
     /// What of a message may be shown that comes after those before it.
@@ -154,7 +160,7 @@ impl Voice {
     }
 }
 
-impl fmt::Debug for Voice {
+impl fmt::Debug for PluginLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Voice of {}", self.plugin)
     }
@@ -164,16 +170,16 @@ impl fmt::Debug for Voice {
 fn shown(fields: impl Iterator<Item = (String, String)>) -> String {
     let mut shown = String::new();
     for (key, value) in fields {
-        if shown.len() >= LENGTH {
+        if shown.len() >= MAX_MESSAGE_BYTES {
             break;
         }
         if !shown.is_empty() {
             shown.push(' ');
         }
-        let value = format!("{:?}", cut(&value, LENGTH));
-        shown.push_str(&format!("{}={}", one_line(cut(&key, LENGTH)), one_line(&value)));
+        let value = format!("{:?}", cut(&value, MAX_MESSAGE_BYTES));
+        shown.push_str(&format!("{}={}", one_line(cut(&key, MAX_MESSAGE_BYTES)), one_line(&value)));
     }
-    shown.truncate(shown.floor_char_boundary(LENGTH));
+    shown.truncate(shown.floor_char_boundary(MAX_MESSAGE_BYTES));
     if shown.is_empty() { shown } else { format!(" ({shown})") }
 }
 
@@ -188,7 +194,7 @@ impl log::Host for HostState {
         message: String,
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
-        self.span().in_scope(|| self.setting.voice.write(level, &message, &fields));
+        self.span().in_scope(|| self.setting.log.write(level, &message, &fields));
         Ok(())
     }
 }
@@ -198,18 +204,18 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn logged(write: impl FnOnce(&Voice)) -> String {
-        let voice = Voice::new("p".into(), Default::default(), 1);
-        crate::logged::logged(|| write(&voice))
+    fn logged(write: impl FnOnce(&PluginLog)) -> String {
+        let log = PluginLog::new("p".into(), Default::default(), 1);
+        crate::logged::logged(|| write(&log))
     }
 
     #[test]
     fn what_nobody_sees_takes_no_room() {
-        let said = logged(|voice| {
-            (0..1000).for_each(|_| assert!(voice.write(Level::Debug, "unseen", &[])));
-            assert!(voice.write(Level::Warn, "seen", &[]));
-            (1..5).for_each(|_| assert!(voice.write(Level::Warn, "more", &[])));
-            assert!(!voice.write(Level::Warn, "too much", &[]));
+        let said = logged(|log| {
+            (0..1000).for_each(|_| assert!(log.write(Level::Debug, "unseen", &[])));
+            assert!(log.write(Level::Warn, "seen", &[]));
+            (1..5).for_each(|_| assert!(log.write(Level::Warn, "more", &[])));
+            assert!(!log.write(Level::Warn, "too much", &[]));
         });
         assert!(said.starts_with(" WARN seen plugin=\"p\"\n"), "{said}");
         assert!(!said.contains("unseen") && !said.contains("too much"), "{said}");
@@ -217,9 +223,9 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line() {
-        let said = logged(|voice| {
+        let said = logged(|log| {
             let fields = [("a\nb".to_string(), "c\u{2028}d".to_string())];
-            voice.write(Level::Warn, "one\n WARN two", &fields);
+            log.write(Level::Warn, "one\n WARN two", &fields);
         });
         assert_eq!(said, " WARN one\\n WARN two (a\\nb=\"c\\u{2028}d\") plugin=\"p\"\n");
     }
@@ -227,8 +233,8 @@ mod tests {
     #[test]
     fn a_secret_is_not_shown_in_parts() {
         let said = |texts: &[&str]| {
-            let voice = Voice::new("p".into(), Redactor::of(&["hunter22"]), 1);
-            texts.iter().map(|text| voice.next_without_secrets(text)).collect::<Vec<_>>().concat()
+            let log = PluginLog::new("p".into(), Redactor::of(&["hunter22"]), 1);
+            texts.iter().map(|text| log.next_without_secrets(text)).collect::<Vec<_>>().concat()
         };
         let secret = "hunter22";
         for first in 1..secret.len() {
@@ -248,10 +254,10 @@ mod tests {
 
     #[test]
     fn a_flood_is_dropped_and_counted() {
-        let allowance = Allowance::of(100);
+        let limiter = RateLimiter::of(100);
         let now = Instant::now();
-        let written = (0..507).filter(|_| allowance.take(now).is_some()).count();
+        let written = (0..507).filter(|_| limiter.take(now).is_some()).count();
         assert_eq!(written, 500);
-        assert_eq!(allowance.take(now + Duration::from_secs(1)), Some(7));
+        assert_eq!(limiter.take(now + Duration::from_secs(1)), Some(7));
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
-use super::lent::apart;
+use super::granted::apart;
 use crate::bindings::mcp_host;
 use crate::bindings::types::Error;
 use crate::invoke::Unmasked;
@@ -18,16 +18,16 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 }
 
 /// The longest name of a revision that is kept, in bytes.
-const REVISION: usize = 64;
+const MAX_REVISION_LENGTH: usize = 64;
 
 /// The longest word about something that is left out, in bytes.
-const PROBLEM: usize = 500;
+const MAX_PROBLEM_LENGTH: usize = 500;
 
 impl mcp_host::Host for HostState {
     fn connected(&mut self, revision: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
-            let revision = self.setting.voice.masked(Unmasked::new(revision));
-            server.connected(revision.map(|revision| cut(&revision, REVISION).into()));
+            let revision = self.setting.log.masked(Unmasked::new(revision));
+            server.connected(revision.map(|revision| cut(&revision, MAX_REVISION_LENGTH).into()));
         }
         Ok(())
     }
@@ -41,8 +41,8 @@ impl mcp_host::Host for HostState {
 
     fn left_out(&mut self, problem: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.setting.server {
-            let problem = self.setting.voice.masked(Unmasked::new(problem));
-            server.left_out(problem.map(|problem| cut(&problem, PROBLEM).into()));
+            let problem = self.setting.log.masked(Unmasked::new(problem));
+            server.left_out(problem.map(|problem| cut(&problem, MAX_PROBLEM_LENGTH).into()));
         }
         Ok(())
     }
@@ -82,16 +82,16 @@ async fn ask<T>(
     let params: Value = serde_json::from_str(params)
         .map_err(|error| Error::InvalidInput(format!("the parameters are no JSON: {error}")))?;
     let params = Unmasked::new(params);
-    let (plugin, lent, calls) = accessor.with(|mut access| {
+    let (plugin, granted, calls) = accessor.with(|mut access| {
         let state = access.get();
         let calls = state.served(call_id.as_deref());
-        (state.setting.id.to_string(), state.setting.lent.clone(), calls)
+        (state.setting.id.to_string(), state.setting.granted.clone(), calls)
     });
     let _still = StandStill::of(calls);
-    let call_id = lent.masked(Unmasked::new(call_id)).into_inner();
-    let params = lent.masked(params).into_inner();
+    let call_id = granted.masked(Unmasked::new(call_id)).into_inner();
+    let params = granted.masked(params).into_inner();
     let request = ServerRequest { server: plugin, call_id, params };
-    let features = lent.features();
+    let features = granted.features();
     let answered = apart(async move {
         match kind {
             Kind::Elicitation => features.elicit(request).await,

@@ -5,11 +5,12 @@
 //! not linked, and the default is nothing.
 
 pub(crate) mod config;
+mod containment;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
 mod grant;
+pub(crate) mod granted;
 pub(crate) mod inference;
-pub(crate) mod lent;
 pub(crate) mod log;
 mod mcp_host;
 mod needs;
@@ -20,7 +21,6 @@ pub(crate) mod services;
 mod stdio_child;
 pub(crate) mod tools;
 mod wasi;
-mod within;
 
 use wasmtime::component::{Component, Linker};
 
@@ -40,7 +40,7 @@ pub struct Capability {
     /// Imports of another capability, which all plugins get, through which it is used.
     pub through: &'static [&'static str],
     /// Who gets it.
-    pub lent: Lent,
+    pub availability: Availability,
     /// Puts it into a linker; absent for one that this host does not lend yet.
     link: Option<Link>,
 }
@@ -50,17 +50,17 @@ type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
 /// Who gets a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lent {
+pub enum Availability {
     /// Every component. It reaches nothing outside of the host.
-    ToAll,
+    All,
     /// Every plugin, and no bridge.
-    ToPlugins,
+    Plugins,
     /// Every plugin, and the bridge to a server elsewhere.
-    ToPluginsAndRemoteBridge,
+    PluginsAndRemoteBridge,
     /// The bridges to MCP servers, and no other component.
-    ToBridges,
+    Bridges,
     /// The bridge to an MCP server that is a child, and no other component.
-    ToBridge,
+    StdioBridge,
     /// Plugins whose manifest requests it and whose user approved.
     OnRequest {
         /// What its values are.
@@ -70,16 +70,16 @@ pub enum Lent {
     },
 }
 
-impl Lent {
+impl Availability {
     /// Whether every plugin gets it, without a request.
     pub fn is_to_every_plugin(self) -> bool {
-        matches!(self, Self::ToAll | Self::ToPlugins | Self::ToPluginsAndRemoteBridge)
+        matches!(self, Self::All | Self::Plugins | Self::PluginsAndRemoteBridge)
     }
 }
 
 /// Who a component is, as far as lending goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Borrower<'a> {
+pub(crate) enum LinkTarget<'a> {
     /// A plugin, with what it was granted.
     Plugin(&'a Grants),
     /// The bridge to a child.
@@ -94,56 +94,56 @@ pub static CAPABILITIES: &[Capability] = &[
         name: "log",
         imports: &["tenon:plugin/log"],
         through: &[],
-        lent: Lent::ToAll,
+        availability: Availability::All,
         link: Some(log::link),
     },
     Capability {
         name: "config",
         imports: &["tenon:plugin/config"],
         through: &[],
-        lent: Lent::ToAll,
+        availability: Availability::All,
         link: Some(config::link),
     },
     Capability {
         name: "notify",
         imports: &["tenon:plugin/notify"],
         through: &[],
-        lent: Lent::ToAll,
+        availability: Availability::All,
         link: Some(notify::link),
     },
     Capability {
         name: "clocks",
         imports: wasi::CLOCKS,
         through: &[],
-        lent: Lent::ToPluginsAndRemoteBridge,
+        availability: Availability::PluginsAndRemoteBridge,
         link: Some(wasi::link_clocks),
     },
     Capability {
         name: "wasi",
         imports: wasi::IMPORTS,
         through: &[],
-        lent: Lent::ToPlugins,
+        availability: Availability::Plugins,
         link: Some(wasi::link),
     },
     Capability {
         name: "stdio-child",
         imports: &["tenon:plugin/stdio-child"],
         through: &[],
-        lent: Lent::ToBridge,
+        availability: Availability::StdioBridge,
         link: Some(stdio_child::link),
     },
     Capability {
         name: "mcp-host",
         imports: &["tenon:plugin/mcp-host"],
         through: &[],
-        lent: Lent::ToBridges,
+        availability: Availability::Bridges,
         link: Some(mcp_host::link),
     },
     Capability {
         name: services::NAME,
         imports: &["tenon:plugin/services"],
         through: &[],
-        lent: Lent::OnRequest {
+        availability: Availability::OnRequest {
             values: Values::Among(services::SERVICES),
             line: r#"services = ["send-message"]"#,
         },
@@ -153,21 +153,27 @@ pub static CAPABILITIES: &[Capability] = &[
         name: inference::NAME,
         imports: &["tenon:plugin/inference"],
         through: &[],
-        lent: Lent::OnRequest { values: Values::Patterns, line: r#"providers = ["*"]"# },
+        availability: Availability::OnRequest {
+            values: Values::Patterns,
+            line: r#"providers = ["*"]"#,
+        },
         link: Some(inference::link),
     },
     Capability {
         name: tools::NAME,
         imports: &["tenon:plugin/tools"],
         through: &[],
-        lent: Lent::OnRequest { values: Values::Patterns, line: r#"tools = ["*"]"# },
+        availability: Availability::OnRequest {
+            values: Values::Patterns,
+            line: r#"tools = ["*"]"#,
+        },
         link: Some(tools::link),
     },
     Capability {
         name: filesystem::NAME,
         imports: &[],
         through: &["wasi:filesystem"],
-        lent: Lent::OnRequest {
+        availability: Availability::OnRequest {
             values: Values::Paths,
             line: r#"filesystem = ["read:~/notes/**"]"#,
         },
@@ -177,7 +183,7 @@ pub static CAPABILITIES: &[Capability] = &[
         name: network::NAME,
         imports: &["wasi:http"],
         through: &[],
-        lent: Lent::OnRequest {
+        availability: Availability::OnRequest {
             values: Values::Urls,
             line: r#"network = ["https://api.example.com/*"]"#,
         },
@@ -187,14 +193,20 @@ pub static CAPABILITIES: &[Capability] = &[
         name: environment::NAME,
         imports: &[],
         through: &["wasi:cli/environment"],
-        lent: Lent::OnRequest { values: Values::Names, line: r#"environment = ["LANG"]"# },
+        availability: Availability::OnRequest {
+            values: Values::Names,
+            line: r#"environment = ["LANG"]"#,
+        },
         link: Some(nothing),
     },
     Capability {
         name: secrets::NAME,
         imports: &["tenon:plugin/secrets"],
         through: &[],
-        lent: Lent::OnRequest { values: Values::Names, line: r#"secrets = ["api-key"]"# },
+        availability: Availability::OnRequest {
+            values: Values::Names,
+            line: r#"secrets = ["api-key"]"#,
+        },
         link: Some(secrets::link),
     },
 ];
@@ -219,17 +231,18 @@ impl Capability {
         })
     }
 
-    fn is_lent_to(&self, borrower: Borrower<'_>) -> bool {
-        match (self.lent, borrower) {
-            (Lent::ToAll, _) => true,
-            (Lent::ToPlugins, borrower) => matches!(borrower, Borrower::Plugin(_)),
-            (Lent::ToPluginsAndRemoteBridge, borrower) => !matches!(borrower, Borrower::Bridge),
-            (Lent::ToBridges, borrower) => !matches!(borrower, Borrower::Plugin(_)),
-            (Lent::ToBridge, borrower) => matches!(borrower, Borrower::Bridge),
-            (Lent::OnRequest { .. }, Borrower::Plugin(grants) | Borrower::RemoteBridge(grants)) => {
-                grants.has(self.name)
-            }
-            (Lent::OnRequest { .. }, Borrower::Bridge) => false,
+    fn is_lent_to(&self, target: LinkTarget<'_>) -> bool {
+        match (self.availability, target) {
+            (Availability::All, _) => true,
+            (Availability::Plugins, target) => matches!(target, LinkTarget::Plugin(_)),
+            (Availability::PluginsAndRemoteBridge, target) => !matches!(target, LinkTarget::Bridge),
+            (Availability::Bridges, target) => !matches!(target, LinkTarget::Plugin(_)),
+            (Availability::StdioBridge, target) => matches!(target, LinkTarget::Bridge),
+            (
+                Availability::OnRequest { .. },
+                LinkTarget::Plugin(grants) | LinkTarget::RemoteBridge(grants),
+            ) => grants.has(self.name),
+            (Availability::OnRequest { .. }, LinkTarget::Bridge) => false,
         }
     }
 
@@ -263,7 +276,7 @@ pub enum ImportError {
 pub(crate) fn check_imports(
     engine: &wasmtime::Engine,
     component: &Component,
-    borrower: Borrower<'_>,
+    target: LinkTarget<'_>,
 ) -> Result<(), ImportError> {
     for (import, _) in component.component_type().imports(engine) {
         if is_types_only(import) {
@@ -272,19 +285,19 @@ pub(crate) fn check_imports(
         let Some(capability) = Capability::of_import(import) else {
             return Err(ImportError::Unknown(import.to_string()));
         };
-        if !capability.is_lent_to(borrower) {
-            let request = match capability.lent {
-                Lent::OnRequest { line, .. } => Some(line),
-                Lent::ToAll
-                | Lent::ToPlugins
-                | Lent::ToPluginsAndRemoteBridge
-                | Lent::ToBridges
-                | Lent::ToBridge => None,
+        if !capability.is_lent_to(target) {
+            let request = match capability.availability {
+                Availability::OnRequest { line, .. } => Some(line),
+                Availability::All
+                | Availability::Plugins
+                | Availability::PluginsAndRemoteBridge
+                | Availability::Bridges
+                | Availability::StdioBridge => None,
             };
             let (import, capability) = (import.to_string(), capability.name);
-            let requested = match borrower {
-                Borrower::Plugin(grants) => grants.requests(capability),
-                Borrower::Bridge | Borrower::RemoteBridge(_) => false,
+            let requested = match target {
+                LinkTarget::Plugin(grants) => grants.requests(capability),
+                LinkTarget::Bridge | LinkTarget::RemoteBridge(_) => false,
             };
             return Err(ImportError::NotGranted { import, capability, request, requested });
         }
@@ -300,12 +313,12 @@ fn is_types_only(import: &str) -> bool {
 /// A linker with what a borrower gets.
 pub(crate) fn linker(
     engine: &wasmtime::Engine,
-    borrower: Borrower<'_>,
+    target: LinkTarget<'_>,
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
     for capability in CAPABILITIES {
         if let Some(link) = capability.link
-            && capability.is_lent_to(borrower)
+            && capability.is_lent_to(target)
         {
             link(&mut linker)?;
             link_older(capability.name, &mut linker)?;
@@ -324,7 +337,7 @@ impl wasmtime::component::HasData for Host {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::Surroundings;
+    use crate::host_environment::HostEnvironment;
     use std::path::Path;
 
     #[test]
@@ -351,40 +364,40 @@ mod tests {
     fn everything() -> Grants {
         let mut all = GrantSet::default();
         for capability in CAPABILITIES {
-            let value = match capability.lent {
-                Lent::OnRequest { values: Values::Paths, .. } => "read:/x",
-                Lent::OnRequest { values: Values::Urls, .. } => "https://x/*",
-                Lent::OnRequest { values: Values::Among(names), .. } => names[0],
+            let value = match capability.availability {
+                Availability::OnRequest { values: Values::Paths, .. } => "read:/x",
+                Availability::OnRequest { values: Values::Urls, .. } => "https://x/*",
+                Availability::OnRequest { values: Values::Among(names), .. } => names[0],
                 _ => "x",
             };
-            all.add(capability.name, value, &Surroundings::default(), Path::new("/")).unwrap();
+            all.add(capability.name, value, &HostEnvironment::default(), Path::new("/")).unwrap();
         }
         Grants::new(all.clone(), all)
     }
 
     /// Who asks: a plugin that was granted everything, one that was granted nothing, the bridge to a child,
     /// and the one to a server elsewhere, which was granted that.
-    fn borrowers<'a>(all: &'a Grants, none: &'a Grants, origin: &'a Grants) -> [Borrower<'a>; 4] {
+    fn borrowers<'a>(all: &'a Grants, none: &'a Grants, origin: &'a Grants) -> [LinkTarget<'a>; 4] {
         [
-            Borrower::Plugin(all),
-            Borrower::Plugin(none),
-            Borrower::Bridge,
-            Borrower::RemoteBridge(origin),
+            LinkTarget::Plugin(all),
+            LinkTarget::Plugin(none),
+            LinkTarget::Bridge,
+            LinkTarget::RemoteBridge(origin),
         ]
     }
 
     fn origin() -> Grants {
         let mut origin = GrantSet::default();
         let here = Path::new("/");
-        origin.add(network::NAME, "https://x/*", &Surroundings::default(), here).unwrap();
+        origin.add(network::NAME, "https://x/*", &HostEnvironment::default(), here).unwrap();
         Grants::new(origin.clone(), origin)
     }
 
     #[test]
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
-        for borrower in borrowers(&everything(), &Grants::default(), &origin()) {
-            linker(&engine, borrower).expect("each interface is linked once");
+        for target in borrowers(&everything(), &Grants::default(), &origin()) {
+            linker(&engine, target).expect("each interface is linked once");
         }
     }
 
@@ -451,7 +464,7 @@ mod tests {
         let engine = wasmtime::Engine::default();
         let (all, none, origin) = (everything(), Grants::default(), origin());
         let borrowers = borrowers(&all, &none, &origin);
-        let linkers = borrowers.map(|borrower| linker(&engine, borrower).expect("it is linked"));
+        let linkers = borrowers.map(|target| linker(&engine, target).expect("it is linked"));
         for (import, function, expected) in rows {
             let function = format!("(export \"{function}\" (func))");
             let text = format!("(component (import \"{import}\" (instance {function})))");
@@ -463,7 +476,7 @@ mod tests {
                 "{import}"
             );
             let let_through =
-                borrowers.map(|borrower| check_imports(&engine, &component, borrower).is_ok());
+                borrowers.map(|target| check_imports(&engine, &component, target).is_ok());
             assert_eq!(let_through, expected, "{import}");
         }
         for import in CAPABILITIES.iter().flat_map(|capability| capability.imports) {

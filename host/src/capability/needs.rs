@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{CAPABILITIES, Capability, Lent};
+use super::{Availability, CAPABILITIES, Capability};
 
 /// Values by the names of capabilities.
 type Values = BTreeMap<String, Vec<String>>;
@@ -64,7 +64,7 @@ impl Need {
     pub fn all(imports: &[String], requested: &Values, granted: &Values) -> Vec<Self> {
         let of = |values: &Values, name: &str| values.get(name).cloned().unwrap_or_default();
         let needs = CAPABILITIES.iter().filter_map(|capability| {
-            let Lent::OnRequest { .. } = capability.lent else { return None };
+            let Availability::OnRequest { .. } = capability.availability else { return None };
             let uses = |import: &&String| {
                 capability.has_import(import) || capability.is_used_through(import)
             };

@@ -14,12 +14,12 @@ use crate::runtime::wasm::HostState;
 use crate::text::cut;
 
 /// The longest message of progress, and the longest id, in bytes.
-const LENGTH: usize = 1 << 10;
+const MAX_MESSAGE_BYTES: usize = 1 << 10;
 
 /// Where the news of all plugins goes. A plugin that says over and over that it has changed says it
 /// once, until the host has acted on it.
 #[derive(Clone, Default)]
-pub(crate) struct News {
+pub(crate) struct PluginNotifications {
     changed: Arc<Changed>,
     events: Events,
 }
@@ -30,7 +30,7 @@ struct Changed {
     some: Notify,
 }
 
-impl News {
+impl PluginNotifications {
     /// What the host tells those who watch it.
     pub(crate) fn events(&self) -> &Events {
         &self.events
@@ -60,13 +60,13 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 impl notify::Host for HostState {
     fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
         // A URI that is cut is another one.
-        if uri.len() > LENGTH || self.setting.updates.take(Instant::now()).is_none() {
+        if uri.len() > MAX_MESSAGE_BYTES || self.setting.updates.take(Instant::now()).is_none() {
             return Ok(());
         }
         let uri = Unmasked::new(uri);
         self.setting.news.events.publish(|| {
             let plugin = self.setting.id.clone();
-            let uri = self.setting.voice.masked(uri).into_inner();
+            let uri = self.setting.log.masked(uri).into_inner();
             Event::ResourceUpdated { plugin, uri }
         });
         Ok(())
@@ -92,9 +92,9 @@ impl notify::Host for HostState {
         self.setting.news.events.publish(|| {
             let plugin = self.setting.id.clone();
             // It is that of a call which is served.
-            let call_id = cut(&call_id, LENGTH).to_string();
-            let message = self.setting.voice.masked(message).into_inner();
-            let message = message.map(|message| cut(&message, LENGTH).into());
+            let call_id = cut(&call_id, MAX_MESSAGE_BYTES).to_string();
+            let message = self.setting.log.masked(message).into_inner();
+            let message = message.map(|message| cut(&message, MAX_MESSAGE_BYTES).into());
             Event::Progress { plugin, call_id, progress, total, message }
         });
         Ok(())

@@ -18,10 +18,10 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 impl secrets::Host for HostState {
     fn get(&mut self, name: String) -> wasmtime::Result<Result<String, Error>> {
         let setting = &self.setting;
-        if let Err(denied) = setting.lent.require(NAME, &name, &format!("the secret {name}")) {
+        if let Err(denied) = setting.granted.require(NAME, &name, &format!("the secret {name}")) {
             return Ok(Err(denied));
         }
-        let unset = || Error::NotFound(format!("nobody has set the secret {name}"));
+        let unset = || Error::NotFound(format!("the secret {name} is not set"));
         let secret = setting.secrets.get(&name).ok_or_else(unset);
         Ok(secret.map(|secret| secret.reveal().to_string()))
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
-use super::lent::{Lent, apart, as_contract, deeper};
+use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
 use crate::bindings::services::{self, Memory, OutgoingMessage};
 use crate::bindings::types::{Error, HookPoint};
 use crate::invoke::{CallError, Caller, HookOutcome, Masked, Unmasked};
@@ -18,42 +18,42 @@ pub(super) const NAME: &str = "services";
 pub(super) const SERVICES: &[&str] = &["send-message", "send-message:*", "search-memory"];
 
 /// The most memories that are found at a time.
-const MEMORIES: u32 = 100;
+const MAX_MEMORIES: u32 = 100;
 
 /// Sends a message, unless a hook stops it. Handlers of `message-sending` may change its text; where it
 /// goes stays. `caller` is on whose behalf the plugin itself was called.
 pub(crate) async fn send_message(
-    lent: &Lent,
+    granted: &GrantedCapabilities,
     caller: Caller,
     message: Unmasked<OutgoingMessage>,
 ) -> Result<(), Error> {
-    let message = lent.masked(message);
+    let message = granted.masked(message);
     let allows_one =
-        |channel: &String| lent.grants().allow(NAME, &format!("send-message:{channel}"));
+        |channel: &String| granted.grants().allow(NAME, &format!("send-message:{channel}"));
     if !message.channel.as_ref().is_some_and(allows_one) {
-        lent.require(NAME, "send-message", "sending a message")?;
+        granted.require(NAME, "send-message", "sending a message")?;
     }
-    let message = hooked(lent, caller, message).await?;
-    lent.reach.services.messaging.send(lent.plugin(), message).await
+    let message = hooked(granted, caller, message).await?;
+    granted.host_services.services.messaging.send(granted.plugin(), message).await
 }
 
 /// The message as hooks have left it.
 async fn hooked(
-    lent: &Lent,
+    granted: &GrantedCapabilities,
     caller: Caller,
     message: Masked<OutgoingMessage>,
 ) -> Result<OutgoingMessage, Error> {
-    let (hub, caller) = (lent.reach.hub()?, deeper(lent, caller)?);
-    let registry = hub.registry();
+    let (platform_api, caller) = (granted.host_services.platform_api()?, deeper(granted, caller)?);
+    let registry = platform_api.registry();
     let OutgoingMessage { channel, text, extra } = message.into_inner();
     if registry.handlers(&HookPoint::MessageSending).is_empty() {
         return Ok(OutgoingMessage { channel, text, extra });
     }
     let mut context = Map::new();
-    context.insert("plugin".into(), lent.plugin().into());
+    context.insert("plugin".into(), granted.plugin().into());
     context.insert("message".into(), text.into());
     context.extend(channel.clone().map(|channel| ("channel".into(), channel.into())));
-    let mut report = hub.fire(&HookPoint::MessageSending, context, &caller).await;
+    let mut report = platform_api.fire(&HookPoint::MessageSending, context, &caller).await;
     match report.outcome {
         HookOutcome::Veto { plugin, reason } => {
             return Err(as_contract(CallError::Vetoed { plugin, reason }));
@@ -71,14 +71,15 @@ async fn hooked(
 
 /// Searches the host's memory.
 pub(crate) async fn search_memory(
-    lent: &Lent,
+    granted: &GrantedCapabilities,
     query: Unmasked<String>,
     limit: u32,
 ) -> Result<Vec<Memory>, Error> {
-    lent.require(NAME, "search-memory", "searching the memory")?;
-    let limit = limit.min(MEMORIES);
-    let query = lent.masked(query);
-    let mut found = lent.reach.services.memory.search(lent.plugin(), &query, limit).await?;
+    granted.require(NAME, "search-memory", "searching the memory")?;
+    let limit = limit.min(MAX_MEMORIES);
+    let query = granted.masked(query);
+    let mut found =
+        granted.host_services.services.memory.search(granted.plugin(), &query, limit).await?;
     found.truncate(limit as usize);
     Ok(found)
 }
@@ -95,8 +96,8 @@ impl<T> services::HostWithStore<T> for Host {
         message: OutgoingMessage,
     ) -> wasmtime::Result<Result<(), Error>> {
         let message = Unmasked::new(message);
-        let (lent, caller) = accessor.with(|mut access| access.get().turned_to());
-        Ok(apart(async move { send_message(&lent, caller, message).await }).await)
+        let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
+        Ok(apart(async move { send_message(&granted, caller, message).await }).await)
     }
 
     async fn search_memory(
@@ -105,7 +106,7 @@ impl<T> services::HostWithStore<T> for Host {
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<Memory>, Error>> {
         let query = Unmasked::new(query);
-        let lent = accessor.with(|mut access| access.get().setting.lent.clone());
-        Ok(apart(async move { search_memory(&lent, query, limit).await }).await)
+        let granted = accessor.with(|mut access| access.get().setting.granted.clone());
+        Ok(apart(async move { search_memory(&granted, query, limit).await }).await)
     }
 }

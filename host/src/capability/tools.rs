@@ -2,7 +2,7 @@
 
 use wasmtime::component::{Accessor, Linker};
 
-use super::lent::{Lent, apart, as_contract, deeper};
+use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
 use super::{GrantSet, Host};
 use crate::bindings::tools;
 use crate::bindings::types::{Error, ToolDefinition, ToolResult};
@@ -31,10 +31,10 @@ pub(crate) fn is_one_shared(requests: &GrantSet) -> bool {
 }
 
 /// The tools that a plugin may call, under the names that it calls them by.
-pub(crate) fn list(lent: &Lent) -> Result<Vec<ToolDefinition>, Error> {
-    let registry = lent.reach.hub()?.registry();
+pub(crate) fn list(granted: &GrantedCapabilities) -> Result<Vec<ToolDefinition>, Error> {
+    let registry = granted.host_services.platform_api()?.registry();
     let granted =
-        registry.tools().filter(|(_, tool)| lent.grants().allow(NAME, tool.name.as_str()));
+        registry.tools().filter(|(_, tool)| granted.grants().allow(NAME, tool.name.as_str()));
     let renamed = granted.map(|(_, tool)| ToolDefinition {
         name: tool.name.to_string(),
         ..ToolDefinition::clone(&tool.definition)
@@ -44,16 +44,21 @@ pub(crate) fn list(lent: &Lent) -> Result<Vec<ToolDefinition>, Error> {
 
 /// Calls a tool. `caller` is on whose behalf the plugin itself was called.
 pub(crate) async fn call(
-    lent: &Lent,
+    granted: &GrantedCapabilities,
     caller: Caller,
     name: String,
     arguments: &str,
 ) -> Result<ToolResult, Error> {
-    lent.require(NAME, &name, &format!("calling the tool {name}"))?;
-    let caller = deeper(lent, caller)?;
+    granted.require(NAME, &name, &format!("calling the tool {name}"))?;
+    let caller = deeper(granted, caller)?;
     let arguments = serde_json::from_str(arguments)
         .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
-    lent.reach.hub()?.call(Call { name, arguments, caller }).await.map_err(as_contract)
+    granted
+        .host_services
+        .platform_api()?
+        .call(Call { name, arguments, caller })
+        .await
+        .map_err(as_contract)
 }
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -66,8 +71,8 @@ impl<T> tools::HostWithStore<T> for Host {
     async fn list_tools(
         accessor: &Accessor<T, Self>,
     ) -> wasmtime::Result<Result<Vec<ToolDefinition>, Error>> {
-        let lent = accessor.with(|mut access| access.get().setting.lent.clone());
-        Ok(list(&lent))
+        let granted = accessor.with(|mut access| access.get().setting.granted.clone());
+        Ok(list(&granted))
     }
 
     async fn call(
@@ -75,7 +80,7 @@ impl<T> tools::HostWithStore<T> for Host {
         name: String,
         arguments: String,
     ) -> wasmtime::Result<Result<ToolResult, Error>> {
-        let (lent, caller) = accessor.with(|mut access| access.get().turned_to());
-        Ok(apart(async move { call(&lent, caller, name, &arguments).await }).await)
+        let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
+        Ok(apart(async move { call(&granted, caller, name, &arguments).await }).await)
     }
 }

@@ -7,16 +7,16 @@ use tokio::process::ChildStdout;
 use crate::bindings::stdio_child::{Event, OversizedLine};
 
 /// How much is read at a time.
-const CHUNK: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// How much of a line that is too long is kept.
-const PREFIX: usize = 4 << 10;
+const MAX_PREFIX_BYTES: usize = 4 << 10;
 
 /// The most events that are given at a time.
-const BATCH: usize = 256;
+const MAX_BATCH_LINES: usize = 256;
 
 /// The most that is read of what a child has left in its pipe, and more than that holds.
-const LEFT: u64 = 1 << 20;
+const MAX_LEFT_BYTES: u64 = 1 << 20;
 
 /// Cuts a stream into lines. Waiting may be given up and begun again at any point without losing a
 /// byte.
@@ -60,7 +60,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if !events.is_empty() || self.closed {
                 return events;
             }
-            self.buffer.reserve(CHUNK);
+            self.buffer.reserve(CHUNK_BYTES);
             match self.reader.read_buf(&mut self.buffer).await {
                 Ok(0) | Err(_) => {
                     self.closed = true;
@@ -74,7 +74,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Whether there can still be lines of a child that has ended. Its own children may write on for
     /// ever.
     pub(super) fn may_have_more(&mut self) -> bool {
-        self.read - *self.read_before_end.get_or_insert(self.read) <= LEFT
+        self.read - *self.read_before_end.get_or_insert(self.read) <= MAX_LEFT_BYTES
     }
 
     /// Whether the end was reported.
@@ -90,7 +90,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Takes whole lines out of the buffer.
     fn cut(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        while events.len() < BATCH {
+        while events.len() < MAX_BATCH_LINES {
             let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
                 self.drain_oversized();
@@ -107,7 +107,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// one buffer for all that is read; but a long one keeps its memory, and what comes after it is
     /// copied, which is little.
     fn take_line(&mut self, length: usize) -> Vec<u8> {
-        if length < CHUNK {
+        if length < CHUNK_BYTES {
             let line = self.buffer[..length].to_vec();
             self.buffer.advance(length + 1);
             return line;
@@ -126,7 +126,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 Event::Oversized(oversized)
             }
             None if line.len() > self.cap => Event::Oversized(OversizedLine {
-                prefix: line[..line.len().min(PREFIX)].to_vec(),
+                prefix: line[..line.len().min(MAX_PREFIX_BYTES)].to_vec(),
                 length: line.len() as u64,
             }),
             None => {
@@ -142,7 +142,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             oversized.length += self.buffer.len() as u64;
         } else if self.buffer.len() > self.cap {
             self.oversized = Some(OversizedLine {
-                prefix: self.buffer[..self.buffer.len().min(PREFIX)].to_vec(),
+                prefix: self.buffer[..self.buffer.len().min(MAX_PREFIX_BYTES)].to_vec(),
                 length: self.buffer.len() as u64,
             });
         } else {
@@ -193,27 +193,29 @@ mod tests {
     #[tokio::test]
     async fn a_line_over_the_cap_is_reported_by_its_beginning_and_costs_no_other() {
         assert_eq!(all(b"abcdef\nok\n", 5).await, ["<abcdef of 6>", "ok"]);
-        let long = vec![b'x'; 3 * CHUNK];
+        let long = vec![b'x'; 3 * CHUNK_BYTES];
         let input = [&long[..], b"\nok\n"].concat();
-        let seen = all(&input, CHUNK).await;
-        assert_eq!(seen[0], format!("<{} of {}>", "x".repeat(PREFIX), 3 * CHUNK));
+        let seen = all(&input, CHUNK_BYTES).await;
+        assert_eq!(seen[0], format!("<{} of {}>", "x".repeat(MAX_PREFIX_BYTES), 3 * CHUNK_BYTES));
         assert_eq!(seen[1..], ["ok"]);
     }
 
     #[tokio::test]
     async fn a_long_line_takes_nothing_of_those_around_it() {
-        let long = "x".repeat(2 * CHUNK);
+        let long = "x".repeat(2 * CHUNK_BYTES);
         let input = format!("one\n{long}\r\ntwo\n\n{long}\nthree");
-        let seen = all(input.as_bytes(), 3 * CHUNK).await;
+        let seen = all(input.as_bytes(), 3 * CHUNK_BYTES).await;
         assert_eq!(seen, ["one", &long, "two", "", &long, "three"]);
     }
 
     #[tokio::test]
     async fn a_line_without_an_end_is_bounded_too() {
-        let long = vec![b'x'; 5 * CHUNK];
-        let mut lines = Lines::new(&long[..], CHUNK);
+        let long = vec![b'x'; 5 * CHUNK_BYTES];
+        let mut lines = Lines::new(&long[..], CHUNK_BYTES);
         let events = lines.next().await;
-        assert!(matches!(&events[..], [Event::Oversized(line)] if line.length == 5 * CHUNK as u64));
-        assert!(lines.buffer.capacity() <= 4 * CHUNK);
+        assert!(
+            matches!(&events[..], [Event::Oversized(line)] if line.length == 5 * CHUNK_BYTES as u64)
+        );
+        assert!(lines.buffer.capacity() <= 4 * CHUNK_BYTES);
     }
 }

@@ -34,15 +34,15 @@ use stderr::Tail;
 
 use crate::bindings::stdio_child::{Event, ExitStatus};
 use crate::bindings::types::{Error, Unavailability};
-use crate::capability::log::Voice;
-use crate::limits::LONGEST;
+use crate::capability::log::PluginLog;
+use crate::limits::MAX_DURATION;
 use crate::server::{Supervisor, TooOften};
 use crate::trust::ProjectPrograms;
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 pub(crate) struct Spec {
     /// How it speaks in the log.
-    pub(crate) voice: Arc<Voice>,
+    pub(crate) log: Arc<PluginLog>,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// The whole environment.
@@ -60,8 +60,8 @@ impl Spec {
         let trusted = self.trusted.clone()?;
         let changed = tokio::task::spawn_blocking(move || trusted.changed()).await;
         let changed = changed.unwrap_or_else(|_| Some(self.program.clone()))?.display().to_string();
-        let problem = format!("{changed} is not what it was when its project was trusted");
-        Some(Error::Denied(format!("{problem}; `tenon trust` shows what is new, and asks")))
+        let problem = format!("{changed} has changed since its project was trusted");
+        Some(Error::Denied(format!("{problem}; run `tenon trust` to review the change")))
     }
 }
 
@@ -147,7 +147,7 @@ impl Drop for Alarm {
 impl ChildSlot {
     pub(crate) fn new(spec: Arc<Spec>) -> Self {
         Self {
-            stderr: Arc::new(Tail::new(spec.voice.clone())),
+            stderr: Arc::new(Tail::new(spec.log.clone())),
             spec,
             child: None,
             began: Instant::now(),
@@ -176,7 +176,7 @@ impl ChildSlot {
     }
 
     fn spawn(&mut self) -> Result<(), StartError> {
-        self.stderr = Arc::new(Tail::new(self.spec.voice.clone()));
+        self.stderr = Arc::new(Tail::new(self.spec.log.clone()));
         let program = self.spec.program.display().to_string();
         if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartError::NoFolder { program, folder: folder.display().to_string() });
@@ -205,7 +205,7 @@ impl ChildSlot {
     }
 
     pub(crate) fn set_timer(&mut self, at: Duration) {
-        self.alarm = Some(Alarm::set(self.began + at.min(LONGEST), self.changed.clone()));
+        self.alarm = Some(Alarm::set(self.began + at.min(MAX_DURATION), self.changed.clone()));
     }
 
     pub(crate) fn clear_timer(&mut self) {
@@ -427,7 +427,7 @@ fn exit_status(status: io::Result<std::process::ExitStatus>) -> ExitStatus {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::capability::notify::News;
+    use crate::capability::notify::PluginNotifications;
     use crate::secret::Redactor;
     use crate::server::Supervision;
 
@@ -442,11 +442,12 @@ mod tests {
 
     /// A child that has so long to end, at each step.
     fn spawn_within(shutdown_grace: Duration, program: &str, arguments: &[&str]) -> Child {
-        let voice = Arc::new(Voice::new("echo".into(), Redactor::default(), 1));
+        let log = Arc::new(PluginLog::new("echo".into(), Redactor::default(), 1));
         let supervision = Supervision { shutdown_grace, ..Supervision::default() };
-        let supervisor = Supervisor::new("echo".into(), "stdio", supervision, News::default());
+        let supervisor =
+            Supervisor::new("echo".into(), "stdio", supervision, PluginNotifications::default());
         let spec = Spec {
-            voice: voice.clone(),
+            log: log.clone(),
             program: program.into(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
             environment: BTreeMap::new(),
@@ -454,7 +455,7 @@ mod tests {
             trusted: None,
             supervisor: Arc::new(supervisor),
         };
-        Child::spawn(&spec, Arc::new(Tail::new(voice)), Arc::default()).expect("the child starts")
+        Child::spawn(&spec, Arc::new(Tail::new(log)), Arc::default()).expect("the child starts")
     }
 
     fn lines(lines: &[&str]) -> Vec<Vec<u8>> {

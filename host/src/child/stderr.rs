@@ -6,25 +6,25 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::SetOnce;
 
 use crate::bindings::log::Level;
-use crate::capability::log::Voice;
+use crate::capability::log::PluginLog;
 
 /// The lines that are kept.
-const LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// The longest line that is kept whole, in bytes.
-const LINE: usize = 16 << 10;
+const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// The last lines of a child.
 pub(super) struct Tail {
-    voice: Arc<Voice>,
+    log: Arc<PluginLog>,
     lines: Mutex<VecDeque<String>>,
     /// There is nothing more to come.
     drained: SetOnce<()>,
 }
 
 impl Tail {
-    pub(super) fn new(voice: Arc<Voice>) -> Self {
-        Self { voice, lines: Mutex::default(), drained: SetOnce::new() }
+    pub(super) fn new(log: Arc<PluginLog>) -> Self {
+        Self { log, lines: Mutex::default(), drained: SetOnce::new() }
     }
 
     /// The last lines, oldest first.
@@ -38,17 +38,17 @@ impl Tail {
     }
 
     fn push(&self, line: &[u8]) {
-        let is_cut = line.len() >= LINE;
+        let is_cut = line.len() >= MAX_LINE_BYTES;
         let line = match is_cut {
-            true => self.voice.beginning_without_secrets(line),
+            true => self.log.beginning_without_secrets(line),
             false => {
                 let line = String::from_utf8_lossy(line);
-                self.voice.without_secrets(line.trim_end()).into_owned()
+                self.log.without_secrets(line.trim_end()).into_owned()
             }
         };
-        self.voice.write(Level::Info, &format!("stderr: {line}"), &[]);
+        self.log.write(Level::Info, &format!("stderr: {line}"), &[]);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == LINES {
+        if lines.len() == MAX_LINES {
             lines.pop_front();
         }
         lines.push_back(line);
@@ -65,7 +65,7 @@ pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<Tail>) {
             Ok(read) => read,
         };
         for piece in chunk[..read].split_inclusive(|&byte| byte == b'\n') {
-            let room = LINE - line.len();
+            let room = MAX_LINE_BYTES - line.len();
             line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
                 tail.push(&line);
@@ -89,9 +89,9 @@ mod tests {
         let mut secrets = Secrets::default();
         secrets.add("A_TOKEN", "hunter22");
         for shown in 0.."hunter22".len() + 2 {
-            let line = format!("{}hunter22 and more", "x".repeat(LINE - shown));
-            let voice = Voice::new("test".into(), Redactor::new(&secrets), 100);
-            let tail = Arc::new(Tail::new(Arc::new(voice)));
+            let line = format!("{}hunter22 and more", "x".repeat(MAX_LINE_BYTES - shown));
+            let log = PluginLog::new("test".into(), Redactor::new(&secrets), 100);
+            let tail = Arc::new(Tail::new(Arc::new(log)));
             drain(line.as_bytes(), tail.clone()).await;
             assert!(!tail.lines()[0].contains('h'), "{shown}");
         }
@@ -101,16 +101,16 @@ mod tests {
     #[tokio::test]
     async fn the_last_lines_are_kept_and_long_ones_cut() {
         let mut input = Vec::new();
-        for i in 0..LINES + 5 {
+        for i in 0..MAX_LINES + 5 {
             input.extend_from_slice(format!("line {i}\n").as_bytes());
         }
-        input.extend_from_slice(&vec![b'x'; 3 * LINE]);
+        input.extend_from_slice(&vec![b'x'; 3 * MAX_LINE_BYTES]);
         let tail =
-            Arc::new(Tail::new(Arc::new(Voice::new("test".into(), Default::default(), 100))));
+            Arc::new(Tail::new(Arc::new(PluginLog::new("test".into(), Default::default(), 100))));
         drain(&input[..], tail.clone()).await;
         let lines = tail.lines();
-        assert_eq!(lines.len(), LINES);
-        assert_eq!(lines[LINES - 2], format!("line {}", LINES + 4));
-        assert_eq!(lines[LINES - 1].len(), LINE);
+        assert_eq!(lines.len(), MAX_LINES);
+        assert_eq!(lines[MAX_LINES - 2], format!("line {}", MAX_LINES + 4));
+        assert_eq!(lines[MAX_LINES - 1].len(), MAX_LINE_BYTES);
     }
 }

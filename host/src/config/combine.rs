@@ -13,10 +13,10 @@ use super::{
     SideEffects, ToolRule,
 };
 use crate::discover::Origin;
-use crate::filter::ToolFilter;
 use crate::pins::PinMode;
 use crate::server::Supervision;
 use crate::text::fits;
+use crate::tool_filter::ToolFilter;
 
 /// How what a project's file says of a key combines with what its user's file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub enum CombineRule {
 }
 
 impl CombineRule {
-    /// The rule in a few words, for documentation.
-    pub fn words(self) -> &'static str {
+    /// Returns a short description, for documentation.
+    pub fn description(self) -> &'static str {
         match self {
             Self::Both => "both files add to it",
             Self::OwnPlugins => "each file speaks for its own plugins",
@@ -469,7 +469,7 @@ mod tests {
     fn the_documentation_has_every_rule() {
         let mut table = String::from("| key | rule | in detail |\n|---|---|---|\n");
         for KeyRule { key, rule, detail } in KEY_RULES {
-            table.push_str(&format!("| `{key}` | {} | {detail} |\n", rule.words()));
+            table.push_str(&format!("| `{key}` | {} | {detail} |\n", rule.description()));
         }
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/configuration.md");
         let text = std::fs::read_to_string(path).expect("the documentation is there");

@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Facts, Origin, PluginKind, facts};
+use super::{FileChecks, Origin, PluginKind, file_checks};
 use crate::capability::{GrantSet, Grants};
 use crate::config::ContextSettings;
 use crate::config::combine::Owner;
 use crate::entry::{EntryRules, EnvironmentPolicy, LogLevel, Protocol, Transport};
 use crate::expand::secrets_in;
-use crate::files::{self, COMPONENT, Digest};
+use crate::files::{self, Digest, MAX_COMPONENT_BYTES};
+use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
-use crate::lock::Bond;
+use crate::lock::LockEntry;
 use crate::manifest::Permissions;
 use crate::pins::{PinMode, PinnedServer};
 use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::Supervision;
 use crate::services::{ApprovalRequest, CommandLine, GrantWarning};
-use crate::surroundings::Surroundings;
 use crate::trust::ProjectPrograms;
 
 /// A plugin that may be loaded, if it is admitted.
@@ -80,9 +80,9 @@ pub struct Candidate {
     pub(crate) given: BTreeMap<String, Secret>,
     /// What of all that must not be shown.
     pub(crate) secrets: Secrets,
-    pub(crate) facts: Facts,
+    pub(crate) file_checks: FileChecks,
     /// What the lock file of its place says of it.
-    pub(crate) bond: Option<Bond>,
+    pub(crate) lock_entry: Option<LockEntry>,
 }
 
 impl fmt::Debug for Candidate {
@@ -129,12 +129,12 @@ pub(crate) struct Server {
     pub(crate) startup_timeout: Option<Duration>,
     /// How it is kept running.
     pub(crate) supervision: Supervision,
-    pub(crate) wishes: Wishes,
+    pub(crate) options: ServerOptions,
 }
 
 /// What is asked of an MCP server, and of the bridge to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct ServerOptions {
     pub(crate) protocol: Protocol,
     /// The folders that it is told to work in: URIs, and names.
     pub(crate) roots: Vec<(String, Option<String>)>,
@@ -307,7 +307,7 @@ impl Candidate {
 
     /// What it is made of, at this moment. It reads the plugin's file.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
-        let content = self.file().and_then(|file| files::read(file, COMPONENT).ok());
+        let content = self.file().and_then(|file| files::read(file, MAX_COMPONENT_BYTES).ok());
         self.fingerprint_with(content.map(Digest::of))
     }
 
@@ -319,7 +319,7 @@ impl Candidate {
     /// Where a lock file binds it, what its file holds; nothing for one that cannot be read. It reads
     /// the file.
     pub(crate) fn bound_content(&self) -> Option<Digest> {
-        self.bond.as_ref().and_then(|_| self.fingerprint().content)
+        self.lock_entry.as_ref().and_then(|_| self.fingerprint().content)
     }
 
     /// Its component, where it is one.
@@ -386,13 +386,13 @@ impl Candidate {
     pub fn grants_of(
         &self,
         values: &[(String, String)],
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
     ) -> Result<BTreeMap<String, Vec<String>>, String> {
         let folder = self.named_in.parent().unwrap_or(Path::new("."));
         let mut grants = GrantSet::default();
         for (capability, value) in values {
             grants
-                .add(capability, value, surroundings, folder)
+                .add(capability, value, host_environment, folder)
                 .map_err(|error| error.to_string())?;
         }
         let grants = grants.texts();
@@ -468,8 +468,8 @@ impl Candidate {
             // They are in what comes before.
             users_settings: _,
             secrets: _,
-            facts,
-            bond,
+            file_checks,
+            lock_entry,
         } = self;
         let place = (id, origin, is_shielded, named_in, folder);
         let about = (version, description, api_version);
@@ -479,14 +479,14 @@ impl Candidate {
             "{:?}",
             (
                 (place, about, source, command, requests, permissions),
-                (limits, context, settings, facts, bond, trusted)
+                (limits, context, settings, file_checks, lock_entry, trusted)
             )
         )
     }
 
     /// The file that runs: a component, a script, or a server that lies beside its manifest.
     pub fn file(&self) -> Option<&Path> {
-        let file = facts::file_of(&self.source)?;
+        let file = file_checks::file_of(&self.source)?;
         let is_own = |folder: &PathBuf| file.starts_with(folder);
         (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
     }

@@ -10,7 +10,7 @@
 //! not name. What is left is in order of place and id.
 
 mod candidate;
-mod facts;
+mod file_checks;
 mod reader;
 mod roots;
 mod server;
@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 
 pub use candidate::Candidate;
 pub(crate) use candidate::{
-    Fingerprint, Inherited, Place, Program, Remote, Server, Source, UsersSettings, Wishes,
+    Fingerprint, Inherited, Place, Program, Remote, Server, ServerOptions, Source, UsersSettings,
 };
-pub(crate) use facts::Facts;
+pub(crate) use file_checks::FileChecks;
 pub use roots::{Origin, USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
@@ -37,10 +37,10 @@ use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
 use crate::entry::InputQuestion;
 use crate::files::{self, Digest};
+use crate::host_environment::HostEnvironment;
 use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
 use crate::name::{NameStyle, nearest};
-use crate::surroundings::Surroundings;
 use crate::trust::{ProjectTrust, Untrusted};
 use reader::Reader;
 
@@ -81,7 +81,7 @@ pub struct Sources {
     /// Folders with plugins that come with the host.
     pub bundled: Vec<PathBuf>,
     /// The environment and the user's folders.
-    pub surroundings: Surroundings,
+    pub host_environment: HostEnvironment,
     /// What the user said to what editors' files of the project ask for, by the ids of their `inputs`.
     /// With [`ProjectTrust::Recorded`], what was said when the project was trusted takes its place.
     pub answers: BTreeMap<String, String>,
@@ -93,7 +93,7 @@ pub struct Discovery {
     /// The candidates, in the order in which they will be loaded.
     pub candidates: Vec<Candidate>,
     /// What was found and is none.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Skipped>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
     /// What may be a slip, and has no consequences.
@@ -117,7 +117,7 @@ pub struct Discovery {
 
 /// Something that was found and is no candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct Skipped {
     /// The plugin's id.
     pub id: String,
     /// Its kind.
@@ -127,13 +127,13 @@ pub struct LeftOut {
     /// The configuration file or manifest that names it.
     pub named_in: PathBuf,
     /// Why it is none.
-    pub reason: Reason,
+    pub reason: SkipReason,
 }
 
 /// Why something that was found is no candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub enum Reason {
+pub enum SkipReason {
     /// Its manifest lies inside of another plugin's folder.
     Nested {
         /// The other plugin.
@@ -162,7 +162,7 @@ pub enum Reason {
     },
 }
 
-impl Reason {
+impl SkipReason {
     /// The word for it: `nested`, `shadowed`, `disabled` or `not-allowed`.
     pub fn state(&self) -> &'static str {
         match self {
@@ -174,7 +174,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nested { within } => write!(f, "nested in the folder of \"{within}\""),
@@ -237,7 +237,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
     discovery.candidates.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
     discovery.note_what_decides(configs);
-    discovery.warn_of_what_is_requested(&sources.surroundings);
+    discovery.warn_of_what_is_requested(&sources.host_environment);
     discovery.warn_of_files_without_a_manifest();
     discovery.report_names_of_one_id();
     discovery.report_settings_for_nobody(configs);
@@ -274,7 +274,7 @@ impl Discovery {
             self.deciding.extend(named.map(|(_, path)| path));
         }
         for candidate in &self.candidates {
-            self.deciding.extend(facts::file_of(&candidate.source).map(Path::to_path_buf));
+            self.deciding.extend(file_checks::file_of(&candidate.source).map(Path::to_path_buf));
             if let Source::Mcp(server) = &candidate.source
                 && let Place::Child(program) = &server.place
             {
@@ -287,20 +287,20 @@ impl Discovery {
     }
 
     /// Says of what candidates request what follows from it, for those who approve.
-    fn warn_of_what_is_requested(&mut self, surroundings: &Surroundings) {
+    fn warn_of_what_is_requested(&mut self, host_environment: &HostEnvironment) {
         for candidate in &mut self.candidates {
-            candidate.warnings = candidate.requests.warnings(surroundings, &self.deciding);
+            candidate.warnings = candidate.requests.warnings(host_environment, &self.deciding);
         }
     }
 
     /// Leaves out the candidates that a filter gives a reason for.
-    fn leave_out(&mut self, filter: impl FnOnce(&[Candidate]) -> Vec<Option<Reason>>) {
+    fn leave_out(&mut self, filter: impl FnOnce(&[Candidate]) -> Vec<Option<SkipReason>>) {
         let reasons = filter(&self.candidates);
         let found = std::mem::take(&mut self.candidates);
         for (candidate, reason) in found.into_iter().zip(reasons) {
             match reason {
                 None => self.candidates.push(candidate),
-                Some(reason) => self.left_out.push(LeftOut {
+                Some(reason) => self.left_out.push(Skipped {
                     kind: candidate.kind(),
                     id: candidate.id,
                     origin: candidate.origin,
@@ -313,7 +313,7 @@ impl Discovery {
 
     /// A component or script that lies in a folder of plugins and is none may be thought to be one.
     fn warn_of_files_without_a_manifest(&mut self) {
-        const MOST: usize = 5;
+        const MAX_NAMES_SHOWN: usize = 5;
         let named = self.candidates.iter().filter_map(|candidate| candidate.file());
         let named: BTreeSet<PathBuf> = named.filter_map(|file| file.canonicalize().ok()).collect();
         let is_named = |file: &Path| file.canonicalize().is_ok_and(|real| named.contains(&real));
@@ -322,21 +322,20 @@ impl Discovery {
         // In a folder that is for plugins alone somebody may take one for a guard. These go first.
         let is_local = |origin: Origin| origin == Origin::Config;
         bare.sort_by_key(|(origin, _)| is_local(*origin));
-        let (named, others) = bare.split_at(bare.len().min(MOST));
+        let (named, others) = bare.split_at(bare.len().min(MAX_NAMES_SHOWN));
         for (origin, file) in named {
             let key = match file.extension().is_some_and(|kind| kind == "rhai") {
                 true => "scripts",
                 false => "wasm",
             };
-            let problem = "no plugin.toml is beside it, so it is no plugin";
+            let problem = "it has no plugin.toml beside it, so it is not a plugin";
             let remedy = format!("put one beside it, or name the file in `{key}` under [plugins]");
             let warning = Diagnostic::in_file(file.display(), problem).remedy(remedy);
             self.warnings.push(Diagnostic { is_local: is_local(*origin), ..warning });
         }
         if let Some((_, first)) = others.first() {
             let more = others.len();
-            let problem =
-                format!("and {more} more without a plugin.toml, of which this is the first");
+            let problem = format!("and {more} more without a plugin.toml");
             let is_local = others.iter().all(|(origin, _)| is_local(*origin));
             let warning = Diagnostic::in_file(first.display(), problem);
             self.warnings.push(Diagnostic { is_local, ..warning });
@@ -345,8 +344,8 @@ impl Discovery {
 
     /// One place that shadows another is meant to; a file that names two by one id is not.
     fn report_names_of_one_id(&mut self) {
-        for LeftOut { id, named_in, reason, .. } in &self.left_out {
-            if let Reason::Shadowed { named_in: other, names: Some([own, first]), .. } = reason
+        for Skipped { id, named_in, reason, .. } in &self.left_out {
+            if let SkipReason::Shadowed { named_in: other, names: Some([own, first]), .. } = reason
                 && named_in == other
             {
                 let problem = format!(
@@ -411,8 +410,7 @@ impl Discovery {
                 candidate.users_settings.withheld.iter().map(String::as_str).collect();
             let id = &candidate.id;
             let problem = format!(
-                "a plugin of a project does not get what it has no value for in [settings.{id}] of its \
-                 user: {}",
+                "a project's plugin gets only settings that its user set in [settings.{id}]; missing: {}",
                 keys.join(", ")
             );
             let remedy = "give these a value in the project's file, too; yours goes over it";
@@ -446,7 +444,7 @@ impl Discovery {
 }
 
 /// A plugin may bring others along, in a folder of samples for instance; they are not meant.
-fn nested(candidates: &[Candidate]) -> Vec<Option<Reason>> {
+fn nested(candidates: &[Candidate]) -> Vec<Option<SkipReason>> {
     // As they really lie: `./../two` is not in `.`.
     let real = |candidate: &Candidate| candidate.folder.as_ref()?.canonicalize().ok();
     let places: Vec<Option<PathBuf>> = candidates.iter().map(real).collect();
@@ -458,7 +456,7 @@ fn nested(candidates: &[Candidate]) -> Vec<Option<Reason>> {
         let within = above.find_map(|folder| folders.get(folder))?;
         // A project cannot lay a plugin around one of its user's.
         let is_laid = within.origin.is_of_project() && !inner.origin.is_of_project();
-        (!is_laid).then(|| Reason::Nested { within: within.id.clone() })
+        (!is_laid).then(|| SkipReason::Nested { within: within.id.clone() })
     };
     places.iter().zip(candidates).map(outer).collect()
 }
@@ -485,7 +483,7 @@ fn shield(candidates: &mut [Candidate], configs: &[Config]) {
 
 /// Of several with one id, the first counts; candidates are in the order of precedence. But what a
 /// project has no say in goes before what it brings.
-fn shadowed(candidates: &[Candidate]) -> Vec<Option<Reason>> {
+fn shadowed(candidates: &[Candidate]) -> Vec<Option<SkipReason>> {
     let mut reasons = Vec::new();
     let mut first: HashMap<&str, &Candidate> = HashMap::new();
     for candidate in candidates {
@@ -498,7 +496,7 @@ fn shadowed(candidates: &[Candidate]) -> Vec<Option<Reason>> {
         let known = first[candidate.id.as_str()];
         let names = candidate.name.clone().zip(known.name.clone());
         let names = names.filter(|(own, other)| own != other);
-        let reason = Reason::Shadowed {
+        let reason = SkipReason::Shadowed {
             by: known.origin,
             named_in: known.named_in.clone(),
             names: names.map(<[String; 2]>::from),
@@ -508,23 +506,23 @@ fn shadowed(candidates: &[Candidate]) -> Vec<Option<Reason>> {
     reasons
 }
 
-fn not_wanted(candidates: &[Candidate], configs: &[Config]) -> Vec<Option<Reason>> {
+fn not_wanted(candidates: &[Candidate], configs: &[Config]) -> Vec<Option<SkipReason>> {
     let reason = |candidate: &Candidate| {
         if !candidate.is_enabled {
-            return Some(Reason::Disabled { by: candidate.named_in.clone() });
+            return Some(SkipReason::Disabled { by: candidate.named_in.clone() });
         }
         let owner = candidate.owner();
         let speaks = |config: &&Config| owner.hears(combine::is_bounded(config, configs));
         let mut speaking = configs.iter().filter(speaks);
         let disabled = speaking.clone().find(|c| c.discovery.disabled.contains(&candidate.id));
         if let Some(config) = disabled {
-            return Some(Reason::Disabled { by: config.path.clone() });
+            return Some(SkipReason::Disabled { by: config.path.clone() });
         }
         let not_allowed = speaking.find(|config| {
             let allowlist = &config.discovery.allowlist;
             !allowlist.is_empty() && !allowlist.contains(&candidate.id)
         });
-        not_allowed.map(|config| Reason::NotAllowed { by: config.path.clone() })
+        not_allowed.map(|config| SkipReason::NotAllowed { by: config.path.clone() })
     };
     candidates.iter().map(reason).collect()
 }
@@ -594,17 +592,17 @@ mod tests {
 
         fn found(&self) -> Vec<String> {
             let path = |name: &str| self.folder.path().join(name);
-            let surroundings = Surroundings {
+            let host_environment = HostEnvironment {
                 environment: [("TENON_PLUGINS".into(), path("env").into())].into(),
                 configuration: Some(path("config")),
-                ..Surroundings::default()
+                ..HostEnvironment::default()
             };
             let discovery = discover(&Sources {
                 configs: self.configs.clone(),
                 workspace: Some(path("project")),
                 bundled: vec![path("bundled")],
                 trust: ProjectTrust::Host,
-                surroundings,
+                host_environment,
                 answers: BTreeMap::new(),
             });
             assert_eq!(discovery.diagnostics, []);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::facts::{Facts, file_of};
+use super::file_checks::{FileChecks, file_of};
 use super::roots::{EDITOR, Place as Found, Root};
-use super::server::{Meant, Standpoint};
+use super::server::{ResolveContext, ResolvedServer};
 use super::walk;
 use super::{
     Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources,
@@ -19,13 +19,13 @@ use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::json::McpFile;
 use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
-use crate::files::{self, CONFIGURATION, Digest};
-use crate::lock::Bonds;
+use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
+use crate::host_environment::HostEnvironment;
+use crate::lock::LockIndex;
 use crate::manifest::{self, Manifest, Runtime};
 use crate::runtime::wasm::Mode;
 use crate::secret::Secrets;
 use crate::services::CommandLine;
-use crate::surroundings::Surroundings;
 
 /// Reads what is in one place.
 pub(super) struct Reader<'a> {
@@ -52,21 +52,21 @@ impl Reader<'_> {
                 }
             },
             Found::Folder(folder) => {
-                let bonds = self.root.lock.as_deref().map(Bonds::read);
-                if let Some((file, digest)) = bonds.as_ref().and_then(Bonds::content) {
+                let lock_index = self.root.lock.as_deref().map(LockIndex::read);
+                if let Some((file, digest)) = lock_index.as_ref().and_then(LockIndex::content) {
                     self.note_read(file.into(), digest);
                 }
                 // These need not exist.
                 match folder.try_exists() {
-                    Ok(true) => self.add_folder(folder, bonds.as_ref()),
+                    Ok(true) => self.add_folder(folder, lock_index.as_ref()),
                     Ok(false) => self.discovery.look_in(folder),
                     Err(error) => {
                         let problem = format!("the folder cannot be looked into: {error}");
                         self.report(Diagnostic::in_file(folder.display(), problem));
                     }
                 }
-                if let Some(bonds) = bonds {
-                    self.report_what_is_gone(&bonds);
+                if let Some(lock_index) = lock_index {
+                    self.report_what_is_gone(&lock_index);
                 }
             }
         }
@@ -76,8 +76,8 @@ impl Reader<'_> {
         self.root.config
     }
 
-    pub(super) fn surroundings(&self) -> &Surroundings {
-        &self.sources.surroundings
+    pub(super) fn host_environment(&self) -> &HostEnvironment {
+        &self.sources.host_environment
     }
 
     /// Notes that a file was read, where it is the project's.
@@ -118,7 +118,7 @@ impl Reader<'_> {
 
     /// A path of the configuration, which begins in its folder.
     fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
-        Ok(files::in_folder(self.config().folder(), expand::path(text, self.surroundings())?))
+        Ok(files::in_folder(self.config().folder(), expand::path(text, self.host_environment())?))
     }
 
     fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {
@@ -140,7 +140,7 @@ impl Reader<'_> {
             let FileTable { path: _, id, instance, capabilities } = table;
             if id.is_some() || *instance != Mode::default() || !capabilities.is_empty() {
                 let manifest = folder.join(manifest::FILE_NAME);
-                let problem = format!("{} says all that there is to say of it", manifest.display());
+                let problem = format!("{} shows the details", manifest.display());
                 let remedy = "leave `path` alone in its entry, or take that file away";
                 let id = id_of(stem.unwrap_or_default());
                 let diagnostic = Diagnostic::of(&id, problem).file(file.display()).remedy(remedy);
@@ -153,7 +153,7 @@ impl Reader<'_> {
             _ => Source::Wasm { path, mode: table.instance },
         });
         let folder = self.config().folder();
-        let requests = manifest::requests_of(&table.capabilities, self.surroundings(), folder);
+        let requests = manifest::requests_of(&table.capabilities, self.host_environment(), folder);
         let source = source.and_then(|source| Ok((source, requests?)));
         self.add_entry(&id, &file, source, None);
     }
@@ -165,7 +165,7 @@ impl Reader<'_> {
         if missing == Some(io::ErrorKind::NotFound) {
             return;
         }
-        let servers = match files::read_text(file, CONFIGURATION) {
+        let servers = match files::read_text(file, MAX_CONFIGURATION_BYTES) {
             Ok(text) => {
                 self.note_read(file.into(), Digest::of(&text));
                 let McpFile { servers, questions } = json::read(&text);
@@ -199,7 +199,7 @@ impl Reader<'_> {
         let folder =
             parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         self.note_env_file(entry, folder);
-        let meant = self.meant(entry, Standpoint { folder, required: &[] });
+        let meant = self.meant(entry, ResolveContext { folder, required: &[] });
         let (source, meant) = match meant {
             Ok(meant) => {
                 if let Some((path, digest)) = meant.env_file.clone() {
@@ -219,7 +219,7 @@ impl Reader<'_> {
         name: &str,
         file: &Path,
         source: Result<(Source, GrantSet), String>,
-        server: Option<(&McpEntry, Option<Meant>)>,
+        server: Option<(&McpEntry, Option<ResolvedServer>)>,
     ) {
         let id = id_of(name);
         if !manifest::is_id(&id) {
@@ -260,7 +260,7 @@ impl Reader<'_> {
         if let Some(folder) = files.first().and_then(|file| file.parent()) {
             self.discovery.look_in(folder);
         }
-        let facts = Facts::of_files(&files, None);
+        let file_checks = FileChecks::of_files(&files, None);
         self.discovery.candidates.push(Candidate {
             id,
             name: Some(name.into()),
@@ -291,15 +291,15 @@ impl Reader<'_> {
             source,
             settings,
             users_settings,
-            facts,
-            bond: None,
+            file_checks,
+            lock_entry: None,
         });
     }
 
     /// What somebody has to approve of a server that a file of the project names.
     fn command_line(
         entry: Option<&McpEntry>,
-        meant: Option<&Meant>,
+        meant: Option<&ResolvedServer>,
     ) -> Result<Option<CommandLine>, String> {
         match (entry, meant) {
             (Some(entry), Some(meant)) => meant.command_line(entry),
@@ -352,7 +352,7 @@ impl Reader<'_> {
                     secrets.add(name, value);
                 }
                 for name in &inherited.names {
-                    if let Some(value) = self.surroundings().variable(name) {
+                    if let Some(value) = self.host_environment().variable(name) {
                         secrets.add(name, value);
                     }
                 }
@@ -366,7 +366,7 @@ impl Reader<'_> {
                 headers.values().cloned().chain([url.to_string()]).collect()
             }
         };
-        for (name, value) in &self.surroundings().environment {
+        for (name, value) in &self.host_environment().environment {
             let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
             if given.iter().any(|given| given.contains(value)) {
                 secrets.add(name, value);
@@ -375,7 +375,7 @@ impl Reader<'_> {
         secrets
     }
 
-    fn add_folder(&mut self, folder: &Path, bonds: Option<&Bonds>) {
+    fn add_folder(&mut self, folder: &Path, lock_index: Option<&LockIndex>) {
         let settings = &self.root.config.discovery;
         self.discovery.look_in(folder);
         let walk = walk::Walk::new(folder, settings, &mut self.discovery.entries);
@@ -383,7 +383,7 @@ impl Reader<'_> {
         self.discovery.looked_in.extend(walk.folders);
         self.discovery.warnings.extend(walk.links.iter().map(|link| {
             Diagnostic::in_file(link.display(), "it is a link, which is not followed").remedy(
-                "name what it leads to under `plugins.folders`, or set `follow_links = true` under \
+                "name its target under `plugins.folders`, or set `follow_links = true` under \
                  [discovery]",
             )
         }));
@@ -393,19 +393,19 @@ impl Reader<'_> {
             self.discovery.look_in(folder);
         }
         for plugin in walk.manifests {
-            self.add_manifest(&plugin, folder, bonds);
+            self.add_manifest(&plugin, folder, lock_index);
         }
     }
 
     /// What was installed and is not there any more may be a guard.
-    fn report_what_is_gone(&mut self, bonds: &Bonds) {
+    fn report_what_is_gone(&mut self, lock_index: &LockIndex) {
         let Discovery { candidates, diagnostics, .. } = &*self.discovery;
         let here = candidates.iter().filter(|candidate| candidate.rank == self.rank);
         let here = here.map(|candidate| candidate.id.as_str());
         let told = diagnostics.iter().filter_map(|diagnostic| diagnostic.plugin.as_deref());
         let known: BTreeSet<String> = here.chain(told).map(str::to_string).collect();
-        let file = bonds.file().display();
-        let ids = match bonds.ids() {
+        let file = lock_index.file().display();
+        let ids = match lock_index.ids() {
             Ok(ids) => ids,
             Err(problem) => return self.report(Diagnostic::in_file(file, problem)),
         };
@@ -414,12 +414,12 @@ impl Reader<'_> {
                 Origin::User => "`tenon install --user` puts it back",
                 _ => "`tenon install` puts it back",
             };
-            let gone = Diagnostic::of(id, "it was installed, and is not there any more");
+            let gone = Diagnostic::of(id, "it was installed, and is missing now");
             self.report_of(id, gone.file(&file).remedy(remedy));
         }
     }
 
-    fn add_manifest(&mut self, folder: &Path, root: &Path, bonds: Option<&Bonds>) {
+    fn add_manifest(&mut self, folder: &Path, root: &Path, lock_index: Option<&LockIndex>) {
         let (manifest, text) = match Manifest::read(folder) {
             Ok(read) => read,
             Err(error) => {
@@ -433,7 +433,7 @@ impl Reader<'_> {
                 };
             }
         };
-        let requests = manifest.requests(&text, self.surroundings());
+        let requests = manifest.requests(&text, self.host_environment());
         let digest = text.digest();
         self.note_read(text.path.clone(), digest);
         let path = text.path;
@@ -467,7 +467,7 @@ impl Reader<'_> {
                 .and_then(|entry| {
                     self.note_env_file(&entry, folder);
                     let meant =
-                        self.meant(&entry, Standpoint { folder, required: &requires.env })?;
+                        self.meant(&entry, ResolveContext { folder, required: &requires.env })?;
                     if let Some((path, digest)) = meant.env_file.clone() {
                         self.note_read(path, digest);
                     }
@@ -495,8 +495,8 @@ impl Reader<'_> {
         if let Some(folder) = file.and_then(Path::parent) {
             self.discovery.look_in(folder);
         }
-        let mut facts = Facts::of_files(&files, Some(root));
-        facts.look_for(&requires, self.surroundings());
+        let mut file_checks = FileChecks::of_files(&files, Some(root));
+        file_checks.look_for(&requires, self.host_environment());
         let mut limits = self.config().limits_of(&id, &limits);
         let (settings, users_settings) = self.settings(&id, settings);
         let secrets = self.secrets(&source, &settings);
@@ -513,7 +513,8 @@ impl Reader<'_> {
         }
         // Under another id it is still the plugin that was installed in its folder.
         let own = folder.file_name().and_then(|name| name.to_str());
-        let bond = bonds.and_then(|bonds| bonds.of(&id).or_else(|| bonds.of(own?)));
+        let lock_entry =
+            lock_index.and_then(|lock_index| lock_index.of(&id).or_else(|| lock_index.of(own?)));
         self.discovery.candidates.push(Candidate {
             id,
             name: None,
@@ -546,8 +547,8 @@ impl Reader<'_> {
             },
             settings,
             users_settings,
-            facts,
-            bond,
+            file_checks,
+            lock_entry,
         });
     }
 }

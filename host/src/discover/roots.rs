@@ -86,7 +86,7 @@ pub(super) enum Place<'a> {
 
 /// All places in order of precedence.
 pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>> {
-    let Sources { configs, workspace, trust: _, bundled, surroundings, answers: _ } = sources;
+    let Sources { configs, workspace, trust: _, bundled, host_environment, answers: _ } = sources;
     let config = |origin| combine::speaking_for(configs, origin).unwrap_or(nothing);
     let folder = |origin, path: PathBuf| Root {
         origin,
@@ -98,7 +98,7 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>
         lock: Some(path.join(lock::FILE_NAME)),
         ..folder(origin, path.join(plugins))
     };
-    let variable = surroundings.environment.get(OsStr::new(VARIABLE));
+    let variable = host_environment.environment.get(OsStr::new(VARIABLE));
     let environment = variable.into_iter().flat_map(|value| {
         std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>()
     });
@@ -111,7 +111,7 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>
     let of_project = workspace
         .iter()
         .flat_map(|path| [path.join(sidecar::FILE_NAME), path.join(EDITOR).join(EDITOR_FILE)]);
-    let of_user = surroundings.servers.iter().cloned();
+    let of_user = host_environment.servers.iter().cloned();
     let mut roots = Vec::new();
     // They go first, as they do for the other programs that read it.
     roots.extend(of_project.map(|path| servers(Origin::Workspace, path)));
@@ -121,7 +121,7 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>
     roots.extend(workspace.map(|path| bound(Origin::Workspace, path, WORKSPACE)));
     roots.extend(named(configs, Origin::User));
     roots.extend(of_user.map(|path| servers(Origin::User, path)));
-    let user = surroundings.configuration.iter().cloned();
+    let user = host_environment.configuration.iter().cloned();
     roots.extend(user.map(|path| bound(Origin::User, path, USER)));
     roots.extend(bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
     roots

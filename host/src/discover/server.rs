@@ -7,22 +7,22 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
-use super::{Inherited, Origin, Place, Program, Remote, Server, Wishes};
+use super::{Inherited, Origin, Place, Program, Remote, Server, ServerOptions};
 use crate::child::{changes_loading, is_base, named_files};
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
-use crate::expand::{Words, input_variable};
-use crate::files::{self, CONFIGURATION, Digest, absolute, exact};
+use crate::expand::{ExpandContext, input_variable};
+use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES, absolute, exact};
+use crate::host_environment::HostEnvironment;
 use crate::secret::{MASK, Redactor, Secrets, is_secret_name, is_secret_variable};
 use crate::server::Supervision;
 use crate::services::CommandLine;
-use crate::surroundings::Surroundings;
 use crate::trust::ProjectTrust;
 
 /// The longest command that somebody is asked about, in bytes, with all that belongs to it.
-const COMMAND: usize = 32 << 10;
+const MAX_COMMAND_BYTES: usize = 32 << 10;
 
 /// What an entry means.
-pub(super) struct Meant {
+pub(super) struct ResolvedServer {
     pub(super) server: Server,
     /// The same without the user's secrets, where somebody has to approve it.
     shown: Option<Server>,
@@ -34,7 +34,7 @@ pub(super) struct Meant {
 
 /// Where an entry stands.
 #[derive(Clone, Copy)]
-pub(super) struct Standpoint<'a> {
+pub(super) struct ResolveContext<'a> {
     /// The folder in which its relative paths begin.
     pub(super) folder: &'a Path,
     /// Variables that it gets in any case: those that its manifest requires.
@@ -43,39 +43,49 @@ pub(super) struct Standpoint<'a> {
 
 impl Reader<'_> {
     /// What an entry means.
-    pub(super) fn meant(&self, entry: &McpEntry, at: Standpoint<'_>) -> Result<Meant, String> {
-        let (workspace, surroundings) = (self.workspace(), self.answered());
-        let words = Words { surroundings: &surroundings, workspace: workspace.as_deref() };
+    pub(super) fn meant(
+        &self,
+        entry: &McpEntry,
+        at: ResolveContext<'_>,
+    ) -> Result<ResolvedServer, String> {
+        let (workspace, host_environment) = (self.workspace(), self.answered());
+        let context =
+            ExpandContext { host_environment: &host_environment, workspace: workspace.as_deref() };
         let (from_file, env_file) = match (transport_of(entry)?, &entry.env_file) {
             (Transport::Stdio, Some(file)) => {
-                let (variables, path, digest) = variables_in(file, words, at.folder)?;
+                let (variables, path, digest) = variables_in(file, context, at.folder)?;
                 (variables, Some((path, digest)))
             }
             _ => (BTreeMap::new(), None),
         };
-        let server = self.server(entry, words, at, &from_file)?;
+        let server = self.server(entry, context, at, &from_file)?;
         let shown = match self.root.origin.is_of_project() && self.is_shown() {
             true => {
-                let surroundings = &without_secrets(words.surroundings);
-                let shown = self.server(entry, Words { surroundings, ..words }, at, &from_file);
+                let host_environment = &without_secrets(context.host_environment);
+                let shown = self.server(
+                    entry,
+                    ExpandContext { host_environment, ..context },
+                    at,
+                    &from_file,
+                );
                 // All else that can be wrong was said of the server itself.
                 Some(shown.map_err(|_| "a secret is where it could not be shown to be approved")?)
             }
             false => None,
         };
-        Ok(Meant { server, shown, from_file, env_file })
+        Ok(ResolvedServer { server, shown, from_file, env_file })
     }
 
     /// The surroundings, with what the user answered to the project's files as variables.
-    fn answered(&self) -> Cow<'_, Surroundings> {
-        let surroundings = self.surroundings();
+    fn answered(&self) -> Cow<'_, HostEnvironment> {
+        let host_environment = self.host_environment();
         if self.sources.answers.is_empty() || !self.root.origin.is_of_project() {
-            return Cow::Borrowed(surroundings);
+            return Cow::Borrowed(host_environment);
         }
-        let mut answered = surroundings.clone();
+        let mut answered = host_environment.clone();
         for (id, answer) in &self.sources.answers {
             let variable = input_variable(id);
-            if surroundings.variable(&variable).is_none_or(str::is_empty) {
+            if host_environment.variable(&variable).is_none_or(str::is_empty) {
                 answered.environment.insert(variable.into(), answer.into());
             }
         }
@@ -91,22 +101,23 @@ impl Reader<'_> {
 
     /// The file with variables that an entry names, whether it is there or not.
     pub(super) fn env_file(&self, entry: &McpEntry, folder: &Path) -> Option<PathBuf> {
-        let (workspace, surroundings) = (self.workspace(), self.answered());
-        let words = Words { surroundings: &surroundings, workspace: workspace.as_deref() };
-        Some(folder.join(words.path(entry.env_file.as_deref()?).ok()?))
+        let (workspace, host_environment) = (self.workspace(), self.answered());
+        let context =
+            ExpandContext { host_environment: &host_environment, workspace: workspace.as_deref() };
+        Some(folder.join(context.path(entry.env_file.as_deref()?).ok()?))
     }
 
     /// The server that an entry means.
     fn server(
         &self,
         entry: &McpEntry,
-        words: Words<'_>,
-        at: Standpoint<'_>,
+        context: ExpandContext<'_>,
+        at: ResolveContext<'_>,
         from_file: &BTreeMap<String, String>,
     ) -> Result<Server, String> {
         let place = match transport_of(entry)? {
-            Transport::Stdio => Place::Child(self.program(entry, words, at, from_file)?),
-            transport => Place::Remote(remote(entry, transport, words)?),
+            Transport::Stdio => Place::Child(self.program(entry, context, at, from_file)?),
+            transport => Place::Remote(remote(entry, transport, context)?),
         };
         Ok(Server {
             place,
@@ -116,7 +127,7 @@ impl Reader<'_> {
                 concurrent_starts: None,
                 ..self.config().supervision.clone()
             },
-            wishes: wishes(entry, words, at.folder)?,
+            options: options(entry, context, at.folder)?,
         })
     }
 
@@ -136,12 +147,12 @@ impl Reader<'_> {
     fn program(
         &self,
         entry: &McpEntry,
-        words: Words<'_>,
-        at: Standpoint<'_>,
+        context: ExpandContext<'_>,
+        at: ResolveContext<'_>,
         from_file: &BTreeMap<String, String>,
     ) -> Result<Program, String> {
-        let text = |text: &String| words.text(text).map_err(|error| error.to_string());
-        let path = |text: &String| words.path(text).map_err(|error| error.to_string());
+        let text = |text: &String| context.text(text).map_err(|error| error.to_string());
+        let path = |text: &String| context.path(text).map_err(|error| error.to_string());
         let program = path(&entry.command)?;
         let program = if program.contains(['/', '\\']) {
             // Relative to the folder that it runs in, it would be another.
@@ -151,21 +162,21 @@ impl Reader<'_> {
         };
         let mut environment = from_file.clone();
         for (name, value) in &entry.env {
-            let value = words.text_with_secrets(value).map_err(|error| error.to_string())?;
+            let value = context.text_with_secrets(value).map_err(|error| error.to_string())?;
             environment.insert(name.clone(), value);
         }
         // One with `=` in it would be another to the program than it is here.
         let is_name = |name: &&String| !name.is_empty() && !name.contains(['=', '\0']);
         let mut names = environment.keys().chain(&entry.env_vars).chain(at.required);
         if let Some(name) = names.find(|name| !is_name(name)) {
-            return Err(format!("{name:?} is no name of a variable"));
+            return Err(format!("{name:?} is not a variable name"));
         }
         if self.root.origin.is_of_project() {
             // What it gets in any case it may ask for.
             let passed = entry.env_vars.iter().chain(at.required);
             let passed = passed.filter(|name| !is_base(name.as_ref()));
             let is_users = |name: &str, value: &str| {
-                words.surroundings.variable(name).is_some_and(|own| own == value)
+                context.host_environment.variable(name).is_some_and(|own| own == value)
             };
             let set = environment.iter().filter(|(name, value)| !is_users(name, value));
             let mut names = set.map(|(name, _)| name).chain(passed);
@@ -196,7 +207,7 @@ impl Reader<'_> {
         if files::is_path(program) || !self.root.origin.is_of_project() {
             return None;
         }
-        let path = self.surroundings().environment.get(OsStr::new("PATH"))?;
+        let path = self.host_environment().environment.get(OsStr::new("PATH"))?;
         // A relative folder begins where the program runs.
         let folder = absolute(folder);
         let folders = std::env::split_paths(path).map(|found| folder.join(found));
@@ -209,7 +220,7 @@ impl Reader<'_> {
     }
 }
 
-impl Meant {
+impl ResolvedServer {
     /// What somebody is shown who is to approve the server, where somebody has to. All that the
     /// entry writes down itself is in it as it stands, but for the values of variables and headers
     /// whose names say that they are secrets: a text that is masked in one place is not masked in
@@ -217,7 +228,7 @@ impl Meant {
     pub(super) fn command_line(&self, entry: &McpEntry) -> Result<Option<CommandLine>, String> {
         let Some(shown) = &self.shown else { return Ok(None) };
         let roots = |server: &Server| -> Vec<String> {
-            server.wishes.roots.iter().map(|(uri, _)| uri.clone()).collect()
+            server.options.roots.iter().map(|(uri, _)| uri.clone()).collect()
         };
         let mut command = CommandLine {
             roots: roots(shown),
@@ -256,8 +267,8 @@ impl Meant {
         } = entry;
         let written = json!([program, args, env, env_file, env_policy, cwd, url, headers]);
         let all = json!([written, expanded, self.from_file, roots(&self.server)]).to_string();
-        if all.len() > COMMAND {
-            return Err(format!("it has more than {} KiB to be approved", COMMAND >> 10));
+        if all.len() > MAX_COMMAND_BYTES {
+            return Err(format!("it has more than {} KiB to approve", MAX_COMMAND_BYTES >> 10));
         }
         command.digest = Digest::of(all).to_string();
         Ok(Some(command))
@@ -325,9 +336,9 @@ fn with_variables(entry: &McpEntry) -> Vec<String> {
 }
 
 /// Surroundings in which a mask stands for every secret of the environment.
-fn without_secrets(surroundings: &Surroundings) -> Surroundings {
+fn without_secrets(host_environment: &HostEnvironment) -> HostEnvironment {
     let mut secrets = Secrets::default();
-    let texts = surroundings.environment.iter();
+    let texts = host_environment.environment.iter();
     let texts: Vec<(&str, &str)> =
         texts.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?))).collect();
     texts.iter().for_each(|(name, value)| secrets.add(name, value));
@@ -337,7 +348,7 @@ fn without_secrets(surroundings: &Surroundings) -> Surroundings {
         true if !value.is_empty() => (name.into(), MASK.into()),
         _ => (name.into(), redactor.text(value).into_owned().into()),
     });
-    Surroundings { environment: masked.collect(), ..surroundings.clone() }
+    HostEnvironment { environment: masked.collect(), ..host_environment.clone() }
 }
 
 /// Whether a variable or a header of a name has a secret.
@@ -367,31 +378,39 @@ fn transport_of(entry: &McpEntry) -> Result<Transport, String> {
 }
 
 /// How to reach a server elsewhere.
-fn remote(entry: &McpEntry, transport: Transport, words: Words<'_>) -> Result<Remote, String> {
-    let url = words.text(entry.url.as_deref().unwrap_or_default());
+fn remote(
+    entry: &McpEntry,
+    transport: Transport,
+    context: ExpandContext<'_>,
+) -> Result<Remote, String> {
+    let url = context.text(entry.url.as_deref().unwrap_or_default());
     let url = url::Url::parse(&url.map_err(|error| error.to_string())?)
         .map_err(|error| format!("its `url` is not valid: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err("its `url` must begin with http:// or https://".into());
     }
     let headers = entry.headers.iter().map(|(name, value)| {
-        let value = words.text_with_secrets(value).map_err(|error| error.to_string())?;
+        let value = context.text_with_secrets(value).map_err(|error| error.to_string())?;
         Ok((name.clone(), value))
     });
     Ok(Remote { url, headers: headers.collect::<Result<_, String>>()?, transport })
 }
 
 /// What is asked of the server, and of those who speak with it.
-fn wishes(entry: &McpEntry, words: Words<'_>, folder: &Path) -> Result<Wishes, String> {
+fn options(
+    entry: &McpEntry,
+    context: ExpandContext<'_>,
+    folder: &Path,
+) -> Result<ServerOptions, String> {
     let root = |root: &String| {
-        let path = words.path(root).map_err(|error| error.to_string())?;
-        let no = |_| format!("the root {root:?} is no folder that a URL can name");
+        let path = context.path(root).map_err(|error| error.to_string())?;
+        let no = |_| format!("the root {root:?} cannot be written as a file URL");
         let path = std::path::absolute(folder.join(path)).map_err(|_| no(()))?;
         let uri = url::Url::from_file_path(&path).map_err(no)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Ok::<_, String>((uri.to_string(), name))
     };
-    Ok(Wishes {
+    Ok(ServerOptions {
         protocol: entry.protocol,
         roots: entry.roots.iter().map(root).collect::<Result<_, _>>()?,
         log_level: entry.log_level,
@@ -402,15 +421,15 @@ fn wishes(entry: &McpEntry, words: Words<'_>, folder: &Path) -> Result<Wishes, S
 /// The variables of a file.
 fn variables_in(
     file: &str,
-    words: Words<'_>,
+    context: ExpandContext<'_>,
     folder: &Path,
 ) -> Result<(BTreeMap<String, String>, PathBuf, Digest), String> {
-    let path = folder.join(words.path(file).map_err(|error| error.to_string())?);
+    let path = folder.join(context.path(file).map_err(|error| error.to_string())?);
     let of_file = |problem: String| format!("its `env_file` {}: {problem}", path.display());
-    let text = files::read_text(&path, CONFIGURATION)
+    let text = files::read_text(&path, MAX_CONFIGURATION_BYTES)
         .map_err(|error| of_file(format!("it cannot be read: {error}")))?;
     if text.contains('\0') {
-        return Err(of_file("there is a zero byte in it".into()));
+        return Err(of_file("it contains a zero byte".into()));
     }
     let variables = dotenv::parse(&text).map_err(|error| of_file(error.to_string()))?;
     Ok((variables, path, Digest::of(&text)))
@@ -440,13 +459,13 @@ mod tests {
             ("GOPATH", "/home/go"),
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
-        let surroundings = Surroundings {
+        let host_environment = HostEnvironment {
             environment: environment.into(),
             home: Some(folder.join("home")),
-            ..Surroundings::default()
+            ..HostEnvironment::default()
         };
         let workspace = Some(folder.to_path_buf());
-        discover(&Sources { workspace, surroundings, ..Sources::default() })
+        discover(&Sources { workspace, host_environment, ..Sources::default() })
     }
 
     // MCP.md: G2

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::entry::{McpEntry, json};
-use crate::files::{self, CONFIGURATION, Digest};
+use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 
 /// The name of the file.
 pub(super) const FILE_NAME: &str = ".mcp.json";
@@ -14,7 +14,7 @@ pub(super) const FILE_NAME: &str = ".mcp.json";
 /// Gives the file and its content, too.
 pub(super) fn read(folder: &Path, id: &str) -> Result<(McpEntry, PathBuf, Digest), String> {
     let path = folder.join(FILE_NAME);
-    let text = files::read_text(&path, CONFIGURATION).map_err(|error| {
+    let text = files::read_text(&path, MAX_CONFIGURATION_BYTES).map_err(|error| {
         format!("its manifest names no server under [runtime.subprocess], and {FILE_NAME} cannot be read: {error}")
     })?;
     let mut servers = json::read(&text).servers.map_err(|error| format!("{FILE_NAME}: {error}"))?;

@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, String>, DotenvError>
         let (name, rest) = line.split_once('=').ok_or(wrong("it has no `=`"))?;
         let name = name.trim();
         if !is_name(name) {
-            return Err(wrong("what is before `=` is no name of a variable"));
+            return Err(wrong("the text before `=` is not a variable name"));
         }
         variables.insert(name.to_string(), value(rest.trim()).map_err(wrong)?);
     }
@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(parse(text).unwrap_err().to_string(), expected);
         };
         check("A=1\nB", "line 2: it has no `=`");
-        check("A B=1", "line 1: what is before `=` is no name of a variable");
+        check("A B=1", "line 1: the text before `=` is not a variable name");
         check("A=\"b", "line 1: its quotes are not closed");
         check("A='b' c", "line 1: there is something after its quotes");
     }

@@ -55,7 +55,7 @@ pub(crate) fn read(text: &str) -> McpFile {
             let servers = servers(file, &inputs(&declared), text);
             return McpFile { servers, questions: questions(&declared, text) };
         }
-        Ok(_) => JsonError { line: 1, problem: "it is no JSON object".into() },
+        Ok(_) => JsonError { line: 1, problem: "it is not a JSON object".into() },
         Err(error) => JsonError { line: error.line_display(), problem: error.kind().to_string() },
     };
     McpFile { servers: Err(problem), questions: Vec::new() }
@@ -74,7 +74,7 @@ fn servers(
             Some(Value::Object(named)) => named,
             Some(_) => {
                 let line = line_of(text, member);
-                return Err(JsonError { line, problem: format!("`{member}` is no object") });
+                return Err(JsonError { line, problem: format!("`{member}` is not an object") });
             }
         };
         for (name, entry) in named {
@@ -151,7 +151,7 @@ fn input_words(text: &str, inputs: &Inputs) -> Result<String, String> {
         // What has no end is told of with all other words.
         let Some((id, after)) = after.split_once('}') else { break };
         let Some(word) = inputs.get(id) else {
-            return Err(format!("`${{input:{id}}}` is none of the `inputs` of the file"));
+            return Err(format!("`${{input:{id}}}` is not one of the file's `inputs`"));
         };
         // It would end before its end, or be expanded itself.
         if word.contains('}') || word.contains("${") {
@@ -165,7 +165,7 @@ fn input_words(text: &str, inputs: &Inputs) -> Result<String, String> {
 }
 
 fn entry(name: &str, entry: Value, inputs: &Inputs) -> Result<McpEntry, String> {
-    let Value::Object(entry) = entry else { return Err("it is no object".into()) };
+    let Value::Object(entry) = entry else { return Err("it is not an object".into()) };
     let mut known = Map::new();
     // How each field is written in the file.
     let mut written: BTreeMap<String, String> = BTreeMap::new();
@@ -337,7 +337,7 @@ fn snake(member: &str) -> String {
 }
 
 /// The most that a number of seconds is.
-const SECONDS: f64 = 3600.0;
+const MAX_SECONDS: f64 = 3600.0;
 
 /// Of the programs that share such files, some count in seconds, and at most an hour of them (Cline, Roo
 /// Code); the others count in milliseconds (Claude Code, Gemini CLI). So a number of up to 3600 is one
@@ -345,10 +345,10 @@ const SECONDS: f64 = 3600.0;
 /// short.
 fn time(value: Value) -> Value {
     match value.as_f64() {
-        Some(seconds) if (0.0..=SECONDS).contains(&seconds) => {
+        Some(seconds) if (0.0..=MAX_SECONDS).contains(&seconds) => {
             format!("{}ms", (seconds * 1000.0).round()).into()
         }
-        Some(millis) if millis > SECONDS => format!("{}ms", millis.round()).into(),
+        Some(millis) if millis > MAX_SECONDS => format!("{}ms", millis.round()).into(),
         _ => value,
     }
 }
@@ -447,12 +447,12 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_entry_is_said_of_it() {
         let check = |entry: &str, expected: &str| assert_eq!(one(entry).unwrap_err(), expected);
-        check("3", "it is no object");
+        check("3", "it is not an object");
         check("{\"command\": 3}", "`command` must be a text; it is a number");
         check("{\"command\": []}", "`command` is an empty list");
         check("{\"command\": [3]}", "`command` must be a text; it is a number");
         check("{\"envFile\": \"a\", \"env_file\": \"b\"}", "it has `env_file` twice");
-        check("{\"timeout\": 0}", "`timeout`: a time must be more than nothing");
+        check("{\"timeout\": 0}", "`timeout`: a time must be greater than zero");
         check(
             "{\"toolTimeout\": true}",
             "`toolTimeout` must be a number of seconds, or a text such as \"30s\"; it is true or false",
@@ -510,7 +510,7 @@ mod tests {
         check("${input:host}:${input:level}", Ok("${input:host:-localhost}:${input:level:-a}"));
         check("${input:none}${input:made}", Ok("${input:none}${input:made}"));
         check("${input:host", Ok("${input:host"));
-        check("${input:x}", Err("`${input:x}` is none of the `inputs` of the file"));
+        check("${input:x}", Err("`${input:x}` is not one of the file's `inputs`"));
         check("${input:odd}", Err("the default of the input `odd` has `${` or `}` in it"));
     }
 
@@ -544,9 +544,9 @@ mod tests {
         check("\u{feff}{\"inputs\": [{}], \"servers\": {\"a\": {}}}", &["a"]);
         check("{ // why\n\"servers\": {\"a\": {},}, \"mcpServers\": {\"b\": 1}, }", &["b", "a"]);
         let check = |text: &str, expected: &str| assert_eq!(names(text).unwrap_err(), expected);
-        check("", "line 1: it is no JSON object");
-        check("[]", "line 1: it is no JSON object");
-        check("{\n\"servers\": []}", "line 2: `servers` is no object");
+        check("", "line 1: it is not a JSON object");
+        check("[]", "line 1: it is not a JSON object");
+        check("{\n\"servers\": []}", "line 2: `servers` is not an object");
         let error = names("{\n\"servers\": {\n\"a\": }}").unwrap_err();
         assert!(error.starts_with("line 3: "), "{error}");
     }

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::filter::ToolFilter;
 use crate::pins::PinMode;
+use crate::tool_filter::ToolFilter;
 
 /// What an editor's file has its user asked for, and is no password: one of its `inputs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -153,7 +153,7 @@ pub(crate) fn some_time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     match humantime_serde::deserialize(deserializer)? {
-        Some(Duration::ZERO) => Err(D::Error::custom("a time must be more than nothing")),
+        Some(Duration::ZERO) => Err(D::Error::custom("a time must be greater than zero")),
         time => Ok(time),
     }
 }

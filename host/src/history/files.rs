@@ -7,18 +7,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long others are waited for who write to the same files.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many files there are: the one that is written to, and older ones.
-pub(super) const FILES: usize = 4;
+pub(super) const MAX_FILES: usize = 4;
 
 /// The newest file.
-pub(super) const NAME: &str = "history.jsonl";
+pub(super) const FILE_NAME: &str = "history.jsonl";
 
 /// The file of this age: 0 is the newest.
 pub(super) fn path(folder: &Path, age: usize) -> PathBuf {
     match age {
-        0 => folder.join(NAME),
+        0 => folder.join(FILE_NAME),
         age => folder.join(format!("history.{age}.jsonl")),
     }
 }
@@ -27,7 +27,7 @@ pub(super) fn path(folder: &Path, age: usize) -> PathBuf {
 /// milliseconds; one that keeps it is not waited for for ever.
 pub(super) fn turn(folder: &Path) -> io::Result<File> {
     let lock = open(private(), &folder.join("history.lock"))?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + LOCK_TIMEOUT;
     loop {
         match lock.try_lock() {
             Ok(()) => return Ok(lock),
@@ -35,7 +35,7 @@ pub(super) fn turn(folder: &Path) -> io::Result<File> {
                 thread::sleep(Duration::from_millis(2));
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::other("somebody keeps history.lock locked"));
+                return Err(io::Error::other("another process holds history.lock"));
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }

@@ -29,17 +29,17 @@ use crate::invoke::weight::weigh;
 use crate::invoke::{CallKind, Fingerprint};
 use crate::runtime::Usage;
 use crate::secret::Redactor;
-use files::{FILES, PATIENCE};
+use files::{LOCK_TIMEOUT, MAX_FILES};
 use writer::Writer;
 
 /// The most that waits to be written, in bytes or so; more records are dropped, and counted.
-const WAITING: usize = 64 << 20;
+const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 /// What a record counts besides its arguments.
-const EACH: usize = 512;
+const RECORD_OVERHEAD_BYTES: usize = 512;
 
 /// The heaviest arguments that are handed over.
-const HEAVY: usize = 1 << 20;
+const MAX_ARGUMENTS_BYTES: usize = 1 << 20;
 
 /// What stands in the place of arguments that are too long.
 const TOO_LONG: &str = "[too long]";
@@ -137,7 +137,7 @@ impl History {
         let (queue, inbox) = mpsc::channel();
         let shared = Arc::<Shared>::default();
         let mut writer =
-            Writer { folder, most: most / FILES as u64, inbox, shared: shared.clone() };
+            Writer { folder, most: most / MAX_FILES as u64, inbox, shared: shared.clone() };
         let (ending, ended) = mpsc::channel();
         let thread = thread::Builder::new().name("tenon-history".into()).spawn(move || {
             let _ending = ending;
@@ -149,13 +149,13 @@ impl History {
 
     /// Hands a record over.
     pub(crate) fn record(&self, mut entry: Entry) {
-        let mut weight = EACH + weigh(&entry.record.arguments);
-        if weight > HEAVY {
+        let mut weight = RECORD_OVERHEAD_BYTES + weigh(&entry.record.arguments);
+        if weight > MAX_ARGUMENTS_BYTES {
             entry.record.arguments = TOO_LONG.into();
-            weight = EACH;
+            weight = RECORD_OVERHEAD_BYTES;
         }
         entry.weight = weight;
-        if self.shared.waiting.fetch_add(weight, Ordering::SeqCst) >= WAITING {
+        if self.shared.waiting.fetch_add(weight, Ordering::SeqCst) >= MAX_QUEUED_BYTES {
             self.shared.waiting.fetch_sub(weight, Ordering::Relaxed);
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -185,7 +185,7 @@ impl Drop for History {
         self.queue = mpsc::channel().0;
         self.writer.unpark();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = ended.recv_timeout(PATIENCE);
+        let _ = ended.recv_timeout(LOCK_TIMEOUT);
     }
 }
 
@@ -197,8 +197,8 @@ pub(crate) fn milliseconds(time: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::files::NAME;
-    use super::writer::{TEXT, add_line};
+    use super::files::FILE_NAME;
+    use super::writer::{MAX_TEXT_BYTES, add_line};
     use super::*;
     use serde_json::json;
     use std::fs;
@@ -256,7 +256,7 @@ mod tests {
         };
         let (first, second) = (whole("first"), whole("second"));
         let torn = [&first[..], &second[..second.len() / 2]].concat();
-        fs::write(folder.path().join(NAME), torn).unwrap();
+        fs::write(folder.path().join(FILE_NAME), torn).unwrap();
         let history = History::open(folder.path().into(), 1 << 20).unwrap();
         history.record(entry("third", json!({})));
         history.flush().await;
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(kept.last().unwrap(), "99");
         assert!((8..40).contains(&kept.len()), "{kept:?}");
         assert!(kept.windows(2).all(|pair| pair[0].len() <= pair[1].len()));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), FILES + 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MAX_FILES + 1);
     }
 
     #[tokio::test]
@@ -295,12 +295,12 @@ mod tests {
     #[test]
     fn what_is_recorded_is_short_and_has_no_secrets() {
         let mut line = Vec::new();
-        let long = "é".repeat(TEXT);
+        let long = "é".repeat(MAX_TEXT_BYTES);
         add_line(&mut line, entry("t", json!({ "password": "x", "text": long })));
         let record: Record = serde_json::from_slice(&line).unwrap();
         assert_eq!(record.arguments["password"], "[redacted]");
         let text = record.arguments["text"].as_str().unwrap();
-        assert!(text.ends_with("é[cut: 2048 bytes]") && text.len() < TEXT + 32);
+        assert!(text.ends_with("é[cut: 2048 bytes]") && text.len() < MAX_TEXT_BYTES + 32);
         let mut line = Vec::new();
         add_line(&mut line, entry("t", json!(vec!["x".repeat(500); 100])));
         let record: Record = serde_json::from_slice(&line).unwrap();

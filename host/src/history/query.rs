@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::Record;
-use super::files::{FILES, open, path, readable, turn};
+use super::files::{MAX_FILES, open, path, readable, turn};
 use crate::invoke::CallKind;
 use crate::text::fits;
 
 /// The longest line that is read, in bytes; none of ours is longer.
-const LINE: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Which calls of a history are wanted. What is not said is no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Query {
     pub failed: bool,
     /// Not before this time, in milliseconds since 1970.
     pub since: Option<u64>,
-    /// At most so many, the latest; all, where nothing is said.
+    /// At most this many, the latest; all, where nothing is said.
     pub limit: Option<usize>,
 }
 
@@ -66,7 +66,7 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
             Err(error) if is_only_read(error.kind()) => None,
             turn => Some(turn?),
         };
-        for age in (0..FILES).rev() {
+        for age in (0..MAX_FILES).rev() {
             match open(readable(), &path(folder, age)) {
                 Ok(file) => files.push(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -77,7 +77,7 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
     for file in files {
         let mut lines = BufReader::new(file);
         let mut line = Vec::new();
-        while lines.by_ref().take(LINE).read_until(b'\n', &mut line)? > 0 {
+        while lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
             let record = serde_json::from_slice::<Record>(&line);
             line.clear();
             let Ok(record) = record else { continue };

@@ -9,21 +9,21 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use super::files::{FILES, NAME, open, path, private, turn};
+use super::files::{FILE_NAME, MAX_FILES, open, path, private, turn};
 use super::{Entry, Message, Shared, TOO_LONG};
 use crate::text::shorten;
 
 /// How long a record may wait to be written, with others.
-const DELAY: Duration = Duration::from_millis(50);
+const WRITE_DELAY: Duration = Duration::from_millis(50);
 
 /// The longest text in recorded arguments, in bytes.
-pub(super) const TEXT: usize = 1 << 10;
+pub(super) const MAX_TEXT_BYTES: usize = 1 << 10;
 
 /// How long the texts in a record may be that are not arguments, in bytes.
-const WORDS: usize = 2 << 10;
+const MAX_MESSAGE_BYTES: usize = 2 << 10;
 
 /// The longest arguments that are recorded, in bytes of JSON.
-const ARGUMENTS: usize = 16 << 10;
+const MAX_ARGUMENTS_BYTES: usize = 16 << 10;
 
 /// What the thread knows.
 pub(super) struct Writer {
@@ -73,7 +73,7 @@ impl Writer {
             return false;
         }
         if wrote {
-            thread::park_timeout(DELAY);
+            thread::park_timeout(WRITE_DELAY);
         } else {
             self.wait();
         }
@@ -92,7 +92,7 @@ impl Writer {
 
     fn append(&self, lines: &[u8]) -> io::Result<()> {
         let _turn = turn(&self.folder)?;
-        let path = self.folder.join(NAME);
+        let path = self.folder.join(FILE_NAME);
         let mut file = open(private(), &path)?;
         let length = file.metadata()?.len();
         if length > 0 && length + lines.len() as u64 > self.most {
@@ -113,7 +113,7 @@ impl Writer {
 
     /// Makes the newest file the second, and so on; the oldest goes.
     fn rotate(&self) -> io::Result<()> {
-        for number in (0..FILES - 1).rev() {
+        for number in (0..MAX_FILES - 1).rev() {
             let (from, to) = (path(&self.folder, number), path(&self.folder, number + 1));
             match fs::rename(from, to) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -133,14 +133,14 @@ pub(super) fn add_line(lines: &mut Vec<u8>, entry: Entry) {
     let texts = [&mut record.error, &mut record.agent, &mut record.session];
     for text in texts.into_iter().flatten().chain([&mut record.tool]) {
         redactor.redact(text);
-        shorten(text, WORDS);
+        shorten(text, MAX_MESSAGE_BYTES);
     }
     let start = lines.len();
     if serde_json::to_writer(&mut *lines, &record).is_err() {
         lines.truncate(start);
         return;
     }
-    if lines.len() - start > ARGUMENTS + 4 * WORDS {
+    if lines.len() - start > MAX_ARGUMENTS_BYTES + 4 * MAX_MESSAGE_BYTES {
         lines.truncate(start);
         record.arguments = TOO_LONG.into();
         let _ = serde_json::to_writer(&mut *lines, &record);
@@ -151,7 +151,7 @@ pub(super) fn add_line(lines: &mut Vec<u8>, entry: Entry) {
 /// Cuts the texts in a value that are too long.
 fn shorten_texts(value: &mut Value) {
     match value {
-        Value::String(text) => shorten(text, TEXT),
+        Value::String(text) => shorten(text, MAX_TEXT_BYTES),
         Value::Array(items) => items.iter_mut().for_each(shorten_texts),
         Value::Object(members) => members.values_mut().for_each(shorten_texts),
         _ => {}

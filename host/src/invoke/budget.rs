@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How many bytes are taken for one token; see [`tokens`].
-const TOKEN: usize = 4;
+const BYTES_PER_TOKEN: usize = 4;
 
 /// Estimates how many tokens so many bytes are: one for every four, and one for what is left over.
 ///
@@ -11,7 +11,7 @@ const TOKEN: usize = 4;
 /// with most of them; other scripts, numbers and what is encoded in Base64 can be more tokens than
 /// that, so that who has little room asks for less.
 pub const fn tokens(bytes: usize) -> usize {
-    bytes.div_ceil(TOKEN)
+    bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
 /// How much of a resource may be read. Nothing said is everything; where both are, the smaller one
@@ -40,7 +40,7 @@ impl Budget {
 
     /// The most bytes that may be read; nothing where all may.
     pub fn most(self) -> Option<usize> {
-        let tokens = self.max_tokens.map(|most| most.saturating_mul(TOKEN));
+        let tokens = self.max_tokens.map(|most| most.saturating_mul(BYTES_PER_TOKEN));
         self.max_bytes.into_iter().chain(tokens).min()
     }
 }

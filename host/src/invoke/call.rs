@@ -5,19 +5,19 @@ use serde_json::Value;
 use std::sync::Arc;
 use tracing::Span;
 
-use super::bound::{bound, bound_again, length};
 use super::constraints::Constraints;
-use super::gauges::Gauges;
 use super::operations::OperationAnswer;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::{CallState, REFUSED, USAGE};
-use super::{CallError, CallKind, Caller, Facilities, Masked, Unmasked, nulls, span};
+use super::tool_metrics::ToolMetrics;
+use super::truncate::{bound, bound_again, length};
+use super::{CallError, CallKind, Caller, InvokeContext, Masked, Unmasked, nulls, span};
 use crate::bindings::types::{CallContext, HookPoint, ToolResult};
-use crate::register::{Called, Registered, Registry, Served, Tool};
-use crate::results::Results;
+use crate::register::{Registered, Registry, ResolvedTool, Served, Tool};
 use crate::runtime::{Failure, PluginHandle, Usage};
 use crate::secret::Redactor;
-use crate::{shown, wire};
+use crate::stored_results::Results;
+use crate::{escape, mcp_json};
 
 /// The member of a result's `_meta` that says how structured content differs from what the tool's
 /// output schema promised.
@@ -43,12 +43,12 @@ impl Call {
 
 /// Calls a tool.
 pub(crate) async fn call_tool(
-    facilities: &Arc<Facilities>,
+    invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     mut call: Call,
 ) -> Result<Masked<ToolResult>, CallError> {
     let resolved = registry.resolve_shared(&mut call);
-    let state = CallState::begin(facilities, registry, CallKind::Tool, call);
+    let state = CallState::begin(invoke_context, registry, CallKind::Tool, call);
     let found = resolved.and_then(|()| look_up(registry, &state.name)).map(ToolRequest);
     pipeline::run(registry, state, found).await
 }
@@ -62,7 +62,7 @@ pub(super) const TOOL_POINTS: Points = Points {
 };
 
 /// A tool that is called.
-struct ToolRequest<'a>(Called<'a>);
+struct ToolRequest<'a>(ResolvedTool<'a>);
 
 impl Request for ToolRequest<'_> {
     type Answer = ToolResult;
@@ -77,8 +77,8 @@ impl Request for ToolRequest<'_> {
         self.0.constraints
     }
 
-    fn gauges(&self) -> Option<&Gauges> {
-        Some(self.0.gauges)
+    fn tool_metrics(&self) -> Option<&ToolMetrics> {
+        Some(self.0.tool_metrics)
     }
 
     fn span(&self, state: &CallState) -> Span {
@@ -116,7 +116,7 @@ impl Request for ToolRequest<'_> {
         arguments: &Value,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<ToolResult, Failure>>> + Send) {
-        let written = wire::written(arguments);
+        let written = mcp_json::written(arguments);
         let bytes_in = written.len() as u64;
         let tool = self.0.tool;
         let answer = async move {
@@ -126,7 +126,7 @@ impl Request for ToolRequest<'_> {
                     let answer = plugin.call_tool(name, written, context).await;
                     answer.map(|answer| {
                         answer.map(|mut result| {
-                            wire::drop_ours_of(&mut result);
+                            mcp_json::drop_ours_of(&mut result);
                             result
                         })
                     })
@@ -165,14 +165,14 @@ impl ToolRequest<'_> {
     /// held against the promise, which would cost many times its length.
     async fn check_result(&self, mut result: ToolResult) -> Result<ToolResult, CallError> {
         let (id, tool) = (self.0.id(), self.0.tool);
-        wire::check_tool_result(&result)
+        mcp_json::check_tool_result(&result)
             .map_err(|error| CallError::failed(id)(Failure::Contract(error.to_string())))?;
         let most = self.0.plugin.loaded().limits().output;
         let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) else {
             return Ok(result);
         };
         let mismatch = match &result.structured {
-            None => vec!["there is no structured content".to_string()],
+            None => vec!["structured content is missing".to_string()],
             Some(json) if json.len() > most => return Ok(result),
             Some(json) => {
                 let value: Value = serde_json::from_str(json).unwrap_or_default();
@@ -190,13 +190,13 @@ impl ToolRequest<'_> {
         }
         let mismatch = mismatch.join("; ");
         // What is wrong may quote the result, in which secrets are not masked yet.
-        tracing::warn!("the result is not what its output schema promised; its `_meta` says how");
-        wire::insert_meta(&mut result, OUTPUT_MISMATCH, &mismatch);
+        tracing::warn!("the result does not match its output schema; see its `_meta`");
+        mcp_json::insert_meta(&mut result, OUTPUT_MISMATCH, &mismatch);
         Ok(result)
     }
 }
 
-impl Called<'_> {
+impl ResolvedTool<'_> {
     pub(super) fn id(&self) -> &Arc<str> {
         self.plugin.loaded().id()
     }
@@ -225,32 +225,32 @@ impl Answer for ToolResult {
     }
 
     fn form(&self) -> Value {
-        wire::tool_result(self)
+        mcp_json::tool_result(self)
     }
 
     fn changed(self, _: &Value, after: Value) -> Result<Self, String> {
         // Each handler's result was read once already, to see whether it can be.
-        let ours = wire::ours_in(self.extra.as_deref());
-        let mut changed = wire::read_tool_result(after).unwrap_or(self);
+        let ours = mcp_json::ours_in(self.extra.as_deref());
+        let mut changed = mcp_json::read_tool_result(after).unwrap_or(self);
         // Nor does a handler speak for the host.
-        wire::drop_ours(&mut changed.extra);
-        ours.iter().for_each(|(key, value)| wire::insert_meta(&mut changed, key, value));
+        mcp_json::drop_ours(&mut changed.extra);
+        ours.iter().for_each(|(key, value)| mcp_json::insert_meta(&mut changed, key, value));
         Ok(changed)
     }
 
     fn show(&mut self) -> bool {
-        shown::result(self)
+        escape::result(self)
     }
 
     fn tell(&mut self, usage: &Usage, refusals: &[String]) {
-        wire::insert_meta_json(&mut self.extra, USAGE, &usage.to_json());
+        mcp_json::insert_meta_json(&mut self.extra, USAGE, &usage.to_json());
         if !refusals.is_empty() {
-            wire::insert_meta(self, REFUSED, &refusals);
+            mcp_json::insert_meta(self, REFUSED, &refusals);
         }
     }
 }
 
-fn look_up<'a>(registry: &'a Registry, name: &str) -> Result<Called<'a>, CallError> {
+fn look_up<'a>(registry: &'a Registry, name: &str) -> Result<ResolvedTool<'a>, CallError> {
     registry.called(name).ok_or_else(|| {
         if let Some(error) = registry.absent(name) {
             return error;

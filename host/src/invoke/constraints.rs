@@ -8,7 +8,7 @@ use crate::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
 use crate::runtime::Failure;
 
 /// The longest wait between attempts.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// How one tool is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Constraints {
             _ => return None,
         };
         let doubled = self.backoff.saturating_mul(1 << (attempt - 1).min(16));
-        Some(doubled.max(asked).min(LONGEST))
+        Some(doubled.max(asked).min(MAX_BACKOFF))
     }
 }
 

@@ -4,22 +4,22 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tracing::Span;
 
-use super::bound::{BLOCK, keep_first};
 use super::constraints::Constraints;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
-use super::{Call, CallError, CallKind, Caller, Facilities, Masked, TRUNCATED, Unmasked, span};
+use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
+use super::{Call, CallError, CallKind, Caller, InvokeContext, Masked, TRUNCATED, Unmasked, span};
 use crate::bindings::eval_handler::{Evaluation, Finding};
 use crate::bindings::types::{CallContext, HookPoint, ToolResult};
 use crate::register::{Eval, Registered, Registry};
-use crate::results::Results;
 use crate::runtime::{Failure, PluginHandle};
 use crate::secret::Redactor;
-use crate::{shown, wire};
+use crate::stored_results::Results;
+use crate::{escape, mcp_json};
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(
-    facilities: &Arc<Facilities>,
+    invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     name: &str,
     subject: Value,
@@ -28,7 +28,7 @@ pub(crate) async fn evaluate(
 ) -> Result<Masked<Evaluation>, CallError> {
     let arguments = json!({ "subject": subject, "options": options });
     let call = Call { name: name.into(), arguments, caller: caller.clone() };
-    let state = CallState::begin(facilities, registry, CallKind::Evaluation, call);
+    let state = CallState::begin(invoke_context, registry, CallKind::Evaluation, call);
     pipeline::run(registry, state, find(registry, name)).await
 }
 
@@ -123,8 +123,8 @@ impl Request for Strategy<'_> {
         arguments: &Value,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<Evaluation, Failure>>> + Send) {
-        let subject = wire::written(&arguments["subject"]);
-        let options = wire::written(&arguments["options"]);
+        let subject = mcp_json::written(&arguments["subject"]);
+        let options = mcp_json::written(&arguments["options"]);
         let bytes_in = (subject.len() + options.len()) as u64;
         let strategy = &self.eval.definition.name;
         let evaluation = async move { plugin.evaluate(strategy, subject, options, context).await };
@@ -165,7 +165,8 @@ fn length_of(finding: &Finding) -> usize {
 
 impl Answer for Evaluation {
     fn length(&self) -> usize {
-        let findings = self.findings.iter().map(|finding| length_of(finding) + BLOCK);
+        let findings =
+            self.findings.iter().map(|finding| length_of(finding) + BLOCK_OVERHEAD_BYTES);
         self.extra.as_ref().map_or(0, String::len) + findings.sum::<usize>()
     }
 
@@ -190,20 +191,20 @@ impl Answer for Evaluation {
         keep_first(&mut self.findings, most, length_of);
         self.extra = None;
         let about = json!({ "bytes": length, "uri": whole });
-        wire::insert_meta_of(&mut self.extra, TRUNCATED, &about);
+        mcp_json::insert_meta_of(&mut self.extra, TRUNCATED, &about);
         (self, whole)
     }
 
     fn form(&self) -> Value {
-        wire::evaluation(self)
+        mcp_json::evaluation(self)
     }
 
     fn show(&mut self) -> bool {
-        shown::evaluation(self)
+        escape::evaluation(self)
     }
 
     fn changed(self, _: &Value, after: Value) -> Result<Self, String> {
-        let changed = wire::read_evaluation(after);
+        let changed = mcp_json::read_evaluation(after);
         let changed = changed
             .map_err(|error| format!("its hook left something else than an evaluation: {error}"))?;
         match problem(&changed) {

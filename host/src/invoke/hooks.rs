@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use tracing::Span;
 
 use super::constraints::Constraints;
-use super::memory::Question;
+use super::hook_cache::HookCacheKey;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
 use super::weight::weigh_members;
-use super::{Call, CallError, CallKind, Caller, Facilities, Mask, Unmasked, span};
+use super::{Call, CallError, CallKind, Caller, InvokeContext, Mask, Unmasked, span};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::types::{CallContext, HookPoint};
 use crate::config::OnFailure;
+use crate::escape;
 use crate::register::{Registered, Registry};
 use crate::runtime::{Failure, PluginHandle};
 use crate::secret::Redactor;
-use crate::shown;
 use crate::text::shorten;
 
 /// What came of a point.
@@ -79,17 +79,17 @@ pub struct HandlerReport {
 ///
 /// Handlers are asked the way of all requests, which itself fires points: the future is boxed.
 pub(crate) fn fire<'a>(
-    facilities: &'a Arc<Facilities>,
+    invoke_context: &'a Arc<InvokeContext>,
     registry: &'a Registry,
     point: &'a HookPoint,
     context: Map<String, Value>,
     caller: &'a Caller,
 ) -> BoxFuture<'a, HookReport> {
-    chain(facilities, registry, point, context, caller).boxed()
+    chain(invoke_context, registry, point, context, caller).boxed()
 }
 
 async fn chain(
-    facilities: &Arc<Facilities>,
+    invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     point: &HookPoint,
     context: Map<String, Value>,
@@ -124,7 +124,7 @@ async fn chain(
             }
         };
         let memory = registry.memory(id);
-        let question = memory.map(|memory| (memory, Question::new(point, &seen, caller)));
+        let question = memory.map(|memory| (memory, HookCacheKey::new(point, &seen, caller)));
         let known = question.as_ref().and_then(|(memory, question)| memory.answer(question));
         let remembered = known.is_some();
         let answer = match known {
@@ -133,7 +133,7 @@ async fn chain(
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
                 let handler = Handler { plugin, point, context: &seen, timeout };
-                ask(facilities, registry, handler, caller).await
+                ask(invoke_context, registry, handler, caller).await
             }
         };
         // Where the caller's time is up, there is none for the others.
@@ -193,17 +193,17 @@ struct Handler<'a> {
 }
 
 async fn ask(
-    facilities: &Arc<Facilities>,
+    invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     handler: Handler<'_>,
     caller: Caller,
 ) -> Result<Decision, Failure> {
-    let arguments = match facilities.are_watching() {
+    let arguments = match invoke_context.are_watching() {
         true => handler.recorded(),
         false => Value::Null,
     };
     let call = Call { name: handler.point.to_string(), arguments, caller };
-    let state = CallState::begin(facilities, registry, CallKind::Hook, call);
+    let state = CallState::begin(invoke_context, registry, CallKind::Hook, call);
     match pipeline::run(registry, state, Ok(handler)).await {
         Ok(decision) => Ok(decision.into_inner()),
         Err(CallError::Failed { failure, .. }) => Err(failure),
@@ -295,7 +295,7 @@ fn decide(
 }
 
 /// The longest reason of a veto, in bytes.
-const REASON: usize = 16 << 10;
+const MAX_REASON_BYTES: usize = 16 << 10;
 
 impl Mask for Decision {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
@@ -311,7 +311,7 @@ impl Mask for Decision {
             Self::Replace(_) => {}
             Self::Veto(reason) => {
                 redactor.redact(reason);
-                shorten(reason, REASON);
+                shorten(reason, MAX_REASON_BYTES);
             }
         }
     }
@@ -329,7 +329,7 @@ impl Answer for Decision {
     /// A context is for programs.
     fn show(&mut self) -> bool {
         match self {
-            Self::Veto(reason) => shown::reason(reason),
+            Self::Veto(reason) => escape::reason(reason),
             Self::Continue | Self::Replace(_) => false,
         }
     }

@@ -4,15 +4,13 @@
 //! what its steps leave for each other. What is particular to tools, resources and prompts, hooks,
 //! evaluations and models is beside it.
 
-mod bound;
 mod budget;
 pub(crate) mod call;
 pub(crate) mod constraints;
 pub(crate) mod eval;
 mod fingerprint;
-pub(crate) mod gauges;
+pub(crate) mod hook_cache;
 pub(crate) mod hooks;
-pub(crate) mod memory;
 pub(crate) mod nulls;
 pub(crate) mod operations;
 mod pages;
@@ -22,7 +20,9 @@ pub(crate) mod provider;
 pub(crate) mod redact;
 pub(crate) mod resources;
 mod state;
+pub(crate) mod tool_metrics;
 mod trace;
+mod truncate;
 pub(crate) mod weight;
 
 use futures::FutureExt;
@@ -31,43 +31,43 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use bound::TRUNCATED;
 pub use budget::{Budget, tokens};
 pub use call::{Call, OUTPUT_MISMATCH};
 pub use fingerprint::Fingerprint;
 pub use hooks::{HandlerReport, HookOutcome, HookReport};
-pub(crate) use operations::Question;
-pub(crate) use pages::PAGES;
+pub(crate) use operations::PluginQuery;
+pub(crate) use pages::MAX_PAGES;
 pub use provider::Model;
 pub(crate) use redact::Mask;
 pub use redact::{Masked, Unmasked};
 pub(crate) use state::CallState;
 pub use state::{REFUSED, USAGE};
+pub use truncate::TRUNCATED;
 
 use crate::bindings::types::{CallContext, Error};
-use crate::capability::notify::News;
+use crate::capability::notify::PluginNotifications;
 use crate::history::History;
 use crate::name::nearest;
-use crate::results::Results;
 use crate::runtime::{Failure, OuterCalls};
+use crate::stored_results::Results;
 use operations::SHARED_TOOL_PLUGIN;
 use trace::TraceParent;
 
-/// What calls reach besides the registry.
-pub(crate) struct Facilities {
-    pub(crate) news: News,
+/// What calls use besides the registry.
+pub(crate) struct InvokeContext {
+    pub(crate) news: PluginNotifications,
     pub(crate) history: Option<History>,
     pub(crate) results: Arc<Results>,
 }
 
-impl Facilities {
-    /// Whether anybody learns of a call.
+impl InvokeContext {
+    /// Whether anyone observes calls.
     fn are_watching(&self) -> bool {
         self.history.is_some() || self.news.events().are_heard()
     }
 }
 
-/// What is asked of a plugin.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -116,8 +116,8 @@ impl CallKind {
         Self::Hook,
     ];
 
-    /// The word for it, as in the record.
-    pub fn word(self) -> &'static str {
+    /// Returns the kind as call records spell it.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::ListResources => "list-resources",
@@ -135,7 +135,7 @@ impl CallKind {
     }
 }
 
-/// Why a call has no answer. It says whose doing that is.
+/// Why a call failed, and whose fault it is.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CallError {
     /// There is nothing of this name.
@@ -195,10 +195,10 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// A word for it, for programs: `not-found`, `invalid-input`, `disabled`, `held`, `vetoed`; or, for a
-    /// plugin that gave no answer, the word of the contract for its error, `trapped`, `limit`,
+    /// Returns a stable code for programs: `not-found`, `invalid-input`, `disabled`, `held` or `vetoed`. If
+    /// the plugin failed, it is the contract's code of the plugin's error, or `trapped`, `limit`,
     /// `deadline`, `lost`, `unsupported`, `contract` or `host`.
-    pub fn word(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not-found",
             Self::InvalidInput { .. } => "invalid-input",
@@ -233,7 +233,7 @@ impl CallError {
     /// Nothing is called `name`; the nearest of `names` may be what was meant.
     /// That a call of a tool which is there once for all plugins names none of them.
     pub fn without_plugin(tool: &str) -> Self {
-        let problem = format!("at /{SHARED_TOOL_PLUGIN}: it has to be the id of a plugin");
+        let problem = format!("at /{SHARED_TOOL_PLUGIN}: it must be the id of a plugin");
         Self::InvalidInput { what: "arguments", name: tool.to_string(), problems: vec![problem] }
     }
 
@@ -254,7 +254,7 @@ impl CallError {
     }
 }
 
-/// On whose behalf something is called, and how long it may take.
+/// Who makes a call, and its timeout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The agent.
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn each_kind_is_written_as_its_word() {
         for kind in CallKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
     }
 

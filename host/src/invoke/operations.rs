@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use tracing::Span;
 
-use super::bound::{BLOCK, keep_first};
 use super::call::TOOL_POINTS;
 use super::constraints::Constraints;
-use super::gauges::Gauges;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
+use super::tool_metrics::ToolMetrics;
+use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{
-    Budget, Call, CallError, CallKind, Caller, Facilities, Mask, Masked, Unmasked, prompts, redact,
-    resources, span,
+    Budget, Call, CallError, CallKind, Caller, InvokeContext, Mask, Masked, Unmasked, prompts,
+    redact, resources, span,
 };
 use crate::bindings::completions::Suggestions;
 use crate::bindings::prompts::{Prompt, PromptDefinition};
@@ -23,11 +23,11 @@ use crate::bindings::types::{
     CallContext, Content, ContentBlock, ResourceContents, ToolAnnotations, ToolDefinition,
     ToolResult,
 };
-use crate::register::{Offered, Registered, Registry};
-use crate::results::Results;
+use crate::register::{DeclaredTool, Registered, Registry};
 use crate::runtime::{Failure, PluginHandle};
 use crate::secret::Redactor;
-use crate::{shown, wire};
+use crate::stored_results::Results;
+use crate::{escape, mcp_json};
 
 /// One of the host's own operations on a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) enum Operation {
 }
 
 /// Those on resources, as tools.
-static ON_RESOURCES: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
+static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
     vec![
         (
             Operation::ListResources,
@@ -66,12 +66,12 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
                     "max_bytes": {
                         "type": "integer",
                         "minimum": 1,
-                        "description": "How much may be read; what is longer is cut, and says so",
+                        "description": "The maximum number of bytes to read; longer content is truncated",
                     },
                     "max_tokens": {
                         "type": "integer",
                         "minimum": 1,
-                        "description": "The same in tokens, of which each is taken for four bytes; the smaller of the two holds",
+                        "description": "The same limit in tokens, counted as four bytes each; the smaller limit applies",
                     },
                 }),
                 &["uri"],
@@ -92,7 +92,7 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
 });
 
 /// Those on prompts, as tools.
-static ON_PROMPTS: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
+static ON_PROMPTS: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
     vec![
         (
             Operation::ListPrompts,
@@ -108,7 +108,7 @@ static ON_PROMPTS: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
             Operation::GetPrompt,
             tool(
                 "get_prompt",
-                "Fills in a prompt of a plugin and gives its messages",
+                "Fills in a prompt of a plugin and returns its messages",
                 json!({
                     "name": { "type": "string", "description": "The prompt, as it was listed" },
                     "arguments": {
@@ -128,7 +128,7 @@ static ON_PROMPTS: LazyLock<Vec<(Operation, Offered)>> = LazyLock::new(|| {
 pub(crate) fn on(
     has_resources: bool,
     has_prompts: bool,
-) -> impl Iterator<Item = &'static (Operation, Offered)> {
+) -> impl Iterator<Item = &'static (Operation, DeclaredTool)> {
     let resources = has_resources.then(|| ON_RESOURCES.iter()).into_iter().flatten();
     resources.chain(has_prompts.then(|| ON_PROMPTS.iter()).into_iter().flatten())
 }
@@ -146,7 +146,7 @@ pub(super) fn shared_operation(name: &str) -> Option<Operation> {
 }
 
 /// An operation as a tool that does it for any of these plugins.
-pub(crate) fn shared(operation: Operation, ids: &[Arc<str>]) -> Offered {
+pub(crate) fn shared(operation: Operation, ids: &[Arc<str>]) -> DeclaredTool {
     let own = operation.as_tool().expect("operations that are shared are tools");
     let definition = &own.definition;
     let mut schema: Value =
@@ -157,7 +157,7 @@ pub(crate) fn shared(operation: Operation, ids: &[Arc<str>]) -> Offered {
     if let Some(required) = schema["required"].as_array_mut() {
         required.insert(0, SHARED_TOOL_PLUGIN.into());
     }
-    Offered::own(ToolDefinition {
+    DeclaredTool::own(ToolDefinition {
         input_schema: schema.to_string(),
         ..ToolDefinition::clone(definition)
     })
@@ -169,7 +169,7 @@ fn tool(
     properties: Value,
     required: &[&str],
     output: Option<Value>,
-) -> Offered {
+) -> DeclaredTool {
     let schema = json!({
         "type": "object",
         "properties": properties,
@@ -186,7 +186,7 @@ fn tool(
         },
         ..ToolDefinition::new(name, description, &schema)
     };
-    Offered::own(definition)
+    DeclaredTool::own(definition)
 }
 
 fn list_of(member: &str) -> Option<Value> {
@@ -239,9 +239,9 @@ impl Operation {
     }
 
     /// What it is as a tool, if it is one.
-    pub(crate) fn as_tool(self) -> Option<&'static Offered> {
+    pub(crate) fn as_tool(self) -> Option<&'static DeclaredTool> {
         let found = on(true, true).find(|(operation, _)| *operation == self);
-        found.map(|(_, offered)| offered)
+        found.map(|(_, declared)| declared)
     }
 
     /// Does it for a plugin. The arguments are what the tool's schema takes.
@@ -311,16 +311,16 @@ impl OperationAnswer {
     /// As it is shown: what is for reading is visible, and no more is read than was wanted.
     fn prepared(mut self, budget: Budget) -> Self {
         match &mut self {
-            Self::Resources(listed) => listed.iter_mut().for_each(shown::resource),
-            Self::Templates(listed) => listed.iter_mut().for_each(shown::template),
+            Self::Resources(listed) => listed.iter_mut().for_each(escape::resource),
+            Self::Templates(listed) => listed.iter_mut().for_each(escape::template),
             Self::Contents(read) => {
-                read.iter_mut().for_each(|part| wire::drop_ours(&mut part.extra));
+                read.iter_mut().for_each(|part| mcp_json::drop_ours(&mut part.extra));
                 if let Some(most) = budget.most() {
                     resources::cut_to(read, most, None);
                 }
             }
-            Self::Prompts(listed) => listed.iter_mut().for_each(shown::prompt_definition),
-            Self::Prompt(prompt) => shown::prompt(prompt),
+            Self::Prompts(listed) => listed.iter_mut().for_each(escape::prompt_definition),
+            Self::Prompt(prompt) => escape::prompt(prompt),
             Self::Suggestions(_) | Self::Done => {}
         }
         self
@@ -337,16 +337,16 @@ impl OperationAnswer {
                 ToolResult { content: read.into_iter().map(block).collect(), ..empty() }
             }
             Self::Prompt(prompt) => {
-                let form = wire::prompt(&prompt);
+                let form = mcp_json::prompt(&prompt);
                 // Who speaks stands before what is said.
                 let content = prompt.messages.into_iter().flat_map(|message| {
-                    [said(format!("[{}]", wire::role(message.role))), message.content]
+                    [said(format!("[{}]", mcp_json::role(message.role))), message.content]
                 });
                 let content = content.collect();
                 ToolResult { content, structured: Some(form.to_string()), ..empty() }
             }
             Self::Suggestions(suggestions) => {
-                let form = wire::suggestions(&suggestions).to_string();
+                let form = mcp_json::suggestions(&suggestions).to_string();
                 ToolResult { content: vec![said(form.clone())], structured: Some(form), ..empty() }
             }
         }
@@ -354,11 +354,15 @@ impl OperationAnswer {
 
     fn to_result(&self) -> ToolResult {
         match self {
-            Self::Resources(listed) => list("resources", listed.iter().map(wire::listed_resource)),
-            Self::Templates(listed) => {
-                list("resourceTemplates", listed.iter().map(wire::resource_template))
+            Self::Resources(listed) => {
+                list("resources", listed.iter().map(mcp_json::listed_resource))
             }
-            Self::Prompts(listed) => list("prompts", listed.iter().map(wire::prompt_definition)),
+            Self::Templates(listed) => {
+                list("resourceTemplates", listed.iter().map(mcp_json::resource_template))
+            }
+            Self::Prompts(listed) => {
+                list("prompts", listed.iter().map(mcp_json::prompt_definition))
+            }
             Self::Contents(read) => Self::Contents(read.clone()).into_result(),
             Self::Prompt(prompt) => Self::Prompt(prompt.clone()).into_result(),
             Self::Suggestions(suggestions) => Self::Suggestions(suggestions.clone()).into_result(),
@@ -368,7 +372,8 @@ impl OperationAnswer {
 
     /// The answer that hooks have made of it as the result of a tool.
     fn read(self, before: &Value, after: Value) -> Result<Self, String> {
-        let result = wire::read_tool_result(after.clone()).map_err(|error| error.to_string())?;
+        let result =
+            mcp_json::read_tool_result(after.clone()).map_err(|error| error.to_string())?;
         if result.is_error {
             return Err(result.plain_text());
         }
@@ -380,16 +385,18 @@ impl OperationAnswer {
         };
         let read = match self {
             Self::Resources(_) => {
-                wire::read_all(&form, "resources", wire::read_listed_resource).map(Self::Resources)
+                mcp_json::read_all(&form, "resources", mcp_json::read_listed_resource)
+                    .map(Self::Resources)
             }
             Self::Templates(_) => {
-                wire::read_all(&form, "resourceTemplates", wire::read_resource_template)
+                mcp_json::read_all(&form, "resourceTemplates", mcp_json::read_resource_template)
                     .map(Self::Templates)
             }
             Self::Prompts(_) => {
-                wire::read_all(&form, "prompts", wire::read_prompt_definition).map(Self::Prompts)
+                mcp_json::read_all(&form, "prompts", mcp_json::read_prompt_definition)
+                    .map(Self::Prompts)
             }
-            Self::Suggestions(_) => wire::read_suggestions(form).map(Self::Suggestions),
+            Self::Suggestions(_) => mcp_json::read_suggestions(form).map(Self::Suggestions),
             Self::Contents(_) => {
                 let parts = result.content.into_iter().map(|block| match block.body {
                     Content::Resource(part) => Ok(part),
@@ -397,7 +404,7 @@ impl OperationAnswer {
                 });
                 return parts.collect::<Result<_, _>>().map(Self::Contents);
             }
-            Self::Prompt(_) if is_structured => wire::read_prompt(form).map(Self::Prompt),
+            Self::Prompt(_) if is_structured => mcp_json::read_prompt(form).map(Self::Prompt),
             Self::Prompt(mut prompt) => {
                 if result.content.len() != 2 * prompt.messages.len() {
                     return Err("its hook left something else than the messages".into());
@@ -433,7 +440,7 @@ impl Mask for OperationAnswer {
 impl Answer for OperationAnswer {
     fn length(&self) -> usize {
         let items = |lengths: &mut dyn Iterator<Item = usize>| -> usize {
-            lengths.map(|length| length + BLOCK).sum()
+            lengths.map(|length| length + BLOCK_OVERHEAD_BYTES).sum()
         };
         match self {
             Self::Resources(listed) => items(&mut listed.iter().map(resources::length_of)),
@@ -484,7 +491,7 @@ impl Answer for OperationAnswer {
     }
 
     fn form(&self) -> Value {
-        wire::tool_result(&self.to_result())
+        mcp_json::tool_result(&self.to_result())
     }
 
     fn changed(self, before: &Value, after: Value) -> Result<Self, String> {
@@ -494,9 +501,9 @@ impl Answer for OperationAnswer {
     /// What lists say is visible already, see [`Self::prepared`].
     fn show(&mut self) -> bool {
         match self {
-            Self::Contents(read) => shown::contents(read),
-            Self::Prompt(prompt) => shown::messages(prompt),
-            Self::Suggestions(suggestions) => shown::suggestions(suggestions),
+            Self::Contents(read) => escape::contents(read),
+            Self::Prompt(prompt) => escape::messages(prompt),
+            Self::Suggestions(suggestions) => escape::suggestions(suggestions),
             Self::Resources(_) | Self::Templates(_) | Self::Prompts(_) | Self::Done => false,
         }
     }
@@ -507,31 +514,31 @@ struct OperationRequest<'a> {
     operation: Operation,
     plugin: &'a Arc<Registered>,
     constraints: Constraints,
-    gauges: Option<&'a Gauges>,
+    tool_metrics: Option<&'a ToolMetrics>,
 }
 
 /// Who is asked what, as the caller names it.
-pub(crate) struct Question<'a> {
-    pub(crate) facilities: &'a Arc<Facilities>,
+pub(crate) struct PluginQuery<'a> {
+    pub(crate) invoke_context: &'a Arc<InvokeContext>,
     pub(crate) registry: &'a Registry,
     pub(crate) caller: &'a Caller,
     /// The plugin, as the caller named it.
     pub(crate) plugin: &'a str,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PluginQuery<'a> {
     /// Does an operation on the plugin, as the tool would that does the same.
     pub(super) async fn ask(
         &self,
         operation: Operation,
         arguments: Value,
     ) -> Result<Masked<OperationAnswer>, CallError> {
-        let Self { facilities, registry, caller, plugin } = *self;
+        let Self { invoke_context, registry, caller, plugin } = *self;
         let plugin = registry.plugin(plugin);
         let name = operation.name();
         let name = plugin.map_or_else(|| name.into(), |of| registry.name_of(of, name).to_string());
         let call = Call { name, arguments, caller: caller.clone() };
-        let mut state = CallState::begin(facilities, registry, operation.kind(), call);
+        let mut state = CallState::begin(invoke_context, registry, operation.kind(), call);
         if let Some(plugin) = plugin {
             state.of_plugin(plugin.loaded().id());
         }
@@ -551,8 +558,8 @@ impl<'a> Question<'a> {
         };
         match registry.plugin(id) {
             Some(plugin) if has(plugin) => {
-                let (constraints, gauges) = registry.operation(plugin, operation)?;
-                Ok(OperationRequest { operation, plugin, constraints, gauges })
+                let (constraints, tool_metrics) = registry.operation(plugin, operation)?;
+                Ok(OperationRequest { operation, plugin, constraints, tool_metrics })
             }
             Some(plugin) => {
                 Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported(what)))
@@ -579,8 +586,8 @@ impl Request for OperationRequest<'_> {
         &self.constraints
     }
 
-    fn gauges(&self) -> Option<&Gauges> {
-        self.gauges
+    fn tool_metrics(&self) -> Option<&ToolMetrics> {
+        self.tool_metrics
     }
 
     fn span(&self, state: &CallState) -> Span {
@@ -598,12 +605,12 @@ impl Request for OperationRequest<'_> {
         Ok(match self.operation {
             Operation::Suggest => prompts::blank(arguments).err().into_iter().collect(),
             Operation::Subscribe | Operation::Unsubscribe if !arguments["uri"].is_string() => {
-                vec!["at /uri: it is no text".into()]
+                vec!["at /uri: it is not text".into()]
             }
             // Schemas of the host's own cost little.
             operation => operation
                 .as_tool()
-                .and_then(|offered| offered.arguments.problems(arguments))
+                .and_then(|declared| declared.arguments.problems(arguments))
                 .unwrap_or_default(),
         })
     }
@@ -615,7 +622,7 @@ impl Request for OperationRequest<'_> {
         arguments: &Value,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<OperationAnswer, Failure>>> + Send) {
-        let bytes_in = wire::written(arguments).len() as u64;
+        let bytes_in = mcp_json::written(arguments).len() as u64;
         (bytes_in, Box::pin(self.operation.serve(plugin, redactor, arguments, context)))
     }
 }

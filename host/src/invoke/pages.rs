@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use crate::runtime::Failure;
 
 /// The most pages of a listing.
-pub(crate) const PAGES: usize = 1_000;
+pub(crate) const MAX_PAGES: usize = 1_000;
 
 /// The most items of a listing.
-const MOST: usize = 10_000;
+const MAX_ITEMS: usize = 10_000;
 
 /// The most that the items of a listing have to say, in bytes of JSON.
-const BYTES: usize = 16 << 20;
+const MAX_LIST_BYTES: usize = 16 << 20;
 
 /// A page of a listing.
 pub(super) struct Page<T> {
@@ -36,12 +36,12 @@ where
     let mut known = HashSet::new();
     let mut cursors = HashSet::new();
     let mut cursor = None;
-    let mut left = BYTES;
-    'pages: for _ in 0..PAGES {
+    let mut left = MAX_LIST_BYTES;
+    'pages: for _ in 0..MAX_PAGES {
         let Page { items, next } = page(cursor).await?;
         for item in items {
             let form = form(&item).to_string();
-            if listed.len() == MOST || form.len() > left {
+            if listed.len() == MAX_ITEMS || form.len() > left {
                 break 'pages;
             }
             // What is there again counts: of that, too, there could be no end.
@@ -90,12 +90,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_listing_is_bounded_in_items_and_in_bytes() {
-        let long = "x".repeat(BYTES / 2);
+        let long = "x".repeat(MAX_LIST_BYTES / 2);
         let pages: &[(&[&str], _)] = &[(&["a", &long], Some("1")), (&["b", &long[1..], "c"], None)];
         check(pages, &["a", &long, "b"]).await;
         check(&[(&[&long], Some("1")), (&[&long, "b"], None)], &[&long]).await;
-        let many: Vec<String> = (0..=MOST).map(|number| number.to_string()).collect();
+        let many: Vec<String> = (0..=MAX_ITEMS).map(|number| number.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        check(&[(&many, None)], &many[..MOST]).await;
+        check(&[(&many, None)], &many[..MAX_ITEMS]).await;
     }
 }

@@ -12,16 +12,16 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use super::constraints::Constraints;
-use super::gauges::Gauges;
 use super::hooks::{HookOutcome, HookReport, fire};
 use super::state::{Attempt, CallState};
+use super::tool_metrics::ToolMetrics;
 use super::{CallError, Mask, Masked, Unmasked, within, within_unmasked};
 use crate::bindings::types::{CallContext, HookPoint};
 use crate::event::Step;
 use crate::register::{Registered, Registry};
-use crate::results::Results;
 use crate::runtime::{Failure, PluginHandle, Usage};
 use crate::secret::Redactor;
+use crate::stored_results::Results;
 
 /// Something that is asked of a plugin.
 pub(super) trait Request: Send + Sync {
@@ -38,7 +38,7 @@ pub(super) trait Request: Send + Sync {
     fn constraints(&self) -> &Constraints;
 
     /// Where it is counted.
-    fn gauges(&self) -> Option<&Gauges> {
+    fn tool_metrics(&self) -> Option<&ToolMetrics> {
         None
     }
 
@@ -176,8 +176,8 @@ pub(super) async fn run<R: Request>(
     let result = within_callers(timeout, &id, steps).instrument(span).await;
     let usage = state.usage();
     let count = |outcome: &str| {
-        if let Some(gauges) = request.gauges() {
-            gauges.count(outcome, Duration::from_micros(usage.wall_micros));
+        if let Some(tool_metrics) = request.tool_metrics() {
+            tool_metrics.count(outcome, Duration::from_micros(usage.wall_micros));
         }
     };
     match result {
@@ -192,14 +192,14 @@ pub(super) async fn run<R: Request>(
             Ok(answer)
         }
         Err(error) => {
-            count(error.word());
+            count(error.code());
             Err(state.failed(error, usage))
         }
     }
 }
 
 /// How much later than the caller's time a call is given up that no step has given up itself.
-const LATE: Duration = Duration::from_millis(20);
+const DEADLINE_GRACE: Duration = Duration::from_millis(20);
 
 /// Gives all steps together the time that the caller has.
 async fn within_callers<T>(
@@ -210,7 +210,7 @@ async fn within_callers<T>(
     let Some(timeout) = timeout else { return steps.await };
     // Each step has what is left of the time, and knows better whose fault it is when there is
     // none: this comes after it.
-    let late = timeout.saturating_add(LATE);
+    let late = timeout.saturating_add(DEADLINE_GRACE);
     within(late, async { Ok(steps.await) }).await.map_err(CallError::failed(id))?
 }
 
@@ -258,7 +258,7 @@ async fn before<R: Request>(
     let context = context(request, state, [(*name, asked.clone())]);
     let caller = state.caller_now();
     let HookReport { outcome, mut context, handlers } =
-        fire(&state.facilities, registry, before, context, &caller).await;
+        fire(&state.invoke_context, registry, before, context, &caller).await;
     let changed = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     state.changed_by = changed.map(|handler| handler.plugin.as_str().into());
     state.step(|| Step::HooksBefore { handlers });
@@ -341,7 +341,7 @@ async fn attempt<R: Request>(
             None => Ok(()),
         };
         let wall = most.min(left);
-        let Attempt { number: attempt, timeout, context, serving } = state.next_attempt(wall);
+        let Attempt { number: attempt, timeout, context, current_call } = state.next_attempt(wall);
         let began = Instant::now();
         let (bytes_in, answer) = request.ask(loaded.plugin(), redactor, &state.arguments, context);
         state.bytes_in = bytes_in;
@@ -353,9 +353,9 @@ async fn attempt<R: Request>(
         };
         // Of the caller's own time all counts.
         let answer = match timeout < wall {
-            true => serving.by(within_unmasked(timeout, answer)).await,
+            true => current_call.by(within_unmasked(timeout, answer)).await,
             false => {
-                let answer = serving.by(serving.in_time(timeout, answer)).await;
+                let answer = current_call.by(current_call.in_time(timeout, answer)).await;
                 let time = if left < most { limit } else { timeout };
                 answer.unwrap_or_else(|| Unmasked::new(Err(Failure::Deadline(time))))
             }
@@ -368,7 +368,7 @@ async fn attempt<R: Request>(
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
-        left = left.saturating_sub(began.elapsed().saturating_sub(serving.stood()));
+        left = left.saturating_sub(began.elapsed().saturating_sub(current_call.stood()));
         let wait = request.constraints().wait(attempt, &failure).filter(|wait| *wait < left);
         let Some(wait) = wait else {
             return Err(CallError::failed(loaded.id())(failure));
@@ -386,7 +386,7 @@ async fn shorten<R: Request>(
     answer: Masked<R::Answer>,
 ) -> Masked<R::Answer> {
     let most = request.plugin().loaded().limits().output;
-    let (kept, results) = (state.whole.clone(), &state.facilities.results);
+    let (kept, results) = (state.whole.clone(), &state.invoke_context.results);
     let mut whole = None;
     let answer = answer.then(|answer| async {
         let (answer, kept) = answer.bound(most, kept, results).await;
@@ -405,7 +405,7 @@ async fn show<R: Request>(
     state: &mut CallState,
     answer: Masked<R::Answer>,
 ) -> Masked<R::Answer> {
-    if state.caller.by.is_some() || state.caller.raw || state.facilities.results.are_raw() {
+    if state.caller.by.is_some() || state.caller.raw || state.invoke_context.results.are_raw() {
         return answer;
     }
     let mut is_changed = false;
@@ -441,7 +441,7 @@ async fn after<R: Request>(
     let context = context(request, state, [(*name, asked), (*answered, form.clone())]);
     let caller = state.caller_now();
     let HookReport { outcome, mut context, handlers } =
-        fire(&state.facilities, registry, after, context, &caller).await;
+        fire(&state.invoke_context, registry, after, context, &caller).await;
     let changed_by = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     let changed_by = changed_by.map(|handler| Arc::from(handler.plugin.as_str()));
     state.step(|| Step::HooksAfter { handlers });

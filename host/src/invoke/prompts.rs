@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use super::bound::{BLOCK, length_of as length_of_block};
-use super::operations::{Operation, OperationAnswer, Question, pairs};
+use super::operations::{Operation, OperationAnswer, PluginQuery, pairs};
 use super::pages::{Page, all_pages};
 use super::redact::Opening;
+use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{CallError, Masked, TRUNCATED, another_answer};
 use crate::bindings::completions::{Blank, Place, Suggestions};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::bindings::types::{CallContext, Content, ContentBlock};
+use crate::mcp_json;
 use crate::runtime::{Failure, PluginHandle};
 use crate::text::cut;
-use crate::wire;
 
 /// Lists the prompts of a plugin.
 pub(crate) async fn list(
-    question: Question<'_>,
+    question: PluginQuery<'_>,
 ) -> Result<Masked<Vec<PromptDefinition>>, CallError> {
     let listed = question.ask(Operation::ListPrompts, json!({})).await?;
     let listed = listed.map(|answer| match answer {
@@ -28,7 +28,7 @@ pub(crate) async fn list(
 
 /// Fills in a prompt of a plugin.
 pub(crate) async fn get(
-    question: Question<'_>,
+    question: PluginQuery<'_>,
     name: &str,
     arguments: Vec<(String, String)>,
 ) -> Result<Masked<Prompt>, CallError> {
@@ -43,7 +43,7 @@ pub(crate) async fn get(
 
 /// Suggests values for a blank of a prompt or of a resource template.
 pub(crate) async fn suggest(
-    question: Question<'_>,
+    question: PluginQuery<'_>,
     blank: Blank,
 ) -> Result<Masked<Suggestions>, CallError> {
     let (place, of) = match &blank.place {
@@ -64,7 +64,7 @@ pub(crate) async fn suggest(
 pub(super) fn blank(arguments: &Value) -> Result<Blank, String> {
     let text = |name: &str| {
         let text = arguments[name].as_str().map(ToString::to_string);
-        text.ok_or_else(|| format!("at /{name}: it is no text"))
+        text.ok_or_else(|| format!("at /{name}: it is not text"))
     };
     let place = match arguments.get("template") {
         Some(_) => Place::ResourceTemplate(text("template")?),
@@ -87,7 +87,7 @@ pub(super) async fn all(
             Ok(Page { items: page.prompts, next: page.next })
         }
     };
-    all_pages("prompts", wire::prompt_definition, pages).await
+    all_pages("prompts", mcp_json::prompt_definition, pages).await
 }
 
 /// What blanks were filled in with, by their names.
@@ -104,7 +104,7 @@ pub(super) fn length_of_definition(prompt: &PromptDefinition) -> usize {
     let PromptDefinition { name, title, description, arguments, extra } = prompt;
     let arguments = arguments.iter().map(|argument| {
         let texts = of(&argument.title) + of(&argument.description) + of(&argument.extra);
-        argument.name.len() + texts + BLOCK
+        argument.name.len() + texts + BLOCK_OVERHEAD_BYTES
     });
     name.len() + of(title) + of(description) + of(extra) + arguments.sum::<usize>()
 }
@@ -112,8 +112,9 @@ pub(super) fn length_of_definition(prompt: &PromptDefinition) -> usize {
 /// The length of a prompt that was filled in, in bytes.
 pub(super) fn length_of(prompt: &Prompt) -> usize {
     let messages = prompt.messages.iter();
-    let messages =
-        messages.map(|message| length_of_block(&message.content) + of(&message.extra) + BLOCK);
+    let messages = messages.map(|message| {
+        length_of_block(&message.content) + of(&message.extra) + BLOCK_OVERHEAD_BYTES
+    });
     of(&prompt.description) + of(&prompt.extra) + messages.sum::<usize>()
 }
 
@@ -133,7 +134,7 @@ pub(super) fn cut_to(prompt: &mut Prompt, most: usize, length: usize, whole: Opt
     let marker = format!("[cut: a part of {length} bytes; {place}]");
     let mut kept = 0;
     for message in &mut prompt.messages {
-        let length = length_of_block(&message.content) + of(&message.extra) + BLOCK;
+        let length = length_of_block(&message.content) + of(&message.extra) + BLOCK_OVERHEAD_BYTES;
         kept += 1;
         if length <= left {
             left -= length;
@@ -150,5 +151,5 @@ pub(super) fn cut_to(prompt: &mut Prompt, most: usize, length: usize, whole: Opt
     }
     prompt.messages.truncate(kept);
     let about = json!({ "bytes": length, "uri": whole });
-    wire::insert_meta_of(&mut prompt.extra, TRUNCATED, &about);
+    mcp_json::insert_meta_of(&mut prompt.extra, TRUNCATED, &about);
 }

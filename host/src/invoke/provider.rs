@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
 
-use super::bound::{BLOCK, length_of as length_of_block};
 use super::constraints::Constraints;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
+use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{
-    Call, CallError, CallKind, Caller, Facilities, Masked, TRUNCATED, Unmasked, span,
+    Call, CallError, CallKind, Caller, InvokeContext, Masked, TRUNCATED, Unmasked, span,
     within_unmasked,
 };
 use crate::bindings::model::{Completion, CompletionRequest, Message, ModelInfo, Part, Role};
 use crate::bindings::types::{CallContext, Content, ContentBlock, ToolResult};
 use crate::register::{Registered, Registry};
-use crate::results::Results;
 use crate::runtime::{CompletionStream, Failure, PluginHandle};
 use crate::secret::Redactor;
+use crate::stored_results::Results;
 use crate::text::cut;
-use crate::{shown, wire};
+use crate::{escape, mcp_json};
 
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]
@@ -74,53 +74,53 @@ async fn models_of<'a>(
         let models = within_unmasked(timeout, loaded.plugin().models()).await;
         let span = tracing::warn_span!("models", plugin = &**loaded.id());
         let models = span.in_scope(|| models.mask(registry.redactor()));
-        models.into_inner().map(shown::models)
+        models.into_inner().map(escape::models)
     });
     Ok(models.await?)
 }
 
 /// Answers a request in one piece. The model is named by its id, or `plugin/id`.
 pub(crate) async fn complete(
-    facilities: &Arc<Facilities>,
+    invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<Masked<Completion>, CallError> {
-    let state = begin(facilities, registry, &request, caller);
+    let state = begin(invoke_context, registry, &request, caller);
     let found = provider(registry, request, caller).await.map(InOnePiece);
     pipeline::run(registry, state, found).await
 }
 
 /// How many times the plugin's wall limit an answer may take that comes in pieces, where the caller
 /// sets no time.
-const PIECES: u32 = 20;
+const STREAM_WALL_FACTOR: u32 = 20;
 
 /// Begins to answer a request piece by piece. The plugin's time is for the beginning, and again for
 /// each piece; the caller's is for all of them.
 pub(crate) async fn stream(
-    facilities: &Arc<Facilities>,
+    invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<Masked<CompletionStream>, CallError> {
-    let state = begin(facilities, registry, &request, caller);
+    let state = begin(invoke_context, registry, &request, caller);
     let found = provider(registry, request, caller).await;
     let found = found.map(|model| InPieces { model, timeout: caller.timeout });
     pipeline::run(registry, state, found).await
 }
 
 fn begin(
-    facilities: &Arc<Facilities>,
+    invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     request: &CompletionRequest,
     caller: &Caller,
 ) -> Box<CallState> {
-    let arguments = match facilities.are_watching() {
+    let arguments = match invoke_context.are_watching() {
         true => recorded(request),
         false => Value::Null,
     };
     let call = Call { name: request.model.clone(), arguments, caller: caller.clone() };
-    CallState::begin(facilities, registry, CallKind::Completion, call)
+    CallState::begin(invoke_context, registry, CallKind::Completion, call)
 }
 
 /// What the record says of a request: who said what, and what of the answer is wanted.
@@ -167,7 +167,7 @@ fn recorded_part(part: &Part) -> Value {
             json!({ "toolCall": { "name": call.name, "arguments": arguments } })
         }
         Part::ToolAnswer(answer) => {
-            json!({ "toolAnswer": answer.content.iter().map(wire::content_block).collect::<Vec<_>>() })
+            json!({ "toolAnswer": answer.content.iter().map(mcp_json::content_block).collect::<Vec<_>>() })
         }
         Part::Other(other) => serde_json::from_str(other).unwrap_or_else(|_| other.as_str().into()),
     }
@@ -297,8 +297,8 @@ impl Request for InPieces {
         let loaded = self.model.plugin.loaded();
         let wall = loaded.limits().wall;
         let piece = self.timeout.map_or(wall, |timeout| timeout.min(wall));
-        let total = self.timeout.unwrap_or(wall * PIECES);
-        Ok(stream.with_patience(piece, total).of(loaded.id().clone(), loaded.uses()))
+        let total = self.timeout.unwrap_or(wall * STREAM_WALL_FACTOR);
+        Ok(stream.with_timeout(piece, total).of(loaded.id().clone(), loaded.uses()))
     }
 }
 
@@ -322,7 +322,7 @@ impl Answer for CompletionStream {
 
 impl Answer for Completion {
     fn length(&self) -> usize {
-        let parts = self.parts.iter().map(|part| length_of(part) + BLOCK);
+        let parts = self.parts.iter().map(|part| length_of(part) + BLOCK_OVERHEAD_BYTES);
         self.summary.extra.as_ref().map_or(0, String::len) + parts.sum::<usize>()
     }
 
@@ -348,7 +348,7 @@ impl Answer for Completion {
         let mut left = most;
         let mut parts = Vec::new();
         for part in self.parts {
-            let length = length_of(&part) + BLOCK;
+            let length = length_of(&part) + BLOCK_OVERHEAD_BYTES;
             match part {
                 part if length <= left => {
                     left -= length;
@@ -363,12 +363,12 @@ impl Answer for Completion {
         self.parts = parts;
         self.summary.extra = None;
         let about = json!({ "bytes": length, "uri": whole });
-        wire::insert_meta_of(&mut self.summary.extra, TRUNCATED, &about);
+        mcp_json::insert_meta_of(&mut self.summary.extra, TRUNCATED, &about);
         (self, whole)
     }
 
     fn show(&mut self) -> bool {
-        shown::completion(self)
+        escape::completion(self)
     }
 }
 

@@ -238,7 +238,7 @@ impl Mask for CallError {
 }
 
 /// The longest words of a failure, in bytes.
-const WORDS: usize = 16 << 10;
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
 
 /// Masks secrets in a result.
 fn result(redactor: &Redactor, result: &mut ToolResult) {
@@ -468,7 +468,7 @@ fn mask_failure(redactor: &Redactor, failure: &mut Failure) {
 
 fn words(redactor: &Redactor, text: &mut String) {
     redactor.redact(text);
-    shorten(text, WORDS);
+    shorten(text, MAX_MESSAGE_BYTES);
 }
 
 fn message_of(error: &mut Error) -> &mut String {
@@ -710,8 +710,8 @@ mod tests {
         ] {
             check_said(error);
         }
-        let long = Failure::Trapped("x".repeat(2 * WORDS));
+        let long = Failure::Trapped("x".repeat(2 * MAX_MESSAGE_BYTES));
         let Failure::Trapped(text) = failure(&knowing(), long) else { panic!("it is another") };
-        assert!(text.len() <= WORDS + 100, "{}", text.len());
+        assert!(text.len() <= MAX_MESSAGE_BYTES + 100, "{}", text.len());
     }
 }

@@ -2,18 +2,20 @@
 
 use serde_json::json;
 
-use super::operations::{Operation, OperationAnswer, Question};
+use super::operations::{Operation, OperationAnswer, PluginQuery};
 use super::pages::{Page, all_pages};
 use super::redact::Opening;
 use super::{Budget, CallError, Masked, TRUNCATED, another_answer};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{CallContext, ResourceBody, ResourceContents, ResourceLink};
+use crate::mcp_json;
 use crate::runtime::{Failure, PluginHandle};
 use crate::text::cut;
-use crate::wire;
 
 /// Lists the resources of a plugin.
-pub(crate) async fn list(question: Question<'_>) -> Result<Masked<Vec<ListedResource>>, CallError> {
+pub(crate) async fn list(
+    question: PluginQuery<'_>,
+) -> Result<Masked<Vec<ListedResource>>, CallError> {
     let listed = question.ask(Operation::ListResources, json!({})).await?;
     let listed = listed.map(|answer| match answer {
         OperationAnswer::Resources(listed) => Ok(listed),
@@ -24,7 +26,7 @@ pub(crate) async fn list(question: Question<'_>) -> Result<Masked<Vec<ListedReso
 
 /// Lists the resource templates of a plugin.
 pub(crate) async fn templates(
-    question: Question<'_>,
+    question: PluginQuery<'_>,
 ) -> Result<Masked<Vec<ResourceTemplate>>, CallError> {
     let listed = question.ask(Operation::ListTemplates, json!({})).await?;
     let listed = listed.map(|answer| match answer {
@@ -36,7 +38,7 @@ pub(crate) async fn templates(
 
 /// Asks a plugin to tell when a resource changes, or not to tell any more.
 pub(crate) async fn subscribe(
-    question: Question<'_>,
+    question: PluginQuery<'_>,
     uri: &str,
     wanted: bool,
 ) -> Result<(), CallError> {
@@ -46,7 +48,7 @@ pub(crate) async fn subscribe(
 
 /// Reads a resource of a plugin, or the beginning of it.
 pub(crate) async fn read(
-    question: Question<'_>,
+    question: PluginQuery<'_>,
     uri: &str,
     budget: Budget,
 ) -> Result<Masked<Vec<ResourceContents>>, CallError> {
@@ -73,7 +75,7 @@ pub(super) async fn all(
             Ok(Page { items: page.resources, next: page.next })
         }
     };
-    all_pages("resources", wire::listed_resource, pages).await
+    all_pages("resources", mcp_json::listed_resource, pages).await
 }
 
 /// The same of its list of templates.
@@ -89,7 +91,7 @@ pub(super) async fn all_templates(
             Ok(Page { items: page.templates, next: page.next })
         }
     };
-    all_pages("resource templates", wire::resource_template, pages).await
+    all_pages("resource templates", mcp_json::resource_template, pages).await
 }
 
 fn of(text: &Option<String>) -> usize {
@@ -147,7 +149,7 @@ pub(crate) fn cut_to(read: &mut Vec<ResourceContents>, most: usize, whole: Optio
         if let Some(uri) = whole {
             about["uri"] = uri.into();
         }
-        wire::insert_meta_of(&mut part.extra, TRUNCATED, &about);
+        mcp_json::insert_meta_of(&mut part.extra, TRUNCATED, &about);
         left = 0;
     }
 }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
 
 use super::trace::TraceParent;
-use super::{Call, CallError, CallKind, Caller, Facilities, Fingerprint, next_call, redact};
+use super::{Call, CallError, CallKind, Caller, Fingerprint, InvokeContext, next_call, redact};
 use crate::bindings::model::CompletionSummary;
 use crate::bindings::types::CallContext;
 use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
 use crate::register::Registry;
-use crate::runtime::{Failure, Serving, Usage};
+use crate::runtime::{CurrentCall, Failure, Usage};
 use crate::secret::Redactor;
 
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
@@ -24,7 +24,7 @@ pub const REFUSED: &str = "tenon/refused";
 
 /// A call on its way through the steps.
 pub(crate) struct CallState {
-    pub(super) facilities: Arc<Facilities>,
+    pub(super) invoke_context: Arc<InvokeContext>,
     /// What is asked.
     pub(super) kind: CallKind,
     /// The tool, strategy or model as the caller named it, or the hook point.
@@ -42,7 +42,7 @@ pub(crate) struct CallState {
     began: Instant,
     attempts: u32,
     /// The attempt that goes on.
-    attempt: Option<Arc<Serving>>,
+    attempt: Option<Arc<CurrentCall>>,
     /// What those before it have used.
     usage: Usage,
     /// What the plugin was refused.
@@ -65,7 +65,7 @@ pub(super) struct Attempt {
     pub(super) number: u32,
     pub(super) timeout: Duration,
     pub(super) context: CallContext,
-    pub(super) serving: Arc<Serving>,
+    pub(super) current_call: Arc<CurrentCall>,
 }
 
 /// What all events of a call have in common.
@@ -77,22 +77,22 @@ struct Heard {
 impl CallState {
     /// A call begins. It is large, and hosts keep many calls beside each other.
     pub(super) fn begin(
-        facilities: &Arc<Facilities>,
+        invoke_context: &Arc<InvokeContext>,
         registry: &Registry,
         kind: CallKind,
         call: Call,
     ) -> Box<Self> {
         let Call { name, arguments, caller } = call;
         let number = next_call();
-        let heard = facilities.news.events().are_heard().then(|| Heard {
+        let heard = invoke_context.news.events().are_heard().then(|| Heard {
             call: number.to_string().into(),
             tool: registry.redactor().text(&name).into(),
         });
-        let told = heard.is_some() || facilities.history.is_some();
+        let told = heard.is_some() || invoke_context.history.is_some();
         Box::new(Self {
             fingerprint: told.then(|| Fingerprint::of(&name, &arguments)),
             trace: caller.trace(),
-            facilities: facilities.clone(),
+            invoke_context: invoke_context.clone(),
             kind,
             name,
             arguments,
@@ -152,7 +152,7 @@ impl CallState {
         else {
             return;
         };
-        self.facilities.news.events().publish(|| {
+        self.invoke_context.news.events().publish(|| {
             Event::Call(CallEvent {
                 kind: self.kind,
                 call: call.clone(),
@@ -174,9 +174,10 @@ impl CallState {
         };
         let (timeout, context) = self.caller_now().context_of(call_id, self.trace, wall);
         let traceparent = context.traceparent.clone();
-        let serving = Serving::new(Caller { traceparent, timeout: None, ..self.caller.clone() });
-        self.attempt = Some(serving.clone());
-        Attempt { number: self.attempts, timeout, context, serving }
+        let current_call =
+            CurrentCall::new(Caller { traceparent, timeout: None, ..self.caller.clone() });
+        self.attempt = Some(current_call.clone());
+        Attempt { number: self.attempts, timeout, context, current_call }
     }
 
     /// The caller, with the time that is left.
@@ -220,7 +221,7 @@ impl CallState {
     /// The call is over, and has failed. Gives the error as the caller is told it.
     pub(super) fn failed(mut self: Box<Self>, error: CallError, usage: Usage) -> CallError {
         let error = self.told(error);
-        self.conclude(error.word(), Some(&error), usage);
+        self.conclude(error.code(), Some(&error), usage);
         error
     }
 
@@ -265,7 +266,7 @@ impl CallState {
         self.span.in_scope(|| tracing::debug!("the call is over: {outcome}"));
         let error = || error.map(ToString::to_string);
         self.step(|| Step::Ended { outcome, error: error(), usage });
-        let (Some(history), Some(fingerprint)) = (&self.facilities.history, self.fingerprint)
+        let (Some(history), Some(fingerprint)) = (&self.invoke_context.history, self.fingerprint)
         else {
             return;
         };

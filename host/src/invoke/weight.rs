@@ -3,16 +3,17 @@
 use serde_json::{Map, Value};
 
 /// What a value counts besides its text, in bytes.
-const EACH: usize = 8;
+const BYTES_PER_NODE: usize = 8;
 
 /// The weight of a value, in bytes or so.
 pub(crate) fn weigh(value: &Value) -> usize {
-    EACH + match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weigh).sum(),
-        Value::Object(members) => weigh_members(members),
-    }
+    BYTES_PER_NODE
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(weigh).sum(),
+            Value::Object(members) => weigh_members(members),
+        }
 }
 
 /// The weight of the members of an object.

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{About, FILE_NAME, Manifest, ManifestError, Permissions, Requires, Runtime, Text};
 use crate::capability::GrantSet;
 use crate::config::{ContextTable, LimitsTable};
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 
 /// Any text. What is wrong with it is on one of its lines; what is right says the same when it is
 /// written in another way, and what it requests means the same when it is read as it is approved.
@@ -33,18 +33,18 @@ pub(crate) fn manifest(text: &str) {
     }
 
     let folder = Path::new("/no/such/plugin");
-    let surroundings = Surroundings {
+    let host_environment = HostEnvironment {
         environment: [("V".into(), "[v]*".into())].into(),
         home: Some("/no/such/home".into()),
-        ..Surroundings::default()
+        ..HostEnvironment::default()
     };
     let whole = Text { path: folder.join(FILE_NAME), text: text.to_string() };
-    match manifest.requests(&whole, &surroundings) {
+    match manifest.requests(&whole, &host_environment) {
         Ok(requests) => {
             let mut again = GrantSet::default();
             for (capability, values) in requests.texts() {
                 for value in values {
-                    let added = again.add(&capability, &value, &surroundings, Path::new("/"));
+                    let added = again.add(&capability, &value, &host_environment, Path::new("/"));
                     added.expect("what is approved can be requested");
                 }
             }

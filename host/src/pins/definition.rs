@@ -13,8 +13,8 @@ use crate::bindings::prompts::PromptDefinition;
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::ToolDefinition;
 use crate::files::Digest;
+use crate::mcp_json;
 use crate::text::cut;
-use crate::wire;
 
 /// What a server says of a tool, a prompt, a resource, a resource template or itself, in the form of MCP.
 ///
@@ -41,7 +41,7 @@ pub struct DefinitionChange {
 
 impl Definition {
     pub(crate) fn of_tool(tool: &ToolDefinition) -> Self {
-        let form = wire::tool_definition(&tool.name, tool);
+        let form = mcp_json::tool_definition(&tool.name, tool);
         Self::with(
             &form,
             &["name", "title", "description", "inputSchema", "outputSchema", "annotations"],
@@ -49,7 +49,7 @@ impl Definition {
     }
 
     pub(crate) fn of_prompt(prompt: &PromptDefinition) -> Self {
-        let mut form = wire::prompt_definition(prompt);
+        let mut form = mcp_json::prompt_definition(prompt);
         if let Some(Value::Array(arguments)) = form.get_mut("arguments") {
             for argument in arguments {
                 *argument = picked(argument, &["name", "title", "description", "required"]);
@@ -59,12 +59,12 @@ impl Definition {
     }
 
     pub(crate) fn of_resource(resource: &ListedResource) -> Self {
-        let form = wire::listed_resource(resource);
+        let form = mcp_json::listed_resource(resource);
         Self::with(&form, &["uri", "name", "title", "description", "mimeType"])
     }
 
     pub(crate) fn of_template(template: &ResourceTemplate) -> Self {
-        let form = wire::resource_template(template);
+        let form = mcp_json::resource_template(template);
         Self::with(&form, &["uriTemplate", "name", "title", "description", "mimeType"])
     }
 
@@ -232,9 +232,11 @@ fn normal(value: &Value, part: Part, firm: bool) -> Value {
 
 /// A number in one spelling: `1.0` is `1`.
 fn spelled(number: &Number) -> Number {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
+        Some(float)
+            if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_EXACT_INTEGER =>
+        {
             Number::from(float as i64)
         }
         _ => number.clone(),

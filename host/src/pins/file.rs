@@ -18,30 +18,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::definition::changes;
-use super::{Definition, HeldDefinition, PinCheck, PinError, PinKind, Seen, UnstablePart};
+use super::{
+    Definition, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinKind, UnstablePart,
+};
 use crate::diagnostic::chain;
 use crate::files::real_or_absolute;
+use crate::json_file::{JsonStore, StoreError};
 use crate::services::Pins;
-use crate::store::{JsonStore, StoreError};
 use crate::text::cut;
 
 /// The largest file of pins, in bytes.
-const PINS: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// How much is kept of a definition, in bytes of JSON.
-const KEPT: usize = 16 << 10;
+const MAX_KEPT_BYTES: usize = 16 << 10;
 
 /// How much is kept of all definitions of a plugin. Of those for which there is no room, only the
 /// SHA-256 is.
-const KEPT_OF_ALL: usize = 2 << 20;
+const MAX_KEPT_BYTES_PER_PLUGIN: usize = 2 << 20;
 
 /// How many definitions of one kind are remembered that a plugin has no more.
-const GONE: usize = 2_000;
+const MAX_GONE: usize = 2_000;
 
 /// How many unstable parts of a definition are remembered, and how much of the place of one, in
 /// bytes. What is beyond is not compared either, as it can vary as well; it is only not told of.
-const UNSTABLE: usize = 64;
-const PLACE: usize = 256;
+const MAX_UNSTABLE: usize = 64;
+const MAX_POINTER_LENGTH: usize = 256;
 
 /// The version of the file. Another one is not read: what it pinned would be lost.
 const VERSION: u32 = 1;
@@ -81,7 +83,7 @@ struct Pinned {
     plugin: String,
     /// What names it: plugins of other projects may have the same id.
     named_in: PathBuf,
-    /// The server that the pins are of, as [`Seen::server`] has it.
+    /// The server that the pins are of, as [`ObservedDefinitions::server`] has it.
     server: String,
     /// The one that was seen last, while definitions of it are held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +126,7 @@ fn in_one_line<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::
 impl PinFile {
     /// Pins in this file, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { store: JsonStore::new(path.into(), PINS) }
+        Self { store: JsonStore::new(path.into(), MAX_FILE_BYTES) }
     }
 
     /// The definitions that are held of a plugin, as they were last seen.
@@ -156,19 +158,19 @@ impl PinFile {
                 let pins = pinned.definitions.get_mut(kind);
                 let Some(pin) = pins.and_then(|pins| pins.get_mut(name)) else { continue };
                 pin.held.take_if(|held| held.sha256 == seen.sha256());
-                pin.definition = Kept::new(seen, &mut Room(KEPT));
+                pin.definition = Kept::new(seen, &mut ByteBudget(MAX_KEPT_BYTES));
                 pinned.settle();
             }
         })
     }
 
-    pub(super) fn check_now(&self, seen: &[Seen]) -> Result<PinCheck, PinError> {
+    pub(super) fn check_now(&self, seen: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
         let (found, changed) = self.read()?.see(seen);
         if changed {
             // Others may have written to it meanwhile.
             let changed = self.change(|content| drop(content.see(seen)));
             if let Err(error) = changed {
-                tracing::warn!("what is new is not pinned: {}", chain(&error));
+                tracing::warn!("new definitions are not pinned: {}", chain(&error));
             }
         }
         Ok(found)
@@ -206,7 +208,7 @@ impl PinFile {
 
 #[async_trait]
 impl Pins for PinFile {
-    async fn check(&self, seen: &[Seen]) -> Result<PinCheck, PinError> {
+    async fn check(&self, seen: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
         let (file, seen) = (self.clone(), seen.to_vec());
         let checked = tokio::task::spawn_blocking(move || file.check_now(&seen)).await;
         checked.unwrap_or_else(|error| Err(PinError::Other(error.to_string())))
@@ -220,11 +222,11 @@ impl Content {
     }
 
     /// Pins what is new. Gives what is not what it was, and whether there is anything to be written.
-    fn see(&mut self, seen: &[Seen]) -> (PinCheck, bool) {
+    fn see(&mut self, seen: &[ObservedDefinitions]) -> (PinCheck, bool) {
         let mut found = PinCheck::default();
         let mut changed = false;
         for seen in seen.iter().filter(|seen| !seen.definitions.is_empty()) {
-            let Seen { plugin, named_in, server, .. } = seen;
+            let ObservedDefinitions { plugin, named_in, server, .. } = seen;
             if self.of(plugin, named_in).is_none() {
                 self.pins.push(Pinned {
                     plugin: plugin.clone(),
@@ -254,7 +256,7 @@ impl Content {
 
 impl Pinned {
     /// Pins what is new, and gives whether anything is.
-    fn see(&mut self, seen: &Seen, unstable: &mut Vec<UnstablePart>) -> bool {
+    fn see(&mut self, seen: &ObservedDefinitions, unstable: &mut Vec<UnstablePart>) -> bool {
         let is_same_server = self.server == seen.server;
         let mut changed = false;
         let seen_server = (!is_same_server).then(|| seen.server.clone());
@@ -263,7 +265,8 @@ impl Pinned {
             changed = true;
         }
         let all = self.definitions.values().flat_map(BTreeMap::values);
-        let mut room = Room(KEPT_OF_ALL.saturating_sub(all.map(Pin::length).sum()));
+        let mut room =
+            ByteBudget(MAX_KEPT_BYTES_PER_PLUGIN.saturating_sub(all.map(Pin::length).sum()));
         let pins = self.definitions.entry(seen.kind).or_default();
         for (name, definition) in &seen.definitions {
             match pins.entry(name.clone()) {
@@ -318,7 +321,7 @@ fn forget(pins: &mut BTreeMap<String, Pin>) -> bool {
     let gone = pins.iter().filter_map(|(name, pin)| Some((pin.gone?, name.clone())));
     let mut gone: Vec<(u64, String)> = gone.collect();
     gone.sort_unstable();
-    let too_many = gone.len().saturating_sub(GONE);
+    let too_many = gone.len().saturating_sub(MAX_GONE);
     for (_, name) in &gone[..too_many] {
         pins.remove(name);
     }
@@ -326,11 +329,11 @@ fn forget(pins: &mut BTreeMap<String, Pin>) -> bool {
 }
 
 /// How much more is kept of the definitions of a plugin, in bytes.
-struct Room(usize);
+struct ByteBudget(usize);
 
 impl Kept {
-    fn new(definition: &Definition, room: &mut Room) -> Self {
-        let json = definition.short(KEPT.min(room.0));
+    fn new(definition: &Definition, room: &mut ByteBudget) -> Self {
+        let json = definition.short(MAX_KEPT_BYTES.min(room.0));
         room.0 = room.0.saturating_sub(json.to_string().len());
         let (sha256, firm_sha256) = (definition.sha256(), definition.firm_sha256());
         Self { sha256: sha256.into(), firm_sha256: firm_sha256.into(), json }
@@ -342,7 +345,7 @@ impl Kept {
 }
 
 impl Pin {
-    fn new(definition: &Definition, room: &mut Room) -> Self {
+    fn new(definition: &Definition, room: &mut ByteBudget) -> Self {
         let definition = Kept::new(definition, room);
         Self { definition, unstable: BTreeSet::new(), held: None, gone: None }
     }
@@ -352,7 +355,7 @@ impl Pin {
         &mut self,
         seen: &Definition,
         is_same_server: bool,
-        room: &mut Room,
+        room: &mut ByteBudget,
     ) -> (bool, Vec<String>) {
         let mut changed = self.gone.take().is_some();
         let mut found = Vec::new();
@@ -363,7 +366,7 @@ impl Pin {
                 let new = places.difference(&self.unstable);
                 let new: Vec<String> = new.cloned().collect();
                 if is_same_server {
-                    let room = UNSTABLE.saturating_sub(self.unstable.len());
+                    let room = MAX_UNSTABLE.saturating_sub(self.unstable.len());
                     found = new.into_iter().take(room).collect();
                     self.unstable.extend(found.iter().cloned());
                     changed |= !found.is_empty();
@@ -394,11 +397,12 @@ impl Pin {
             return Differs::Firmly;
         }
         // Of what is long, a part that holds the difference.
-        let changes = changes(&self.definition.json, &seen.short(KEPT));
-        let places = changes.into_iter().map(|change| match cut(&change.place, PLACE) {
-            place if place.len() == change.place.len() => change.place,
-            place => format!("{place}…"),
-        });
+        let changes = changes(&self.definition.json, &seen.short(MAX_KEPT_BYTES));
+        let places =
+            changes.into_iter().map(|change| match cut(&change.place, MAX_POINTER_LENGTH) {
+                place if place.len() == change.place.len() => change.place,
+                place => format!("{place}…"),
+            });
         Differs::Perhaps(places.collect())
     }
 
@@ -448,11 +452,11 @@ mod tests {
         }
     }
 
-    fn seen_of(version: &str, tools: &[ToolDefinition]) -> [Seen; 2] {
+    fn seen_of(version: &str, tools: &[ToolDefinition]) -> [ObservedDefinitions; 2] {
         server(Path::new(NAMED_IN), version).registered(tools.iter(), "")
     }
 
-    fn seen(tools: &[(&str, &str)]) -> [Seen; 2] {
+    fn seen(tools: &[(&str, &str)]) -> [ObservedDefinitions; 2] {
         let tools: Vec<ToolDefinition> = tools
             .iter()
             .map(|(name, about)| ToolDefinition::new(*name, *about, &json!({ "type": "object" })))
@@ -612,7 +616,7 @@ mod tests {
         };
         let places: Vec<String> = held.changes().into_iter().map(|change| change.place).collect();
         assert_eq!(places, ["/inputSchema/properties/a~1b", "/inputSchema/properties/c"]);
-        assert_eq!(held.why(), "it is not what it was when it was first seen (`inputSchema`)");
+        assert_eq!(held.why(), "it has changed since it was first seen (`inputSchema`)");
         let pinned = held.pinned.sha256().to_string();
         let same = json!({ "properties": { "a/b": { "type": "string" } }, "type": "object" });
         assert_eq!(definition(same).sha256(), pinned);
@@ -620,11 +624,11 @@ mod tests {
 
     #[test]
     fn what_is_long_is_cut_and_every_difference_is_still_there() {
-        let long = "x".repeat(2 * KEPT);
+        let long = "x".repeat(2 * MAX_KEPT_BYTES);
         let check = |before: Value, after: Value, place: &str| {
             let cut = |json: &Value| {
-                let short = short(json, KEPT);
-                assert!(short.to_string().len() <= KEPT, "{short}");
+                let short = short(json, MAX_KEPT_BYTES);
+                assert!(short.to_string().len() <= MAX_KEPT_BYTES, "{short}");
                 short
             };
             let changes = changes(&cut(&before), &cut(&after));
@@ -636,7 +640,7 @@ mod tests {
         let list = |last: &str| json!({ "inputSchema": { "enum": [long, last] } });
         check(list("1"), list("2"), "/inputSchema/enum");
         let wide = |last: &str| {
-            let members = (0..KEPT).map(|number| (number.to_string(), Value::from(last)));
+            let members = (0..MAX_KEPT_BYTES).map(|number| (number.to_string(), Value::from(last)));
             json!({ "inputSchema": members.collect::<Map<_, _>>() })
         };
         check(wide("1"), wide("2"), "/inputSchema");
@@ -661,13 +665,16 @@ mod tests {
             let tools = many(numbers, about);
             assert_eq!(held(&file, &borrowed(&tools)).len(), expected, "{}", &about[..1]);
         };
-        let (first, second) = ("1".repeat(KEPT_OF_ALL / 999), "2".repeat(KEPT_OF_ALL / 999));
+        let (first, second) = (
+            "1".repeat(MAX_KEPT_BYTES_PER_PLUGIN / 999),
+            "2".repeat(MAX_KEPT_BYTES_PER_PLUGIN / 999),
+        );
         for start in 0..4 {
             check(start * 1_000..(start + 1) * 1_000, &first, 0);
         }
-        assert!(std::fs::metadata(&path).unwrap().len() < 2 * KEPT_OF_ALL as u64);
+        assert!(std::fs::metadata(&path).unwrap().len() < 2 * MAX_KEPT_BYTES_PER_PLUGIN as u64);
         let content: Content = file.read().unwrap();
-        assert_eq!(content.pins[0].definitions[&PinKind::Tool].len(), 1_000 + GONE);
+        assert_eq!(content.pins[0].definitions[&PinKind::Tool].len(), 1_000 + MAX_GONE);
         // Those that are there, and the last that have gone, are known.
         check(3_000..4_000, &second, 1_000);
         check(2_000..3_000, &second, 1_000);
@@ -763,7 +770,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = PinFile::new(folder.path().join("pins.json"));
         let tool = |bound: u64| {
-            let properties = json!({ "x".repeat(2 * PLACE): { "maximum": bound } });
+            let properties = json!({ "x".repeat(2 * MAX_POINTER_LENGTH): { "maximum": bound } });
             let schema = json!({ "type": "object", "properties": properties });
             seen_of("1", &[ToolDefinition::new("t", "d", &schema)])
         };
@@ -771,6 +778,6 @@ mod tests {
         let unstable = file.check_now(&tool(2)).unwrap().unstable;
         let places: Vec<&str> = unstable.iter().map(|part| &*part.place).collect();
         let begins = "/inputSchema/properties/";
-        assert_eq!(places, [format!("{begins}{}…", "x".repeat(PLACE - begins.len()))]);
+        assert_eq!(places, [format!("{begins}{}…", "x".repeat(MAX_POINTER_LENGTH - begins.len()))]);
     }
 }

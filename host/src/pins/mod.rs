@@ -65,8 +65,8 @@ pub enum PinKind {
 }
 
 impl PinKind {
-    /// A definition of this kind, in words.
-    pub fn words(self, name: &str) -> String {
+    /// Describes the definition of this kind and name, for messages.
+    pub fn describe(self, name: &str) -> String {
         let name = one_line(cut(name, 128));
         match self {
             Self::Tool => format!("the tool \"{name}\""),
@@ -93,7 +93,7 @@ impl fmt::Display for PinKind {
 /// The definitions of one kind that a plugin has just given.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Seen {
+pub struct ObservedDefinitions {
     /// The plugin's id.
     pub plugin: String,
     /// The configuration file or manifest that names it.
@@ -162,7 +162,7 @@ pub enum PinError {
     #[error("the pins in {} cannot be used", .0.display())]
     File(PathBuf, #[source] io::Error),
     /// The file is not what this host writes.
-    #[error("{} is not a file of pins of this version; move it away to begin anew", .0.display())]
+    #[error("{} is not a pin file of this version; move it away to start over", .0.display())]
     Damaged(PathBuf, #[source] serde_json::Error),
     /// Another keeper of pins has another reason.
     #[error("{0}")]
@@ -190,16 +190,16 @@ impl HeldDefinition {
             true => String::new(),
             false => format!(" (`{}`)", changed.join("`, `")),
         };
-        format!("it is not what it was when it was first seen{changed}")
+        format!("it has changed since it was first seen{changed}")
     }
 }
 
 impl UnstablePart {
-    /// What is to be known of it, in words.
-    pub(crate) fn words(&self) -> String {
+    /// Describes the change, for messages.
+    pub(crate) fn describe(&self) -> String {
         format!(
             "{} has another value in `{}` than before; values there are not compared any more",
-            self.kind.words(&self.name),
+            self.kind.describe(&self.name),
             one_line(cut(&self.place, 200)),
         )
     }
@@ -210,7 +210,7 @@ impl UnstablePart {
 pub(crate) struct PinnedServer {
     pub(crate) plugin: String,
     pub(crate) named_in: PathBuf,
-    /// See [`Seen::server`].
+    /// See [`ObservedDefinitions::server`].
     pub(crate) server: String,
     pub(crate) mode: PinMode,
 }
@@ -222,8 +222,8 @@ impl PinnedServer {
         kind: PinKind,
         definitions: impl Iterator<Item = (String, Definition)>,
         is_whole: bool,
-    ) -> Seen {
-        Seen {
+    ) -> ObservedDefinitions {
+        ObservedDefinitions {
             plugin: self.plugin.clone(),
             named_in: real_or_absolute(&self.named_in),
             server: self.server.clone(),
@@ -238,7 +238,7 @@ impl PinnedServer {
         &self,
         tools: impl Iterator<Item = &'a ToolDefinition>,
         instructions: &str,
-    ) -> [Seen; 2] {
+    ) -> [ObservedDefinitions; 2] {
         let tools = tools.map(|tool| (tool.name.clone(), Definition::of_tool(tool)));
         let instructions = Some(instructions).filter(|text| !text.is_empty());
         let instructions =
@@ -252,7 +252,7 @@ impl PinnedServer {
 
 /// Which definitions are not what they were, and what becomes of them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Holds {
+pub(crate) struct Quarantine {
     /// Why, by plugin, kind and name.
     differing: Arc<HashMap<(String, PinKind, String), String>>,
     modes: Arc<HashMap<String, PinMode>>,
@@ -269,16 +269,20 @@ pub(crate) struct Hold {
     pub(crate) is_warning: bool,
 }
 
-impl Holds {
+impl Quarantine {
     /// What a keeper of pins says of what these servers have said.
-    pub(crate) async fn ask(pins: &dyn Pins, servers: Vec<(PinMode, Vec<Seen>)>) -> Self {
+    pub(crate) async fn ask(
+        pins: &dyn Pins,
+        servers: Vec<(PinMode, Vec<ObservedDefinitions>)>,
+    ) -> Self {
         let servers: Vec<_> =
             servers.into_iter().filter(|(mode, _)| *mode != PinMode::Off).collect();
         let mut modes = HashMap::new();
         for (mode, seen) in &servers {
             modes.extend(seen.iter().map(|seen| (seen.plugin.clone(), *mode)));
         }
-        let seen: Vec<Seen> = servers.into_iter().flat_map(|(_, seen)| seen).collect();
+        let seen: Vec<ObservedDefinitions> =
+            servers.into_iter().flat_map(|(_, seen)| seen).collect();
         if seen.is_empty() {
             return Self::default();
         }
@@ -293,7 +297,7 @@ impl Holds {
                 Self { differing, modes, unknown: None, unstable: Arc::new(unstable) }
             }
             Err(error) => {
-                let why = format!("it is not known what it was: {}", chain(&error));
+                let why = format!("its earlier definition is not known: {}", chain(&error));
                 Self { modes, unknown: Some(why.into()), ..Self::default() }
             }
         }
@@ -327,7 +331,7 @@ impl Holds {
     /// The same in a sentence: what it is about, and what becomes of it.
     pub(crate) fn told(&self, plugin: &str, kind: PinKind, name: &str) -> Option<(Hold, String)> {
         let hold = self.of(plugin, kind, name)?;
-        let what = kind.words(name);
+        let what = kind.describe(name);
         let said = match (hold.is_warning, kind) {
             (true, _) => format!("{what}: {}", hold.why),
             (false, PinKind::Instructions) => format!("{what} are held: {}", hold.why),
@@ -338,7 +342,7 @@ impl Holds {
 
     /// What of a plugin was found to vary, in words.
     pub(crate) fn unstable<'a>(&'a self, plugin: &'a str) -> impl Iterator<Item = String> + 'a {
-        self.unstable.iter().filter(move |part| part.plugin == plugin).map(UnstablePart::words)
+        self.unstable.iter().filter(move |part| part.plugin == plugin).map(UnstablePart::describe)
     }
 }
 
@@ -360,7 +364,7 @@ mod tests {
 
     #[async_trait]
     impl Pins for Keeper {
-        async fn check(&self, _: &[Seen]) -> Result<PinCheck, PinError> {
+        async fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
             self.0.clone().ok_or_else(|| PinError::Other("lost".into()))
         }
     }
@@ -379,18 +383,18 @@ mod tests {
         PinnedServer { plugin: plugin.into(), named_in, server, mode }
     }
 
-    async fn ask(keeper: Keeper, servers: &[(&str, PinMode)]) -> Holds {
+    async fn ask(keeper: Keeper, servers: &[(&str, PinMode)]) -> Quarantine {
         let seen = servers.iter().map(|(plugin, mode)| {
             let definitions = [("t".to_string(), definition("2"))].into_iter();
             (*mode, vec![server(plugin, *mode).seen(PinKind::Tool, definitions, true)])
         });
-        Holds::ask(&keeper, seen.collect()).await
+        Quarantine::ask(&keeper, seen.collect()).await
     }
 
     #[test]
     fn each_kind_has_words() {
         let check = |kind: PinKind, name: &str, words: &str| {
-            assert_eq!((kind.to_string(), kind.words("n\n")), (name.into(), words.into()));
+            assert_eq!((kind.to_string(), kind.describe("n\n")), (name.into(), words.into()));
         };
         check(PinKind::Tool, "tool", "the tool \"n\\n\"");
         check(PinKind::Prompt, "prompt", "the prompt \"n\\n\"");
@@ -422,7 +426,7 @@ mod tests {
             let told = told.as_ref().map(|(hold, said)| (hold.is_warning, &**said));
             assert_eq!(told, expected, "{plugin} {kind} {name}");
         };
-        let why = "it is not what it was when it was first seen (`description`)";
+        let why = "it has changed since it was first seen (`description`)";
         let tool = format!("the tool \"t\" is held: {why}");
         check("p", PinKind::Tool, "t", Some((false, &tool)));
         let prompt = format!("the prompt \"x\": {why}");
@@ -439,17 +443,17 @@ mod tests {
         assert_eq!(unstable, [words]);
         assert_eq!(holds.unstable("q").count(), 0);
         let same = HeldDefinition { pinned: definition("2"), ..held("p", PinKind::Tool, "t") };
-        assert_eq!(same.why(), "it is not what it was when it was first seen");
+        assert_eq!(same.why(), "it has changed since it was first seen");
     }
 
     #[tokio::test]
     async fn where_nothing_is_known_all_is_held_that_is_looked_at() {
-        let of = |holds: &Holds, plugin: &str| {
+        let of = |holds: &Quarantine, plugin: &str| {
             holds.of(plugin, PinKind::Tool, "t").map(|hold| (hold.why, hold.is_warning))
         };
         let servers = [("p", PinMode::Hold), ("w", PinMode::Warn), ("o", PinMode::Off)];
         let holds = ask(Keeper(None), &servers).await;
-        let why = "it is not known what it was: lost".to_string();
+        let why = "its earlier definition is not known: lost".to_string();
         assert_eq!(of(&holds, "p"), Some((why.clone(), false)));
         assert_eq!(of(&holds, "w"), Some((why, true)));
         assert_eq!(of(&holds, "o"), None);

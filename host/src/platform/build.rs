@@ -12,25 +12,25 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use super::attend::attend;
-use super::reload::{MadeOf, Plugins, Slot};
+use super::reload::{LoadedFrom, Plugins, Slot};
 use super::report::{gone, there};
+use super::reregister::reregister;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::admit::{Approvals, Contents, Refusal, Rules, admit};
-use crate::capability::lent::{Hub, Reach};
-use crate::capability::notify::News;
+use crate::capability::granted::{HostServices, PlatformApi};
+use crate::capability::notify::PluginNotifications;
 use crate::config::{Config, ConfigError, combine};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::discover::{
     Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
 };
 use crate::history::History;
-use crate::invoke::Facilities;
+use crate::host_environment::HostEnvironment;
+use crate::invoke::InvokeContext;
 use crate::limits::Limits;
 use crate::load::{LoadError, Loaded, Loader};
-use crate::pins::Holds;
+use crate::pins::Quarantine;
 use crate::register::{Registered, learn, register, register_as};
-use crate::results::Results;
 use crate::runtime::{Allocation, EngineError, Failure, Plugin};
 use crate::schema;
 use crate::secret::SurroundingSecrets;
@@ -39,10 +39,10 @@ use crate::services::{
     Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
     Services,
 };
-use crate::surroundings::Surroundings;
+use crate::stored_results::Results;
 use crate::trust::ProjectTrust;
 
-/// Why there is no platform. One bad plugin is never a reason.
+/// Why the platform could not be built. A bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The engine could not be set up.
@@ -50,7 +50,7 @@ pub enum BuildError {
     Engine(#[from] EngineError),
 }
 
-/// Puts a platform together.
+/// Builds a [`Platform`].
 pub struct Builder {
     sources: Sources,
     discovery: Option<Discovery>,
@@ -65,14 +65,14 @@ pub struct Builder {
     start_observer: Option<StartObserver>,
 }
 
-/// When plugins are not waited for any more.
+/// Completes when plugins are not waited for any more.
 type Until = Shared<BoxFuture<'static, ()>>;
 
 impl Builder {
     pub(super) fn new() -> Self {
-        let surroundings = Surroundings::of_process();
+        let host_environment = HostEnvironment::of_process();
         Self {
-            sources: Sources { surroundings, ..Sources::default() },
+            sources: Sources { host_environment, ..Sources::default() },
             discovery: None,
             allocation: Allocation::OnDemand,
             builtins: Vec::new(),
@@ -86,114 +86,111 @@ impl Builder {
         }
     }
 
-    /// Waits for plugins no longer than until this is done. Those that are there by then are there,
-    /// and the others are reported as failed: a platform that nobody wants any more can be shut down.
+    /// Waits for plugins at most until this future completes. Plugins that have not registered by then are
+    /// reported as failed.
     pub fn until(mut self, done: impl Future<Output = ()> + Send + 'static) -> Self {
         self.until = done.boxed().shared();
         self
     }
 
-    /// Keeps a record of calls in this folder ([`crate::history`]), and results that were too long
-    /// to be passed on. Without it there is no record, and such results are gone with the platform.
+    /// Stores call records ([`crate::history`]) and truncated results in this folder. Without it calls are
+    /// not recorded, and truncated results end with the platform.
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state = Some(folder.into());
         self
     }
 
-    /// Adds a project: what its `tenon.toml` says, where it has one, and the plugins in its
-    /// `.tenon/plugins`.
+    /// Adds a project: its `tenon.toml`, if there is one, and the plugins in its `.tenon/plugins`.
     ///
     /// # Errors
     ///
-    /// Where there is a `tenon.toml` and it cannot be read or understood.
+    /// If its `tenon.toml` exists and cannot be read or parsed.
     pub fn project(self, folder: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let folder = folder.into();
         Ok(self.config(Config::read_optional(folder.join("tenon.toml"))?).workspace(folder))
     }
 
-    /// Adds a configuration. Of two plugins with one id, the one of the first configuration is
-    /// loaded.
+    /// Adds a configuration. If two plugins have the same id, that of the first configuration is loaded.
     pub fn config(mut self, config: Config) -> Self {
         self.sources.configs.push(config);
         self
     }
 
-    /// Looks for plugins in the `.tenon/plugins` of this folder, too.
+    /// Also looks for plugins in `.tenon/plugins` of this folder.
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.sources.workspace = Some(folder.into());
         self
     }
 
-    /// Looks in this folder for plugins that come with the host.
+    /// Looks for the host's bundled plugins in this folder.
     pub fn bundled(mut self, folder: impl Into<PathBuf>) -> Self {
         self.sources.bundled.push(folder.into());
         self
     }
 
-    /// Takes the sources of plugins as a whole, in place of what was said of them before.
+    /// Sets all sources of plugins, replacing those set before.
     pub fn sources(mut self, sources: Sources) -> Self {
         self.sources = sources;
         self
     }
 
-    /// Loads what was discovered before, in place of what would be found. The policies of the
-    /// configurations hold for it all the same.
+    /// Loads an earlier discovery instead of running a new one. The configurations' policies still apply.
     pub fn discovery(mut self, discovery: Discovery) -> Self {
         self.discovery = Some(discovery);
         self
     }
 
-    /// Replaces the surroundings of the process by others.
-    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
-        self.sources.surroundings = surroundings;
+    /// Sets the environment to use instead of the process's own.
+    pub fn host_environment(mut self, host_environment: HostEnvironment) -> Self {
+        self.sources.host_environment = host_environment;
         self
     }
 
-    /// How instances get their memory: on demand, where nothing else is said.
+    /// Sets how instances get their memory. The default is on demand.
     pub fn allocation(mut self, allocation: Allocation) -> Self {
         self.allocation = allocation;
         self
     }
 
-    /// Adds a plugin that is part of the host. Built-in plugins come before all others.
+    /// Adds a built-in plugin. Built-in plugins come before all others.
     pub fn builtin(mut self, id: impl Into<String>, plugin: impl Plugin) -> Self {
         self.builtins.push((id.into(), Arc::new(plugin)));
         self
     }
 
-    /// Sends the messages of plugins that may send any. Without it none is sent.
+    /// Sets who sends plugins' messages. By default messages are refused.
     pub fn messaging(mut self, messaging: impl Messaging) -> Self {
         self.services.messaging = Arc::new(messaging);
         self
     }
 
-    /// Searches the host's memory for plugins that may ask for it. Without it nothing is found.
+    /// Sets who searches memories for plugins. By default nothing is found.
     pub fn memory(mut self, memory: impl MemorySearch) -> Self {
         self.services.memory = Arc::new(memory);
         self
     }
 
-    /// Answers what MCP servers ask of their client. Without it they can ask for nothing.
+    /// Sets who answers requests of MCP servers to their client. By default servers cannot make any.
     pub fn client_features(mut self, features: impl ClientFeatures) -> Self {
         self.services.features = Arc::new(features);
         self
     }
 
-    /// Starts every MCP server, also those whose tools are known from the last time. Without it a
-    /// known server is started by the first call.
+    /// Starts every MCP server at once. By default a server whose tools are cached is started by its first
+    /// call.
     pub fn start_servers(mut self) -> Self {
         self.lazy = false;
         self
     }
 
-    /// Starts the MCP servers of these plugins before all others.
+    /// Starts the MCP servers of these plugins first.
     pub fn start_first(mut self, plugins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.start_first.extend(plugins.into_iter().map(Into::into));
         self
     }
 
-    /// Tells of each MCP server that starts, is ready or fails to start: also after the platform was
-    /// built. It is told while the queue of starts is locked, and must not wait.
+    /// Observes MCP servers that start, become ready or fail to start, also after the platform is built. The
+    /// observer runs while the start queue is locked and must not block.
     pub fn on_start_progress(
         mut self,
         observer: impl Fn(&StartProgress<'_>) + Send + Sync + 'static,
@@ -202,52 +199,51 @@ impl Builder {
         self
     }
 
-    /// Says what plugins get of what they request. Without it they get nothing.
+    /// Sets who approves what plugins request. By default nothing is approved.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.services.approver = Arc::new(approver);
         self
     }
 
-    /// Remembers what tools of MCP servers were when they were first seen, so that those which are
-    /// something else later are held. Without it none is.
+    /// Sets where definitions of MCP tools are pinned when first seen, so that changed ones are held. By
+    /// default nothing is pinned.
     pub fn pins(mut self, pins: impl Pins) -> Self {
         self.services.pins = Arc::new(pins);
         self
     }
 
-    /// Keeps the secrets of plugins. Without it they come from the environment, and from files in
-    /// the folder `secrets` of the user's configuration folder: the secret `api-key` is the variable
-    /// `API_KEY`, or the file `api-key`.
+    /// Sets where secrets come from. By default the secret `api-key` is the variable `API_KEY`, or the file
+    /// `api-key` in the folder `secrets` of the user's configuration.
     pub fn secrets(mut self, secrets: impl SecretStore) -> Self {
         self.services.secrets = Some(Arc::new(secrets));
         self
     }
 
-    /// Bounds the limits of all plugins, whatever configurations and manifests say. Without it they
-    /// are bounded by what the operator says, and what a manifest asks for by [`Limits::most`].
+    /// Caps the limits of all plugins, whatever configurations and manifests say. By default the operator's
+    /// settings apply, and [`Limits::most`] caps what manifests ask for.
     pub fn limits_at_most(mut self, most: Limits) -> Self {
         self.most = Some(most);
         self
     }
 
-    /// Finds the hosts that plugins send requests to. Without it the system does.
+    /// Sets who resolves host names for plugins' requests. The default is the system's resolver.
     pub fn resolver(mut self, resolver: impl Resolver) -> Self {
         self.services.network.resolver = Arc::new(resolver);
         self
     }
 
-    /// Makes the connections for the requests of plugins. Without it the system does.
+    /// Sets who connects for plugins' requests. The default is TCP.
     pub fn connector(mut self, connector: impl Connector) -> Self {
         self.services.network.connector = Arc::new(connector);
         self
     }
 
-    /// Takes all plugins through the five steps. A plugin that fails in one leaves the line with a
-    /// [`PluginReport`]; the others go on.
+    /// Takes all plugins through the five steps. A plugin that fails in one gets a [`PluginReport`] and stops
+    /// there; the others continue.
     ///
     /// # Errors
     ///
-    /// Only where the engine itself cannot be set up.
+    /// Only if the engine cannot be set up.
     pub async fn build(self) -> Result<Platform, BuildError> {
         let Self {
             mut sources,
@@ -284,15 +280,20 @@ impl Builder {
         let results = Arc::new(Results::new(state.map(|folder| folder.join("results")), kept));
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
-        let news = News::default();
+        let news = PluginNotifications::default();
         let approver = services.approver.clone();
         let pins = services.pins.clone();
         let secrets = services
             .secrets
             .clone()
-            .unwrap_or_else(|| Arc::new(SurroundingSecrets::new(sources.surroundings.clone())));
-        let reach = Arc::new(Reach::new(services));
-        let loader = Loader::new(allocation, &sources.surroundings, news.clone(), reach.clone())?;
+            .unwrap_or_else(|| Arc::new(SurroundingSecrets::new(sources.host_environment.clone())));
+        let host_services = Arc::new(HostServices::new(services));
+        let loader = Loader::new(
+            allocation,
+            &sources.host_environment,
+            news.clone(),
+            host_services.clone(),
+        )?;
         let loader = loader.lazy(lazy);
         loader.protect(&discovery.deciding);
         loader.starts().set_slots(concurrent_starts(&sources.configs));
@@ -300,7 +301,7 @@ impl Builder {
             loader.starts().observe(observer);
         }
         let allocation = loader.allocation();
-        let workshop = Arc::new(Workshop {
+        let factory = Arc::new(PluginFactory {
             loader,
             approver,
             pins,
@@ -313,25 +314,25 @@ impl Builder {
         let config = combine::speaking_for(&sources.configs, Origin::Bundled);
         let limits = config.map_or_else(Limits::default, |config| config.limits.clone());
         let builtins = builtins.into_iter().map(async |(id, plugin)| {
-            let schemas = workshop.loader.schemas().clone();
+            let schemas = factory.loader.schemas().clone();
             Slot::of_builtin(Loaded::builtin(&id, plugin, &limits, schemas)).await
         });
         let mut slots = join_all(builtins).await;
         let rules = tokio::select! {
-            rules = workshop.rules(&sources.configs, &discovery.candidates) => Some(rules),
+            rules = factory.rules(&sources.configs, &discovery.candidates) => Some(rules),
             () = until.clone() => None,
         };
         let candidates = discovery.candidates.into_iter().map(|candidate| (candidate, None));
         let candidates: Vec<_> = candidates.collect();
         slots.extend(match rules {
-            Some(rules) => workshop.bring_until(candidates, &rules, &start_first, until).await,
+            Some(rules) => factory.bring_until(candidates, &rules, &start_first, until).await,
             // Who was to approve did not.
             None => join_all(candidates.into_iter().map(late)).await,
         });
         let problems = discovery.diagnostics.iter().map(ToString::to_string).collect();
         let mut plugins = Plugins {
             sources,
-            workshop,
+            factory,
             slots,
             left_out: discovery.left_out,
             diagnostics: discovery.diagnostics,
@@ -339,7 +340,7 @@ impl Builder {
             problems,
             replaced: Vec::new(),
             retiring: Default::default(),
-            holds: Holds::default(),
+            quarantine: Quarantine::default(),
             untrusted: discovery.untrusted,
         };
         plugins.check_pins().await;
@@ -347,14 +348,14 @@ impl Builder {
             current: ArcSwap::from_pointee(plugins.current()),
             plugins: AsyncMutex::new(plugins),
             allocation,
-            facilities: Arc::new(Facilities { news: news.clone(), history, results }),
+            invoke_context: Arc::new(InvokeContext { news: news.clone(), history, results }),
             closing: AtomicBool::new(false),
             draining: OnceLock::new(),
             attending: Mutex::default(),
         });
-        let hub: Weak<dyn Hub> = Arc::<Inner>::downgrade(&inner);
-        reach.lead_to(hub);
-        let attending = tokio::spawn(attend(Arc::downgrade(&inner), news));
+        let platform_api: Weak<dyn PlatformApi> = Arc::<Inner>::downgrade(&inner);
+        host_services.lead_to(platform_api);
+        let attending = tokio::spawn(reregister(Arc::downgrade(&inner), news));
         *inner.attending.lock().unwrap_or_else(PoisonError::into_inner) = Some(attending);
         Ok(Platform { inner })
     }
@@ -380,10 +381,10 @@ fn concurrent_starts(configs: &[Config]) -> Option<usize> {
 }
 
 /// How many plugins are on their way at a time; most of them wait for something.
-const ON_THEIR_WAY: usize = 64;
+const MAX_CONCURRENT_LOADS: usize = 64;
 
 /// What plugins are made with, when a platform is built and when they are loaded again.
-pub(super) struct Workshop {
+pub(super) struct PluginFactory {
     loader: Loader,
     approver: Arc<dyn Approver>,
     pub(super) pins: Arc<dyn Pins>,
@@ -396,17 +397,17 @@ pub(super) struct Workshop {
     places: Semaphore,
 }
 
-impl Workshop {
+impl PluginFactory {
     /// Keeps files that decide what is started from the globs of what is loaded from then on.
     pub(super) fn protect(&self, deciding: &BTreeSet<PathBuf>) {
         self.loader.protect(deciding);
     }
 
-    /// What candidates are held against. Who approves is asked for those that request something.
+    /// Collects the rules for admission, and asks the approver about candidates that request something.
     pub(super) async fn rules(&self, configs: &[Config], candidates: &[Candidate]) -> Arc<Rules> {
         let rules = Rules::new(configs).reserve(self.reserved.iter().cloned());
         let bound: Vec<Candidate> =
-            candidates.iter().filter(|candidate| candidate.bond.is_some()).cloned().collect();
+            candidates.iter().filter(|candidate| candidate.lock_entry.is_some()).cloned().collect();
         let contents = match bound.is_empty() {
             true => Contents::default(),
             // It reads files.
@@ -419,8 +420,7 @@ impl Workshop {
         Arc::new(rules.approve(approvals))
     }
 
-    /// Takes candidates from where they are to their registration, or finds out why they do not
-    /// get there. They come out in the order in which they went in.
+    /// Takes candidates through all steps to registration, or finds out why they fail. The order is kept.
     pub(super) async fn bring_all(
         self: &Arc<Self>,
         candidates: Vec<(Candidate, Option<Fingerprint>)>,
@@ -430,7 +430,7 @@ impl Workshop {
         self.bring_until(candidates, rules, &BTreeSet::new(), until).await
     }
 
-    /// The same for those that get there in time.
+    /// Takes candidates through all steps; those that are late are reported as failed.
     async fn bring_until(
         self: &Arc<Self>,
         candidates: Vec<(Candidate, Option<Fingerprint>)>,
@@ -459,13 +459,13 @@ impl Workshop {
                 drop(expected);
                 (place, slot)
             });
-        let slots = stream::iter(slots).buffer_unordered(ON_THEIR_WAY);
+        let slots = stream::iter(slots).buffer_unordered(MAX_CONCURRENT_LOADS);
         let mut slots: Vec<(usize, Slot)> = slots.collect().await;
         slots.sort_by_key(|(place, _)| *place);
         slots.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// Takes over what configurations say of the host.
+    /// Applies the configurations' settings of the host.
     pub(super) fn configure(&self, configs: &[Config]) {
         self.loader.starts().set_slots(concurrent_starts(configs));
     }
@@ -480,14 +480,14 @@ impl Workshop {
         until: Until,
     ) -> Slot {
         let (id, kind) = (candidate.id().to_string(), candidate.kind());
-        let made_of = candidate.clone();
+        let loaded_from = candidate.clone();
         let requested = candidate.requested();
         let gone = |state, detail, remedy| PluginReport {
             requested: requested.clone(),
             ..gone(&id, kind, state, detail, remedy)
         };
         let Some(loaded) = before(&until, self.load(candidate, rules)).await else {
-            return late((made_of, fingerprint)).await;
+            return late((loaded_from, fingerprint)).await;
         };
         let loaded = match loaded {
             Ok(loaded) => loaded,
@@ -500,15 +500,15 @@ impl Workshop {
                     awaits_approval: refusal.awaits_approval(),
                     ..gone(state, refusal.to_string(), Some(refusal.remedy()))
                 };
-                return Slot::without(made_of, fingerprint, report).await;
+                return Slot::without(loaded_from, fingerprint, report).await;
             }
             Err(NotLoaded::Failed { state, detail, remedy }) => {
                 let report = gone(state, detail, remedy);
-                return Slot::without(made_of, fingerprint, report).await;
+                return Slot::without(loaded_from, fingerprint, report).await;
             }
         };
         let Some(learned) = before(&until, learn(&loaded)).await else {
-            return late((made_of, fingerprint)).await;
+            return late((loaded_from, fingerprint)).await;
         };
         let server = loaded.supervised().cloned();
         let registered = match learned {
@@ -516,12 +516,12 @@ impl Workshop {
             Err(failure) => Err(failure),
         };
         match registered {
-            Ok(registered) => Slot::with(made_of, registered),
+            Ok(registered) => Slot::with(loaded_from, registered),
             Err(failure) => {
                 let exceeded = server.and_then(|server| server.startup_exceeded());
                 let remedy = match exceeded {
-                    Some(startup) => Some(made_of.how_to_wait_longer(startup)),
-                    None => made_of.what_to_check(),
+                    Some(startup) => Some(loaded_from.how_to_wait_longer(startup)),
+                    None => loaded_from.what_to_check(),
                 };
                 let detail = failure.to_string();
                 let report = PluginReport {
@@ -529,7 +529,7 @@ impl Workshop {
                     failure: Some(exceeded.map_or(failure, Failure::Deadline)),
                     ..gone(PluginState::Failed, detail, remedy)
                 };
-                Slot::without(made_of, fingerprint, report).await
+                Slot::without(loaded_from, fingerprint, report).await
             }
         }
     }
@@ -551,9 +551,9 @@ impl Workshop {
             }
         }
         let place = self.places.acquire().await;
-        let workshop = self.clone();
+        let factory = self.clone();
         // Compiling blocks.
-        let loaded = tokio::task::spawn_blocking(move || workshop.loader.load(admitted)).await;
+        let loaded = tokio::task::spawn_blocking(move || factory.loader.load(admitted)).await;
         drop(place);
         match loaded {
             Ok(loaded) => loaded.map_err(NotLoaded::from),
@@ -566,7 +566,7 @@ impl Workshop {
     }
 }
 
-/// What comes of something that is done in time.
+/// The result of a future that completes in time.
 async fn before<T>(until: &Until, done: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         // What is there is there.
@@ -576,7 +576,7 @@ async fn before<T>(until: &Until, done: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// The slot of a plugin that was not there in time.
+/// The slot of a plugin that did not register in time.
 async fn late((candidate, fingerprint): (Candidate, Option<Fingerprint>)) -> Slot {
     let why = "it was not waited for any longer".to_string();
     let (id, kind) = (candidate.id(), candidate.kind());
@@ -606,7 +606,7 @@ impl Slot {
         match register(loaded).await {
             Ok(registered) => Self {
                 id,
-                made_of: None,
+                loaded_from: None,
                 report: there(&registered),
                 registered: Some(Arc::new(registered)),
             },
@@ -614,7 +614,7 @@ impl Slot {
                 let detail = failure.to_string();
                 let report = gone(&id, PluginKind::Builtin, PluginState::Failed, detail, None);
                 let report = PluginReport { failure: Some(failure), ..report };
-                Self { id, made_of: None, report, registered: None }
+                Self { id, loaded_from: None, report, registered: None }
             }
         }
     }
@@ -625,7 +625,7 @@ impl Slot {
             id: candidate.id().to_string(),
             report: there(&registered),
             registered: Some(Arc::new(registered)),
-            made_of: fingerprint.map(|tried| MadeOf { candidate, tried }),
+            loaded_from: fingerprint.map(|tried| LoadedFrom { candidate, tried }),
         }
     }
 
@@ -635,10 +635,10 @@ impl Slot {
         report: PluginReport,
     ) -> Self {
         let id = candidate.id().to_string();
-        let made_of = tokio::task::spawn_blocking(move || {
+        let loaded_from = tokio::task::spawn_blocking(move || {
             let tried = fingerprint.unwrap_or_else(|| candidate.fingerprint());
-            MadeOf { candidate, tried }
+            LoadedFrom { candidate, tried }
         });
-        Self { id, made_of: made_of.await.ok(), registered: None, report }
+        Self { id, loaded_from: loaded_from.await.ok(), registered: None, report }
     }
 }

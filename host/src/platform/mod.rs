@@ -1,13 +1,13 @@
 //! The platform: the five steps in a row, and what an embedder holds afterwards.
 //!
 //! `build` takes plugins through the steps when it is made, `reload` does so again for those that
-//! have changed on disk, and `watch` finds out when that is; `attend` asks those again that say that
+//! have changed on disk, and `watch` finds out when that is; `reregister` asks those again that say that
 //! they have changed. Here is what is done with the plugins.
 
-mod attend;
 mod build;
 mod reload;
 mod report;
+mod reregister;
 mod watch;
 
 use arc_swap::ArcSwap;
@@ -31,52 +31,52 @@ use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{HookPoint, ResourceContents, ToolResult};
-use crate::capability::lent::Hub;
+use crate::capability::granted::PlatformApi;
 use crate::diagnostic::Diagnostic;
+use crate::escape;
 use crate::event::Subscription;
 use crate::invoke::{
-    self, Budget, Call, CallError, Caller, Facilities, HookReport, Masked, Model, Question,
+    self, Budget, Call, CallError, Caller, HookReport, InvokeContext, Masked, Model, PluginQuery,
 };
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
 use crate::server::ServerReport;
-use crate::shown;
 use reload::Plugins;
 
-/// A host for plugins. It is cheap to clone, and all clones are the same one.
+/// A host for plugins. Clones are cheap and share the same plugins.
 ///
-/// Dropping the last clone ends all plugins at once; [`Platform::shutdown`] lets them say good-bye.
+/// Dropping the last clone stops all plugins immediately; [`Platform::shutdown`] stops them gracefully.
 #[derive(Clone)]
 pub struct Platform {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// What calls see. It is replaced as a whole.
+    /// The state that calls use. It is replaced as a whole.
     current: ArcSwap<Current>,
-    /// What the current state was made of. Whoever replaces it holds this meanwhile.
+    /// What the current state was built from. A task that replaces the state locks it.
     plugins: AsyncMutex<Plugins>,
     allocation: Allocation,
-    facilities: Arc<Facilities>,
-    /// It is being shut down: what calls see is not replaced any more.
+    invoke_context: Arc<InvokeContext>,
+    /// Set during shutdown: the state is not replaced any more.
     closing: AtomicBool,
-    /// While it is being shut down, what calls in flight see.
+    /// The state that calls in flight use during shutdown.
     draining: OnceLock<Weak<Registry>>,
-    /// The task that registers plugins again which say that they have changed.
+    /// The task that registers plugins again after they report a change.
     attending: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The plugins as they are between two changes.
+/// The plugins between two changes.
 #[derive(Default)]
 struct Current {
     registry: Arc<Registry>,
     reports: Arc<Vec<PluginReport>>,
-    /// What discovery could not read or understand.
+    /// What discovery could not read or parse.
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Inner {
-    /// Ends the task that makes new registries; it ends where it waits.
+    /// Stops the task that builds new registries, at its next wait.
     fn stop_attending(&self) -> Option<JoinHandle<()>> {
         let attending = self.attending.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         attending.abort();
@@ -90,14 +90,14 @@ impl Drop for Inner {
     }
 }
 
-/// How long a shutdown may take, where nothing is said.
-const GOODBYE: Duration = Duration::from_secs(15);
+/// The default timeout of a shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long the record of calls may take to be written.
-const FLUSH: Duration = Duration::from_secs(3);
+/// How long writing the call records may take.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[async_trait]
-impl Hub for Inner {
+impl PlatformApi for Inner {
     fn registry(&self) -> Arc<Registry> {
         let draining = self.draining.get().and_then(Weak::upgrade);
         draining.unwrap_or_else(|| self.current.load().registry.clone())
@@ -105,7 +105,7 @@ impl Hub for Inner {
 
     async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
         let registry = self.registry();
-        invoke::call::call_tool(&self.facilities, &registry, call).await.map(Masked::into_inner)
+        invoke::call::call_tool(&self.invoke_context, &registry, call).await.map(Masked::into_inner)
     }
 
     async fn complete(
@@ -115,7 +115,7 @@ impl Hub for Inner {
     ) -> Result<Completion, CallError> {
         let registry = self.registry();
         let completion =
-            invoke::provider::complete(&self.facilities, &registry, request, caller).await;
+            invoke::provider::complete(&self.invoke_context, &registry, request, caller).await;
         completion.map(Masked::into_inner)
     }
 
@@ -126,67 +126,67 @@ impl Hub for Inner {
         caller: &Caller,
     ) -> HookReport {
         let registry = self.registry();
-        invoke::hooks::fire(&self.facilities, &registry, point, context, caller).await
+        invoke::hooks::fire(&self.invoke_context, &registry, point, context, caller).await
     }
 }
 
 impl Platform {
-    /// Begins to put a platform together, in the surroundings of this process.
+    /// Creates a builder that uses the environment of this process.
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// What the plugins contribute at this moment. Whoever keeps it keeps plugins alive that were
-    /// replaced meanwhile.
+    /// Returns what the plugins contribute now. Holding a `Registry` keeps replaced plugins alive.
     pub fn registry(&self) -> Arc<Registry> {
         self.inner.current.load().registry.clone()
     }
 
-    /// How each plugin fares, in load order; those that discovery left out come last.
+    /// Returns the state of each plugin in load order; plugins that discovery skipped come last.
     pub fn plugins(&self) -> Arc<Vec<PluginReport>> {
         self.inner.current.load().reports.clone()
     }
 
-    /// What is wrong apart from plugins that are not there.
+    /// Returns all problems except plugins that failed to load.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let current = self.inner.current.load();
         current.diagnostics.iter().chain(current.registry.diagnostics()).cloned().collect()
     }
 
-    /// Those of [`Self::diagnostics`] that are about what could not be read or understood, and not about
-    /// what plugins offer that are there.
+    /// Returns the [`Self::diagnostics`] about what could not be read or parsed, without those about loaded
+    /// plugins.
     pub fn unread(&self) -> Vec<Diagnostic> {
         self.inner.current.load().diagnostics.clone()
     }
 
-    /// How instances get their memory.
+    /// Returns how instances get their memory.
     pub fn allocation(&self) -> Allocation {
         self.inner.allocation
     }
 
-    /// What happens from now on.
+    /// Subscribes to events from now on.
     pub fn events(&self) -> Subscription {
-        self.inner.facilities.news.events().subscribe()
+        self.inner.invoke_context.news.events().subscribe()
     }
 
     /// Calls a tool.
     ///
     /// # Errors
     ///
-    /// [`CallError`] says who is to blame. A tool that could not do what it was asked is none: its
-    /// result says so.
+    /// [`CallError`] says whose fault it is. A tool that reports an error in its result is not an error here.
     pub async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
         let inner = &self.inner;
         let registry = self.registry();
-        invoke::call::call_tool(&inner.facilities, &registry, call).await.map(Masked::into_inner)
+        invoke::call::call_tool(&inner.invoke_context, &registry, call)
+            .await
+            .map(Masked::into_inner)
     }
 
-    /// Runs the hooks of a point over a context, a JSON object.
+    /// Runs the hooks of a point with a context, a JSON object.
     ///
     /// # Errors
     ///
-    /// Where the context is no object, or a member of it is not of the type that the point gives it
-    /// (see [`crate::hook::context`]). A handler that fails is in the report.
+    /// If the context is not an object, or a member has the wrong type (see [`crate::hook::context`]).
+    /// Failures of handlers are in the report.
     pub async fn fire(
         &self,
         point: &HookPoint,
@@ -202,12 +202,11 @@ impl Platform {
             name: point.to_string(),
             problems: vec![problem],
         })?;
-        let facilities = &self.inner.facilities;
-        Ok(invoke::hooks::fire(facilities, &self.registry(), point, context, caller).await)
+        let invoke_context = &self.inner.invoke_context;
+        Ok(invoke::hooks::fire(invoke_context, &self.registry(), point, context, caller).await)
     }
 
-    /// Scores a subject with a strategy, which is named `plugin/strategy`. Both arguments are JSON
-    /// objects.
+    /// Scores a subject with a strategy, named `plugin/strategy`. Both arguments are JSON objects.
     ///
     /// # Errors
     ///
@@ -219,9 +218,9 @@ impl Platform {
         options: Value,
         caller: &Caller,
     ) -> Result<Evaluation, CallError> {
-        let (facilities, registry) = (&self.inner.facilities, self.registry());
+        let (invoke_context, registry) = (&self.inner.invoke_context, self.registry());
         let evaluation =
-            invoke::eval::evaluate(facilities, &registry, strategy, subject, options, caller);
+            invoke::eval::evaluate(invoke_context, &registry, strategy, subject, options, caller);
         evaluation.await.map(Masked::into_inner)
     }
 
@@ -230,7 +229,7 @@ impl Platform {
         invoke::provider::models(&self.registry()).await
     }
 
-    /// Answers a request to a model, which is named by its id or by `plugin/id`, in one piece.
+    /// Completes a request with a model, named by its id or `plugin/id`, and returns the whole answer.
     ///
     /// # Errors
     ///
@@ -240,23 +239,23 @@ impl Platform {
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<Completion, CallError> {
-        let (facilities, registry) = (&self.inner.facilities, self.registry());
-        let completion = invoke::provider::complete(facilities, &registry, request, caller);
+        let (invoke_context, registry) = (&self.inner.invoke_context, self.registry());
+        let completion = invoke::provider::complete(invoke_context, &registry, request, caller);
         completion.await.map(Masked::into_inner)
     }
 
-    /// Answers a request to a model piece by piece.
+    /// Completes a request with a model and returns the answer as a stream.
     ///
     /// # Errors
     ///
-    /// As for [`Platform::call`]; what goes wrong later is said by [`CompletionStream::finish`].
+    /// As for [`Platform::call`]; later errors come from [`CompletionStream::finish`].
     pub async fn stream(
         &self,
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<CompletionStream, CallError> {
-        let (facilities, registry) = (&self.inner.facilities, self.registry());
-        let stream = invoke::provider::stream(facilities, &registry, request, caller);
+        let (invoke_context, registry) = (&self.inner.invoke_context, self.registry());
+        let stream = invoke::provider::stream(invoke_context, &registry, request, caller);
         stream.await.map(Masked::into_inner)
     }
 
@@ -290,7 +289,7 @@ impl Platform {
         listed.map(Masked::into_inner)
     }
 
-    /// Asks a plugin to tell when a resource changes: then there is an
+    /// Subscribes to changes of a resource, which arrive as
     /// [`Event::ResourceUpdated`](crate::Event::ResourceUpdated).
     ///
     /// # Errors
@@ -307,7 +306,7 @@ impl Platform {
         invoke::resources::subscribe(question, uri, true).await
     }
 
-    /// Ends that.
+    /// Ends a subscription to changes of a resource.
     ///
     /// # Errors
     ///
@@ -355,17 +354,17 @@ impl Platform {
         invoke::prompts::get(question, name, arguments).await.map(Masked::into_inner)
     }
 
-    /// Something that is asked of a plugin.
+    /// Prepares an operation on a plugin.
     fn question<'a>(
         &'a self,
         registry: &'a Registry,
         plugin: &'a str,
         caller: &'a Caller,
-    ) -> Question<'a> {
-        Question { facilities: &self.inner.facilities, registry, caller, plugin }
+    ) -> PluginQuery<'a> {
+        PluginQuery { invoke_context: &self.inner.invoke_context, registry, caller, plugin }
     }
 
-    /// Suggests values for a blank of a prompt or of a resource template, as a user types.
+    /// Suggests values for an argument of a prompt or resource template, as a user types.
     ///
     /// # Errors
     ///
@@ -381,15 +380,15 @@ impl Platform {
         invoke::prompts::suggest(question, blank).await.map(Masked::into_inner)
     }
 
-    /// How the MCP server of a plugin fares at this moment; nothing for a plugin without one.
+    /// Returns the state of a plugin's MCP server, or `None` if the plugin has none.
     pub fn server(&self, plugin: &str) -> Option<ServerReport> {
         let registry = self.registry();
         let supervised = registry.plugin(plugin)?.loaded().supervised()?.clone();
         Some(supervised.report())
     }
 
-    /// Lets an MCP server start again that has failed: the next call starts it. Gives whether there
-    /// is such a server.
+    /// Lets a failed MCP server start again: the next call starts it. Returns whether the plugin has a
+    /// server.
     pub fn restart(&self, plugin: &str) -> bool {
         let registry = self.registry();
         let server =
@@ -414,9 +413,8 @@ impl Platform {
         self.read_resource_within(plugin, uri, Budget::default(), caller).await
     }
 
-    /// The same, of which no more than so many bytes or tokens are wanted. What is longer is cut, and
-    /// says so in words and in its `_meta` ([`invoke::TRUNCATED`]). How many tokens a text has is an
-    /// estimate: [`invoke::tokens`].
+    /// Reads a resource of a plugin, within a budget of bytes or tokens. Longer content is truncated, with a
+    /// notice and a member of its `_meta` ([`invoke::TRUNCATED`]). Tokens are estimated: [`invoke::tokens`].
     ///
     /// # Errors
     ///
@@ -433,21 +431,20 @@ impl Platform {
         invoke::resources::read(question, uri, budget).await.map(Masked::into_inner)
     }
 
-    /// Reads the whole of a result that was too long to be passed on, by the URI that the result
-    /// gave (`tenon://results/…`), as the plugin gave it.
+    /// Reads a truncated result in full, by the URI in the result (`tenon://results/…`), as the plugin
+    /// returned it.
     ///
     /// # Errors
     ///
-    /// Where there is no such result, or none any more: the oldest make room for new ones.
+    /// If the result does not exist, or was removed to make room for newer ones.
     pub async fn read_result(&self, uri: &str) -> io::Result<Vec<ResourceContents>> {
-        let (results, uri) = (self.inner.facilities.results.clone(), uri.to_string());
+        let (results, uri) = (self.inner.invoke_context.results.clone(), uri.to_string());
         let read = tokio::task::spawn_blocking(move || results.read(&uri));
         read.await.map_err(io::Error::other)?
     }
 
-    /// The same for a reader: characters that are not seen stand in it as escapes, unless
-    /// `[results] invisible` says otherwise, and no more than so many bytes or tokens are read; see
-    /// [`read_resource_within`](Self::read_resource_within).
+    /// Reads a truncated result for display: invisible characters are escaped unless `[results] invisible`
+    /// says otherwise, and the budget applies as in [`read_resource_within`](Self::read_resource_within).
     ///
     /// # Errors
     ///
@@ -458,8 +455,8 @@ impl Platform {
         budget: Budget,
     ) -> io::Result<Vec<ResourceContents>> {
         let mut read = self.read_result(uri).await?;
-        if !self.inner.facilities.results.are_raw() {
-            shown::contents(&mut read);
+        if !self.inner.invoke_context.results.are_raw() {
+            escape::contents(&mut read);
         }
         if let Some(most) = budget.most() {
             invoke::resources::cut_to(&mut read, most, None);
@@ -467,14 +464,14 @@ impl Platform {
         Ok(read)
     }
 
-    /// Ends all plugins: no call begins any more, those in flight may finish, and each plugin may
-    /// say good-bye. It takes fifteen seconds at most; what is not done then is given up.
+    /// Shuts down: no new call begins, calls in flight may finish, and each plugin's `shutdown` runs. After
+    /// fifteen seconds the rest is dropped.
     pub async fn shutdown(self) {
-        self.shutdown_within(GOODBYE).await;
+        self.shutdown_within(SHUTDOWN_TIMEOUT).await;
     }
 
-    /// The same with a deadline, of which the first half is for the calls in flight and the rest
-    /// for good-byes.
+    /// Shuts down within a timeout: the first half is for calls in flight, the rest for the plugins'
+    /// `shutdown`.
     pub async fn shutdown_within(self, deadline: Duration) {
         let inner = &self.inner;
         if let Some(attending) = inner.stop_attending() {
@@ -494,9 +491,9 @@ impl Platform {
         if ended.await.is_err() {
             tracing::warn!("some plugins did not end in time");
         }
-        if let Some(history) = &inner.facilities.history {
+        if let Some(history) = &inner.invoke_context.history {
             // Others may be at it; it is not waited for long.
-            let _ = tokio::time::timeout(FLUSH, history.flush()).await;
+            let _ = tokio::time::timeout(FLUSH_TIMEOUT, history.flush()).await;
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::build::Workshop;
+use super::build::PluginFactory;
 use super::report::left_out;
 use super::{Current, Inner, Platform, PluginReport, PluginState};
 use crate::admit::{Rules, admit};
@@ -22,23 +22,23 @@ use crate::capability::Grants;
 use crate::config::Config;
 use crate::config::combine;
 use crate::diagnostic::{Diagnostic, chain};
-use crate::discover::{Candidate, Discovery, Fingerprint, LeftOut, Sources, discover_trusted};
+use crate::discover::{Candidate, Discovery, Fingerprint, Skipped, Sources, discover_trusted};
 use crate::event::{Change, Event};
 use crate::load::Retiring;
-use crate::pins::{Holds, PinKind};
+use crate::pins::{PinKind, Quarantine};
 use crate::register::{Registered, Registry, Settings};
 use crate::trust::{Distrust, Untrusted};
 
 /// How long the calls of a plugin that was replaced may go on.
-const DRAIN: Duration = Duration::from_secs(600);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The plugins, and what they were made of.
 pub(super) struct Plugins {
     pub(super) sources: Sources,
-    pub(super) workshop: Arc<Workshop>,
+    pub(super) factory: Arc<PluginFactory>,
     /// In load order.
     pub(super) slots: Vec<Slot>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<Skipped>,
     /// What discovery could not read or understand.
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The folders that discovery looked in last.
@@ -49,7 +49,7 @@ pub(super) struct Plugins {
     pub(super) replaced: Vec<Arc<Registered>>,
     pub(super) retiring: Retirement,
     /// Which definitions are not what they were.
-    pub(super) holds: Holds,
+    pub(super) quarantine: Quarantine,
     /// The project, where it is not trusted.
     pub(super) untrusted: Option<Untrusted>,
 }
@@ -58,13 +58,13 @@ pub(super) struct Plugins {
 pub(super) struct Slot {
     pub(super) id: String,
     /// Nothing for a plugin that is part of the host.
-    pub(super) made_of: Option<MadeOf>,
+    pub(super) loaded_from: Option<LoadedFrom>,
     pub(super) registered: Option<Arc<Registered>>,
     pub(super) report: PluginReport,
 }
 
 /// What a plugin is made of.
-pub(super) struct MadeOf {
+pub(super) struct LoadedFrom {
     /// What runs; where nothing does, what was to run.
     pub(super) candidate: Candidate,
     /// What was tried last. Where that failed, what runs may be older.
@@ -91,7 +91,7 @@ impl Retirement {
         let mut hurry = self.hurry.subscribe();
         self.tasks.spawn(retiring.end(async move {
             tokio::select! {
-                () = sleep(DRAIN) => {}
+                () = sleep(DRAIN_TIMEOUT) => {}
                 _ = hurry.wait_for(|hurry| *hurry) => {}
             }
         }));
@@ -112,10 +112,10 @@ impl Plugins {
     pub(super) fn current(&self) -> Current {
         let registered = self.slots.iter().filter_map(|slot| slot.registered.clone());
         let entries = self.slots.iter().filter_map(|slot| {
-            let made_of = slot.made_of.as_ref()?;
-            Some((&*slot.id, &made_of.candidate.rules.tools))
+            let loaded_from = slot.loaded_from.as_ref()?;
+            Some((&*slot.id, &loaded_from.candidate.rules.tools))
         });
-        let settings = Settings::new(&self.sources.configs, self.holds.clone());
+        let settings = Settings::new(&self.sources.configs, self.quarantine.clone());
         let settings = settings.with_entries(entries);
         let registry = Registry::new(registered.collect(), settings);
         let there = self.slots.iter().map(|slot| {
@@ -137,15 +137,15 @@ impl Plugins {
     /// Finds out which definitions of MCP servers are not what they were. It is asked again whenever
     /// plugins have registered, before calls see them.
     pub(super) async fn check_pins(&mut self) {
-        let pins = &self.workshop.pins;
+        let pins = &self.factory.pins;
         let servers = self.slots.iter().filter_map(|slot| {
-            let (registered, made_of) = (slot.registered.as_ref()?, slot.made_of.as_ref()?);
-            let candidate = &made_of.candidate;
+            let (registered, loaded_from) = (slot.registered.as_ref()?, slot.loaded_from.as_ref()?);
+            let candidate = &loaded_from.candidate;
             let (configs, owner) = (&self.sources.configs, registered.loaded().owner());
             let mode = combine::pin_mode(configs, &slot.id, owner, candidate.rules.pins);
             let identity = registered.said_identity();
             let server = candidate.pinned_server(&identity.version, mode)?;
-            let tools = registered.tools().iter().map(|offered| &*offered.definition);
+            let tools = registered.tools().iter().map(|declared| &*declared.definition);
             let seen = server.registered(tools, &identity.description);
             if let Some(supervisor) = registered.loaded().supervised() {
                 supervisor.pin(pins.clone(), server);
@@ -153,23 +153,23 @@ impl Plugins {
             Some((mode, seen.into()))
         });
         let servers = servers.collect();
-        self.holds = Holds::ask(&**pins, servers).await;
+        self.quarantine = Quarantine::ask(&**pins, servers).await;
         for slot in &self.slots {
             let Some(registered) = &slot.registered else { continue };
-            let hold = self.holds.of(&slot.id, PinKind::Instructions, "");
+            let hold = self.quarantine.of(&slot.id, PinKind::Instructions, "");
             registered.hold_instructions(hold.is_some_and(|hold| !hold.is_warning));
         }
     }
 
     /// Goes over to what is on disk. New plugins are there afterwards; those that they replace still
     /// take calls.
-    async fn renew(&mut self, disk: OnDisk) -> Vec<Event> {
+    async fn apply(&mut self, disk: OnDisk) -> Vec<Event> {
         let OnDisk { sources, discovery, fingerprints, problems } = disk;
-        self.workshop.configure(&sources.configs);
-        let rules = self.workshop.rules(&sources.configs, &discovery.candidates).await;
+        self.factory.configure(&sources.configs);
+        let rules = self.factory.rules(&sources.configs, &discovery.candidates).await;
         let former = std::mem::take(&mut self.slots);
         let (builtins, former): (Vec<_>, Vec<_>) =
-            former.into_iter().partition(|slot| slot.made_of.is_none());
+            former.into_iter().partition(|slot| slot.loaded_from.is_none());
         let former_order: Vec<String> = former.iter().map(|slot| slot.id.clone()).collect();
         let mut former: HashMap<String, Slot> =
             former.into_iter().map(|slot| (slot.id.clone(), slot)).collect();
@@ -181,10 +181,10 @@ impl Plugins {
         for (candidate, fingerprint) in discovery.candidates.into_iter().zip(fingerprints) {
             let id = candidate.id();
             if former.get(id).is_some_and(|slot| slot.may_stay(&fingerprint, &rules)) {
-                if let Some(MadeOf { candidate: made_of, .. }) =
-                    former.get_mut(id).and_then(|slot| slot.made_of.as_mut())
+                if let Some(LoadedFrom { candidate: loaded_from, .. }) =
+                    former.get_mut(id).and_then(|slot| slot.loaded_from.as_mut())
                 {
-                    made_of.rules = candidate.rules.clone();
+                    loaded_from.rules = candidate.rules.clone();
                 }
                 kept.extend(former.remove_entry(id));
             } else {
@@ -193,11 +193,11 @@ impl Plugins {
         }
 
         let mut events = Vec::new();
-        for slot in self.workshop.bring_all(changed, &rules).await {
+        for slot in self.factory.bring_all(changed, &rules).await {
             let before = former.remove(&slot.id);
             let stays = match &before {
                 Some(before) if slot.registered.is_none() => {
-                    before.may_go_on(&self.workshop, &sources.configs).await
+                    before.may_go_on(&self.factory, &sources.configs).await
                 }
                 _ => false,
             };
@@ -210,7 +210,7 @@ impl Plugins {
             let Some(mut slot) = former.remove(id) else { continue };
             let problem = slot.problem_in(&discovery.diagnostics);
             if let Some(problem) = problem
-                && slot.may_go_on(&self.workshop, &sources.configs).await
+                && slot.may_go_on(&self.factory, &sources.configs).await
             {
                 slot.report.detail = Some(goes_on(&problem));
                 insert_as_before(&mut order, &former_order, id);
@@ -330,7 +330,7 @@ impl OnDisk {
             Some(Difference { plugin: candidate.id().to_string(), change })
         });
         let is_there = |slot: &&Slot| {
-            slot.made_of.is_none()
+            slot.loaded_from.is_none()
                 || self.discovery.candidates.iter().any(|c| c.id() == slot.id)
                 || slot.problem_in(&self.discovery.diagnostics).is_some()
         };
@@ -344,7 +344,7 @@ impl OnDisk {
 
 impl Slot {
     fn is_made_of(&self, fingerprint: &Fingerprint) -> bool {
-        self.made_of.as_ref().is_some_and(|made_of| made_of.tried == *fingerprint)
+        self.loaded_from.as_ref().is_some_and(|loaded_from| loaded_from.tried == *fingerprint)
     }
 
     /// Whether it can stay as it is: nothing has changed, and the rules say of it what they said.
@@ -365,7 +365,7 @@ impl Slot {
     /// Why its manifest, or its entry in a configuration, could not be read, if that is why it is not
     /// found any more.
     fn problem_in(&self, diagnostics: &[Diagnostic]) -> Option<String> {
-        let candidate = &self.made_of.as_ref()?.candidate;
+        let candidate = &self.loaded_from.as_ref()?.candidate;
         let manifest = candidate.named_in().display().to_string();
         let concerns = |diagnostic: &&Diagnostic| {
             // What is wrong with a file of servers as a whole is wrong with each of them.
@@ -380,17 +380,17 @@ impl Slot {
 
     /// What the rules grant to what it is made of, if they admit it.
     fn grants_by(&self, rules: &Rules) -> Option<Grants> {
-        let candidate = self.made_of.as_ref()?.candidate.clone();
+        let candidate = self.loaded_from.as_ref()?.candidate.clone();
         admit(candidate, rules).ok().map(|admitted| admitted.into_candidate().grants)
     }
 
     /// Whether what runs may go on, though it is not what is on disk any more: it is admitted, with
     /// all that it was granted.
-    async fn may_go_on(&self, workshop: &Workshop, configs: &[Config]) -> bool {
-        let (Some(running), Some(made_of)) = (&self.registered, &self.made_of) else {
+    async fn may_go_on(&self, factory: &PluginFactory, configs: &[Config]) -> bool {
+        let (Some(running), Some(loaded_from)) = (&self.registered, &self.loaded_from) else {
             return false;
         };
-        let rules = workshop.rules(configs, std::slice::from_ref(&made_of.candidate)).await;
+        let rules = factory.rules(configs, std::slice::from_ref(&loaded_from.candidate)).await;
         self.grants_by(&rules).is_some_and(|grants| grants == *running.loaded().grants())
     }
 
@@ -411,18 +411,23 @@ impl Slot {
         let event = Event::NotReloaded { plugin: Some(plugin), problem: problem.clone() };
         match former {
             Some(former) if stays => {
-                let made_of = former.made_of.zip(self.made_of).map(|(mut former, tried)| {
-                    // What it says of what is offered holds for whatever runs.
-                    former.candidate.rules = tried.candidate.rules;
-                    MadeOf { tried: tried.tried, ..former }
-                });
+                let loaded_from =
+                    former.loaded_from.zip(self.loaded_from).map(|(mut former, tried)| {
+                        // What it says of what is offered holds for whatever runs.
+                        former.candidate.rules = tried.candidate.rules;
+                        LoadedFrom { tried: tried.tried, ..former }
+                    });
                 let detail = goes_on(&problem);
                 let report = PluginReport {
                     detail: Some(detail),
                     remedy: self.report.remedy,
                     ..former.report
                 };
-                (Self { id: self.id, made_of, registered: former.registered, report }, None, event)
+                (
+                    Self { id: self.id, loaded_from, registered: former.registered, report },
+                    None,
+                    event,
+                )
             }
             former => (self, former.and_then(|former| former.registered), event),
         }
@@ -472,12 +477,12 @@ impl Inner {
             plugins.problems = vec![problem.clone()];
             let event = Event::NotReloaded { plugin: None, problem };
             if !is_told {
-                self.facilities.news.events().publish(|| event.clone());
+                self.invoke_context.news.events().publish(|| event.clone());
             }
             return vec![event];
         }
-        plugins.workshop.protect(&disk.discovery.deciding);
-        let events = plugins.renew(disk).await;
+        plugins.factory.protect(&disk.discovery.deciding);
+        let events = plugins.apply(disk).await;
         plugins.check_pins().await;
         if self.closing.load(Ordering::SeqCst) {
             // Who shuts down waits for this to be over, and ends them all.
@@ -488,7 +493,7 @@ impl Inner {
         plugins.retire_replaced();
         drop(plugins);
         for event in &events {
-            self.facilities.news.events().publish(|| event.clone());
+            self.invoke_context.news.events().publish(|| event.clone());
         }
         events
     }

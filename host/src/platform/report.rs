@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::capability::Need;
-use crate::discover::{LeftOut, PluginKind, Reason};
+use crate::discover::{PluginKind, SkipReason, Skipped};
 use crate::limits::Limits;
 use crate::register::Registered;
 use crate::runtime::Failure;
 use crate::server::ServerReport;
 
-/// How a plugin fared.
+/// The state of one plugin, and why.
 #[derive(Debug, Clone, Serialize)]
 pub struct PluginReport {
     /// The plugin's id.
@@ -53,38 +53,38 @@ pub struct PluginReport {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// Whether somebody's approval is all that is missing.
+    /// Whether only an approval is missing.
     #[serde(skip)]
     pub awaits_approval: bool,
-    /// Why it did not register, and whose fault that is.
+    /// Why it did not register, and whose fault it is.
     #[serde(skip)]
     pub failure: Option<Failure>,
 }
 
-/// Whether a plugin is there.
+/// Whether a plugin is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginState {
     /// It is registered.
     Ready,
-    /// It was not admitted, or for a reason of safety not loaded.
+    /// It was not admitted, or not loaded for a safety reason.
     Refused,
-    /// The operator's policy denies it, as was meant.
+    /// The operator's policy disables it on purpose.
     Denied,
-    /// It could not be loaded, or did not register.
+    /// It failed to load or to register.
     Failed,
-    /// Discovery left it out: [`Reason::Nested`].
+    /// Discovery left it out: [`SkipReason::Nested`].
     Nested,
-    /// Discovery left it out: [`Reason::Shadowed`].
+    /// Discovery left it out: [`SkipReason::Shadowed`].
     Shadowed,
-    /// Discovery left it out: [`Reason::Disabled`].
+    /// Discovery left it out: [`SkipReason::Disabled`].
     Disabled,
-    /// Discovery left it out: [`Reason::NotAllowed`].
+    /// Discovery left it out: [`SkipReason::NotAllowed`].
     NotAllowed,
 }
 
 impl PluginState {
-    /// Whether something is wrong: the plugin was wanted and is not there.
+    /// Whether this is a failure: the plugin was wanted and is not loaded.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Refused | Self::Failed)
     }
@@ -105,13 +105,13 @@ impl fmt::Display for PluginState {
     }
 }
 
-impl From<&Reason> for PluginState {
-    fn from(reason: &Reason) -> Self {
+impl From<&SkipReason> for PluginState {
+    fn from(reason: &SkipReason) -> Self {
         match reason {
-            Reason::Nested { .. } => Self::Nested,
-            Reason::Shadowed { .. } => Self::Shadowed,
-            Reason::Disabled { .. } => Self::Disabled,
-            Reason::NotAllowed { .. } => Self::NotAllowed,
+            SkipReason::Nested { .. } => Self::Nested,
+            SkipReason::Shadowed { .. } => Self::Shadowed,
+            SkipReason::Disabled { .. } => Self::Disabled,
+            SkipReason::NotAllowed { .. } => Self::NotAllowed,
         }
     }
 }
@@ -148,8 +148,8 @@ pub(super) fn gone(
 }
 
 /// The report of a plugin that discovery left out.
-pub(super) fn left_out(left_out: &LeftOut) -> PluginReport {
-    let LeftOut { id, kind, reason, .. } = left_out;
+pub(super) fn left_out(left_out: &Skipped) -> PluginReport {
+    let Skipped { id, kind, reason, .. } = left_out;
     gone(id, *kind, reason.into(), reason.to_string(), None)
 }
 

@@ -17,7 +17,7 @@ use super::reload::Difference;
 use super::{Inner, Platform};
 use crate::config::WatchSettings;
 use crate::event::Event;
-use crate::limits::LONGEST;
+use crate::limits::MAX_DURATION;
 
 /// What to do about changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ async fn watch(
                 for problem in problems.iter().filter(|problem| !unread.contains(problem)) {
                     let problem = problem.clone();
                     let event = Event::NotReloaded { plugin: None, problem };
-                    platform.inner.facilities.news.events().publish(|| event);
+                    platform.inner.invoke_context.news.events().publish(|| event);
                 }
                 unread = problems;
                 for Difference { plugin, change } in &differences {
@@ -95,7 +95,7 @@ async fn watch(
                         let (plugin, change) = (plugin.as_str().into(), *change);
                         platform
                             .inner
-                            .facilities
+                            .invoke_context
                             .news
                             .events()
                             .publish(|| Event::Changed { plugin, change });
@@ -119,8 +119,8 @@ async fn watch_settings(platform: &Inner) -> WatchSettings {
 
 /// Waits until nothing has happened for a while.
 async fn quiet(happened: &Notify, settings: WatchSettings) {
-    let debounce = settings.debounce.min(LONGEST);
-    let end = Instant::now() + settings.max_delay.min(LONGEST);
+    let debounce = settings.debounce.min(MAX_DURATION);
+    let end = Instant::now() + settings.max_delay.min(MAX_DURATION);
     while timeout_at(end.min(Instant::now() + debounce), happened.notified()).await.is_ok() {
         if Instant::now() >= end {
             return;

@@ -24,7 +24,7 @@ pub enum Failure {
     #[error("its shared instance ended: {0}")]
     Lost(String),
     /// The plugin does not have what was asked of it.
-    #[error("it does not contribute {0}")]
+    #[error("it does not provide {0}")]
     Unsupported(&'static str),
     /// The plugin's answer breaks the contract.
     #[error("its answer breaks the contract: {0}")]
@@ -35,7 +35,7 @@ pub enum Failure {
 }
 
 /// How many refusals are told with a failure.
-const EXPLAINED: usize = 3;
+const MAX_CAUSES: usize = 3;
 
 impl Failure {
     /// Adds what the plugin was refused and got to know as a mere code.
@@ -54,7 +54,7 @@ impl Failure {
             _ => return,
         };
         // An interpreter that shows where it failed looks for its sources in many places.
-        let (told, more) = refusals.split_at(refusals.len().min(EXPLAINED));
+        let (told, more) = refusals.split_at(refusals.len().min(MAX_CAUSES));
         for refusal in told {
             if !message.contains(refusal.as_str()) {
                 message.push_str("; ");

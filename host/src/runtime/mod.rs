@@ -6,25 +6,25 @@
 //! deadlines and cancellation reach it, whatever the kind.
 
 mod builtin;
+mod current_call;
 pub(crate) mod failure;
 mod handle;
+mod paused_time;
 mod rhai;
-mod serving;
-mod standing;
 pub(crate) mod wasm;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
 pub use builtin::Builtin;
+pub(crate) use current_call::CurrentCall;
+pub use current_call::Usage;
 pub use failure::Failure;
 pub use handle::PluginHandle;
+pub use paused_time::OuterCalls;
+pub(crate) use paused_time::StandStill;
 pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
 pub use rhai::{ScriptError, check_script};
-pub(crate) use serving::Serving;
-pub use serving::Usage;
-pub use standing::OuterCalls;
-pub(crate) use standing::StandStill;
 pub use wasm::stream::CompletionStream;
 pub use wasm::{Allocation, EngineError, ExportError, Mode, speaks};
 

@@ -11,16 +11,16 @@ use std::collections::HashMap;
 use super::pattern;
 
 /// The deepest value that a bound is known for, where a schema refers to itself.
-const LEVELS: usize = 24;
+const MAX_LEVELS: usize = 24;
 
 /// The most checks that are in progress at a time, each within the other: they take stack.
-const NESTED: u32 = 150;
+const MAX_NESTING: u32 = 150;
 
 /// The most subschemas, each counted once for every reference that may have it compiled again.
-const SUBSCHEMAS: usize = 20_000;
+const MAX_SUBSCHEMAS: usize = 20_000;
 
 /// The most items of an `enum` that are no texts or numbers: its meta-schema compares them all.
-const VALUES: usize = 200;
+const MAX_ENUM_VALUES: usize = 200;
 
 /// Members that give a subschema another name, another base for references or another dialect, and
 /// references that depend on the way to them.
@@ -191,7 +191,7 @@ struct Measure {
 }
 
 /// Deeper than any value that comes as text.
-const DEEPEST: usize = 200;
+const MAX_VALUE_DEPTH: usize = 200;
 
 impl Measure {
     fn add(&mut self, value: &Value, depth: usize) -> bool {
@@ -220,7 +220,7 @@ impl Measure {
     }
 
     fn goes_on(&self, depth: usize) -> bool {
-        depth < DEEPEST && self.parts <= self.most
+        depth < MAX_VALUE_DEPTH && self.parts <= self.most
     }
 }
 
@@ -301,7 +301,7 @@ impl<'a> Reader<'a> {
     fn read(&mut self, number: usize, schema: &'a Value) -> Option<()> {
         match schema {
             Value::Bool(_) => Some(()),
-            Value::Object(members) if self.nodes.len() <= SUBSCHEMAS => members
+            Value::Object(members) if self.nodes.len() <= MAX_SUBSCHEMAS => members
                 .iter()
                 .try_for_each(|(keyword, value)| self.keyword(number, members, keyword, value)),
             // It is no schema, and the validator says so better.
@@ -428,7 +428,7 @@ impl<'a> Reader<'a> {
         // Each character may meet each state.
         self.costs(number, 10);
         self.reads(number, 5 * states as u64);
-        (self.states <= pattern::STATES).then_some(())
+        (self.states <= pattern::MAX_STATES).then_some(())
     }
 
     fn values(&mut self, number: usize, values: &[Value]) -> Option<()> {
@@ -441,7 +441,7 @@ impl<'a> Reader<'a> {
         let has_parts = values.iter().any(|value| value.is_array() || value.is_object());
         self.costs(number, values.iter().map(size).sum());
         self.reads(number, 1);
-        (!has_parts || values.len() <= VALUES).then_some(())
+        (!has_parts || values.len() <= MAX_ENUM_VALUES).then_some(())
     }
 
     /// Where a reference leads. It is read as it stands: what is encoded in it would have to be read
@@ -544,7 +544,7 @@ fn count(schema: &Value, counted: &mut usize) -> Option<()> {
         Value::Array(items) => items.iter().try_for_each(|item| count(item, counted))?,
         _ => {}
     }
-    (*counted <= SUBSCHEMAS).then_some(())
+    (*counted <= MAX_SUBSCHEMAS).then_some(())
 }
 
 /// Whether a member names a subschema or makes a reference depend on how it was come to.
@@ -624,7 +624,7 @@ fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<Levels
     let mut arrays = vec![Costs::default(); nodes.len()];
     let mut objects = arrays.clone();
     let mut before: Vec<Costs> = Vec::new();
-    for level in 0..LEVELS {
+    for level in 0..MAX_LEVELS {
         for number in order {
             let node = &nodes[*number];
             if level == 0 {
@@ -669,7 +669,7 @@ impl Growing {
         }
         self.greatest = self.greatest.or(costs);
         self.closed = costs == Costs::default();
-        self.ended = self.greatest.nested > NESTED;
+        self.ended = self.greatest.nested > MAX_NESTING;
         if self.closed || self.ended {
             return false;
         }

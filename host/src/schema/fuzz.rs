@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
 use super::bound::Bound;
-use super::{BACKTRACKS, INLINE, PATTERN, SchemaSandbox, compile};
+use super::{MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_INLINE_STEPS, SchemaSandbox, compile};
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
 
@@ -74,7 +74,7 @@ fn check(schema: &Value, value: &Value) {
         assert_eq!(confined, plainly(schema, value), "{schema} of {value}");
     }
     if let Some((bound, _)) = Bound::of(schema)
-        && bound.allows(value, INLINE)
+        && bound.allows(value, MAX_INLINE_STEPS)
     {
         let checks = checks(schema, value);
         let is_enough = checks == 0 || !bound.allows(value, checks - 1);
@@ -85,9 +85,9 @@ fn check(schema: &Value, value: &Value) {
 /// What the validator finds without any limits.
 fn plainly(schema: &Value, value: &Value) -> Verdict {
     let patterns = PatternOptions::fancy_regex()
-        .backtrack_limit(BACKTRACKS as usize)
-        .size_limit(PATTERN as usize)
-        .dfa_size_limit(PATTERN as usize);
+        .backtrack_limit(MAX_BACKTRACKS as usize)
+        .size_limit(MAX_COMPILED_PATTERN_BYTES as usize)
+        .dfa_size_limit(MAX_COMPILED_PATTERN_BYTES as usize);
     match jsonschema::options().with_pattern_options(patterns).build(schema) {
         Err(_) => Verdict::Refused,
         Ok(validator) if validator.is_valid(value) => Verdict::Valid,

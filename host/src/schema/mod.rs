@@ -29,39 +29,39 @@ use bound::{Bound, Size};
 pub(crate) use sandbox::SchemaSandbox;
 
 /// The longest schema, in bytes.
-const LENGTH: usize = 256 << 10;
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
 /// The most steps of a pattern that backtracks, for one text.
-const BACKTRACKS: u32 = 100_000;
+const MAX_BACKTRACKS: u32 = 100_000;
 
 /// The most memory of a compiled pattern, in bytes.
-const PATTERN: u32 = 1 << 20;
+const MAX_COMPILED_PATTERN_BYTES: u32 = 1 << 20;
 
 /// The most memory for what matching a plain pattern has found out, in bytes.
-const FOUND_OUT: usize = 128 << 10;
+const MAX_DFA_CACHE_BYTES: usize = 128 << 10;
 
 /// The most steps of a check that is done where it is asked for: a few milliseconds.
-const INLINE: u64 = 200_000;
+const MAX_INLINE_STEPS: u64 = 200_000;
 
 /// The same for telling all that is wrong with a value, each of which takes memory.
-const INLINE_PROBLEMS: u64 = 20_000;
+const MAX_INLINE_PROBLEM_STEPS: u64 = 20_000;
 
 /// The most problems of a value that are told.
-const PROBLEMS: usize = 8;
+const MAX_PROBLEMS: usize = 8;
 
 /// The longest description of one of them, in bytes.
-const PROBLEM: usize = 512;
+const MAX_PROBLEM_LENGTH: usize = 512;
 
 /// What the schemas of one plugin may take that are kept compiled: less than 200 MiB of memory, and
 /// a second for compiling them. What is more is compiled for each check.
-const KEPT: Size = Size { subschemas: 100_000, states: 100_000 };
+const MAX_KEPT: Size = Size { subschemas: 100_000, states: 100_000 };
 
 /// The most problems of a value that are looked at for nulls.
-const NULLS: usize = 64;
+const MAX_NULLS: usize = 64;
 
 /// The stack of the thread that compiles. Definitions are compiled within each other, each as deep as
 /// JSON may be.
-const STACK: usize = 64 << 20;
+const STACK_BYTES: usize = 64 << 20;
 
 /// A JSON Schema that can be checked against.
 pub(crate) struct Schema(Kind);
@@ -98,14 +98,14 @@ impl Schema {
     pub(crate) fn nulls(&self, value: &Value) -> Option<Nulls> {
         let Kind::Plain(plain) = &self.0 else { return None };
         let Plain { validator, bound } = &**plain;
-        if !bound.allows(value, INLINE_PROBLEMS) {
+        if !bound.allows(value, MAX_INLINE_PROBLEM_STEPS) {
             return None;
         }
         let mut nulls = Nulls::default();
         if validator.is_valid(value) {
             return Some(nulls);
         }
-        for error in validator.iter_errors(value).take(NULLS) {
+        for error in validator.iter_errors(value).take(MAX_NULLS) {
             let place = error.instance_path().as_str();
             if error.instance().is_null() {
                 nulls.refused.push(place.to_string());
@@ -123,20 +123,20 @@ impl Schema {
     pub(crate) fn problems(&self, value: &Value) -> Option<Vec<String>> {
         let Kind::Plain(plain) = &self.0 else { return None };
         let Plain { validator, bound } = &**plain;
-        if !bound.allows(value, INLINE) {
+        if !bound.allows(value, MAX_INLINE_STEPS) {
             return None;
         }
         if validator.is_valid(value) {
             return Some(Vec::new());
         }
-        if !bound.allows(value, INLINE_PROBLEMS) {
+        if !bound.allows(value, MAX_INLINE_PROBLEM_STEPS) {
             return None;
         }
-        let problems = validator.iter_errors(value).take(PROBLEMS).map(|error| {
-            let place = beginning(error.instance_path(), PROBLEM);
+        let problems = validator.iter_errors(value).take(MAX_PROBLEMS).map(|error| {
+            let place = beginning(error.instance_path(), MAX_PROBLEM_LENGTH);
             match is_secret(&place) {
-                true => problem(&place, &beginning(&error.masked(), PROBLEM)),
-                false => problem(&place, &beginning(&error, PROBLEM)),
+                true => problem(&place, &beginning(&error.masked(), MAX_PROBLEM_LENGTH)),
+                false => problem(&place, &beginning(&error, MAX_PROBLEM_LENGTH)),
             }
         });
         Some(problems.collect())
@@ -160,12 +160,12 @@ pub(crate) async fn compile(
         return Ok(Vec::new());
     }
     let (texts, mut compiled) = on_own_thread(move || {
-        let mut room = KEPT;
+        let mut room = MAX_KEPT;
         let compiled: Vec<_> = texts.iter().map(|text| compile_plain(text, &mut room)).collect();
         (texts, compiled)
     })
     .await?;
-    let mut left = limits.cpu.max(sandbox::LEAST_TIME);
+    let mut left = limits.cpu.max(sandbox::MIN_TIME);
     for (text, compiled) in texts.iter().zip(&mut compiled) {
         if matches!(compiled, Ok(Compiled { schema: Schema(Kind::Confined), .. })) {
             sandbox.prepare().await?;
@@ -186,8 +186,8 @@ pub(crate) async fn compile(
 /// Compiles a schema if it is plain, and there is room to keep it. For one that is not it is not yet
 /// known whether it can be used.
 fn compile_plain(text: &str, room: &mut Size) -> Result<Compiled, String> {
-    if text.len() > LENGTH {
-        return Err(format!("it is longer than {} KiB", LENGTH >> 10));
+    if text.len() > MAX_SCHEMA_BYTES {
+        return Err(format!("it is longer than {} KiB", MAX_SCHEMA_BYTES >> 10));
     }
     let schema: Value =
         serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
@@ -198,11 +198,13 @@ fn compile_plain(text: &str, room: &mut Size) -> Result<Compiled, String> {
         return Ok(confined);
     }
     // Plain patterns are those that need no backtracking, and this engine has none.
-    let patterns = PatternOptions::regex().size_limit(PATTERN as usize).dfa_size_limit(FOUND_OUT);
+    let patterns = PatternOptions::regex()
+        .size_limit(MAX_COMPILED_PATTERN_BYTES as usize)
+        .dfa_size_limit(MAX_DFA_CACHE_BYTES);
     let validator = jsonschema::options()
         .with_pattern_options(patterns)
         .build(&schema)
-        .map_err(|error| beginning(&error, PROBLEM))?;
+        .map_err(|error| beginning(&error, MAX_PROBLEM_LENGTH))?;
     room.subschemas -= size.subschemas;
     room.states -= size.states;
     let plain = Plain { validator, bound };
@@ -211,9 +213,9 @@ fn compile_plain(text: &str, room: &mut Size) -> Result<Compiled, String> {
 
 /// Compiles one schema if it is plain, and gives nothing for any other. It blocks for a moment.
 pub(crate) fn compile_if_plain(text: &str) -> Option<Schema> {
-    let compile = || compile_plain(text, &mut KEPT.clone()).ok();
+    let compile = || compile_plain(text, &mut MAX_KEPT.clone()).ok();
     let compiled = thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, compile);
+        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, compile);
         thread.ok()?.join().ok().flatten()
     });
     compiled.map(|compiled| compiled.schema).filter(|schema| matches!(schema.0, Kind::Plain(_)))
@@ -221,7 +223,7 @@ pub(crate) fn compile_if_plain(text: &str) -> Option<Schema> {
 
 /// Compiles a schema of the host's own.
 pub(crate) fn compile_own(text: &str) -> Schema {
-    let compiled = compile_plain(text, &mut KEPT.clone()).expect("our own schemas can be used");
+    let compiled = compile_plain(text, &mut MAX_KEPT.clone()).expect("our own schemas can be used");
     compiled.schema
 }
 
@@ -236,11 +238,12 @@ async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let (done, result) = oneshot::channel();
-    let thread = thread::Builder::new().name("tenon-schemas".into()).stack_size(STACK);
+    let thread = thread::Builder::new().name("tenon-schemas".into()).stack_size(STACK_BYTES);
     // Who is not there any more needs no result.
     let spawned = thread.spawn(move || drop(done.send(work())));
-    spawned
-        .map_err(|error| Failure::Host(format!("there is no thread for its schemas: {error}")))?;
+    spawned.map_err(|error| {
+        Failure::Host(format!("cannot start a thread for its schemas: {error}"))
+    })?;
     result.await.map_err(|_| Failure::Host("the validator broke off on its schemas".into()))
 }
 
@@ -306,7 +309,7 @@ mod tests {
     }
 
     fn inline(schema: &Value, value: &Value) -> bool {
-        Bound::of(schema).is_some_and(|(bound, _)| bound.allows(value, INLINE))
+        Bound::of(schema).is_some_and(|(bound, _)| bound.allows(value, MAX_INLINE_STEPS))
     }
 
     /// Definitions of which each refers twice to the next.
@@ -341,7 +344,7 @@ mod tests {
         ] {
             assert_eq!(verdict(&schema, &json!({})).await, too_long, "{schema}");
         }
-        let long = json!({ "description": "x".repeat(LENGTH) });
+        let long = json!({ "description": "x".repeat(MAX_SCHEMA_BYTES) });
         check(&long, Err("longer than 256 KiB")).await;
     }
 
@@ -498,7 +501,7 @@ mod tests {
         let kept = compiled.iter().filter(|compiled| {
             matches!(compiled, Ok(Compiled { schema: Schema(Kind::Plain(_)), .. }))
         });
-        assert_eq!(kept.count(), KEPT.subschemas / 1_001);
+        assert_eq!(kept.count(), MAX_KEPT.subschemas / 1_001);
     }
 
     // MCP.md: E4
@@ -522,8 +525,11 @@ mod tests {
         let long: Map<String, Value> =
             (0..50).map(|i| (format!("p{i}"), json!("x".repeat(5_000)))).collect();
         let problems = compiled(&schema).await.unwrap().problems(&json!(long)).unwrap();
-        assert_eq!(problems.len(), PROBLEMS);
-        assert!(problems.iter().all(|problem| problem.len() < PROBLEM + 20), "{problems:?}");
+        assert_eq!(problems.len(), MAX_PROBLEMS);
+        assert!(
+            problems.iter().all(|problem| problem.len() < MAX_PROBLEM_LENGTH + 20),
+            "{problems:?}"
+        );
         let value = json!({ "api_key": "hunter2" });
         let here = compiled(&schema).await.unwrap().problems(&value).unwrap();
         let there = SANDBOX.problems(&schema.to_string(), &value, "it", &limits()).await.unwrap();

@@ -7,30 +7,30 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 /// The most states of all patterns of a schema.
-pub(super) const STATES: usize = 10_000;
+pub(super) const MAX_STATES: usize = 10_000;
 
 /// The longest pattern, in bytes: translating one takes time quadratic in its length.
-const LENGTH: usize = 1_000;
+const MAX_PATTERN_LENGTH: usize = 1_000;
 
 /// The most groups within each other.
-const NESTED: usize = 30;
+const MAX_NESTING: usize = 30;
 
 /// The states of a class with characters beyond ASCII, of which each has several bytes.
-const WIDE: usize = 40;
+const NON_ASCII_CLASS_STATES: usize = 40;
 
 /// The states of a class that Unicode defines.
-const PROPERTY: usize = 1_000;
+const UNICODE_CLASS_STATES: usize = 1_000;
 
-/// About how many states a pattern has, if it is plain and has no more than [`STATES`].
+/// About how many states a pattern has, if it is plain and has no more than [`MAX_STATES`].
 pub(super) fn states(pattern: &str) -> Option<usize> {
-    if pattern.len() > LENGTH {
+    if pattern.len() > MAX_PATTERN_LENGTH {
         return None;
     }
     let mut reader = Reader { rest: pattern.chars().peekable() };
     let states = reader.alternatives(0)?;
     // A group was closed that was not open.
     let is_whole = reader.rest.next().is_none();
-    (is_whole && states <= STATES).then_some(states)
+    (is_whole && states <= MAX_STATES).then_some(states)
 }
 
 struct Reader<'a> {
@@ -39,7 +39,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn alternatives(&mut self, nested: usize) -> Option<usize> {
-        if nested > NESTED {
+        if nested > MAX_NESTING {
             return None;
         }
         let mut states: usize = 1;
@@ -59,7 +59,7 @@ impl Reader<'_> {
                 }
                 '[' => self.class()?,
                 '\\' => self.escape()?,
-                '.' => WIDE,
+                '.' => NON_ASCII_CLASS_STATES,
                 '|' | '^' | '$' => 2,
                 '*' | '+' | '?' | '{' | '}' => return None,
                 c if c.is_ascii() => 1,
@@ -122,13 +122,13 @@ impl Reader<'_> {
         Some(match self.rest.next()? {
             'd' | 'w' => 2,
             's' | 'b' | 'B' => 10,
-            'D' | 'W' | 'S' => WIDE,
+            'D' | 'W' | 'S' => NON_ASCII_CLASS_STATES,
             'n' | 'r' | 't' | 'f' | 'v' => 1,
             'p' | 'P' => {
                 (self.rest.next()? == '{').then_some(())?;
                 let is_name = |c: &char| c.is_ascii_alphanumeric() || "_=".contains(*c);
                 while self.rest.next_if(is_name).is_some() {}
-                (self.rest.next()? == '}').then_some(PROPERTY)?
+                (self.rest.next()? == '}').then_some(UNICODE_CLASS_STATES)?
             }
             c if c.is_ascii_punctuation() => 1,
             _ => return None,
@@ -138,7 +138,7 @@ impl Reader<'_> {
     fn class(&mut self) -> Option<usize> {
         let (mut states, mut ranges): (usize, usize) = (1, 0);
         if self.rest.next_if_eq(&'^').is_some() {
-            states += WIDE;
+            states += NON_ASCII_CLASS_STATES;
         }
         let mut is_first = true;
         loop {
@@ -201,7 +201,7 @@ mod tests {
             "[a&&b]",
             "[]a]",
             r"\",
-            &"a".repeat(LENGTH + 1),
+            &"a".repeat(MAX_PATTERN_LENGTH + 1),
             &"(".repeat(100),
             &r"\p{L}".repeat(20),
         ] {

@@ -13,13 +13,16 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{BACKTRACKS, NULLS, Nulls, PATTERN, PROBLEM, is_secret, problem};
+use super::{
+    MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_NULLS, MAX_PROBLEM_LENGTH, Nulls, is_secret,
+    problem,
+};
 use crate::bindings::types::CallContext;
 use crate::capability::config::Config;
-use crate::capability::lent::{Lent, Reach};
-use crate::capability::log::{Allowance, Voice};
-use crate::capability::notify::News;
-use crate::capability::{self, Borrower, Grants};
+use crate::capability::granted::{GrantedCapabilities, HostServices};
+use crate::capability::log::{PluginLog, RateLimiter};
+use crate::capability::notify::PluginNotifications;
+use crate::capability::{self, Grants, LinkTarget};
 use crate::files::Digest;
 use crate::invoke::within;
 use crate::limits::{Limit, Limits, SchemaLimit};
@@ -31,10 +34,10 @@ use crate::secret::{Redactor, Secrets};
 static CHECKER: &[u8] = include_bytes!(env!("TENON_SCHEMA_CHECKER"));
 
 /// The least memory of a check: a plugin that may use less itself has schemas all the same.
-const LEAST_MEMORY: usize = 64 << 20;
+const MIN_MEMORY_BYTES: usize = 64 << 20;
 
 /// The least time of a check.
-pub(super) const LEAST_TIME: Duration = Duration::from_secs(1);
+pub(super) const MIN_TIME: Duration = Duration::from_secs(1);
 
 /// Where schemas are used that have no bound.
 pub(crate) struct SchemaSandbox {
@@ -166,15 +169,15 @@ impl SchemaSandbox {
         let arguments = json!({
             "schema": schema,
             "value": value.map(Value::to_string),
-            "most": NULLS,
-            "backtracks": BACKTRACKS,
-            "pattern": PATTERN,
-            "description": PROBLEM,
+            "most": MAX_NULLS,
+            "backtracks": MAX_BACKTRACKS,
+            "pattern": MAX_COMPILED_PATTERN_BYTES,
+            "description": MAX_PROBLEM_LENGTH,
         });
         let arguments = arguments.to_string();
         let limits = Limits {
-            memory: limits.memory.max(LEAST_MEMORY),
-            cpu: limits.cpu.max(LEAST_TIME),
+            memory: limits.memory.max(MIN_MEMORY_BYTES),
+            cpu: limits.cpu.max(MIN_TIME),
             transfer: limits.transfer.max(2 * arguments.len()),
             ..Limits::default()
         };
@@ -211,8 +214,9 @@ impl SchemaSandbox {
             linked.boxed().shared()
         });
         let linked = linked.clone().await;
-        linked
-            .map_err(|problem| Failure::Host(format!("there is no checker of schemas: {problem}")))
+        linked.map_err(|problem| {
+            Failure::Host(format!("the schema checker failed to load: {problem}"))
+        })
     }
 }
 
@@ -221,7 +225,7 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<Linked, String> {
     let wasm = wasm.map_or_else(own, Ok).map_err(|error| error.to_string())?;
     let component =
         wasm.compile(CHECKER, &Digest::of(CHECKER)).map_err(|error| error.to_string())?;
-    let linker = capability::linker(&wasm.engine, Borrower::Plugin(&Grants::default()));
+    let linker = capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()));
     let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
     let pre = pre.map_err(|error| format!("{error:#}"))?;
     let indices = Indices::new(&pre).map_err(|error| error.to_string())?;
@@ -231,10 +235,14 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<Linked, String> {
 /// What an instance is made with: limits, and nothing that it could use.
 fn setting(limits: Limits) -> Setting {
     let id: Arc<str> = "schema-checker".into();
-    let voice = Voice::new(id.clone(), Redactor::new(&Secrets::default()), 1);
+    let log = PluginLog::new(id.clone(), Redactor::new(&Secrets::default()), 1);
     Setting {
-        lent: Arc::new(Lent::new(id.clone(), Grants::default(), Arc::<Reach>::default())),
-        voice: Arc::new(voice),
+        granted: Arc::new(GrantedCapabilities::new(
+            id.clone(),
+            Grants::default(),
+            Arc::<HostServices>::default(),
+        )),
+        log: Arc::new(log),
         id,
         startup: limits.wall,
         limits,
@@ -242,9 +250,9 @@ fn setting(limits: Limits) -> Setting {
         files: Arc::default(),
         environment: Vec::new(),
         secrets: Arc::default(),
-        progress: Allowance::of(0),
-        updates: Allowance::of(0),
-        news: News::default(),
+        progress: RateLimiter::of(0),
+        updates: RateLimiter::of(0),
+        news: PluginNotifications::default(),
         child: None,
         server: None,
     }

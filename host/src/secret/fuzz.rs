@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use super::{MASK, Redactor, SHORTEST, Secrets, StreamRedactor, TextForm, spellings};
+use super::{MASK, MIN_SECRET_LENGTH, Redactor, Secrets, StreamRedactor, TextForm, spellings};
 
 /// Any text: its first two lines are secrets. In the rest, `$` and `%` stand for them, and a digit after that
 /// for one of their spellings in JSON.
@@ -62,7 +62,7 @@ pub(crate) fn redactor(text: &str) {
 /// Whether a text with a mask in it does not have the secret by that.
 fn can_be_looked_for(secret: &str) -> bool {
     let secret = secret.trim();
-    secret.len() >= SHORTEST && !secret.contains(['[', ']']) && !MASK.contains(secret)
+    secret.len() >= MIN_SECRET_LENGTH && !secret.contains(['[', ']']) && !MASK.contains(secret)
 }
 
 fn with_secrets(text: &str, first: &str, second: &str) -> String {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::matcher::{Matcher, Passed};
-use super::{MASK, NESTED, Redactor};
+use super::{MASK, MAX_NESTED_ESCAPES, Redactor};
 
 /// Masks secrets in a text that comes in pieces. What may be the beginning of a secret is held back
 /// until more of the text says whether it is.
@@ -34,8 +34,8 @@ struct InJson {
 impl StreamRedactor {
     pub(crate) fn new(redactor: Arc<Redactor>, form: TextForm) -> Self {
         let (matcher, json) = match form {
-            TextForm::Plain => (Matcher::new(Cow::Borrowed(""), NESTED), None),
-            TextForm::Json => (Matcher::of_json(NESTED), Some(InJson::default())),
+            TextForm::Plain => (Matcher::new(Cow::Borrowed(""), MAX_NESTED_ESCAPES), None),
+            TextForm::Json => (Matcher::of_json(MAX_NESTED_ESCAPES), Some(InJson::default())),
         };
         Self { redactor, matcher, json }
     }

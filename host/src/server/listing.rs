@@ -16,15 +16,15 @@ use std::time::Duration;
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{ToolAnnotations, ToolDefinition};
 use crate::discover::{Candidate, Server, Source};
-use crate::files::{CONFIGURATION, Digest, claim, read_private};
+use crate::files::{Digest, MAX_CONFIGURATION_BYTES, claim, read_private};
+use crate::host_environment::HostEnvironment;
 use crate::invoke::{nulls, operations};
 use crate::pins::Definition;
 use crate::schema;
 use crate::services::Offers;
-use crate::surroundings::Surroundings;
 
 /// The form of the files. What is of another one is not read.
-const FORM: u32 = 3;
+const FORMAT_VERSION: u32 = 3;
 
 /// One server's listing, and its place.
 pub(crate) struct Listing {
@@ -39,18 +39,18 @@ impl Listing {
     /// What is kept of a server, where there is a folder for it. It blocks.
     pub(crate) fn of(
         server: &Server,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         offers: Offers,
         lazy: bool,
     ) -> Option<Self> {
-        let folder = surroundings.cache.as_ref()?.join("servers");
-        let way = format!("{:?}", (server.place.absolute(), &server.wishes, offers));
+        let folder = host_environment.cache.as_ref()?.join("servers");
+        let way = format!("{:?}", (server.place.absolute(), &server.options, offers));
         Some(Self::open(&folder, &way, lazy))
     }
 
     /// What a folder has for what is started or reached in this way. It blocks.
     pub(crate) fn open(folder: &Path, way: &str, lazy: bool) -> Self {
-        let key = Digest::of(format!("{FORM} {} {way}", env!("CARGO_PKG_VERSION")));
+        let key = Digest::of(format!("{FORMAT_VERSION} {} {way}", env!("CARGO_PKG_VERSION")));
         let file = folder.join(format!("{key}.json"));
         let text = read_private(&file).ok();
         let kept = text.and_then(|text| serde_json::from_str(&text).ok());
@@ -109,7 +109,7 @@ impl Listing {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         claim(folder)?;
         let text = serde_json::to_vec(&Form::new(registration, revision))?;
-        if text.len() as u64 > CONFIGURATION {
+        if text.len() as u64 > MAX_CONFIGURATION_BYTES {
             return match fs::remove_file(&self.file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
@@ -131,9 +131,13 @@ pub struct KnownServer {
 impl KnownServer {
     /// What is kept of the server that a candidate is; nothing where it is none, or was never asked
     /// as it is now, by a client that offers this. It blocks.
-    pub fn of(candidate: &Candidate, surroundings: &Surroundings, offers: Offers) -> Option<Self> {
+    pub fn of(
+        candidate: &Candidate,
+        host_environment: &HostEnvironment,
+        offers: Offers,
+    ) -> Option<Self> {
         let Source::Mcp(server) = &candidate.source else { return None };
-        let known = Listing::of(server, surroundings, offers, true)?.stand_in()?;
+        let known = Listing::of(server, host_environment, offers, true)?.stand_in()?;
         let of_host = operations::on(known.resources, known.prompts);
         let of_host = of_host.map(|(_, offered)| ToolDefinition::clone(&offered.definition));
         Some(Self { tools: known.tools.into_iter().chain(of_host).collect() })
@@ -160,10 +164,10 @@ impl KnownServer {
 const TEMPORARY: &str = ".tmp";
 
 /// How long a file is being written at most.
-const WRITTEN: Duration = Duration::from_secs(60);
+const MAX_WRITE_TIME: Duration = Duration::from_secs(60);
 
 /// The most listings that are kept.
-const MOST: usize = 500;
+const MAX_LISTINGS: usize = 500;
 
 /// Removes the oldest of too many listings, and what those left who ended while they wrote one.
 fn prune(folder: &Path) -> io::Result<()> {
@@ -172,16 +176,16 @@ fn prune(folder: &Path) -> io::Result<()> {
     let (left, files): (Vec<_>, Vec<_>) = files
         .partition(|file| file.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()));
     for (written, path) in left.iter().filter_map(age) {
-        if written.elapsed().is_ok_and(|age| age > WRITTEN) {
+        if written.elapsed().is_ok_and(|age| age > MAX_WRITE_TIME) {
             let _ = fs::remove_file(path);
         }
     }
-    if files.len() <= MOST {
+    if files.len() <= MAX_LISTINGS {
         return Ok(());
     }
     let mut files: Vec<_> = files.iter().filter_map(age).collect();
     files.sort();
-    for (_, path) in &files[..files.len().saturating_sub(MOST / 2)] {
+    for (_, path) in &files[..files.len().saturating_sub(MAX_LISTINGS / 2)] {
         // Another process may have been faster.
         let _ = fs::remove_file(path);
     }
@@ -389,11 +393,11 @@ mod tests {
     #[test]
     fn the_oldest_make_room() {
         let folder = tempfile::tempdir().unwrap();
-        for name in 0..=MOST {
+        for name in 0..=MAX_LISTINGS {
             fs::write(folder.path().join(name.to_string()), "").unwrap();
         }
         Listing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MOST / 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MAX_LISTINGS / 2);
         assert!(Listing::open(folder.path(), "a", true).stands_in());
     }
 
@@ -404,7 +408,7 @@ mod tests {
             let file = fs::File::create(folder.path().join(name)).unwrap();
             file.set_modified(std::time::SystemTime::now() - age).unwrap();
         };
-        write(".tmpold", 2 * WRITTEN);
+        write(".tmpold", 2 * MAX_WRITE_TIME);
         write(".tmpnew", Duration::ZERO);
         Listing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
         assert!(!folder.path().join(".tmpold").exists());
@@ -420,7 +424,7 @@ mod tests {
             Listing::open(folder.path(), "a", true).stands_in()
         };
         let mut long = registration();
-        long.tools[0].description = "x".repeat(CONFIGURATION as usize);
+        long.tools[0].description = "x".repeat(MAX_CONFIGURATION_BYTES as usize);
         assert!(!keep(&long));
         assert!(keep(&registration()));
         assert!(!keep(&long));

@@ -19,10 +19,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::bindings::lifecycle::Registration;
-use crate::capability::notify::News;
+use crate::capability::notify::PluginNotifications;
 use crate::event::Event;
 use crate::invoke::{Masked, within};
-use crate::pins::{Definition, Holds, PinKind, PinnedServer};
+use crate::pins::{Definition, PinKind, PinnedServer, Quarantine};
 use crate::runtime::Failure;
 use crate::services::Pins;
 use breaker::Breaker;
@@ -38,7 +38,7 @@ pub(crate) use supervised::Supervised;
 #[serde(deny_unknown_fields, default)]
 pub struct Supervision {
     /// How often a server is started again within [`Supervision::restart_window`]. One that ends
-    /// more often has failed, until it is told to start.
+    /// more often has failed, until it is restarted.
     pub max_restarts: u32,
     /// See [`Supervision::max_restarts`].
     #[serde(with = "humantime_serde")]
@@ -97,7 +97,7 @@ pub enum ServerState {
     Ready,
     /// It has ended, and is started again.
     Restarting,
-    /// It ended too often, or cannot be started. It stays so until it is told to start.
+    /// It ended too often, or cannot be started. It stays so until it is restarted.
     Failed,
     /// It was told to end.
     Shutdown,
@@ -143,7 +143,7 @@ pub struct ServerReport {
 }
 
 /// How much of what is left out is remembered.
-const LEFT_OUT: usize = 8;
+const MAX_LEFT_OUT_SHOWN: usize = 8;
 
 /// Keeps watch over one server, over all instances of its bridge.
 pub(crate) struct Supervisor {
@@ -151,7 +151,7 @@ pub(crate) struct Supervisor {
     /// `stdio` or `http`.
     transport: &'static str,
     policy: Supervision,
-    news: News,
+    news: PluginNotifications,
     /// What it contributed when it was last asked.
     listing: Option<Listing>,
     /// Where its starts wait for their turn, and how long one may take then.
@@ -183,8 +183,7 @@ struct Watched {
 /// Why a server is not started: it ended too often.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the server was started {starts} times within {} seconds and ended each time; it stays so until \
-     it is told to start again{}",
+    "the server was started {starts} times within {} seconds and ended each time; it stays down until it is restarted{}",
     window.as_secs(),
     last.as_ref().map(|last| format!(". The last time: {last}")).unwrap_or_default()
 )]
@@ -199,7 +198,7 @@ impl Supervisor {
         plugin: Arc<str>,
         transport: &'static str,
         policy: Supervision,
-        news: News,
+        news: PluginNotifications,
     ) -> Self {
         Self {
             plugin,
@@ -285,7 +284,7 @@ impl Supervisor {
         let Some(listing) = &self.listing else { return };
         let revision = self.watched().revision.clone();
         if let Err(error) = listing.keep(registration, revision) {
-            tracing::debug!(plugin = &*self.plugin, "what it contributes is not kept: {error}");
+            tracing::debug!(plugin = &*self.plugin, "its tools cannot be cached: {error}");
         }
     }
 
@@ -369,7 +368,7 @@ impl Supervisor {
 
     fn lacks(&self, problem: String) {
         let mut watched = self.watched();
-        if watched.left_out.len() < LEFT_OUT {
+        if watched.left_out.len() < MAX_LEFT_OUT_SHOWN {
             watched.left_out.push(problem);
         }
     }
@@ -395,7 +394,7 @@ impl Supervisor {
         let Some((pins, server)) = self.watched().pins.clone() else { return };
         let names: Vec<String> = listed.iter().map(|(name, _)| name.clone()).collect();
         let seen = server.seen(kind, listed.into_iter(), is_whole);
-        let holds = Holds::ask(&*pins, vec![(server.mode, vec![seen])]).await;
+        let holds = Quarantine::ask(&*pins, vec![(server.mode, vec![seen])]).await;
         for name in names {
             let told = holds.told(&self.plugin, kind, &name);
             if let Some((_, said)) = &told {
@@ -532,7 +531,7 @@ mod tests {
 
     fn supervisor() -> Supervisor {
         let policy = Supervision { max_restarts: 2, ..Supervision::default() };
-        Supervisor::new("s".into(), "stdio", policy, News::default())
+        Supervisor::new("s".into(), "stdio", policy, PluginNotifications::default())
     }
 
     fn at(seconds: u64) -> Instant {
@@ -572,7 +571,8 @@ mod tests {
     #[test]
     fn no_wait_is_longer_than_the_longest() {
         let policy = Supervision { max_restarts: 50, ..Supervision::default() };
-        let supervisor = Supervisor::new("s".into(), "stdio", policy, News::default());
+        let supervisor =
+            Supervisor::new("s".into(), "stdio", policy, PluginNotifications::default());
         for _ in 0..50 {
             assert!(supervisor.start(at(0)).unwrap() <= Duration::from_secs(10));
         }
@@ -580,7 +580,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_watch_see_each_state_once() {
-        let news = News::default();
+        let news = PluginNotifications::default();
         let mut seen = news.events().subscribe();
         let policy = Supervision { max_restarts: 0, ..Supervision::default() };
         let supervisor = Supervisor::new("s".into(), "stdio", policy, news);

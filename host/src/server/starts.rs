@@ -279,7 +279,7 @@ impl QueueState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capability::notify::News;
+    use crate::capability::notify::PluginNotifications;
     use crate::server::{Supervision, Supervisor};
     use futures::future::join_all;
     use std::future::pending;
@@ -332,8 +332,12 @@ mod tests {
     async fn the_time_of_a_start_begins_with_its_slot() {
         let queue = queue(1);
         let starts = (0..40).map(async |number| {
-            let supervisor =
-                Supervisor::new(id(number), "stdio", Supervision::default(), News::default());
+            let supervisor = Supervisor::new(
+                id(number),
+                "stdio",
+                Supervision::default(),
+                PluginNotifications::default(),
+            );
             let supervisor = supervisor.with_starts(queue.clone(), Duration::from_secs(3));
             let start = sleeps(Duration::from_secs(2));
             supervisor.start_in_turn(false, Duration::from_secs(3), start).await

@@ -17,11 +17,11 @@ use crate::bindings::lifecycle::Registration;
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
-use crate::invoke::{Mask, PAGES, Unmasked, redact};
+use crate::escape;
+use crate::invoke::{MAX_PAGES, Mask, Unmasked, redact};
 use crate::pins::{Definition, PinKind};
-use crate::runtime::{Failure, Plugin, Serving};
+use crate::runtime::{CurrentCall, Failure, Plugin};
 use crate::secret::Redactor;
-use crate::shown;
 
 /// After how many milliseconds a server has surely been registered again.
 const AGAIN: u64 = 1_000;
@@ -133,8 +133,7 @@ impl<P: Plugin> Supervised<P> {
             Some(differing) if differing.contains(tool) => {
                 Err(Failure::Answered(Error::Unavailable(Unavailability {
                     message:
-                        "what the server has is not what it had when it was last asked, so that \
-                              the call was not made; it is registered again"
+                        "the server's tools have changed, so the call was not made; the plugin registers again"
                             .into(),
                     retry_after: Some(AGAIN),
                 })))
@@ -150,7 +149,7 @@ impl<P: Plugin> Supervised<P> {
             return Ok(());
         }
         let mut cursor = None;
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let page = self.list_prompts(cursor, context.clone()).await?;
             let is_seen = page.prompts.iter().any(|prompt| prompt.name == name);
             if is_seen || page.next.is_none() {
@@ -216,8 +215,8 @@ impl<P: Plugin> Supervised<P> {
             })));
         }
         let deadline = deadline.map(|limit| began + Duration::from_millis(limit));
-        let (supervisor, serving) = (&self.supervisor, Serving::current());
-        let mut trying = Trying { supervisor, began, deadline, serving, done: false };
+        let (supervisor, current_call) = (&self.supervisor, CurrentCall::current());
+        let mut trying = Trying { supervisor, began, deadline, current_call, done: false };
         let answer = answer.await;
         trying.done = true;
         match &answer {
@@ -238,7 +237,7 @@ struct Trying<'a> {
     supervisor: &'a Supervisor,
     began: Instant,
     deadline: Option<Instant>,
-    serving: Option<Arc<Serving>>,
+    current_call: Option<Arc<CurrentCall>>,
     done: bool,
 }
 
@@ -253,7 +252,8 @@ impl Drop for Trying<'_> {
         }
         let now = Instant::now();
         // While it is being started, others have their eye on it.
-        let stood = self.serving.as_ref().map(|serving| serving.stood()).unwrap_or_default();
+        let stood =
+            self.current_call.as_ref().map(|current_call| current_call.stood()).unwrap_or_default();
         let overdue = self.deadline.is_some_and(|deadline| now + EARLY >= deadline + stood);
         match overdue && self.supervisor.is_ready() {
             true => self.supervisor.unanswered(self.began, now),
@@ -304,7 +304,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
             &mut page.resources,
             is_whole,
             |of| &of.link.uri,
-            shown::resource,
+            escape::resource,
             Definition::of_resource,
         )
         .await;
@@ -326,7 +326,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
             &mut page.templates,
             is_whole,
             |of| &of.uri_template,
-            shown::template,
+            escape::template,
             Definition::of_template,
         )
         .await;
@@ -365,7 +365,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
             &mut page.prompts,
             is_whole,
             |of| &of.name,
-            shown::prompt_definition,
+            escape::prompt_definition,
             Definition::of_prompt,
         )
         .await;

@@ -287,7 +287,7 @@ impl Host {
     fn reveal(&self, name: &str) -> Result<String, Error> {
         match self.0.secrets.borrow().get(name) {
             Some(Some(value)) => Ok(value.clone()),
-            Some(None) => Err(Error::NotFound(format!("nobody has set the secret {name}"))),
+            Some(None) => Err(Error::NotFound(format!("the secret {name} is not set"))),
             None => Err(not_granted(&format!("the secret {name}"), "secrets", name, "secret")),
         }
     }

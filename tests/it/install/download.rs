@@ -40,7 +40,7 @@ async fn a_component_is_downloaded_once() {
     let mut other = component();
     other.extend([0, 2, 1, b'y']);
     web.put("/t.wasm", 200, &[], other);
-    home.refused(&["install"], "is not what it should be").await;
+    home.refused(&["install"], "has the wrong digest").await;
     home.slug("t", 3).await;
 }
 
@@ -51,7 +51,7 @@ async fn downloads_are_bounded_and_not_in_plain_text() {
         let said = home.run(&["install", source], code).await;
         assert!(said.contains(because), "{source}: {said}");
     };
-    check("http://example.com/x.wasm", 3, "spoken with in plain text").await;
+    check("http://example.com/x.wasm", 3, "refusing to contact").await;
     check(
         "http://user:word@localhost/x.wasm",
         2,
@@ -59,9 +59,9 @@ async fn downloads_are_bounded_and_not_in_plain_text() {
     )
     .await;
     check("oci://localhost:1/a", 5, "localhost:1/v2/a/manifests/latest").await;
-    check(&web.url("/none"), 5, "is answered with 404").await;
+    check(&web.url("/none"), 5, "responded with 404").await;
     web.put("/away", 302, &[("location", "http://example.com/x.wasm")], "");
-    check(&web.url("/away"), 3, "http://example.com/x.wasm would be spoken with in plain text")
+    check(&web.url("/away"), 3, "refusing to contact http://example.com/x.wasm over plain HTTP")
         .await;
     web.put("/loop", 302, &[("location", "/loop")], "");
     check(&web.url("/loop"), 5, "leads on more than 5 times").await;
@@ -82,7 +82,7 @@ async fn a_server_is_believed_if_an_authority_is_that_is_trusted() {
     };
     check(5, "invalid peer certificate: UnknownIssuer").await;
     home.0.write(AUTHORITIES, "no certificate");
-    check(5, "there is no certificate in it").await;
+    check(5, "it contains no certificate").await;
     assert!(web.heard().is_empty());
     home.0.write(AUTHORITIES, proof_for("localhost").1);
     check(5, "invalid peer certificate: ").await;
@@ -140,7 +140,7 @@ async fn a_registry_is_believed_nothing() {
     home.refused(&["install", &web.oci("a")], "the layer of oci://").await;
     other.push(0);
     web.put(&blob, 200, &[], other);
-    home.refused(&["install", &web.oci("a")], "has more than").await;
+    home.refused(&["install", &web.oci("a")], "is larger than").await;
     web.put(&blob, 200, &[], &component()[..1000]);
     home.refused(&["install", &web.oci("a")], "the layer of oci://").await;
     // From here on what is asked for is not in the cache.
@@ -161,7 +161,7 @@ async fn a_registry_is_believed_nothing() {
     let tar = of("application/vnd.oci.image.layer.v1.tar", 1);
     check(json!({ "schemaVersion": 2, "layers": [tar] }), 5, "and no component").await;
     let huge = of("application/wasm", 1 << 40);
-    check(json!({ "schemaVersion": 2, "layers": [huge] }), 3, "has more than 256 MiB").await;
+    check(json!({ "schemaVersion": 2, "layers": [huge] }), 3, "is larger than 256 MiB").await;
     assert!(!fresh.0.path("tenon.lock").exists());
 }
 
@@ -234,7 +234,7 @@ async fn credentials_are_told_to_nobody_that_the_registry_does_not_name() {
     {
         web.put(&blob, 307, &[("location", &other.url("/blob"))], "");
         other.put("/blob", 401, &[("www-authenticate", &challenge)], "");
-        check(&[], 5, "/blob is answered with 401").await;
+        check(&[], 5, "/blob responded with 401").await;
         assert_eq!(other.heard(), ["GET /blob"]);
         assert!(!is_known(&web));
     }
@@ -245,7 +245,12 @@ async fn credentials_are_told_to_nobody_that_the_registry_does_not_name() {
     };
     ask("http://example.com/token");
     for arguments in [&[][..], &["--insecure"]] {
-        check(arguments, 3, "http://example.com/token would be told in plain text who asks").await;
+        check(
+            arguments,
+            3,
+            "refusing to send credentials to http://example.com/token over plain HTTP",
+        )
+        .await;
     }
     // Who gives tokens need not be the registry, if that says so itself.
     ask(&other.url("/token"));
@@ -257,6 +262,6 @@ async fn credentials_are_told_to_nobody_that_the_registry_does_not_name() {
     // It leads nobody elsewhere who says so.
     let third = Web::start().await;
     other.put(&format!("{token} Basic {auth}"), 307, &[("location", &third.url("/token"))], "");
-    check(&[], 5, "is not for everybody").await;
+    check(&[], 5, "authentication required").await;
     assert_eq!(*third.heard.lock().unwrap(), [("GET /token".to_string(), None)]);
 }

@@ -63,7 +63,7 @@ pub fn tool_result(data: &[u8]) {
     has_items(text, "resources");
     if let Ok((tool, _)) = tool(text) {
         let schema = tool.input_schema.trim_start();
-        assert!(schema.starts_with('{'), "{schema} is no object");
+        assert!(schema.starts_with('{'), "{schema} is not an object");
         for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()].into_iter().flatten()
         {
             serde_json::from_str::<IgnoredAny>(schema).expect("a schema is JSON");

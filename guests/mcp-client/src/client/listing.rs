@@ -79,7 +79,7 @@ impl Client {
             || listing.items.len() >= ITEMS;
         if endless {
             let message = format!("{} does not end; what it gave so far is kept", listing.method);
-            self.actions.push_back(Action::LeftOut(message));
+            self.actions.push_back(Action::Skipped(message));
             listing.items.truncate(ITEMS);
             return self.finish(operation, Ok(Outcome::Items(listing.items)));
         }

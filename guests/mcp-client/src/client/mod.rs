@@ -59,7 +59,7 @@ pub enum Action {
     /// The answer to something that was asked is not wanted any more.
     Withdraw(AskId),
     /// Something that the server has is left out, and why.
-    LeftOut(String),
+    Skipped(String),
     /// Something for the log: the server's words, with the part of it that they are of where it says one;
     /// or what is wrong with it.
     Log { level: LogLevel, message: String, logger: Option<String> },

@@ -11,10 +11,10 @@ use super::view::blocking;
 use super::walk::{Stop, file_type};
 
 /// The most names that are looked at before others get the thread.
-const BATCH: usize = 256;
+const BATCH_ENTRIES: usize = 256;
 
 /// The most listings that an instance may be reading: each has a folder open, and a batch in memory.
-const LISTINGS: usize = 64;
+const MAX_LISTINGS: usize = 64;
 
 /// A name, and what has it.
 pub(super) type Entry = (String, FileType);
@@ -24,7 +24,7 @@ pub(super) struct Listings(Arc<Semaphore>);
 
 impl Default for Listings {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(LISTINGS)))
+        Self(Arc::new(Semaphore::new(MAX_LISTINGS)))
     }
 }
 
@@ -76,7 +76,7 @@ impl Listing {
     /// What may be seen of the next names.
     fn batch(&mut self) -> Result<Vec<Entry>, Stop> {
         let mut entries = Vec::new();
-        for _ in 0..BATCH {
+        for _ in 0..BATCH_ENTRIES {
             let Some(entry) = self.dir.as_mut().and_then(Dir::read) else {
                 self.dir = None;
                 break;
@@ -118,18 +118,18 @@ mod tests {
     use super::super::protected::Protection;
     use super::super::walk::Files;
     use super::*;
-    use crate::surroundings::Surroundings;
+    use crate::host_environment::HostEnvironment;
     use std::fs;
 
     #[tokio::test]
     async fn a_large_folder_is_read_in_parts_and_what_is_hidden_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
-        for i in 0..3 * BATCH {
+        for i in 0..3 * BATCH_ENTRIES {
             fs::write(folder.path().join(format!("{i}.txt")), "").unwrap();
             fs::write(folder.path().join(format!("{i}.secret")), "").unwrap();
         }
         fs::create_dir(folder.path().join("hidden")).unwrap();
-        let grant = PathGrant::parse("read:*.txt", &Surroundings::default(), folder.path());
+        let grant = PathGrant::parse("read:*.txt", &HostEnvironment::default(), folder.path());
         let files =
             Arc::new(Files::new(vec![vec![grant.unwrap()]], Vec::new(), Protection::default()));
         let place = files.open_roots().swap_remove(0).1;
@@ -140,12 +140,13 @@ mod tests {
         let mut names = Vec::new();
         while !listing.has_ended() {
             let (entries, rest) = listing.next().await.unwrap();
-            assert!(entries.len() <= BATCH);
+            assert!(entries.len() <= BATCH_ENTRIES);
             names.extend(entries.into_iter().map(|(name, _)| name));
             listing = rest;
         }
         names.sort();
-        let mut expected: Vec<String> = (0..3 * BATCH).map(|i| format!("{i}.txt")).collect();
+        let mut expected: Vec<String> =
+            (0..3 * BATCH_ENTRIES).map(|i| format!("{i}.txt")).collect();
         expected.sort();
         assert_eq!(names, expected);
     }
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn an_instance_reads_so_many_listings_at_a_time() {
         let listings = Listings::default();
-        let mut read: Vec<_> = (0..LISTINGS).map(|_| listings.leave().unwrap()).collect();
+        let mut read: Vec<_> = (0..MAX_LISTINGS).map(|_| listings.leave().unwrap()).collect();
         assert_eq!(listings.leave().err(), Some(Stop::Os(Errno::MFILE)));
         read.pop();
         assert!(listings.leave().is_ok());

@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::pattern::Rights;
-use super::protected::Standing;
+use super::protected::ProtectionState;
 use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
 
 /// How something is opened.
@@ -86,8 +86,8 @@ impl Time {
 
 /// The most that is moved with a folder, in files and folders, and how deeply nested: more of them
 /// would be looked at for too long, or need too many handles.
-const CARRIED: usize = 1_000_000;
-const DEPTH: usize = 128;
+const MAX_MOVED_ENTRIES: usize = 1_000_000;
+const MAX_DEPTH: usize = 128;
 
 /// A folder that is moved with another.
 struct Carried {
@@ -101,7 +101,7 @@ struct Carried {
 /// Where something that is moved is, or would be.
 struct Step {
     path: String,
-    standing: Standing,
+    standing: ProtectionState,
 }
 
 impl Step {
@@ -379,7 +379,7 @@ impl Beneath {
                     continue;
                 }
                 entries += 1;
-                if entries > CARRIED || depth > DEPTH {
+                if entries > MAX_MOVED_ENTRIES || depth > MAX_DEPTH {
                     return Err(Stop::Never("moving a folder with so much in it"));
                 }
                 let shown = name.to_string_lossy();
@@ -493,7 +493,7 @@ mod tests {
     use super::super::pattern::PathGrant;
     use super::super::protected::Protection;
     use super::*;
-    use crate::surroundings::Surroundings;
+    use crate::host_environment::HostEnvironment;
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::{ffi::OsStrExt, fs::symlink};
@@ -507,7 +507,8 @@ mod tests {
         fs::create_dir_all(folder.path().join("d/e")).unwrap();
         fs::create_dir(folder.path().join("s")).unwrap();
         fs::write(folder.path().join("d/a"), "").unwrap();
-        let grant = |text| PathGrant::parse(text, &Surroundings::default(), folder.path()).unwrap();
+        let grant =
+            |text| PathGrant::parse(text, &HostEnvironment::default(), folder.path()).unwrap();
         let grants = vec![grant("readwrite:d/**"), grant("write:s/**")];
         let files = Arc::new(Files::new(vec![grants], Vec::new(), Protection::default()));
         let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
@@ -579,7 +580,8 @@ mod tests {
             ("a link above all", |x| symlink(format!("{}secret", "../".repeat(50)), x)),
             ("a link to no name", |x| symlink(OsStr::from_bytes(b"\xff"), x)),
         ];
-        let grants = PathGrant::parse("readwrite:d/**", &Surroundings::default(), &base).unwrap();
+        let grants =
+            PathGrant::parse("readwrite:d/**", &HostEnvironment::default(), &base).unwrap();
         let files = Arc::new(Files::new(vec![vec![grants]], Vec::new(), Protection::default()));
         let root = Beneath { folder: files.open_resolved("").unwrap(), files };
         let read = Opening { read: true, follow: true, ..Opening::default() };
@@ -644,7 +646,8 @@ mod tests {
         ] {
             symlink(target, base.join(name)).unwrap();
         }
-        let grant = |text: &&str| PathGrant::parse(text, &Surroundings::default(), &base).unwrap();
+        let grant =
+            |text: &&str| PathGrant::parse(text, &HostEnvironment::default(), &base).unwrap();
         let grants = grants.iter().map(grant).collect();
         let files = Arc::new(Files::new(vec![grants], Vec::new(), Protection::default()));
         let folder_here = files.open_resolved(base.to_str().unwrap()).unwrap();
@@ -764,7 +767,7 @@ mod tests {
         // What is in a folder of which there is too much to look at is not moved.
         let mut deep = String::from("deep");
         assert_eq!(at.create_folder(&deep), Ok(()));
-        for _ in 0..DEPTH + 2 {
+        for _ in 0..MAX_DEPTH + 2 {
             deep.push_str("/d");
             assert_eq!(at.create_folder(&deep), Ok(()));
         }

@@ -15,17 +15,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::expand;
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 
 /// The longest glob, in segments.
-const SEGMENTS: usize = 100;
+const MAX_SEGMENTS: usize = 100;
 
 /// The most memory that the regular expression of one segment takes, in bytes.
-const EXPRESSION: usize = 256 << 10;
+const MAX_EXPRESSION_BYTES: usize = 256 << 10;
 
 /// The longest glob, in bytes, and the longest segment.
-const LENGTH: usize = 4096;
-const SEGMENT: usize = 255;
+const MAX_GLOB_BYTES: usize = 4096;
+const MAX_SEGMENT_BYTES: usize = 255;
 
 /// A glob, and what may be done with the files that it covers.
 #[derive(Debug, Clone)]
@@ -64,14 +64,14 @@ pub(crate) enum PathGrantError {
     Access,
     #[error(transparent)]
     Expand(#[from] expand::ExpandError),
-    #[error("it is not the path of anything")]
+    #[error("the path is empty")]
     Empty,
-    #[error("its path has a `..`; write where it leads")]
+    #[error("its path contains `..`; write the path that it leads to")]
     Climbs,
     #[error("`**` must stand alone between two `/`")]
     StarStar,
     #[error(
-        "it has more than {SEGMENTS} segments, or more than {LENGTH} bytes, or {SEGMENT} in one"
+        "it has more than {MAX_SEGMENTS} segments, or more than {MAX_GLOB_BYTES} bytes, or {MAX_SEGMENT_BYTES} in one"
     )]
     Long,
     #[error("what was approved does not begin with a slash")]
@@ -88,12 +88,12 @@ impl PathGrant {
     /// are changed later do not change what was granted.
     pub(crate) fn parse(
         text: &str,
-        surroundings: &Surroundings,
+        host_environment: &HostEnvironment,
         folder: &Path,
     ) -> Result<Self, PathGrantError> {
         let (access, glob) = text.split_once(':').ok_or(PathGrantError::Access)?;
         let access = Access::parse(access)?;
-        let glob = expand::glob(glob, surroundings)?;
+        let glob = expand::glob(glob, host_environment)?;
         let glob = match glob.starts_with('/') {
             true => glob,
             false => {
@@ -113,7 +113,7 @@ impl PathGrant {
         glob: &str,
         resolve: impl Fn(&Path) -> Option<String>,
     ) -> Result<Self, PathGrantError> {
-        if glob.len() > LENGTH {
+        if glob.len() > MAX_GLOB_BYTES {
             return Err(PathGrantError::Long);
         }
         let mut written: Vec<Segment> =
@@ -143,7 +143,7 @@ impl PathGrant {
         let mut segments: Vec<Segment> =
             components(&resolved).map(|name| Segment::Literal(name.into())).collect();
         segments.extend(written.into_iter().skip(literals));
-        if segments.len() > SEGMENTS {
+        if segments.len() > MAX_SEGMENTS {
             return Err(PathGrantError::Long);
         }
         let glob: String = segments.iter().map(|segment| format!("/{}", segment.glob())).collect();
@@ -265,7 +265,7 @@ impl fmt::Display for Access {
 
 impl Segment {
     fn parse(text: &str) -> Result<Self, PathGrantError> {
-        if text.len() > SEGMENT {
+        if text.len() > MAX_SEGMENT_BYTES {
             return Err(PathGrantError::Long);
         }
         if text == "**" {
@@ -284,7 +284,8 @@ impl Segment {
             return Ok(Self::Literal(literal));
         }
         let mut expression = RegexBuilder::new(&expression(text));
-        let matcher = expression.dot_matches_new_line(true).size_limit(EXPRESSION).build();
+        let matcher =
+            expression.dot_matches_new_line(true).size_limit(MAX_EXPRESSION_BYTES).build();
         let matcher = matcher.map_err(|error| PathGrantError::Glob(error.to_string()))?;
         Ok(Self::Glob { text: text.into(), matcher })
     }
@@ -484,8 +485,8 @@ mod tests {
     fn grant(text: &str) -> Result<PathGrant, PathGrantError> {
         let environment = [("V".into(), "/no/such/[v]".into())].into();
         let home = Some("/no/such/home".into());
-        let surroundings = Surroundings { environment, home, ..Surroundings::default() };
-        PathGrant::parse(text, &surroundings, Path::new("/no/such/plugin"))
+        let host_environment = HostEnvironment { environment, home, ..HostEnvironment::default() };
+        PathGrant::parse(text, &host_environment, Path::new("/no/such/plugin"))
     }
 
     #[test]
@@ -558,11 +559,11 @@ mod tests {
             let is_long = matches!(grant(&format!("read:{glob}")), Err(PathGrantError::Long));
             assert_eq!(is_long, expected, "{} bytes", glob.len());
         };
-        check(&"/a".repeat(SEGMENTS), false);
-        check(&"/a".repeat(SEGMENTS + 1), true);
-        let name = format!("/{}", "x".repeat(SEGMENT));
-        let longest = name.repeat(LENGTH / name.len());
-        assert_eq!(longest.len(), LENGTH);
+        check(&"/a".repeat(MAX_SEGMENTS), false);
+        check(&"/a".repeat(MAX_SEGMENTS + 1), true);
+        let name = format!("/{}", "x".repeat(MAX_SEGMENT_BYTES));
+        let longest = name.repeat(MAX_GLOB_BYTES / name.len());
+        assert_eq!(longest.len(), MAX_GLOB_BYTES);
         check(&longest, false);
         check(&format!("{longest}/"), true);
     }
@@ -580,9 +581,9 @@ mod tests {
         check("read:/a/[.][.]/b", PathGrantError::Climbs);
         check("read:/a/.\\./b", PathGrantError::Climbs);
         check("read:/a/x**", PathGrantError::StarStar);
-        check(&format!("read:{}", "/a".repeat(SEGMENTS + 1)), PathGrantError::Long);
+        check(&format!("read:{}", "/a".repeat(MAX_SEGMENTS + 1)), PathGrantError::Long);
         check(&format!("read:/{}", "?".repeat(1_000_000)), PathGrantError::Long);
-        check(&format!("read:/{}", "?".repeat(SEGMENT + 1)), PathGrantError::Long);
+        check(&format!("read:/{}", "?".repeat(MAX_SEGMENT_BYTES + 1)), PathGrantError::Long);
         assert!(matches!(grant("read:/a/{b"), Err(PathGrantError::Glob(_))));
         assert!(matches!(grant("read:${NOPE}/x"), Err(PathGrantError::Expand(_))));
     }
@@ -613,7 +614,8 @@ mod tests {
         assert_eq!(grant.text(), expected);
         let real = real.display();
         assert_eq!(grant.base(), (&*format!("{real}/link/new"), &*format!("{real}/b[1]/new")));
-        let again = PathGrant::parse(&expected, &Surroundings::default(), Path::new("/")).unwrap();
+        let again =
+            PathGrant::parse(&expected, &HostEnvironment::default(), Path::new("/")).unwrap();
         assert_eq!(again.text(), expected);
         assert!(cover(&again, &format!("{real}/b[1]/new/x.md")).here);
     }

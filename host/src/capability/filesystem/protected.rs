@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 
 use super::pattern::{Access, PathGrant, components, resolve};
 use crate::files::absolute;
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 
 /// Names of files that mean the same.
 #[derive(Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Span {
 
 /// How far the names of a path have come through the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct ProtectionState {
     /// The nodes that are stood at, but for the first.
     nodes: u128,
     /// Whether it is protected.
@@ -130,7 +130,7 @@ pub(super) struct Standing {
     pub(super) is_secret: bool,
 }
 
-impl Standing {
+impl ProtectionState {
     /// Whether what is beneath would be protected for the name that this has.
     pub(super) fn is_partial(self) -> bool {
         self.nodes != 0
@@ -172,27 +172,27 @@ impl Anchored {
 impl Protection {
     /// The protection for a user: with the home folder and the folders for settings and data, the folders of
     /// `PATH` and the file of servers, each as it was written and as it resolves.
-    pub(crate) fn of(surroundings: &Surroundings) -> Self {
+    pub(crate) fn of(host_environment: &HostEnvironment) -> Self {
         let mut protection = Self::default();
-        if let Some(home) = &surroundings.home {
+        if let Some(home) = &host_environment.home {
             protection.add(home, Anchored::Folder(vec![HOME]));
         }
         for (variable, folder) in
             [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")]
         {
-            let path = surroundings.variable(variable).map(Path::new);
+            let path = host_environment.variable(variable).map(Path::new);
             if let Some(path) = path.filter(|path| path.is_absolute()) {
                 protection.add(path, Anchored::Folder(tree().nodes_of(folder)));
             }
         }
-        if let Some(servers) = &surroundings.servers {
+        if let Some(servers) = &host_environment.servers {
             protection.add(servers, Anchored::Row(&table::SERVERS));
         }
         let is_above_home = |path: &Path| {
-            surroundings.home.as_ref().is_some_and(|home| home.starts_with(path))
+            host_environment.home.as_ref().is_some_and(|home| home.starts_with(path))
                 || path.parent().is_none()
         };
-        let path = surroundings.variable("PATH").unwrap_or_default();
+        let path = host_environment.variable("PATH").unwrap_or_default();
         let folders = std::env::split_paths(path).filter(|path| path.is_absolute());
         for folder in folders.filter(|path| !is_above_home(path)) {
             protection.add(&folder, Anchored::Row(&table::PATH));
@@ -220,15 +220,15 @@ impl Protection {
     }
 
     /// Where the root of all files stands.
-    pub(super) fn start(&self) -> Standing {
-        self.at_anchors(Standing { nodes: 1 << ROOT, ..Standing::default() }, "")
+    pub(super) fn start(&self) -> ProtectionState {
+        self.at_anchors(ProtectionState { nodes: 1 << ROOT, ..ProtectionState::default() }, "")
     }
 
     /// Where a path stands, whose last name this is, by where its folder stands.
-    pub(super) fn step(&self, from: Standing, name: &str, path: &str) -> Standing {
+    pub(super) fn step(&self, from: ProtectionState, name: &str, path: &str) -> ProtectionState {
         let tree = tree();
         let folded = fold(name);
-        let mut to = Standing { nodes: 0, ..from };
+        let mut to = ProtectionState { nodes: 0, ..from };
         let mut left = from.nodes | 1;
         while left != 0 {
             let node = &tree.nodes[left.trailing_zeros() as usize];
@@ -242,7 +242,7 @@ impl Protection {
         self.at_anchors(to, path)
     }
 
-    fn at_anchors(&self, mut standing: Standing, path: &str) -> Standing {
+    fn at_anchors(&self, mut standing: ProtectionState, path: &str) -> ProtectionState {
         for anchor in self.anchors.iter().filter(|anchor| is_same(&anchor.path, path)) {
             match &anchor.what {
                 Anchored::Folder(nodes) => {
@@ -626,22 +626,22 @@ mod tests {
     const BASE: &str = "/no/such/base";
     const USER: &str = "/no/such/home";
 
-    fn surroundings() -> Surroundings {
-        Surroundings {
+    fn host_environment() -> HostEnvironment {
+        HostEnvironment {
             environment: [("PATH".into(), "/no/such/base/tools:bin:/no/such:/".into())].into(),
             home: Some(USER.into()),
             servers: Some("/no/such/elsewhere/programs.json".into()),
-            ..Surroundings::default()
+            ..HostEnvironment::default()
         }
     }
 
     fn grant(text: &str) -> PathGrant {
-        PathGrant::parse(text, &surroundings(), Path::new(BASE)).expect("it is a grant")
+        PathGrant::parse(text, &host_environment(), Path::new(BASE)).expect("it is a grant")
     }
 
     fn files(grants: &[&str]) -> Files {
         let grants = grants.iter().map(|text| grant(text)).collect();
-        Files::new(vec![grants], Vec::new(), Protection::of(&surroundings()))
+        Files::new(vec![grants], Vec::new(), Protection::of(&host_environment()))
     }
 
     /// A path that a name of the table is about, and the folder that a glob over it would name.
@@ -692,7 +692,7 @@ mod tests {
             if row.case == Case::Folded && !path.starts_with(USER) {
                 check(&format!("{base}/**"), &path.replace(name, &name.to_uppercase()), by_glob);
             }
-            let meaning = |text: &str| Protection::of(&surroundings()).meaning(&grant(text));
+            let meaning = |text: &str| Protection::of(&host_environment()).meaning(&grant(text));
             let said = meaning(&format!("write:{path}/**")).unwrap_or_default();
             assert!(said.contains(": whoever writes there "), "{path}: {said}");
             let read = meaning(&format!("read:{path}"));
@@ -766,7 +766,7 @@ mod tests {
     #[test]
     fn what_is_granted_is_explained() {
         let check = |text: &str, expected: &str| {
-            let meaning = Protection::of(&surroundings()).meaning(&grant(text));
+            let meaning = Protection::of(&host_environment()).meaning(&grant(text));
             assert_eq!(meaning.unwrap_or_default(), expected, "{text}");
         };
         let git = "settings and hooks of git, which name programs that it runs: whoever writes \

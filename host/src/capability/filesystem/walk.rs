@@ -14,14 +14,14 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::pattern::{PathGrant, Places, Rights, components};
-use super::protected::{Protection, Row, Span, Standing, counted, is_beneath, is_within};
+use super::protected::{Protection, ProtectionState, Row, Span, counted, is_beneath, is_within};
 use crate::expand::escaped;
 
 /// How many links are followed on the way of one path, as Linux has it.
-const LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// The longest path, in bytes, as Linux has it.
-const PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// For handles that are only walked through, which need no right to read the folder.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -74,7 +74,7 @@ pub(super) struct Folder {
     /// million names is one step away from it.
     places: Arc<[Places]>,
     /// Where its path stands in what is protected.
-    standing: Standing,
+    standing: ProtectionState,
 }
 
 /// Where a path leads: to a name in a folder, or to the folder itself.
@@ -181,16 +181,21 @@ impl Files {
     }
 
     /// Where a name in a folder stands in what is protected.
-    pub(super) fn standing_in(&self, folder: &Folder, name: &str) -> Standing {
+    pub(super) fn standing_in(&self, folder: &Folder, name: &str) -> ProtectionState {
         self.protection.step(folder.standing, name, &folder.path_of(name))
     }
 
     /// Where a name beneath such a path stands in what is protected.
-    pub(super) fn standing_beneath(&self, standing: Standing, name: &str, path: &str) -> Standing {
+    pub(super) fn standing_beneath(
+        &self,
+        standing: ProtectionState,
+        name: &str,
+        path: &str,
+    ) -> ProtectionState {
         self.protection.step(standing, name, path)
     }
 
-    fn rights_at(&self, places: &[Places], standing: Standing, path: &str) -> Rights {
+    fn rights_at(&self, places: &[Places], standing: ProtectionState, path: &str) -> Rights {
         self.restrict(self.rights_by(places.iter().copied()), standing, path)
     }
 
@@ -203,7 +208,7 @@ impl Files {
     }
 
     /// What is left of what the grants allow of a path.
-    fn restrict(&self, mut rights: Rights, standing: Standing, path: &str) -> Rights {
+    fn restrict(&self, mut rights: Rights, standing: ProtectionState, path: &str) -> Rights {
         if standing.is_protected && rights.any() {
             let spans = self.protection.spans(path, false);
             rights.write = self.rights_by_name(path, &counted(spans.clone(), false)).write;
@@ -268,7 +273,7 @@ impl Files {
         }
     }
 
-    fn standing(&self, path: &str) -> Standing {
+    fn standing(&self, path: &str) -> ProtectionState {
         let mut here = String::with_capacity(path.len());
         components(path).fold(self.protection.start(), |standing, name| {
             here.push('/');
@@ -431,7 +436,7 @@ impl<'a> Walk<'a> {
         if path.is_empty() {
             return Err(Errno::NOENT.into());
         }
-        if path.len() >= PATH {
+        if path.len() >= MAX_PATH_BYTES {
             return Err(Errno::NAMETOOLONG.into());
         }
         if path.contains('\0') {
@@ -523,7 +528,7 @@ impl<'a> Walk<'a> {
     pub(super) fn follow(&mut self, name: &str, target: &str) -> Result<(), Stop> {
         self.hidden |= !self.files.rights_in(self.here(), name).any();
         self.links += 1;
-        if self.links > LINKS {
+        if self.links > MAX_LINKS {
             return Err(match self.hidden {
                 // Links that go round are told from what is not there only where they may be known.
                 true => self.denied(),
@@ -555,7 +560,7 @@ impl<'a> Walk<'a> {
         self.links += 1;
         let is_folder = |stat: Stat| file_type(&stat) == FileType::Directory;
         let has_changed = errno == Errno::LOOP || self.here().stat(name).is_ok_and(is_folder);
-        if !has_changed || self.links > LINKS {
+        if !has_changed || self.links > MAX_LINKS {
             return Err(self.masked(name, errno.into()));
         }
         self.pending.push_front(name.to_string());
@@ -631,7 +636,7 @@ pub(super) fn file_type(stat: &Stat) -> FileType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::Surroundings;
+    use crate::host_environment::HostEnvironment;
     use rustix::io::{FdFlags, fcntl_getfd};
     use std::collections::BTreeSet;
     use std::fs;
@@ -640,7 +645,8 @@ mod tests {
     use tempfile::TempDir;
 
     fn set(texts: &[&str], base: &Path) -> Vec<PathGrant> {
-        let parse = |text: &&str| PathGrant::parse(text, &Surroundings::default(), base).unwrap();
+        let parse =
+            |text: &&str| PathGrant::parse(text, &HostEnvironment::default(), base).unwrap();
         texts.iter().map(parse).collect()
     }
 
@@ -728,7 +734,7 @@ mod tests {
     fn so_many_links_are_followed_and_no_more() {
         let (_folder, path) = folder();
         symlink("a", path.join("0")).unwrap();
-        for link in 1..=LINKS {
+        for link in 1..=MAX_LINKS {
             symlink((link - 1).to_string(), path.join(link.to_string())).unwrap();
         }
         let files = files(&["read:**"], &path);
@@ -738,8 +744,8 @@ mod tests {
             walk.unwrap().finish(true).map(|place| place.name)
         };
         // The link `n` is followed by `n` others.
-        assert_eq!(walk(LINKS - 1), Ok(Some("a".into())));
-        assert_eq!(walk(LINKS), Err(Stop::Os(Errno::LOOP)));
+        assert_eq!(walk(MAX_LINKS - 1), Ok(Some("a".into())));
+        assert_eq!(walk(MAX_LINKS), Err(Stop::Os(Errno::LOOP)));
     }
 
     #[test]
@@ -758,7 +764,7 @@ mod tests {
         check("a", Errno::LOOP, Ok(()));
         check("none", Errno::NOTDIR, Err(Stop::Os(Errno::NOTDIR)));
         let mut walk = Walk::new(&files, &start, "x", Attempt::writing).unwrap();
-        for _ in 0..LINKS {
+        for _ in 0..MAX_LINKS {
             assert_eq!(walk.again("a", Errno::LOOP), Ok(()));
         }
         assert_eq!(walk.again("a", Errno::LOOP), Err(Stop::Os(Errno::LOOP)));

@@ -28,56 +28,56 @@ use super::body::{Received, Sent};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
 use super::pattern::never_sent;
-use super::{HEADERS, NAME};
-use crate::capability::lent::not_granted;
-use crate::limits::{LONGEST, Limits};
+use super::{MAX_HEADER_BYTES, NAME};
+use crate::capability::granted::not_granted;
+use crate::limits::{Limits, MAX_DURATION};
 use crate::services::{Connector, Resolver, Stream, SystemNetwork};
 use crate::tls;
 
 /// The longest URL, in bytes.
-const URL: usize = 8 << 10;
+const MAX_URL_BYTES: usize = 8 << 10;
 
 /// The most headers of a response.
-const HEADER_COUNT: usize = 128;
+const MAX_HEADERS: usize = 128;
 
 /// The most responses that come before the one that counts, such as `103 Early Hints`. A server may
 /// send any number of them, each with as many headers as any response has.
-const INTERIM: u32 = 8;
+const MAX_INTERIM_RESPONSES: u32 = 8;
 
 /// Headers by which a server is asked to take a request for one of another method.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// The most connections of a plugin at a time.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// The most addresses of a host that are tried.
-const ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
 /// The most time for a connection, from the name of the host to the proof of the server.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most time until a response begins. Models think for long.
-const FIRST_BYTE: Duration = Duration::from_secs(300);
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The most time between two parts of a response.
-const BETWEEN_BYTES: Duration = Duration::from_secs(60);
+const BETWEEN_BYTES_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How requests leave the host.
 #[derive(Clone)]
-pub(crate) struct Ways {
+pub(crate) struct NetworkBackend {
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) connector: Arc<dyn Connector>,
     pub(super) tls: Arc<OnceLock<TlsConnector>>,
 }
 
-impl Default for Ways {
+impl Default for NetworkBackend {
     fn default() -> Self {
         let (resolver, connector) = (Arc::new(SystemNetwork), Arc::new(SystemNetwork));
         Self { resolver, connector, tls: Arc::default() }
     }
 }
 
-impl Ways {
+impl NetworkBackend {
     /// The public authorities are trusted, and no others.
     fn tls(&self) -> &TlsConnector {
         self.tls.get_or_init(tls::public_connector)
@@ -88,7 +88,7 @@ impl Ways {
 pub(crate) struct Network {
     plugin: Arc<str>,
     grants: Arc<NetworkGrants>,
-    ways: Ways,
+    backend: NetworkBackend,
     limits: Limits,
     connections: Arc<Semaphore>,
 }
@@ -133,22 +133,22 @@ pub(super) fn in_words(method: &Method, url: &Url) -> String {
 }
 
 /// How long a request waits for what: as its sender wants, within what the host allows.
-struct Patience {
+struct Timeouts {
     connect: Duration,
     first_byte: Duration,
     between_bytes: Duration,
     deadline: Instant,
 }
 
-impl Patience {
+impl Timeouts {
     fn new(options: RequestOptions, limits: &Limits) -> Self {
         let within =
             |wanted: Option<Duration>, most: Duration| wanted.map_or(most, |w| w.min(most));
         Self {
-            connect: within(options.connect_timeout, CONNECT),
-            first_byte: within(options.first_byte_timeout, FIRST_BYTE),
-            between_bytes: within(options.between_bytes_timeout, BETWEEN_BYTES),
-            deadline: Instant::now() + limits.wall.min(LONGEST),
+            connect: within(options.connect_timeout, CONNECT_TIMEOUT),
+            first_byte: within(options.first_byte_timeout, FIRST_BYTE_TIMEOUT),
+            between_bytes: within(options.between_bytes_timeout, BETWEEN_BYTES_TIMEOUT),
+            deadline: Instant::now() + limits.wall.min(MAX_DURATION),
         }
     }
 }
@@ -157,11 +157,11 @@ impl Network {
     pub(crate) fn new(
         plugin: Arc<str>,
         grants: Arc<NetworkGrants>,
-        ways: Ways,
+        backend: NetworkBackend,
         limits: Limits,
     ) -> Self {
-        let connections = Arc::new(Semaphore::new(CONNECTIONS));
-        Self { plugin, grants, ways, limits, connections }
+        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Self { plugin, grants, backend, limits, connections }
     }
 
     /// Sends a request. Redirects are not followed: each is another request.
@@ -178,9 +178,9 @@ impl Network {
             return Err(Unsent::Refused(Refusal { logged: said.clone(), said }));
         }
         let request = Sent::of(request, &target.url, self.limits.transfer as u64)?;
-        let patience = Patience::new(options, &self.limits);
-        let deadline = patience.deadline;
-        timeout_at(deadline, self.answer(request, &target, patience))
+        let timeouts = Timeouts::new(options, &self.limits);
+        let deadline = timeouts.deadline;
+        timeout_at(deadline, self.answer(request, &target, timeouts))
             .await
             .unwrap_or(Err(Unsent::Failed(Error::HttpResponseTimeout)))
     }
@@ -189,26 +189,26 @@ impl Network {
         &self,
         mut request: Request<Sent>,
         target: &Target,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Result<(Response<WasiBody>, Driver), Unsent> {
-        let connecting = self.connect(target, patience.connect);
-        let (stream, place) = timeout(patience.connect, connecting)
+        let connecting = self.connect(target, timeouts.connect);
+        let (stream, place) = timeout(timeouts.connect, connecting)
             .await
             .unwrap_or(Err(Unsent::Failed(Error::ConnectionTimeout)))?;
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(HEADER_COUNT)
-            .max_buf_size(HEADERS)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(error::of_hyper)?;
         let interim = Arc::new(Semaphore::new(0));
         let counted = interim.clone();
         hyper::ext::on_informational(&mut request, move |_| counted.add_permits(1));
-        let too_many = pin!(interim.acquire_many(INTERIM + 1));
+        let too_many = pin!(interim.acquire_many(MAX_INTERIM_RESPONSES + 1));
         // While there is no response yet, nothing else keeps the connection going.
         let sending = pin!(sender.send_request(request));
         let waiting = select(sending, Box::pin(connection));
-        let waiting = timeout(patience.first_byte, select(waiting, too_many));
+        let waiting = timeout(timeouts.first_byte, select(waiting, too_many));
         let waited = match waiting.await {
             Err(_) => return Err(Error::ConnectionReadTimeout.into()),
             Ok(Either::Right(_)) => return Err(Error::HttpProtocolError.into()),
@@ -229,7 +229,7 @@ impl Network {
         if response.body().size_hint().lower() > most {
             return Err(Error::HttpResponseBodySize(Some(most)).into());
         }
-        let Patience { between_bytes, deadline, .. } = patience;
+        let Timeouts { between_bytes, deadline, .. } = timeouts;
         let response =
             response.map(|body| Received::new(body, most, between_bytes, deadline).boxed_unsync());
         let driver = async move {
@@ -246,7 +246,7 @@ impl Network {
     async fn connect(
         &self,
         target: &Target,
-        patience: Duration,
+        timeouts: Duration,
     ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), Unsent> {
         let place = self.connections.clone().acquire_owned().await;
         let place = place.map_err(|_| Error::ConnectionLimitReached)?;
@@ -257,12 +257,12 @@ impl Network {
             Host::Ipv4(address) => vec![SocketAddr::new((*address).into(), port)],
             Host::Ipv6(address) => vec![SocketAddr::new((*address).into(), port)],
             Host::Domain(name) => {
-                let found = self.ways.resolver.resolve(name, port).await;
+                let found = self.backend.resolver.resolve(name, port).await;
                 found.map_err(|_| Error::DnsError { rcode: None, info_code: None })?
             }
         };
         let addresses = self.check_addresses(target, port, addresses)?;
-        let stream = self.connect_to_any(&addresses, patience).await.map_err(error::of_connect)?;
+        let stream = self.connect_to_any(&addresses, timeouts).await.map_err(error::of_connect)?;
         if url.scheme() != "https" {
             return Ok((stream, place));
         }
@@ -272,7 +272,7 @@ impl Network {
             Host::Ipv6(address) => Ok(ServerName::from(IpAddr::from(address))),
         };
         let name = name.map_err(|_| Error::TlsCertificateError)?;
-        let stream = self.ways.tls().connect(name, stream).await.map_err(error::of_tls)?;
+        let stream = self.backend.tls().connect(name, stream).await.map_err(error::of_tls)?;
         Ok((Box::new(stream), place))
     }
 
@@ -285,10 +285,12 @@ impl Network {
     ) -> Result<Vec<SocketAddr>, Unsent> {
         let mut refused = None;
         let mut checked = Vec::new();
-        for mut address in addresses.into_iter().take(ADDRESSES) {
+        for mut address in addresses.into_iter().take(MAX_ADDRESSES) {
             address.set_port(port);
-            let reach = |method| self.grants.reach(method, &target.url, address.ip());
-            let reached = |method| reach(method).map_err(|kind| (address.ip(), kind, method));
+            let host_services =
+                |method| self.grants.host_services(method, &target.url, address.ip());
+            let reached =
+                |method| host_services(method).map_err(|kind| (address.ip(), kind, method));
             match target.methods.iter().try_for_each(reached) {
                 Ok(()) => checked.push(address),
                 Err(why) => refused = refused.or(Some(why)),
@@ -321,12 +323,12 @@ impl Network {
     async fn connect_to_any(
         &self,
         addresses: &[SocketAddr],
-        patience: Duration,
+        timeouts: Duration,
     ) -> io::Result<Box<dyn Stream>> {
-        let each = patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+        let each = timeouts / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in addresses {
-            match timeout(each, self.ways.connector.connect(*address)).await {
+            match timeout(each, self.backend.connector.connect(*address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => last = error,
                 Err(_) => last = io::ErrorKind::TimedOut.into(),
@@ -344,7 +346,7 @@ impl Network {
 /// so that no other reading of the request matters.
 fn url_of(uri: &Uri) -> Result<Url, Error> {
     let text = uri.to_string();
-    if text.len() > URL {
+    if text.len() > MAX_URL_BYTES {
         return Err(Error::HttpRequestUriTooLong);
     }
     let url = Url::parse(&text).map_err(|_| Error::HttpRequestUriInvalid)?;
@@ -381,8 +383,8 @@ fn check_request(request: &Request<WasiBody>) -> Result<(), Error> {
         return Err(Error::HttpRequestDenied);
     }
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    match size > HEADERS {
-        true => Err(Error::HttpRequestHeaderSectionSize(u32::try_from(HEADERS).ok())),
+    match size > MAX_HEADER_BYTES {
+        true => Err(Error::HttpRequestHeaderSectionSize(u32::try_from(MAX_HEADER_BYTES).ok())),
         false => Ok(()),
     }
 }

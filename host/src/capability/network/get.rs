@@ -14,45 +14,49 @@ use super::NAME;
 use super::client::{Driver, Network, Refusal, Unsent, in_words};
 use super::grants::everything_at;
 use crate::bindings::types::Error;
-use crate::capability::lent::Lent;
+use crate::capability::granted::GrantedCapabilities;
 
 /// The most redirects that are followed.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// The response to a `GET`.
 pub(crate) struct Fetched {
     pub(crate) status: u16,
     /// Several of one name are one, with commas between them.
     pub(crate) headers: BTreeMap<String, String>,
-    /// What of it is no text is replaced.
+    /// What of it is not text is replaced.
     pub(crate) body: String,
 }
 
 /// Fetches what is at a URL, or where it redirects to. Each redirect is checked like any request.
-pub(crate) async fn get(lent: &Lent, url: &str, most: usize) -> Result<Fetched, Error> {
-    let invalid = |url: &str| Error::InvalidInput(format!("{url:?} is no URL of the web"));
+pub(crate) async fn get(
+    granted: &GrantedCapabilities,
+    url: &str,
+    most: usize,
+) -> Result<Fetched, Error> {
+    let invalid = |url: &str| Error::InvalidInput(format!("{url:?} is not an http or https URL"));
     let mut url = Url::parse(url).map_err(|_| invalid(url))?;
     if url.cannot_be_a_base() || !url.has_host() {
         return Err(invalid(url.as_str()));
     }
-    let Some(network) = &lent.network else {
+    let Some(network) = &granted.network else {
         let value = everything_at(&url);
         let tried = in_words(&Method::GET, &url);
-        return Err(lent.denied(lent.not_granted(&tried, NAME, &value)));
+        return Err(granted.denied(granted.not_granted(&tried, NAME, &value)));
     };
-    for _ in 0..=REDIRECTS {
-        let (response, driver) = send(lent, network, &url).await?;
+    for _ in 0..=MAX_REDIRECTS {
+        let (response, driver) = send(granted, network, &url).await?;
         let Some(location) = redirect(&response) else {
             return read(response, driver, most).await;
         };
         url = url.join(&location).map_err(|_| invalid(&location))?;
         url.set_fragment(None);
     }
-    Err(Error::Failed(format!("there are more than {REDIRECTS} redirects")))
+    Err(Error::Failed(format!("there are more than {MAX_REDIRECTS} redirects")))
 }
 
 async fn send(
-    lent: &Lent,
+    granted: &GrantedCapabilities,
     network: &Network,
     url: &Url,
 ) -> Result<(Response<WasiBody>, Driver), Error> {
@@ -64,7 +68,7 @@ async fn send(
         .body(body)
         .map_err(|error| Error::InvalidInput(format!("{url}: {error}")))?;
     network.send(request, RequestOptions::default()).await.map_err(|unsent| match unsent {
-        Unsent::Refused(Refusal { said, logged }) => lent.denied_and_logged(said, &logged),
+        Unsent::Refused(Refusal { said, logged }) => granted.denied_and_logged(said, &logged),
         Unsent::Failed(error) => failed(&error),
     })
 }

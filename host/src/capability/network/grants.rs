@@ -45,7 +45,12 @@ impl NetworkGrants {
     }
 
     /// Whether a request that is allowed may be taken to an address that its host has.
-    pub(super) fn reach(&self, method: &Method, url: &Url, address: IpAddr) -> Result<(), Kind> {
+    pub(super) fn host_services(
+        &self,
+        method: &Method,
+        url: &Url,
+        address: IpAddr,
+    ) -> Result<(), Kind> {
         let kind = kind(address);
         let is_named = |url: &Url| {
             let host = url.host_str().unwrap_or_default();
@@ -106,8 +111,8 @@ mod tests {
             let grants = NetworkGrants::new(vec![grants.collect()]);
             let url = Url::parse(url).unwrap();
             assert!(grants.allow(&Method::GET, &url), "{url}");
-            let reach = grants.reach(&Method::GET, &url, address.parse().unwrap());
-            assert_eq!(reach, expected, "{granted:?}: {url} at {address}");
+            let host_services = grants.host_services(&Method::GET, &url, address.parse().unwrap());
+            assert_eq!(host_services, expected, "{granted:?}: {url} at {address}");
         };
         let private = Err(Kind::Private);
         check(&["https://*/*"], "https://a.com/", "8.8.8.8", Ok(()));

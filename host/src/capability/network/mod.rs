@@ -22,7 +22,7 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
-pub(crate) use client::{Network, Ways};
+pub(crate) use client::{Network, NetworkBackend};
 pub(crate) use get::{Fetched, get};
 pub(crate) use grants::NetworkGrants;
 pub(crate) use pattern::UrlGrant;
@@ -36,10 +36,10 @@ use client::{Refusal, Unsent};
 pub(crate) const NAME: &str = "network";
 
 /// The most bytes of the headers of a request or a response.
-const HEADERS: usize = 64 << 10;
+const MAX_HEADER_BYTES: usize = 64 << 10;
 
 /// What `wasi:http` counts for headers, which is more than they are on the wire.
-const FIELDS: usize = 2 * HEADERS;
+const MAX_FIELD_BYTES: usize = 2 * MAX_HEADER_BYTES;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
@@ -63,7 +63,7 @@ type Sending<T> = Box<dyn Future<Output = Result<T, Error>> + Send>;
 impl Http {
     pub(crate) fn new(network: Option<Arc<Network>>) -> Self {
         let mut context = WasiHttpCtx::new();
-        context.set_field_size_limit(FIELDS);
+        context.set_field_size_limit(MAX_FIELD_BYTES);
         Self { context, hooks: Hooks { network, refuse: None } }
     }
 

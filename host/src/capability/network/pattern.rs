@@ -30,16 +30,16 @@ use urlpattern::{UrlPattern, UrlPatternInit, UrlPatternMatchInput, UrlPatternOpt
 use crate::text::cut;
 
 /// The longest grant, in bytes.
-const LENGTH: usize = 1 << 10;
+const MAX_PATTERN_BYTES: usize = 1 << 10;
 
 /// The most memory that one regular expression of a grant takes, in bytes.
-const EXPRESSION: usize = 64 << 10;
+const MAX_EXPRESSION_BYTES: usize = 64 << 10;
 
 /// The most regular expressions of a grant: each may be of a class of thousands of characters.
-const EXPRESSIONS: usize = 8;
+const MAX_EXPRESSIONS: usize = 8;
 
 /// How often a path is decoded to find out what a server could make of it.
-const DECODED: usize = 4;
+const MAX_DECODINGS: usize = 4;
 
 /// How a grant begins, after its methods.
 const SCHEMES: [&str; 3] = ["http://", "https://", "http{s}?://"];
@@ -60,7 +60,7 @@ impl fmt::Debug for UrlGrant {
 
 /// Why a text is no grant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{grant}` is no URL pattern that can be granted: {problem}")]
+#[error("invalid URL pattern `{grant}`: {problem}")]
 pub(crate) struct GrantError {
     grant: String,
     problem: String,
@@ -103,13 +103,13 @@ impl UrlGrant {
 
 impl GrantError {
     pub(super) fn new(text: &str, problem: String) -> Self {
-        Self { grant: cut(text, LENGTH).into(), problem }
+        Self { grant: cut(text, MAX_PATTERN_BYTES).into(), problem }
     }
 }
 
 fn read(text: &str) -> Result<UrlGrant, String> {
-    if text.len() > LENGTH {
-        return Err(format!("it is longer than {LENGTH} bytes"));
+    if text.len() > MAX_PATTERN_BYTES {
+        return Err(format!("it is longer than {MAX_PATTERN_BYTES} bytes"));
     }
     let (methods, pattern) = match text.trim().split_once(' ') {
         Some((methods, pattern)) => (read_methods(methods)?, pattern.trim_start()),
@@ -143,7 +143,9 @@ fn read(text: &str) -> Result<UrlGrant, String> {
 fn read_methods(text: &str) -> Result<Vec<Method>, String> {
     let method = |name: &str| {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(format!("{name:?} is no method; methods are as in `GET,HEAD https://…`"));
+            return Err(format!(
+                "{name:?} is not a method; write methods as in `GET,HEAD https://…`"
+            ));
         }
         match Method::from_bytes(name.as_bytes()) {
             Ok(method) if !never_sent(&method) => Ok(method),
@@ -172,8 +174,8 @@ fn check_text(pattern: &str) -> Result<(), String> {
             }
             '(' => {
                 expressions += 1;
-                if expressions > EXPRESSIONS {
-                    return Err(format!("it has more than {EXPRESSIONS} regular expressions"));
+                if expressions > MAX_EXPRESSIONS {
+                    return Err(format!("it has more than {MAX_EXPRESSIONS} regular expressions"));
                 }
                 rest = &rest[check_expression(rest)? + 1..];
             }
@@ -207,9 +209,9 @@ fn check_expression(text: &str) -> Result<usize, String> {
     }
     let expression = &text[..end];
     if expression.is_empty() || expression.starts_with('?') || !expression.is_ascii() {
-        return Err(format!("`({expression})` is no regular expression that a pattern can have"));
+        return Err(format!("`({expression})` is not a regular expression that a pattern allows"));
     }
-    match RegexBuilder::new(expression).size_limit(EXPRESSION).build() {
+    match RegexBuilder::new(expression).size_limit(MAX_EXPRESSION_BYTES).build() {
         Ok(_) => Ok(end),
         Err(error) => Err(format!("`({expression})`: {error}")),
     }
@@ -307,7 +309,7 @@ fn check_host(host: &str) -> Result<(), String> {
 fn check_host_text(text: &str) -> Result<(), String> {
     let is_plain = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._".contains(c);
     if !text.chars().all(is_plain) {
-        return Err(format!("{text:?} is no host, and no part of one"));
+        return Err(format!("{text:?} is not a host or a part of one"));
     }
     let mut url = Url::parse("http://host.test").map_err(|error| error.to_string())?;
     let is_host = quirks::set_hostname(&mut url, text).is_ok();
@@ -346,7 +348,7 @@ fn check_port(port: &str) -> Result<(), String> {
     let digits = outside_expressions(port).all(|(_, c)| c.is_ascii_digit() || "*{}?+".contains(c));
     match digits {
         true => Ok(()),
-        false => Err(format!("the port `{port}` is no number, and not `*`")),
+        false => Err(format!("the port `{port}` is neither a number nor `*`")),
     }
 }
 
@@ -354,7 +356,7 @@ fn check_port(port: &str) -> Result<(), String> {
 /// `..` in it that the URL itself does not have.
 fn hides_parent(path: &str) -> bool {
     let mut path = path.as_bytes().to_vec();
-    for _ in 0..DECODED {
+    for _ in 0..MAX_DECODINGS {
         let mut segments = path.split(|byte| matches!(byte, b'/' | b'\\'));
         if segments.any(|segment| segment == b".." || segment.starts_with(b"..;")) {
             return true;
@@ -552,11 +554,11 @@ mod tests {
         check("https://a.b/*#x", "never sent");
         check("https://", "no host");
         check("https:///x", "no host");
-        check("get https://a.b", "is no method");
-        check("GET, POST https://a.b", "is no method");
+        check("get https://a.b", "is not a method");
+        check("GET, POST https://a.b", "is not a method");
         check("CONNECT https://a.b", "cannot be granted");
         check("GET,TRACE https://a.b", "cannot be granted");
-        check("https://a.b/x y", "is no method");
+        check("https://a.b/x y", "is not a method");
         check("GET https://a.b/x y", "METHOD,METHOD pattern");
         check("https://a.b/\tx", "METHOD,METHOD pattern");
         check("https://a.b/**", "is not needed");
@@ -569,14 +571,14 @@ mod tests {
         check("https://:x{.b}?c.d/*", "whole ones");
         check("https://{me/@}a.b/*", "user names");
         check("https://(.*)b.c/*", "whole ones");
-        check("https://a.b:80a/*", "is no number");
+        check("https://a.b:80a/*", "neither a number nor");
         check("https://192.168.*/*", "written out");
         check("https://10.*/*", "written out");
         check("https://*.1/*", "written out");
         check("http://0x7f.1/*", "written out");
         check("http://2130706433/*", "written out");
-        check("https://a%2eb/*", "is no host");
-        check("https://a\\:b/*", "is no number");
+        check("https://a%2eb/*", "is not a host");
+        check("https://a\\:b/*", "neither a number nor");
         check("http://[::1/*", "written out");
         check("http://]/*", "written out");
         check("http://[::1]*/*", "written out");
@@ -591,18 +593,19 @@ mod tests {
         check("https://a.b/v1/%2e%2e/*", "`..`");
         check("https://a.b/(a", "is not closed");
         check("https://a.b/(a(?:b))", "has no groups");
-        check("https://a.b/(?a)", "is no regular expression");
+        check("https://a.b/(?a)", "is not a regular expression");
         check("https://a.b/([)x(])", "([)");
         check("https://a.b/(a{9999}{9999})", "(a{9999}{9999})");
-        check(&format!("https://a.b/{}", "x".repeat(LENGTH)), "longer than");
-        check(&format!("https://a.b/{}", "(x)".repeat(EXPRESSIONS + 1)), "more than 8");
+        check(&format!("https://a.b/{}", "x".repeat(MAX_PATTERN_BYTES)), "longer than");
+        check(&format!("https://a.b/{}", "(x)".repeat(MAX_EXPRESSIONS + 1)), "more than 8");
     }
 
     #[test]
     fn a_grant_may_be_as_long_as_it_may_be() {
-        let longest = format!("https://a.b/{}", "x".repeat(LENGTH - "https://a.b/".len()));
+        let longest =
+            format!("https://a.b/{}", "x".repeat(MAX_PATTERN_BYTES - "https://a.b/".len()));
         assert!(UrlGrant::parse(&longest).is_ok());
-        assert!(UrlGrant::parse(&format!("https://a.b/{}", "(x)".repeat(EXPRESSIONS))).is_ok());
+        assert!(UrlGrant::parse(&format!("https://a.b/{}", "(x)".repeat(MAX_EXPRESSIONS))).is_ok());
     }
 
     proptest! {

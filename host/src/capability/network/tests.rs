@@ -18,12 +18,12 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::client::{Network, Refusal, Unsent, Ways};
+use super::client::{Network, NetworkBackend, Refusal, Unsent};
 use super::grants::NetworkGrants;
-use super::{HEADERS, get};
+use super::{MAX_HEADER_BYTES, get};
 use crate::bindings::types;
 use crate::capability::Grants;
-use crate::capability::lent::Lent;
+use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::UrlGrant;
 use crate::discover::Remote;
 use crate::limits::Limits;
@@ -149,12 +149,12 @@ impl Net {
         limits: Limits,
         tls: OnceLock<TlsConnector>,
     ) -> Network {
-        let ways = Ways {
+        let backend = NetworkBackend {
             resolver: Arc::new(self.clone()),
             connector: Arc::new(self.clone()),
             tls: Arc::new(tls),
         };
-        Network::new("p".into(), Arc::new(grants), ways, limits)
+        Network::new("p".into(), Arc::new(grants), backend, limits)
     }
 
     fn heard(&self) -> String {
@@ -322,7 +322,7 @@ async fn a_request_that_is_none_is_not_sent() {
         assert!(matches!(error, Error::HttpRequestDenied), "{header}: {error}");
     }
     let mut request = request("GET", "http://a.com/", "");
-    request.headers_mut().insert("x", "y".repeat(HEADERS + 1).parse().unwrap());
+    request.headers_mut().insert("x", "y".repeat(MAX_HEADER_BYTES + 1).parse().unwrap());
     let error = check(request).await;
     assert!(matches!(error, Error::HttpRequestHeaderSectionSize(_)), "{error}");
     assert!(net.connected().is_empty());
@@ -515,7 +515,8 @@ async fn a_response_that_is_none_is_an_error() {
     let endless = Server::Repeats("", "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n");
     let error = fails(endless, Limits::default(), RequestOptions::default()).await;
     assert!(matches!(error, Error::HttpProtocolError), "{error}");
-    let error = check(&format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(HEADERS))).await;
+    let error =
+        check(&format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(MAX_HEADER_BYTES))).await;
     assert!(matches!(error, Error::HttpResponseHeaderSectionSize(_)), "{error}");
     let error = check(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(129))).await;
     assert!(matches!(error, Error::HttpResponseHeaderSectionSize(_)), "{error}");
@@ -572,8 +573,8 @@ fn words(error: types::Error) -> String {
 
 async fn fetch(net: &Net, grants: &[&str], url: &str) -> Result<super::Fetched, String> {
     let network = Arc::new(net.network(grants, Limits::default()));
-    let lent = Lent::new("p".into(), Grants::default(), Arc::default());
-    get(&lent.with_network(Some(network)), url, 20).await.map_err(words)
+    let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
+    get(&granted.with_network(Some(network)), url, 20).await.map_err(words)
 }
 
 #[tokio::test]
@@ -621,9 +622,9 @@ async fn what_a_script_fetches_is_bounded_text() {
     check("12345678901234567890", Ok("12345678901234567890")).await;
     check("123456789012345678901", Err("longer than 20 bytes")).await;
     let said = fetch(&net, &["http://a.com"], "mailto:a@b.c").await.err().unwrap();
-    assert!(said.contains("is no URL of the web"), "{said}");
-    let lent = Lent::new("p".into(), Grants::default(), Arc::default());
-    let said = get(&lent, "http://a.com/x?secret", 20).await.err().map(words).unwrap();
+    assert!(said.contains("is not an http or https URL"), "{said}");
+    let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
+    let said = get(&granted, "http://a.com/x?secret", 20).await.err().map(words).unwrap();
     assert!(said.contains("plugin \"p\": GET http://a.com/x is not granted"), "{said}");
 }
 

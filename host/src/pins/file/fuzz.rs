@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Content, Definition, PinKind, Seen};
+use super::{Content, Definition, ObservedDefinitions, PinKind};
 
 /// What a server says at one time.
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ pub(crate) fn pin_file(text: &str) {
         let again: Content = serde_json::from_str(&written).expect("what was written can be read");
         assert_eq!(&again, content, "written as:\n{written}");
     }
-    let seen = |step: Step| Seen {
+    let seen = |step: Step| ObservedDefinitions {
         plugin: "p".into(),
         named_in: PathBuf::from("/no/such/tenon.toml"),
         server: step.server,
@@ -45,7 +45,7 @@ pub(crate) fn pin_file(text: &str) {
             .collect(),
         is_whole: step.whole,
     };
-    let steps: Vec<Seen> =
+    let steps: Vec<ObservedDefinitions> =
         steps.lines().filter_map(|line| serde_json::from_str(line).ok()).map(seen).collect();
     // What is in a file may be anything: its digests need not be those of what is beside them.
     if let Some(mut content) = known {
@@ -55,7 +55,7 @@ pub(crate) fn pin_file(text: &str) {
     steps.iter().for_each(|step| see(&mut content, step, true));
 }
 
-fn see(content: &mut Content, seen: &Seen, is_ours: bool) {
+fn see(content: &mut Content, seen: &ObservedDefinitions, is_ours: bool) {
     let seen = std::slice::from_ref(seen);
     let before = written(content);
     let (first, changed) = content.see(seen);

@@ -18,26 +18,26 @@ use super::{Setting, outside, running};
 use crate::bindings::lifecycle::EvalDefinition;
 use crate::bindings::log::Level;
 use crate::bindings::types::{HookPoint, ToolDefinition};
-use crate::capability::log::Voice;
+use crate::capability::log::PluginLog;
 use crate::limits::Limits;
 
 /// The deepest nesting of calls. Rhai's own default differs between debug and release builds.
-const CALL_DEPTH: usize = 64;
+const MAX_CALL_DEPTH: usize = 64;
 /// The deepest nesting of expressions: at the top, and in functions.
-const EXPRESSION_DEPTH: (usize, usize) = (64, 32);
+const MAX_EXPRESSION_DEPTH: (usize, usize) = (64, 32);
 /// The longest string, in bytes.
-pub(super) const STRING: usize = 1 << 20;
+pub(super) const MAX_STRING_BYTES: usize = 1 << 20;
 /// The most items of an array, those of nested ones included.
-const ARRAY: usize = 100_000;
+const MAX_ARRAY_ITEMS: usize = 100_000;
 /// The most members of a map, those of nested ones included.
-const MAP: usize = 10_000;
+const MAX_MAP_ENTRIES: usize = 10_000;
 /// The most variables at a time, and functions in a script.
-const VARIABLES: usize = 1_000;
+const MAX_VARIABLES: usize = 1_000;
 /// The deepest nesting of a value that leaves a script, or stays in it between calls.
-const VALUE_DEPTH: usize = 128;
+const MAX_VALUE_DEPTH: usize = 128;
 /// The most values that the functions of a script hold, each counted as often as it is reached: one
 /// that two functions hold is there twice where they share nothing.
-const HELD: usize = 4 * ARRAY;
+const MAX_HELD_VALUES: usize = 4 * MAX_ARRAY_ITEMS;
 /// How often, in operations, a script is asked for its time and whether anybody still waits for it.
 const CHECK_EVERY: u64 = 64;
 
@@ -60,7 +60,7 @@ impl Definitions {
     /// A function that shares nothing with any other: each of its calls gets what it captured as it
     /// was when the script was loaded.
     fn detached(&mut self, function: &FnPtr) -> Result<FnPtr, String> {
-        detached(function, VALUE_DEPTH, &mut self.held)
+        detached(function, MAX_VALUE_DEPTH, &mut self.held)
     }
 }
 
@@ -94,11 +94,11 @@ impl Drop for GiveUp {
 
 /// An engine with every limit set and nothing of the outside in it.
 pub(super) fn engine(setting: &Setting, definitions: &Arc<Mutex<Definitions>>) -> rhai::Engine {
-    let Setting { limits, settings, voice, .. } = setting;
+    let Setting { limits, settings, log, .. } = setting;
     let mut engine = rhai::Engine::new();
     set_limits(&mut engine, limits);
     add_bounded(&mut engine);
-    add_log(&mut engine, voice);
+    add_log(&mut engine, log);
     add_config(&mut engine, settings);
     outside::add(&mut engine);
     engine.register_fn("veto", |reason: &str| Decision::Veto(reason.to_string()));
@@ -146,13 +146,13 @@ fn next_token(token: Token) -> Token {
 fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
     engine
         .set_max_operations(limits.operations())
-        .set_max_call_levels(CALL_DEPTH)
-        .set_max_expr_depths(EXPRESSION_DEPTH.0, EXPRESSION_DEPTH.1)
-        .set_max_string_size(STRING)
-        .set_max_array_size(ARRAY)
-        .set_max_map_size(MAP)
-        .set_max_variables(VARIABLES)
-        .set_max_functions(VARIABLES)
+        .set_max_call_levels(MAX_CALL_DEPTH)
+        .set_max_expr_depths(MAX_EXPRESSION_DEPTH.0, MAX_EXPRESSION_DEPTH.1)
+        .set_max_string_size(MAX_STRING_BYTES)
+        .set_max_array_size(MAX_ARRAY_ITEMS)
+        .set_max_map_size(MAX_MAP_ENTRIES)
+        .set_max_variables(MAX_VARIABLES)
+        .set_max_functions(MAX_VARIABLES)
         .set_max_modules(0)
         .set_module_resolver(DummyModuleResolver::new())
         // The optimizer compares cases of a `switch` with each other, and nothing ends it.
@@ -214,7 +214,7 @@ fn replace(text: &mut ImmutableString, find: &str, by: &str) -> Result<(), Box<E
     }
     let found = text.matches(find).count();
     let length = (text.len() - found * find.len()).saturating_add(found.saturating_mul(by.len()));
-    if length > STRING {
+    if length > MAX_STRING_BYTES {
         let what = "Length of string".to_string();
         return Err(EvalAltResult::ErrorDataTooLarge(what, Position::NONE).into());
     }
@@ -222,11 +222,11 @@ fn replace(text: &mut ImmutableString, find: &str, by: &str) -> Result<(), Box<E
     Ok(())
 }
 
-fn add_log(engine: &mut rhai::Engine, voice: &Arc<Voice>) {
+fn add_log(engine: &mut rhai::Engine, log: &Arc<PluginLog>) {
     let writer = |level: Level| {
-        let voice = voice.clone();
+        let log = log.clone();
         move |message: &str| {
-            voice.write(level, message, &[]);
+            log.write(level, message, &[]);
         }
     };
     let print = writer(Level::Info);
@@ -391,8 +391,8 @@ fn detached(function: &FnPtr, depth: usize, held: &mut usize) -> Result<FnPtr, S
 fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<Dynamic, String> {
     let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
     *held += 1;
-    if *held > HELD {
-        return Err(format!("the functions of the script hold more than {HELD} values"));
+    if *held > MAX_HELD_VALUES {
+        return Err(format!("the functions of the script hold more than {MAX_HELD_VALUES} values"));
     }
     if let Some(array) = value.read_lock::<Array>() {
         let items: Result<Array, String> =
@@ -412,7 +412,7 @@ fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<Dynamic, St
 
 /// A script's value as JSON.
 pub(super) fn to_json(value: &Dynamic) -> Result<Value, String> {
-    json_within(value, VALUE_DEPTH)
+    json_within(value, MAX_VALUE_DEPTH)
 }
 
 fn json_within(value: &Dynamic, depth: usize) -> Result<Value, String> {
@@ -444,5 +444,5 @@ fn json_within(value: &Dynamic, depth: usize) -> Result<Value, String> {
 }
 
 fn too_deep() -> String {
-    format!("a value is nested more than {VALUE_DEPTH} deep")
+    format!("a value is nested more than {MAX_VALUE_DEPTH} deep")
 }

@@ -2,7 +2,7 @@
 
 use rhai::{Dynamic, EvalAltResult, ParseError, Position};
 
-use super::engine::STRING;
+use super::engine::MAX_STRING_BYTES;
 use super::running::Ended;
 use crate::bindings::types::Error;
 use crate::limits::{Limit, Limits};
@@ -23,7 +23,7 @@ impl ScriptError {
 }
 
 /// The longest line of a script that is shown, in bytes.
-const SHOWN: usize = 200;
+const MAX_SHOWN_LENGTH: usize = 200;
 
 /// The text of a script, for what is said of it.
 pub(super) struct Text {
@@ -46,7 +46,7 @@ impl Text {
         let mut text = format!("{file}:{number}{column}: {problem}");
         if let Some(line) = self.lines.lines().nth(number - 1) {
             let line = line.trim();
-            let end = line.floor_char_boundary(SHOWN);
+            let end = line.floor_char_boundary(MAX_SHOWN_LENGTH);
             text.push_str(&format!("\n  {number} | {}", &line[..end]));
         }
         text
@@ -128,5 +128,5 @@ pub(super) fn thrown(error: &EvalAltResult) -> Option<String> {
 /// What a value is written as, as far as a string may be long: what functions share is written as often
 /// as it is reached.
 pub(super) fn written(value: &Dynamic) -> String {
-    beginning(value, STRING)
+    beginning(value, MAX_STRING_BYTES)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::bindings::eval_handler::{Evaluation, Finding, Verdict};
 
 /// The score from which on a plain score is a pass.
-const PASS: f64 = 0.5;
+const PASS_SCORE: f64 = 0.5;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +54,7 @@ pub(super) fn read(answer: Value) -> Result<Evaluation, String> {
         Value::Object(_) => serde_json::from_value(answer).map_err(|error| error.to_string())?,
         _ => return Err("a strategy returns a score, a truth value or a map with `score`".into()),
     };
-    let by_score = if score >= PASS { Verdict::Pass } else { Verdict::Fail };
+    let by_score = if score >= PASS_SCORE { Verdict::Pass } else { Verdict::Fail };
     let findings = findings.into_iter().map(|Found { criterion, verdict, score, reason }| {
         Finding { criterion, verdict: verdict.into(), score, reason }
     });

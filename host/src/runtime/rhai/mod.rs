@@ -38,16 +38,15 @@ use tracing::Span;
 pub use error::ScriptError;
 pub(crate) use threads::Threads;
 
-use super::{Failure, Plugin, Serving};
+use super::{CurrentCall, Failure, Plugin};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{CallContext, Error, HookPoint, ToolResult};
-use crate::capability::lent::Lent;
-use crate::capability::log::Voice;
+use crate::capability::granted::GrantedCapabilities;
+use crate::capability::log::PluginLog;
 use crate::hook::POINTS;
 use crate::limits::Limits;
-use crate::name::distance;
 use engine::{Decision, Definitions, GiveUp, ScriptEval, ScriptTool, Settings, engine, to_json};
 use error::{Text, thrown};
 use running::Outside;
@@ -67,9 +66,9 @@ pub(crate) struct Setting {
     pub(crate) limits: Limits,
     /// What the operator set for it.
     pub(crate) settings: Settings,
-    pub(crate) voice: Arc<Voice>,
+    pub(crate) log: Arc<PluginLog>,
     /// What it was lent.
-    pub(crate) lent: Arc<Lent>,
+    pub(crate) granted: Arc<GrantedCapabilities>,
 }
 
 struct Script {
@@ -112,11 +111,11 @@ impl RhaiPlugin {
     ) -> Result<R, Failure> {
         let given_up = Arc::new(AtomicBool::new(false));
         let _guard = GiveUp(given_up.clone());
-        let (script, serving) = (self.script.clone(), Serving::current());
-        let span = serving.as_ref().and_then(|serving| serving.span().cloned());
-        let outside = serving.as_ref().map(|serving| Outside {
-            lent: script.setting.lent.clone(),
-            caller: serving.calls_others_for(),
+        let (script, current_call) = (self.script.clone(), CurrentCall::current());
+        let span = current_call.as_ref().and_then(|current_call| current_call.span().cloned());
+        let outside = current_call.as_ref().map(|current_call| Outside {
+            granted: script.setting.granted.clone(),
+            caller: current_call.calls_others_for(),
             runtime: Handle::current(),
         });
         self.threads
@@ -124,8 +123,8 @@ impl RhaiPlugin {
                 let _entered = span.map(Span::entered);
                 let limits = &script.setting.limits;
                 let (result, used) = running::within(limits, given_up, outside, || work(&script));
-                if let Some(serving) = serving {
-                    serving.note(used.cpu, None, Some(used.host_calls));
+                if let Some(current_call) = current_call {
+                    current_call.note(used.cpu, None, Some(used.host_calls));
                 }
                 result
             })
@@ -240,7 +239,7 @@ impl Script {
 
     fn handle(&self, event: &Event) -> Result<Outcome, Failure> {
         let before: Value = serde_json::from_str(&event.context)
-            .map_err(|error| Failure::Host(format!("the context is no JSON: {error}")))?;
+            .map_err(|error| Failure::Host(format!("the context is not JSON: {error}")))?;
         // A shared value, so that the function changes this very one in place.
         let mut context = to_dynamic(&before).map_err(|error| self.failure(&error))?.into_shared();
         for (_, handler) in self.hooks.iter().filter(|(point, _)| *point == event.point) {
@@ -249,7 +248,7 @@ impl Script {
                 Some(Decision::Replace(replaced)) => {
                     let mut place = context
                         .write_lock::<Map>()
-                        .ok_or_else(|| self.broken("the context is no map any more"))?;
+                        .ok_or_else(|| self.broken("the context is not a map any more"))?;
                     *place = replaced;
                 }
                 None => {}
@@ -322,7 +321,7 @@ fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, Handler)>, String> {
         let point = POINTS
             .iter()
             .find(|info| same(info.function))
-            .or_else(|| POINTS.iter().find(|info| distance(info.function, name) == 1));
+            .or_else(|| POINTS.iter().find(|info| strsim::levenshtein(info.function, name) == 1));
         match point {
             None => {}
             Some(info) if info.function != name => {
@@ -427,8 +426,12 @@ mod tests {
             description: None,
             limits,
             settings,
-            voice: Arc::new(Voice::new("test".into(), Default::default(), 100)),
-            lent: Arc::new(Lent::new("test".into(), Default::default(), Arc::default())),
+            log: Arc::new(PluginLog::new("test".into(), Default::default(), 100)),
+            granted: Arc::new(GrantedCapabilities::new(
+                "test".into(),
+                Default::default(),
+                Arc::default(),
+            )),
         }
     }
 

@@ -4,7 +4,7 @@ use rhai::serde::to_dynamic;
 use rhai::{Array, Dynamic, EvalAltResult, Map};
 use serde_json::Value;
 
-use super::engine::{STRING, to_json};
+use super::engine::{MAX_STRING_BYTES, to_json};
 use super::error::written;
 use super::running::ask;
 use crate::bindings::model::{CompletionRequest, Message, Part, Role};
@@ -16,7 +16,7 @@ use crate::invoke::Unmasked;
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
 /// The memories that are asked for where the script does not say how many.
-const MEMORIES: i64 = 10;
+const DEFAULT_MEMORIES: i64 = 10;
 
 pub(super) fn add(engine: &mut rhai::Engine) {
     engine.register_fn("call_tool", |name: &str| call_tool(name, Map::new()));
@@ -30,7 +30,7 @@ pub(super) fn add(engine: &mut rhai::Engine) {
     engine.register_fn("send_message", |channel: &str, text: &str| {
         send_message(Some(channel.to_string()), text)
     });
-    engine.register_fn("search_memory", |query: &str| search_memory(query, MEMORIES));
+    engine.register_fn("search_memory", |query: &str| search_memory(query, DEFAULT_MEMORIES));
     engine.register_fn("search_memory", search_memory);
     engine.register_fn("http_get", http_get);
 }
@@ -40,7 +40,9 @@ pub(super) fn add(engine: &mut rhai::Engine) {
 fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
     let (name, arguments) = (name.to_string(), to_json(&arguments.into())?.to_string());
     let result: ToolResult =
-        ask(|lent, caller| async move { tools::call(&lent, caller, name, &arguments).await })?;
+        ask(
+            |granted, caller| async move { tools::call(&granted, caller, name, &arguments).await },
+        )?;
     if result.is_error {
         return Err(result.plain_text().into());
     }
@@ -81,7 +83,7 @@ fn complete(about: Map) -> Answer<String> {
     request.limits.max_tokens = max_tokens.transpose()?;
     request.limits.temperature = temperature.transpose()?;
     let completion =
-        ask(|lent, caller| async move { inference::complete(&lent, caller, request).await })?;
+        ask(|granted, caller| async move { inference::complete(&granted, caller, request).await })?;
     let texts = completion.parts.into_iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
         _ => None,
@@ -92,7 +94,7 @@ fn complete(about: Map) -> Answer<String> {
 fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
     let message = OutgoingMessage { channel, text: text.to_string(), extra: None };
     let message = Unmasked::new(message);
-    ask(|lent, caller| async move { services::send_message(&lent, caller, message).await })
+    ask(|granted, caller| async move { services::send_message(&granted, caller, message).await })
 }
 
 /// Searches the host's memory: an array of maps with `text`, `score` and, where it is known,
@@ -101,7 +103,7 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
     let query = Unmasked::new(query.to_string());
     let limit = u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
     let found: Vec<Memory> =
-        ask(|lent, _| async move { services::search_memory(&lent, query, limit).await })?;
+        ask(|granted, _| async move { services::search_memory(&granted, query, limit).await })?;
     let map = |memory: Memory| {
         let mut map = Map::new();
         map.insert("text".into(), memory.text.into());
@@ -117,7 +119,7 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
 fn http_get(url: &str) -> Answer<Map> {
     let url = url.to_string();
     let fetched: network::Fetched =
-        ask(|lent, _| async move { network::get(&lent, &url, STRING).await })?;
+        ask(|granted, _| async move { network::get(&granted, &url, MAX_STRING_BYTES).await })?;
     let headers = fetched.headers.into_iter().map(|(name, text)| (name.into(), text.into()));
     let mut map = Map::new();
     map.insert("status".into(), i64::from(fetched.status).into());

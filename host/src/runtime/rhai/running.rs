@@ -11,18 +11,18 @@ use tracing::{Instrument, Span};
 
 use super::threads;
 use crate::bindings::types::Error;
-use crate::capability::lent::Lent;
+use crate::capability::granted::GrantedCapabilities;
 use crate::invoke::Caller;
-use crate::limits::{LONGEST, Limits};
+use crate::limits::{Limits, MAX_DURATION};
 use crate::runtime::failure::message;
 
 /// How often one call may use captured variables that hold more than a plain value. The engine does
 /// not see how deep closures that capture closures are nested; each level takes one such use, so
 /// this bounds the depth, and with it the stack that dropping them takes.
-const CAPTURED: u32 = 200_000;
+const MAX_CAPTURED_VALUES: u32 = 200_000;
 
 /// How often a script that waits for the host looks whether anybody still waits for it.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Why a script was ended from outside: the token of `ErrorTerminated`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ struct Running {
 /// A call's way to the host.
 #[derive(Clone)]
 pub(super) struct Outside {
-    pub(super) lent: Arc<Lent>,
+    pub(super) granted: Arc<GrantedCapabilities>,
     /// On whose behalf the script was called.
     pub(super) caller: Caller,
     /// Where the host works while the script waits.
@@ -76,7 +76,7 @@ pub(super) fn within<R>(
     let began = Instant::now();
     let running = Running {
         given_up,
-        until: began + limits.cpu.min(LONGEST),
+        until: began + limits.cpu.min(MAX_DURATION),
         captured: 0,
         waited: Duration::ZERO,
         host_calls: 0,
@@ -109,7 +109,7 @@ pub(super) fn count_captured() -> Result<(), Box<EvalAltResult>> {
             running.captured
         })
     });
-    match captured > CAPTURED {
+    match captured > MAX_CAPTURED_VALUES {
         false => Ok(()),
         true => Err(end(Ended::TooManyCaptures)),
     }
@@ -123,7 +123,7 @@ fn end(why: Ended) -> Box<EvalAltResult> {
 /// script's, and its place among those that run is free meanwhile. What the host refuses the script
 /// gets to see as an error that it can catch.
 pub(super) fn ask<T: Send + 'static, F>(
-    what: impl FnOnce(Arc<Lent>, Caller) -> F,
+    what: impl FnOnce(Arc<GrantedCapabilities>, Caller) -> F,
 ) -> Result<T, Box<EvalAltResult>>
 where
     F: Future<Output = Result<T, Error>> + Send + 'static,
@@ -139,10 +139,10 @@ where
     let Some(outside) = outside.transpose()? else {
         return Err("the host can be asked in calls, not while the script is loaded".into());
     };
-    let (Outside { lent, caller, runtime }, given_up) = outside;
+    let (Outside { granted, caller, runtime }, given_up) = outside;
     let began = Instant::now();
     let (reply, answer) = sync_channel(1);
-    let working = what(lent, caller);
+    let working = what(granted, caller);
     let place = threads::place();
     let working = async move {
         let answer = working.await;
@@ -155,7 +155,7 @@ where
     };
     let task = runtime.spawn(working.instrument(Span::current()));
     let answer = loop {
-        match answer.recv_timeout(LOOK) {
+        match answer.recv_timeout(CHECK_INTERVAL) {
             Ok((answer, place)) => {
                 threads::take_place(place);
                 break answer;

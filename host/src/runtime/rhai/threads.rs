@@ -12,13 +12,13 @@ use crate::runtime::Failure;
 
 /// The stack of a thread, in bytes: enough for the deepest value (see [`super::engine`]) in a build
 /// without optimization.
-const STACK: usize = 256 << 20;
+const STACK_BYTES: usize = 256 << 20;
 
 /// How many scripts run at a time; more wait.
-const AT_A_TIME: usize = 64;
+const MAX_THREADS: usize = 64;
 
 /// How many threads are kept for the next call.
-const KEPT: usize = 4;
+const MAX_IDLE_THREADS: usize = 4;
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -31,7 +31,7 @@ pub(crate) struct Threads {
 
 impl Threads {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { idle: Mutex::default(), places: Arc::new(Semaphore::new(AT_A_TIME)) })
+        Arc::new(Self { idle: Mutex::default(), places: Arc::new(Semaphore::new(MAX_THREADS)) })
     }
 
     /// Runs something and waits for it without blocking.
@@ -73,7 +73,7 @@ impl Threads {
         let threads = Arc::downgrade(self);
         std::thread::Builder::new()
             .name("tenon-script".into())
-            .stack_size(STACK)
+            .stack_size(STACK_BYTES)
             .spawn(move || serve(work, &threads))
             .map_err(|error| Failure::Host(format!("no thread for a script: {error}")))?;
         Ok(())
@@ -118,7 +118,7 @@ fn serve(first: Work, threads: &Weak<Threads>) {
         {
             let Some(threads) = threads.upgrade() else { return };
             let mut idle = threads.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() >= KEPT {
+            if idle.len() >= MAX_IDLE_THREADS {
                 return;
             }
             idle.push(sender);

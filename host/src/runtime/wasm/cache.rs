@@ -8,7 +8,6 @@
 
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-use std::fmt::Write as _;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -41,15 +40,15 @@ pub(crate) struct CachePlace {
 }
 
 /// How long a file is kept that nobody uses.
-const UNUSED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 const EXTENSION: &str = "cwasm";
 
 /// How long a key is, in letters: two for each byte.
-const KEY: usize = 64;
+const KEY_DIGITS: usize = 64;
 
 /// How long a tag is, in bytes.
-const TAG: usize = 32;
+const TAG_BYTES: usize = 32;
 
 /// A folder of compiled components.
 pub(super) struct Cache {
@@ -116,7 +115,8 @@ impl Cache {
 
     /// The compiled code in what a file has, if this host wrote it, for this name.
     fn check<'a>(&self, path: &Path, content: &'a [u8]) -> Result<&'a [u8], &'static str> {
-        let (compiled, tag) = content.split_last_chunk::<TAG>().ok_or("the file is too short")?;
+        let (compiled, tag) =
+            content.split_last_chunk::<TAG_BYTES>().ok_or("the file is too short")?;
         match hmac::verify(&self.key_of(path), compiled, tag) {
             Ok(()) => Ok(compiled),
             Err(_) => Err("this host did not write the file, or it is damaged"),
@@ -134,7 +134,7 @@ impl Cache {
     fn evict(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
-            let unused = age(&entry.path()).is_some_and(|age| age > UNUSED);
+            let unused = age(&entry.path()).is_some_and(|age| age > MAX_UNUSED_AGE);
             if unused && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -158,9 +158,9 @@ fn key(path: &Path) -> io::Result<hmac::Key> {
     };
     let text = read?;
     // As it is written: these letters are as long as what the function takes at once.
-    match text.len() == KEY && text.bytes().all(|letter| letter.is_ascii_hexdigit()) {
+    match text.len() == KEY_DIGITS && text.bytes().all(|letter| letter.is_ascii_hexdigit()) {
         true => Ok(hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes())),
-        false => Err(io::Error::other("it is no key: remove it, and a new one is made")),
+        false => Err(io::Error::other("it is not a valid key; remove it to create a new one")),
     }
 }
 
@@ -168,14 +168,11 @@ fn key(path: &Path) -> io::Result<hmac::Key> {
 fn make_key(path: &Path) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     claim(folder)?;
-    let mut random = [0; KEY / 2];
+    let mut random = [0; KEY_DIGITS / 2];
     SystemRandom::new()
         .fill(&mut random)
         .map_err(|_| io::Error::other("the system has no random numbers"))?;
-    let mut text = String::with_capacity(KEY);
-    for byte in random {
-        let _ = write!(text, "{byte:02x}");
-    }
+    let text = hex::encode(random);
     // It is made so that only this user can read it.
     let mut partial = tempfile::NamedTempFile::new_in(folder)?;
     partial.write_all(text.as_bytes())?;
@@ -199,7 +196,7 @@ fn write_whole(path: &Path, compiled: &[u8], tag: &[u8]) -> io::Result<()> {
 
 /// Marks a file as used.
 fn keep(path: &Path) {
-    if age(path).is_some_and(|age| age > UNUSED / 10)
+    if age(path).is_some_and(|age| age > MAX_UNUSED_AGE / 10)
         && let Ok(file) = fs::File::open(path)
     {
         let _ = file.set_modified(SystemTime::now());
@@ -296,7 +293,7 @@ mod tests {
         let old = cache.folder.join("old.cwasm");
         fs::write(&old, "").unwrap();
         let file = fs::File::options().append(true).open(&old).unwrap();
-        file.set_modified(SystemTime::now() - UNUSED * 2).unwrap();
+        file.set_modified(SystemTime::now() - MAX_UNUSED_AGE * 2).unwrap();
         let wasm = Digest::of(EMPTY);
         cache.put(&wasm, &Component::new(&engine, EMPTY).unwrap());
         assert!(!old.exists());

@@ -17,10 +17,10 @@ use super::Setting;
 use crate::bindings::log::Level;
 
 /// How much of the standard error is kept.
-const KEPT: usize = 4096;
+const MAX_KEPT_BYTES: usize = 4096;
 
 /// The longest line that is logged whole.
-const LINE: usize = 2048;
+const MAX_LINE_BYTES: usize = 2048;
 
 /// Both streams of one guest.
 #[derive(Clone)]
@@ -75,14 +75,14 @@ impl Console {
 
 /// As much of a text as is kept.
 fn last(text: &str) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(KEPT))..]
+    &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_KEPT_BYTES))..]
 }
 
 impl Inner {
     fn write(&mut self, stream: Stream, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let line = &mut self.lines[stream as usize];
-            let room = LINE.saturating_sub(line.len());
+            let room = MAX_LINE_BYTES.saturating_sub(line.len());
             line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(line);
@@ -92,7 +92,7 @@ impl Inner {
                     Stream::Err => (Level::Info, "stderr"),
                 };
                 let message = format!("{name}: {}", line.trim_end());
-                self.setting.voice.write(level, &message, &[]);
+                self.setting.log.write(level, &message, &[]);
                 if stream == Stream::Err {
                     self.tail.push_str(&line);
                     self.tail.push('\n');
@@ -105,12 +105,12 @@ impl Inner {
 
     /// What of a line may be shown.
     fn without_secrets(&self, line: &[u8]) -> String {
-        let voice = &self.setting.voice;
-        match line.len() >= LINE {
-            true => voice.beginning_without_secrets(line),
+        let log = &self.setting.log;
+        match line.len() >= MAX_LINE_BYTES {
+            true => log.beginning_without_secrets(line),
             false => {
                 let line = String::from_utf8_lossy(line);
-                voice.without_secrets(line.trim_end_matches(['\r', '\n'])).into_owned()
+                log.without_secrets(line.trim_end_matches(['\r', '\n'])).into_owned()
             }
         }
     }

@@ -55,7 +55,7 @@ pub(crate) struct WasmRuntime {
 
 /// The largest memory of a pooled instance; see [`crate::Limits::memory`] for the limit of a
 /// plugin.
-const POOLED_MEMORY: usize = 256 << 20;
+const MAX_POOLED_MEMORY_BYTES: usize = 256 << 20;
 
 impl WasmRuntime {
     /// Sets up an engine whose compiled components are kept in `cache`, where there is one.
@@ -111,7 +111,7 @@ fn configuration(allocation: Allocation) -> wasmtime::Config {
             .total_stacks(instances)
             .total_gc_heaps(instances)
             .max_unused_warm_slots(instances)
-            .max_memory_size(POOLED_MEMORY)
+            .max_memory_size(MAX_POOLED_MEMORY_BYTES)
             .max_core_instances_per_component(64)
             .max_memories_per_component(16)
             .max_tables_per_component(64)

@@ -5,8 +5,8 @@ use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::abi::NotExported;
-use super::state::Noting;
-use super::{Attributed, Exports, HostState, Indices, Inside, Job, Setting};
+use super::state::UsageRecorder;
+use super::{Attributed, Exports, GuestHandle, HostState, Indices, Job, Setting};
 use crate::limits::{Limit, Limits};
 use crate::runtime::Failure;
 
@@ -24,8 +24,8 @@ impl Instantiated {
         setting: &Arc<Setting>,
     ) -> Result<Self, Failure> {
         let mut store = HostState::store(pre.engine(), setting);
-        let gauge = store.data().gauge();
-        match gauge.count(pre.instantiate_async(&mut store)).await {
+        let usage_counter = store.data().usage_counter();
+        match usage_counter.count(pre.instantiate_async(&mut store)).await {
             Ok(instance) => Ok(Self { exports: Exports::new(indices, instance), store }),
             Err(error) => Err(failure(&error, store.data())),
         }
@@ -34,11 +34,11 @@ impl Instantiated {
     /// Runs one job. The instance does not survive it.
     pub(super) async fn run<R, J: Job<R>>(self, job: Attributed<J>) -> Result<R, Failure> {
         let Self { mut store, exports } = self;
-        let gauge = store.data().gauge();
-        let _noting = Noting::all(gauge.clone());
-        let running =
-            store.run_concurrent(async |accessor| job.run(Inside::new(accessor, exports)).await);
-        let result = gauge.count(running).await.flatten();
+        let usage_counter = store.data().usage_counter();
+        let _noting = UsageRecorder::all(usage_counter.clone());
+        let running = store
+            .run_concurrent(async |accessor| job.run(GuestHandle::new(accessor, exports)).await);
+        let result = usage_counter.count(running).await.flatten();
         result.map_err(|error| failure(&error, store.data()))
     }
 }
@@ -68,6 +68,6 @@ pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     }
     match state.console.tail() {
         last_words if last_words.is_empty() => Failure::Trapped(root),
-        last_words => Failure::Trapped(format!("{root}; it last said: {last_words}")),
+        last_words => Failure::Trapped(format!("{root}; last output: {last_words}")),
     }
 }

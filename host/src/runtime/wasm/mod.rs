@@ -27,7 +27,7 @@ pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};
 pub(crate) use state::{HostState, Refuse, Setting};
 
-use super::{CompletionStream, Failure, Plugin, Serving};
+use super::{CompletionStream, CurrentCall, Failure, Plugin};
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
@@ -38,7 +38,7 @@ use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
 use crate::invoke::within;
 use instance::Instantiated;
-use shared::{Live, Place, Shared};
+use shared::{InstanceHandle, InstanceLease, Shared};
 
 /// On which instance a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
@@ -66,12 +66,12 @@ struct Linked {
 }
 
 /// An instance as its event loop has it. Whoever uses it outside of that, wasmtime ends by a panic.
-struct Inside {
+struct GuestHandle {
     accessor: Accessor<HostState>,
     exports: Exports,
 }
 
-impl Inside {
+impl GuestHandle {
     fn new(accessor: &Accessor<HostState>, exports: Exports) -> Arc<Self> {
         let accessor = accessor.with_getter::<HasSelf<HostState>>(|state| state);
         Arc::new(Self { accessor, exports })
@@ -79,13 +79,13 @@ impl Inside {
 }
 
 /// Something to do inside the event loop of an instance.
-trait Job<R>: FnOnce(Arc<Inside>) -> Self::Doing + Send + 'static {
+trait Job<R>: FnOnce(Arc<GuestHandle>) -> Self::Doing + Send + 'static {
     type Doing: Future<Output = wasmtime::Result<R>> + Send;
 }
 
 impl<R, F, D> Job<R> for F
 where
-    F: FnOnce(Arc<Inside>) -> D + Send + 'static,
+    F: FnOnce(Arc<GuestHandle>) -> D + Send + 'static,
     D: Future<Output = wasmtime::Result<R>> + Send,
 {
     type Doing = D;
@@ -99,30 +99,30 @@ fn shared_id(context: &CallContext) -> Arc<str> {
 /// A job, and the call that it serves, if it serves one.
 struct Attributed<J> {
     id: Option<Arc<str>>,
-    serving: Option<Arc<Serving>>,
+    current_call: Option<Arc<CurrentCall>>,
     job: J,
 }
 
 /// Attributes a job to the call of this id.
 fn attributed<J>(id: Option<Arc<str>>, job: J) -> Attributed<J> {
-    Attributed { id, serving: Serving::current(), job }
+    Attributed { id, current_call: CurrentCall::current(), job }
 }
 
 impl<J> Attributed<J> {
     /// Does it. The instance knows meanwhile which call it serves.
     ///
     /// It is no `async fn`, which would have room for the job twice.
-    fn run<R>(self, inside: Arc<Inside>) -> impl Future<Output = wasmtime::Result<R>> + Send
+    fn run<R>(self, guest: Arc<GuestHandle>) -> impl Future<Output = wasmtime::Result<R>> + Send
     where
         J: Job<R>,
     {
-        let Self { id, serving, job } = self;
+        let Self { id, current_call, job } = self;
         if let Some(id) = &id {
-            inside.accessor.with(|mut access| access.get().begin(id.clone(), serving));
+            guest.accessor.with(|mut access| access.get().begin(id.clone(), current_call));
         }
-        job(inside.clone()).inspect(move |_| {
+        job(guest.clone()).inspect(move |_| {
             if let Some(id) = id {
-                inside.accessor.with(|mut access| access.get().end(&id));
+                guest.accessor.with(|mut access| access.get().end(&id));
             }
         })
     }
@@ -150,7 +150,7 @@ impl WasmPlugin {
         let job = attributed(call_id, job);
         let answer = match &self.shared {
             None => Box::pin(async { self.instantiate().await?.run(job).await }).await,
-            Some(shared) => self.place(shared).await?.run(job).await,
+            Some(shared) => self.lease(shared).await?.run(job).await,
         };
         Ok(answer??)
     }
@@ -169,23 +169,23 @@ impl WasmPlugin {
 
     /// A place at the shared instance. One that takes the place of another registers first, as the
     /// contract has it; what it registers is known already.
-    async fn place(&self, shared: &Arc<Shared>) -> Result<Place, Failure> {
-        if let Some(place) = shared.current() {
-            return Ok(place);
+    async fn lease(&self, shared: &Arc<Shared>) -> Result<InstanceLease, Failure> {
+        if let Some(lease) = shared.current() {
+            return Ok(lease);
         }
         let start = || {
             let component = self.component.clone();
             async move {
                 let registered = async {
-                    let live = Live::start(component.instantiate().await?);
-                    Place::new(live.clone())?.run(attributed(None, register)).await??;
-                    Ok(live)
+                    let handle = InstanceHandle::start(component.instantiate().await?);
+                    InstanceLease::new(handle.clone())?.run(attributed(None, register)).await??;
+                    Ok(handle)
                 };
                 within(component.setting.startup, registered).await
             }
         };
         // It is needed seldom, and every call would have place for it.
-        Box::pin(shared.place(start)).await
+        Box::pin(shared.lease(start)).await
     }
 }
 
@@ -196,16 +196,16 @@ impl Linked {
 }
 
 /// Asks an instance what it contributes.
-async fn register(inside: Arc<Inside>) -> wasmtime::Result<Result<Registration, Error>> {
-    inside.exports.register(&inside.accessor).await
+async fn register(guest: Arc<GuestHandle>) -> wasmtime::Result<Result<Registration, Error>> {
+    guest.exports.register(&guest.accessor).await
 }
 
 /// Calls a function of an interface, if the component exports it.
 macro_rules! call {
     ($plugin:ident, $call_id:expr, $interface:ident.$function:ident($($argument:ident),*)) => {{
         $plugin.needs(Interface::$interface)?;
-        let call = move |inside: Arc<Inside>| async move {
-            inside.exports.$function(&inside.accessor $(, $argument)*).await
+        let call = move |guest: Arc<GuestHandle>| async move {
+            guest.exports.$function(&guest.accessor $(, $argument)*).await
         };
         $plugin.run($call_id, call).await
     }};
@@ -218,9 +218,10 @@ impl Plugin for WasmPlugin {
             None => self.run(None, register).await?,
             Some(shared) => {
                 let component = self.component.clone();
-                let start = || async move { Ok(Live::start(component.instantiate().await?)) };
-                let place = shared.place(start).await?;
-                place.run(attributed(None, register)).await??
+                let start =
+                    || async move { Ok(InstanceHandle::start(component.instantiate().await?)) };
+                let lease = shared.lease(start).await?;
+                lease.run(attributed(None, register)).await??
             }
         };
         self.component.indices.serve(&registration)?;
@@ -265,11 +266,11 @@ impl Plugin for WasmPlugin {
         }
         // An answer that comes in pieces outlives the call that began it, so that a fresh instance
         // lives in a task of its own as well.
-        let place = match &self.shared {
-            Some(shared) => self.place(shared).await?,
-            None => Place::new(Live::start(self.instantiate().await?))?,
+        let lease = match &self.shared {
+            Some(shared) => self.lease(shared).await?,
+            None => InstanceLease::new(InstanceHandle::start(self.instantiate().await?))?,
         };
-        stream::open(place, request, context).await
+        stream::open(lease, request, context).await
     }
 
     async fn evaluate(
@@ -348,8 +349,9 @@ impl Plugin for WasmPlugin {
     }
 
     async fn shutdown(&self) {
-        if let Some(live) = self.shared.as_ref().and_then(|shared| shared.close()) {
-            live.end(async |inside: Arc<Inside>| inside.exports.shutdown(&inside.accessor).await)
+        if let Some(handle) = self.shared.as_ref().and_then(|shared| shared.close()) {
+            handle
+                .end(async |guest: Arc<GuestHandle>| guest.exports.shutdown(&guest.accessor).await)
                 .await;
         }
     }

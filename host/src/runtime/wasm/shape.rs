@@ -10,45 +10,45 @@ use wasmparser::{
 };
 
 /// The most functions of all core modules of a component together.
-const FUNCTIONS: usize = 200_000;
+const MAX_FUNCTIONS: usize = 200_000;
 
 /// The most functions that core modules export or put into tables: each gets code of its own for callers
 /// from outside. Interpreters of Python and JavaScript have less than ten thousand.
-const REACHED: usize = 50_000;
+const MAX_REACHED: usize = 50_000;
 
 /// The longest code of a function, in bytes.
-const CODE: usize = 1 << 20;
+const MAX_CODE_BYTES: usize = 1 << 20;
 
 /// The most blocks, branches and targets of branches in a function: the time to compile one grows with
 /// their square.
-const BRANCHES: usize = 30_000;
+const MAX_BRANCHES: usize = 30_000;
 
 /// The most locals of a function, each counted for every block: what is in a local may be another after
 /// each.
-const LOCALS_IN_BLOCKS: usize = 1_000_000;
+const MAX_LOCALS_IN_BLOCKS: usize = 1_000_000;
 
 /// The most time that compiling all functions is estimated to take on one processor, in microseconds.
 /// An interpreter of Python, which is the largest component that is in use, is estimated at a sixth.
-const WORK: u64 = 20 * 60 * 1_000_000;
+const MAX_WORK: u64 = 20 * 60 * 1_000_000;
 
 /// The parameters and results of a function that cost nothing of note, and what each further one costs
 /// to compile, in microseconds: callers from outside get code for each.
-const VALUES: u64 = 16;
+const FREE_VALUES: u64 = 16;
 const VALUE: u64 = 40;
 
 /// The most that a component defines, where what it instantiates counts each time that it does: the
 /// compiler lays it all out.
-const DEFINITIONS: u64 = 1_000_000;
+const MAX_DEFINITIONS: u64 = 1_000_000;
 
 /// The most components and modules within each other: what the compiler keeps grows with the square.
-const NESTED: usize = 100;
+const MAX_NESTING: usize = 100;
 
 /// The most elements that all tables begin with, and the largest table that the compiler writes out.
-const ELEMENTS: u64 = 4 << 20;
-const WRITTEN_OUT: u64 = 1 << 20;
+const MAX_ELEMENTS: u64 = 4 << 20;
+const MAX_WRITTEN_OUT_ELEMENTS: u64 = 1 << 20;
 
 /// The most operators of constant expressions, where they have more than one.
-const CONSTANTS: usize = 50_000;
+const MAX_CONSTANTS: usize = 50_000;
 
 /// What a component has too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,23 +68,23 @@ pub(crate) enum TooMuch {
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Functions => write!(f, "it has more than {FUNCTIONS} functions"),
+            Self::Functions => write!(f, "it has more than {MAX_FUNCTIONS} functions"),
             Self::Reached => {
-                write!(f, "it exports or puts into tables more than {REACHED} functions")
+                write!(f, "it exports or puts into tables more than {MAX_REACHED} functions")
             }
-            Self::Code => write!(f, "it has a function of more than {} KiB", CODE >> 10),
-            Self::Branches => write!(f, "it has a function of more than {BRANCHES} branches"),
+            Self::Code => write!(f, "it has a function of more than {} KiB", MAX_CODE_BYTES >> 10),
+            Self::Branches => write!(f, "it has a function of more than {MAX_BRANCHES} branches"),
             Self::Locals => write!(f, "it has a function of too many locals for its branches"),
             Self::Work => write!(f, "it has too many large functions"),
             Self::Definitions => {
-                write!(f, "it has more than {DEFINITIONS} definitions, once it is instantiated")
+                write!(f, "it has more than {MAX_DEFINITIONS} definitions, once it is instantiated")
             }
-            Self::Nested => write!(f, "it has components more than {NESTED} deep"),
+            Self::Nested => write!(f, "it has components more than {MAX_NESTING} deep"),
             Self::Elements => {
-                write!(f, "its tables begin with more than {ELEMENTS} elements")
+                write!(f, "its tables begin with more than {MAX_ELEMENTS} elements")
             }
             Self::Constants => {
-                write!(f, "its constants have more than {CONSTANTS} operators")
+                write!(f, "its constants have more than {MAX_CONSTANTS} operators")
             }
         }
     }
@@ -168,7 +168,7 @@ impl Shape {
     fn add(&mut self, payload: &Payload<'_>) -> Result<(), Stop> {
         match payload {
             Payload::Version { encoding, .. } => {
-                if self.within.len() == NESTED {
+                if self.within.len() == MAX_NESTING {
                     return Err(TooMuch::Nested.into());
                 }
                 let is_component = *encoding == wasmparser::Encoding::Component;
@@ -184,7 +184,7 @@ impl Shape {
             }
             Payload::CodeSectionEntry(body) => {
                 self.functions += 1;
-                if self.functions > FUNCTIONS {
+                if self.functions > MAX_FUNCTIONS {
                     return Err(TooMuch::Functions.into());
                 }
                 return self.work(check_body(body)?);
@@ -199,7 +199,7 @@ impl Shape {
 
     fn work(&mut self, microseconds: u64) -> Result<(), Stop> {
         self.work = self.work.saturating_add(microseconds);
-        if self.work > WORK { Err(TooMuch::Work.into()) } else { Ok(()) }
+        if self.work > MAX_WORK { Err(TooMuch::Work.into()) } else { Ok(()) }
     }
 
     fn add_to_component(&mut self, payload: &Payload<'_>) -> Result<(), Stop> {
@@ -274,14 +274,14 @@ impl Shape {
                 scope.define(functions.count() as usize);
                 // Each has code of its own.
                 self.functions = self.functions.saturating_add(functions.count() as usize);
-                if self.functions > FUNCTIONS {
+                if self.functions > MAX_FUNCTIONS {
                     return Err(TooMuch::Functions.into());
                 }
             }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => scope.define(1),
             _ => {}
         }
-        match scope.definitions > DEFINITIONS {
+        match scope.definitions > MAX_DEFINITIONS {
             true => Err(TooMuch::Definitions.into()),
             false => Ok(()),
         }
@@ -311,14 +311,15 @@ impl Shape {
             Payload::FunctionSection(functions) => {
                 for function in functions.clone() {
                     let values = scope.types.get(function? as usize).copied().unwrap_or_default();
-                    self.work = self.work.saturating_add(values.saturating_sub(VALUES) * VALUE);
+                    self.work =
+                        self.work.saturating_add(values.saturating_sub(FREE_VALUES) * VALUE);
                 }
                 return self.work(0);
             }
             Payload::TableSection(tables) => {
                 for table in tables.clone() {
                     let table = table?;
-                    let elements = table.ty.initial.min(WRITTEN_OUT);
+                    let elements = table.ty.initial.min(MAX_WRITTEN_OUT_ELEMENTS);
                     scope.tables.push(match &table.init {
                         TableInit::RefNull => elements,
                         TableInit::Expr(_) => {
@@ -374,10 +375,10 @@ impl Shape {
             }
             _ => {}
         }
-        if self.reached > REACHED {
+        if self.reached > MAX_REACHED {
             return Err(TooMuch::Reached.into());
         }
-        match (self.elements > ELEMENTS, self.constants > CONSTANTS) {
+        match (self.elements > MAX_ELEMENTS, self.constants > MAX_CONSTANTS) {
             (true, _) => Err(TooMuch::Elements.into()),
             (_, true) => Err(TooMuch::Constants.into()),
             (false, false) => Ok(()),
@@ -388,7 +389,7 @@ impl Shape {
 /// The operators of a constant expression that is more than one, and its end.
 fn operators(expression: &ConstExpr<'_>) -> usize {
     let operators = expression.get_operators_reader().into_iter();
-    match operators.take(CONSTANTS + 1).count() {
+    match operators.take(MAX_CONSTANTS + 1).count() {
         0..=2 => 0,
         operators => operators,
     }
@@ -397,7 +398,7 @@ fn operators(expression: &ConstExpr<'_>) -> usize {
 /// Looks at a function, and estimates how long compiling it takes, in microseconds.
 fn check_body(body: &FunctionBody<'_>) -> Result<u64, TooMuch> {
     let code = body.range().len();
-    if code > CODE {
+    if code > MAX_CODE_BYTES {
         return Err(TooMuch::Code);
     }
     let (mut locals, mut blocks, mut branches) = (0_usize, 1_usize, 0_usize);
@@ -428,12 +429,12 @@ fn check_body(body: &FunctionBody<'_>) -> Result<u64, TooMuch> {
             Ok(_) => {}
             Err(_) => return Ok(0),
         }
-        if branches > BRANCHES {
+        if branches > MAX_BRANCHES {
             return Err(TooMuch::Branches);
         }
     }
     let locals_in_blocks = locals.saturating_mul(blocks);
-    if locals_in_blocks > LOCALS_IN_BLOCKS {
+    if locals_in_blocks > MAX_LOCALS_IN_BLOCKS {
         return Err(TooMuch::Locals);
     }
     // As it was measured with functions of nothing but one of these.
@@ -452,20 +453,21 @@ mod tests {
     #[test]
     fn what_takes_long_to_compile_is_refused() {
         check_module("(func) (func)", Ok(()));
-        check_module(&"(func)".repeat(FUNCTIONS + 1), Err(TooMuch::Functions));
-        let exported: String = (0..=REACHED).map(|i| format!("(func (export \"{i}\"))")).collect();
+        check_module(&"(func)".repeat(MAX_FUNCTIONS + 1), Err(TooMuch::Functions));
+        let exported: String =
+            (0..=MAX_REACHED).map(|i| format!("(func (export \"{i}\"))")).collect();
         check_module(&exported, Err(TooMuch::Reached));
-        let kept = "0 ".repeat(REACHED);
+        let kept = "0 ".repeat(MAX_REACHED);
         check_module(
-            &format!("(func) (table {REACHED} funcref) (elem (i32.const 0) {kept})"),
+            &format!("(func) (table {MAX_REACHED} funcref) (elem (i32.const 0) {kept})"),
             Ok(()),
         );
         check_module(&format!("(func (export \"f\")) (elem func {kept})"), Err(TooMuch::Reached));
-        let long = "(drop (i32.const 1))".repeat(CODE / 3);
+        let long = "(drop (i32.const 1))".repeat(MAX_CODE_BYTES / 3);
         check_module(&format!("(func {long})"), Err(TooMuch::Code));
-        let blocks = "(block (br_if 0 (i32.const 1)))".repeat(BRANCHES / 2 + 1);
+        let blocks = "(block (br_if 0 (i32.const 1)))".repeat(MAX_BRANCHES / 2 + 1);
         check_module(&format!("(func {blocks})"), Err(TooMuch::Branches));
-        let table = "0 ".repeat(BRANCHES + 1);
+        let table = "0 ".repeat(MAX_BRANCHES + 1);
         check_module(
             &format!("(func (block (br_table {table} (i32.const 1))))"),
             Err(TooMuch::Branches),
@@ -483,7 +485,7 @@ mod tests {
         let many = format!("(component {})", module.repeat(50));
         assert_eq!(check(&wat::parse_str(many).unwrap()), Err(TooMuch::Work));
         // What is deep within others counts as well.
-        let inner = "(func)".repeat(FUNCTIONS);
+        let inner = "(func)".repeat(MAX_FUNCTIONS);
         let nested = format!("(component (component (core module {inner})) (core module (func)))");
         assert_eq!(check(&wat::parse_str(nested).unwrap()), Err(TooMuch::Functions));
         assert_eq!(check(b"nonsense"), Ok(()));
@@ -525,8 +527,8 @@ mod tests {
             };
             (1..depth).fold(b"\0asm\x0d\0\x01\0".to_vec(), around)
         };
-        assert_eq!(check(&nested(NESTED)), Ok(()));
-        assert_eq!(check(&nested(NESTED + 1)), Err(TooMuch::Nested));
+        assert_eq!(check(&nested(MAX_NESTING)), Ok(()));
+        assert_eq!(check(&nested(MAX_NESTING + 1)), Err(TooMuch::Nested));
     }
 
     #[test]
@@ -545,11 +547,12 @@ mod tests {
         check_module(&tables(3, 1_000_000, &twice), Ok(()));
         let filled = "(table 1000000 (ref null func) (ref.func $f))".repeat(5);
         check_module(&format!("(func $f) {filled}"), Err(TooMuch::Elements));
-        check_module(&"(global i32 (i32.const 1))".repeat(CONSTANTS), Ok(()));
+        check_module(&"(global i32 (i32.const 1))".repeat(MAX_CONSTANTS), Ok(()));
         let sum = "(global i32 (i32.add (i32.const 1) (i32.const 1)))";
-        check_module(&sum.repeat(CONSTANTS / 4), Ok(()));
-        check_module(&sum.repeat(CONSTANTS / 4 + 1), Err(TooMuch::Constants));
-        let long = ["i32.const 1 ".repeat(CONSTANTS), "i32.add ".repeat(CONSTANTS - 1)].concat();
+        check_module(&sum.repeat(MAX_CONSTANTS / 4), Ok(()));
+        check_module(&sum.repeat(MAX_CONSTANTS / 4 + 1), Err(TooMuch::Constants));
+        let long =
+            ["i32.const 1 ".repeat(MAX_CONSTANTS), "i32.add ".repeat(MAX_CONSTANTS - 1)].concat();
         check_module(&format!("(global i32 {long})"), Err(TooMuch::Constants));
     }
 }

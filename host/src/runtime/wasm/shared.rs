@@ -2,7 +2,7 @@
 //! send it their work.
 //!
 //! wasmtime cannot cancel one call of a store. When a caller gives up, the guest is asked to end
-//! the call; if it does not within [`GRACE`], the instance is *retired*: it takes no more calls,
+//! the call; if it does not within [`CANCEL_GRACE`], the instance is *retired*: it takes no more calls,
 //! finishes those whose callers still wait, and is then dropped. A trap ends every call of the
 //! instance, which is what sharing one means; other plugins have other stores. wasmtime does not say
 //! which of several calls trapped, so that none is blamed but one that ran alone: the others learn
@@ -23,12 +23,12 @@ use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::{Accessor, AccessorTask};
 
 use super::instance::{Instantiated, failure};
-use super::state::{Gauge, Noting};
-use super::{Attributed, HostState, Inside, Job, attributed};
+use super::state::{UsageCounter, UsageRecorder};
+use super::{Attributed, GuestHandle, HostState, Job, attributed};
 use crate::runtime::Failure;
 
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
-const GRACE: Duration = Duration::from_secs(1);
+const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// How many calls have to be in flight before an instance gives way to its child.
 const CROWD: usize = 8;
@@ -42,7 +42,7 @@ const FOR_NOW: Duration = Duration::from_millis(250);
 /// The place of a plugin's shared instance. Each call reads it without a lock.
 #[derive(Default)]
 pub(super) struct Shared {
-    live: ArcSwapOption<Live>,
+    handle: ArcSwapOption<InstanceHandle>,
     starting: Mutex<Starting>,
 }
 
@@ -56,19 +56,19 @@ enum Starting {
     Never,
 }
 
-type Start = futures::future::Shared<BoxFuture<'static, Result<Arc<Live>, Failure>>>;
+type Start = futures::future::Shared<BoxFuture<'static, Result<Arc<InstanceHandle>, Failure>>>;
 
 /// A live instance, as its callers see it.
-pub(super) struct Live {
+pub(super) struct InstanceHandle {
     work: mpsc::UnboundedSender<Work>,
-    fate: Arc<Fate>,
-    gauge: Arc<Gauge>,
+    state: Arc<InstanceState>,
+    usage_counter: Arc<UsageCounter>,
 }
 
 /// What callers and the owning task tell each other of the instance, and of its end.
-struct Fate {
+struct InstanceState {
     /// How jobs reach it, once it is being driven.
-    inside: OnceLock<Arc<Inside>>,
+    guest: OnceLock<Arc<GuestHandle>>,
     /// Why it has ended.
     ended: SetOnce<Failure>,
     /// Why it is going to: callers wait no longer.
@@ -88,32 +88,32 @@ type Work = BoxFuture<'static, wasmtime::Result<()>>;
 
 impl Shared {
     /// A place at the instance, where there is one that takes calls.
-    pub(super) fn current(&self) -> Option<Place> {
-        self.live.load_full().and_then(Place::at)
+    pub(super) fn current(&self) -> Option<InstanceLease> {
+        self.handle.load_full().and_then(InstanceLease::at)
     }
 
     /// The same, at an instance that `start` makes where there is none.
-    pub(super) async fn place<F>(
+    pub(super) async fn lease<F>(
         self: &Arc<Self>,
         start: impl FnOnce() -> F,
-    ) -> Result<Place, Failure>
+    ) -> Result<InstanceLease, Failure>
     where
-        F: Future<Output = Result<Arc<Live>, Failure>> + Send + 'static,
+        F: Future<Output = Result<Arc<InstanceHandle>, Failure>> + Send + 'static,
     {
-        let live = match self.begin(start)? {
-            Ok(place) => return Ok(place),
+        let handle = match self.begin(start)? {
+            Ok(lease) => return Ok(lease),
             Err(started) => started.await?,
         };
-        Place::at(live.clone()).ok_or_else(|| live.fate.reason(false))
+        InstanceLease::at(handle.clone()).ok_or_else(|| handle.state.reason(false))
     }
 
     /// A place, where there is one by now, or the start that callers wait for.
     fn begin<F>(
         self: &Arc<Self>,
         start: impl FnOnce() -> F,
-    ) -> Result<Result<Place, Start>, Failure>
+    ) -> Result<Result<InstanceLease, Start>, Failure>
     where
-        F: Future<Output = Result<Arc<Live>, Failure>> + Send + 'static,
+        F: Future<Output = Result<Arc<InstanceHandle>, Failure>> + Send + 'static,
     {
         let mut starting = self.starting();
         match &*starting {
@@ -121,8 +121,8 @@ impl Shared {
             Starting::Now(started) => return Ok(Err(started.clone())),
             Starting::No => {}
         }
-        if let Some(place) = self.current() {
-            return Ok(Ok(place));
+        if let Some(lease) = self.current() {
+            return Ok(Ok(lease));
         }
         let (shared, start) = (self.clone(), start());
         let started = async move {
@@ -132,8 +132,8 @@ impl Shared {
                 return Err(unloaded());
             }
             *starting = Starting::No;
-            if let Ok(live) = &result {
-                shared.live.store(Some(live.clone()));
+            if let Ok(handle) = &result {
+                shared.handle.store(Some(handle.clone()));
             }
             result
         };
@@ -144,9 +144,9 @@ impl Shared {
     }
 
     /// Empties the place, for good.
-    pub(super) fn close(&self) -> Option<Arc<Live>> {
+    pub(super) fn close(&self) -> Option<Arc<InstanceHandle>> {
         *self.starting() = Starting::Never;
-        self.live.swap(None)
+        self.handle.swap(None)
     }
 
     fn starting(&self) -> MutexGuard<'_, Starting> {
@@ -159,40 +159,40 @@ fn unloaded() -> Failure {
 }
 
 /// A caller's place at an instance, which does not end while somebody has one and waits.
-pub(super) struct Place {
-    live: Arc<Live>,
+pub(super) struct InstanceLease {
+    handle: Arc<InstanceHandle>,
 }
 
-impl Place {
+impl InstanceLease {
     /// Takes a place, where the instance takes calls. The order matters: who has arrived is seen
     /// by whoever retires the instance, or sees that it is retired.
-    pub(super) fn at(live: Arc<Live>) -> Option<Self> {
-        live.fate.waiting.fetch_add(1, Ordering::SeqCst);
-        let place = Self { live };
-        let Live { work, fate, .. } = &*place.live;
-        let takes_calls = !fate.retired.load(Ordering::SeqCst) && !work.is_closed();
-        takes_calls.then_some(place)
+    pub(super) fn at(handle: Arc<InstanceHandle>) -> Option<Self> {
+        handle.state.waiting.fetch_add(1, Ordering::SeqCst);
+        let lease = Self { handle };
+        let InstanceHandle { work, state, .. } = &*lease.handle;
+        let takes_calls = !state.retired.load(Ordering::SeqCst) && !work.is_closed();
+        takes_calls.then_some(lease)
     }
 }
 
-impl Place {
+impl InstanceLease {
     /// The first place at an instance.
-    pub(super) fn new(live: Arc<Live>) -> Result<Self, Failure> {
-        Self::at(live).ok_or_else(|| Failure::Host("a new instance ended at once".into()))
+    pub(super) fn new(handle: Arc<InstanceHandle>) -> Result<Self, Failure> {
+        Self::at(handle).ok_or_else(|| Failure::Host("a new instance ended at once".into()))
     }
 }
 
-impl Drop for Place {
+impl Drop for InstanceLease {
     fn drop(&mut self) {
-        let fate = &self.live.fate;
-        let left = fate.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
-        if left == 0 && fate.retired.load(Ordering::SeqCst) {
-            fate.kill.notify_one();
+        let state = &self.handle.state;
+        let left = state.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
+        if left == 0 && state.retired.load(Ordering::SeqCst) {
+            state.kill.notify_one();
         }
     }
 }
 
-impl Fate {
+impl InstanceState {
     /// Lets those finish who still wait, and nobody else begin.
     fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
@@ -214,12 +214,12 @@ impl Fate {
     }
 }
 
-impl Live {
+impl InstanceHandle {
     /// Gives an instance a task of its own.
     pub(super) fn start(instance: Instantiated) -> Arc<Self> {
         let (work, inbox) = mpsc::unbounded_channel();
-        let fate = Arc::new(Fate {
-            inside: OnceLock::new(),
+        let state = Arc::new(InstanceState {
+            guest: OnceLock::new(),
             ended: SetOnce::new(),
             ending: SetOnce::new(),
             retired: AtomicBool::new(false),
@@ -227,30 +227,30 @@ impl Live {
             running: AtomicUsize::new(0),
             kill: Notify::new(),
         });
-        let gauge = instance.store.data().gauge();
-        tokio::spawn(own(instance, inbox, fate.clone()));
-        Arc::new(Self { work, fate, gauge })
+        let usage_counter = instance.store.data().usage_counter();
+        tokio::spawn(own(instance, inbox, state.clone()));
+        Arc::new(Self { work, state, usage_counter })
     }
 
     /// Hands over a job; its answer, or the end of the instance, closes what is returned.
-    fn send<R, J>(&self, course: Arc<Course>, job: Attributed<J>) -> oneshot::Receiver<R>
+    fn send<R, J>(&self, job_state: Arc<JobState>, job: Attributed<J>) -> oneshot::Receiver<R>
     where
         R: Send + 'static,
         J: Job<R>,
     {
         let (reply, answer) = oneshot::channel();
-        let (course, fate) = (Steered(course), self.fate.clone());
+        let (job_state, state) = (JobGuard(job_state), self.state.clone());
         let work = Box::pin(async move {
-            let Steered(course) = &course;
+            let JobGuard(job_state) = &job_state;
             // Work whose caller gave up while it waited is not begun.
             if reply.is_closed() {
                 return Ok(());
             }
-            course.begun.store(true, Ordering::SeqCst);
-            fate.running.fetch_add(1, Ordering::SeqCst);
-            let inside = fate.inside.get().expect("who drives an instance makes it known before");
-            let value = job.run(inside.clone()).await?;
-            fate.running.fetch_sub(1, Ordering::SeqCst);
+            job_state.begun.store(true, Ordering::SeqCst);
+            state.running.fetch_add(1, Ordering::SeqCst);
+            let guest = state.guest.get().expect("who drives an instance makes it known before");
+            let value = job.run(guest.clone()).await?;
+            state.running.fetch_sub(1, Ordering::SeqCst);
             // A caller that gave up meanwhile wants no answer.
             let _ = reply.send(value);
             Ok(())
@@ -265,15 +265,15 @@ impl Live {
     /// are given up before.
     pub(super) async fn end<J: Job<()>>(&self, last: J) {
         // Somebody waits: the callers that leave now are not the last, whose leaving ends it.
-        self.fate.waiting.fetch_add(1, Ordering::SeqCst);
-        self.fate.retired.store(true, Ordering::SeqCst);
-        let _ = self.fate.ending.set(unloaded());
-        let course = Arc::<Course>::default();
-        let goodbye = self.send(course.clone(), attributed(None, last));
+        self.state.waiting.fetch_add(1, Ordering::SeqCst);
+        self.state.retired.store(true, Ordering::SeqCst);
+        let _ = self.state.ending.set(unloaded());
+        let job_state = Arc::<JobState>::default();
+        let goodbye = self.send(job_state.clone(), attributed(None, last));
         // One that computes and takes no work in says none.
         let taken_in = async {
-            tokio::time::sleep(GRACE).await;
-            if course.begun.load(Ordering::SeqCst) {
+            tokio::time::sleep(CANCEL_GRACE).await;
+            if job_state.begun.load(Ordering::SeqCst) {
                 pending::<()>().await;
             }
         };
@@ -282,54 +282,54 @@ impl Live {
             _ = goodbye => {}
             () = taken_in => {}
         }
-        self.fate.kill.notify_one();
-        self.fate.ended.wait().await;
+        self.state.kill.notify_one();
+        self.state.ended.wait().await;
     }
 }
 
-impl Drop for Live {
+impl Drop for InstanceHandle {
     fn drop(&mut self) {
-        self.fate.kill.notify_one();
+        self.state.kill.notify_one();
     }
 }
 
 /// A job that was handed over. Dropping it gives the job up.
 pub(super) struct Pending<R> {
     answer: oneshot::Receiver<R>,
-    seat: Seat,
+    call_guard: CallGuard,
 }
 
 /// The place of a caller whose job runs. Leaving it early gives the call up.
-struct Seat {
-    place: Place,
+struct CallGuard {
+    lease: InstanceLease,
     call_id: Option<Arc<str>>,
-    course: Arc<Course>,
+    job_state: Arc<JobState>,
     given_up: bool,
 }
 
 /// How far a job has come, as its caller sees it.
 #[derive(Default)]
-struct Course {
+struct JobState {
     begun: AtomicBool,
     over: AtomicBool,
 }
 
 /// The job's end of it: with this, the job is over.
-struct Steered(Arc<Course>);
+struct JobGuard(Arc<JobState>);
 
-impl Drop for Steered {
+impl Drop for JobGuard {
     fn drop(&mut self) {
         self.0.over.store(true, Ordering::SeqCst);
     }
 }
 
-impl Course {
+impl JobState {
     fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
 }
 
-impl Place {
+impl InstanceLease {
     /// Runs a job and waits for its answer. The job is handed over at once, so that what waits does not
     /// have place for it.
     pub(super) fn run<R, J>(
@@ -340,7 +340,7 @@ impl Place {
         R: Send + 'static,
         J: Job<R>,
     {
-        let noting = Noting::from_now(&self.live.gauge);
+        let noting = UsageRecorder::from_now(&self.handle.usage_counter);
         let pending = self.submit(job);
         async move {
             let _noting = noting;
@@ -356,58 +356,61 @@ impl Place {
         J: Job<R>,
     {
         let call_id = job.id.clone();
-        let course = Arc::<Course>::default();
-        let answer = self.live.send(course.clone(), job);
-        Pending { answer, seat: Seat { place: self, call_id, course, given_up: true } }
+        let job_state = Arc::<JobState>::default();
+        let answer = self.handle.send(job_state.clone(), job);
+        Pending {
+            answer,
+            call_guard: CallGuard { lease: self, call_id, job_state, given_up: true },
+        }
     }
 }
 
 impl<R> Pending<R> {
     /// Waits for the answer.
     pub(super) async fn wait(mut self) -> Result<R, Failure> {
-        let fate = &self.seat.place.live.fate;
+        let state = &self.call_guard.lease.handle.state;
         let result = tokio::select! {
             biased;
             answer = &mut self.answer => match answer {
                 Ok(value) => Ok(value),
                 Err(_) => {
-                    fate.ended.wait().await;
-                    Err(fate.reason(self.seat.course.begun.load(Ordering::SeqCst)))
+                    state.ended.wait().await;
+                    Err(state.reason(self.call_guard.job_state.begun.load(Ordering::SeqCst)))
                 }
             },
-            failure = fate.ending.wait() => Err(failure.clone()),
+            failure = state.ending.wait() => Err(failure.clone()),
         };
-        self.seat.given_up = false;
+        self.call_guard.given_up = false;
         result
     }
 }
 
-impl Drop for Seat {
+impl Drop for CallGuard {
     fn drop(&mut self) {
-        if !self.given_up || self.course.is_over() {
+        if !self.given_up || self.job_state.is_over() {
             return;
         }
-        let (live, course) = (self.place.live.clone(), self.course.clone());
+        let (handle, job_state) = (self.lease.handle.clone(), self.job_state.clone());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            live.fate.retire();
+            handle.state.retire();
             return;
         };
-        let cancel = self.call_id.take().map(|call_id| live.cancel(call_id));
+        let cancel = self.call_id.take().map(|call_id| handle.cancel(call_id));
         runtime.spawn(async move {
-            tokio::time::sleep(GRACE).await;
+            tokio::time::sleep(CANCEL_GRACE).await;
             drop(cancel);
-            if !course.is_over() {
-                live.fate.retire();
+            if !job_state.is_over() {
+                handle.state.retire();
             }
         });
     }
 }
 
-impl Live {
+impl InstanceHandle {
     /// Asks the guest to end a call.
     fn cancel(&self, call_id: Arc<str>) -> oneshot::Receiver<()> {
-        let ask = async move |inside: Arc<Inside>| {
-            inside.exports.cancel(&inside.accessor, call_id.to_string()).await
+        let ask = async move |guest: Arc<GuestHandle>| {
+            guest.exports.cancel(&guest.accessor, call_id.to_string()).await
         };
         self.send(Arc::default(), attributed(None, ask))
     }
@@ -415,23 +418,27 @@ impl Live {
 
 /// The task that owns an instance: begins the work that is sent, drives it together with what the
 /// guest runs by itself, and says in the end why it ended.
-async fn own(instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate: Arc<Fate>) {
-    let fate = Ending(fate);
+async fn own(
+    instance: Instantiated,
+    inbox: mpsc::UnboundedReceiver<Work>,
+    state: Arc<InstanceState>,
+) {
+    let state = Ending(state);
     let Instantiated { mut store, exports } = instance;
-    let gauge = store.data().gauge();
+    let usage_counter = store.data().usage_counter();
     let has_child = store.data().setting.child.is_some();
     let result = {
         let gate = Gate::new();
-        let serving = store.run_concurrent(async |accessor| {
-            let _ = fate.0.inside.set(Inside::new(accessor, exports));
+        let current_call = store.run_concurrent(async |accessor| {
+            let _ = state.0.guest.set(GuestHandle::new(accessor, exports));
             serve(accessor, inbox, &gate).await
         });
-        let serving = gauge.count(gate.around(serving));
-        let is_crowded = || has_child && fate.0.running.load(Ordering::Relaxed) >= CROWD;
+        let current_call = usage_counter.count(gate.around(current_call));
+        let is_crowded = || has_child && state.0.running.load(Ordering::Relaxed) >= CROWD;
         tokio::select! {
             biased;
-            result = giving_way(is_crowded, serving) => Some(result.flatten()),
-            () = fate.0.kill.notified() => None,
+            result = giving_way(is_crowded, current_call) => Some(result.flatten()),
+            () = state.0.kill.notified() => None,
         }
     };
     let reason = match result {
@@ -443,11 +450,11 @@ async fn own(instance: Instantiated, inbox: mpsc::UnboundedReceiver<Work>, fate:
         tracing::warn!(
             plugin = &*store.data().setting.id,
             "the shared instance ended: {}",
-            store.data().setting.voice.without_secrets(&reason.to_string())
+            store.data().setting.log.without_secrets(&reason.to_string())
         );
     }
     drop(store);
-    let _ = fate.0.ended.set(reason);
+    let _ = state.0.ended.set(reason);
 }
 
 /// Runs an instance. While it is crowded, each of its turns lets whatever else the core has to do go
@@ -475,7 +482,7 @@ async fn giving_way<F: Future>(is_crowded: impl Fn() -> bool, instance: F) -> F:
 }
 
 /// Sees to it that callers learn of the end, also when the owning task is dropped with its runtime.
-struct Ending(Arc<Fate>);
+struct Ending(Arc<InstanceState>);
 
 impl Drop for Ending {
     fn drop(&mut self) {

@@ -18,14 +18,14 @@ use crate::capability::config::Config;
 #[cfg(unix)]
 use crate::capability::filesystem::FilesView;
 use crate::capability::filesystem::{Files, Folders};
-use crate::capability::lent::Lent;
-use crate::capability::log::{Allowance, Voice};
+use crate::capability::granted::GrantedCapabilities;
+use crate::capability::log::{PluginLog, RateLimiter};
 use crate::capability::network::Http;
-use crate::capability::notify::News;
+use crate::capability::notify::PluginNotifications;
 use crate::child::{ChildSlot, Spec};
 use crate::invoke::Caller;
 use crate::limits::{Limit, Limits};
-use crate::runtime::Serving;
+use crate::runtime::CurrentCall;
 use crate::secret::Secret;
 use crate::server::Supervisor;
 
@@ -39,9 +39,9 @@ pub(crate) struct Setting {
     /// The configuration, as the text of a JSON object.
     pub(crate) config: Config,
     /// How the plugin speaks in the log.
-    pub(crate) voice: Arc<Voice>,
+    pub(crate) log: Arc<PluginLog>,
     /// What the plugin was lent.
-    pub(crate) lent: Arc<Lent>,
+    pub(crate) granted: Arc<GrantedCapabilities>,
     /// The files that it may use.
     pub(crate) files: Arc<Files>,
     /// The variables of the environment that it sees.
@@ -49,11 +49,11 @@ pub(crate) struct Setting {
     /// The secrets that it may ask for, by their names.
     pub(crate) secrets: Arc<BTreeMap<String, Secret>>,
     /// How much news of progress it may still give.
-    pub(crate) progress: Allowance,
+    pub(crate) progress: RateLimiter,
     /// How much news of resources, which must not be in the way of the other.
-    pub(crate) updates: Allowance,
+    pub(crate) updates: RateLimiter,
     /// Where news of the plugin goes.
-    pub(crate) news: News,
+    pub(crate) news: PluginNotifications,
     /// The one child of a bridge.
     pub(crate) child: Option<Arc<Spec>>,
     /// Who keeps watch over the server of a bridge.
@@ -96,7 +96,7 @@ impl HostState {
             meter: Meter::new(limits, setting.child.is_some()),
             wasi,
             folders: Folders::default(),
-            http: Http::new(setting.lent.network.clone()),
+            http: Http::new(setting.granted.network.clone()),
             table,
             setting: setting.clone(),
         };
@@ -122,21 +122,21 @@ impl HostState {
 
 impl HostState {
     /// What tells what the instance uses.
-    pub(super) fn gauge(&self) -> Arc<Gauge> {
-        self.meter.gauge.clone()
+    pub(super) fn usage_counter(&self) -> Arc<UsageCounter> {
+        self.meter.usage_counter.clone()
     }
 }
 
 /// A call that an instance serves.
 struct Running {
     id: Arc<str>,
-    serving: Option<Arc<Serving>>,
+    current_call: Option<Arc<CurrentCall>>,
 }
 
 impl HostState {
     /// A call begins.
-    pub(super) fn begin(&mut self, id: Arc<str>, serving: Option<Arc<Serving>>) {
-        self.calls.push(Running { id, serving });
+    pub(super) fn begin(&mut self, id: Arc<str>, current_call: Option<Arc<CurrentCall>>) {
+        self.calls.push(Running { id, current_call });
         self.meter.lend_host_calls(self.calls.len());
     }
 
@@ -154,16 +154,16 @@ impl HostState {
     }
 
     /// The calls that the instance serves: the one of this id, or all where none is said.
-    pub(crate) fn served(&self, id: Option<&str>) -> Vec<Arc<Serving>> {
+    pub(crate) fn served(&self, id: Option<&str>) -> Vec<Arc<CurrentCall>> {
         let meant = self.calls.iter().filter(|call| id.is_none_or(|id| *call.id == *id));
-        meant.filter_map(|call| call.serving.clone()).collect()
+        meant.filter_map(|call| call.current_call.clone()).collect()
     }
 
     /// The span of the call that the instance serves; none where it serves several, of which each
     /// could be meant.
     pub(crate) fn span(&self) -> Span {
         match &self.calls[..] {
-            [Running { serving: Some(serving), .. }] => serving.span().cloned(),
+            [Running { current_call: Some(current_call), .. }] => current_call.span().cloned(),
             _ => None,
         }
         .unwrap_or_else(Span::none)
@@ -172,9 +172,11 @@ impl HostState {
     /// What the plugin was lent that turns to the host, and on whose behalf it does. Of several
     /// calls that the instance serves each could be meant: the chain that is longest counts, and
     /// who they are not all made for is not named.
-    pub(crate) fn turned_to(&self) -> (Arc<Lent>, Caller) {
-        let mut callers =
-            self.calls.iter().filter_map(|call| Some(call.serving.as_ref()?.calls_others_for()));
+    pub(crate) fn access_and_caller(&self) -> (Arc<GrantedCapabilities>, Caller) {
+        let mut callers = self
+            .calls
+            .iter()
+            .filter_map(|call| Some(call.current_call.as_ref()?.calls_others_for()));
         let first = callers.next().unwrap_or_default();
         let caller = callers.fold(first, |mut common, other| {
             let Caller {
@@ -194,7 +196,7 @@ impl HostState {
             common.outer.extend(outer);
             common
         });
-        (self.setting.lent.clone(), caller)
+        (self.setting.granted.clone(), caller)
     }
 }
 
@@ -202,11 +204,11 @@ impl HostState {
     /// Where refusals go: of several calls that the instance serves each could be meant, and none
     /// is told.
     fn refuse(&self) -> Refuse {
-        let serving = match &self.calls[..] {
-            [Running { serving, .. }] => serving.clone(),
+        let current_call = match &self.calls[..] {
+            [Running { current_call, .. }] => current_call.clone(),
             _ => None,
         };
-        Refuse { setting: self.setting.clone(), serving }
+        Refuse { setting: self.setting.clone(), current_call }
     }
 
     /// What the interfaces of files see.
@@ -222,25 +224,25 @@ impl HostState {
 #[derive(Clone)]
 pub(crate) struct Refuse {
     setting: Arc<Setting>,
-    serving: Option<Arc<Serving>>,
+    current_call: Option<Arc<CurrentCall>>,
 }
 
 impl Refuse {
     /// What the plugin tried was not granted; `value` would have allowed it.
     pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
-        self.say(self.setting.lent.not_granted(tried, capability, value));
+        self.say(self.setting.granted.not_granted(tried, capability, value));
     }
 
     /// What the plugin tried is covered by no glob, for what it is; `value` would have allowed it.
     pub(crate) fn protected(&self, tried: &str, capability: &str, value: &str, what: &str) {
-        self.say(self.setting.lent.protected(tried, capability, value, what));
+        self.say(self.setting.granted.protected(tried, capability, value, what));
     }
 
     /// The plugin looked whether something is there that it was not granted. Libraries look for much
     /// that they can do without.
     pub(crate) fn looked(&self, tried: &str, capability: &str, value: &str) {
-        let words = self.setting.lent.not_granted(tried, capability, value);
-        self.span().in_scope(|| self.setting.voice.write(Level::Debug, &words, &[]));
+        let words = self.setting.granted.not_granted(tried, capability, value);
+        self.span().in_scope(|| self.setting.log.write(Level::Debug, &words, &[]));
     }
 
     /// What the plugin tried cannot be granted.
@@ -256,15 +258,18 @@ impl Refuse {
 
     /// Says it in these words, and in others to the operator.
     pub(crate) fn say_and_log(&self, words: String, logged: &str) {
-        let written = self.span().in_scope(|| self.setting.voice.write(Level::Warn, logged, &[]));
-        if let Some(serving) = &self.serving {
-            serving.refused(words, written);
+        let written = self.span().in_scope(|| self.setting.log.write(Level::Warn, logged, &[]));
+        if let Some(current_call) = &self.current_call {
+            current_call.refused(words, written);
         }
     }
 
     /// The span of the call that is being served.
     pub(crate) fn span(&self) -> Span {
-        self.serving.as_ref().and_then(|serving| serving.span().cloned()).unwrap_or_else(Span::none)
+        self.current_call
+            .as_ref()
+            .and_then(|current_call| current_call.span().cloned())
+            .unwrap_or_else(Span::none)
     }
 }
 
@@ -289,7 +294,7 @@ pub(super) struct Meter {
     cpu: Duration,
     /// How many calls of the host are left; nothing where they are not counted.
     host_calls: Option<HostCalls>,
-    gauge: Arc<Gauge>,
+    usage_counter: Arc<UsageCounter>,
     /// The CPU time when the instance last came to rest; unknown until the epoch moves on, as a
     /// clock is not worth being read each time.
     rested: Option<Duration>,
@@ -330,9 +335,9 @@ impl Meter {
             instances: limits.instances,
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
-            gauge: Arc::new(Gauge {
+            usage_counter: Arc::new(UsageCounter {
                 host_calls: (!is_bridge).then(AtomicU64::default),
-                ..Gauge::default()
+                ..UsageCounter::default()
             }),
             rested: Some(Duration::ZERO),
             reached: None,
@@ -347,7 +352,7 @@ impl Meter {
 
     /// The epoch has moved on under a running guest: let others have a turn, or stop it.
     fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
-        let spent = self.gauge.spent();
+        let spent = self.usage_counter.spent();
         if spent - *self.rested.get_or_insert(spent) > self.cpu {
             let limit = Limit::Cpu(self.cpu);
             self.reached = Some(limit);
@@ -367,7 +372,7 @@ impl Meter {
     /// The guest calls the host: counts it, or stops it.
     fn calls_host(&mut self) -> wasmtime::Result<()> {
         let Some(calls) = &mut self.host_calls else { return Ok(()) };
-        if let Some(made) = &self.gauge.host_calls {
+        if let Some(made) = &self.usage_counter.host_calls {
             made.fetch_add(1, Ordering::Relaxed);
         }
         if calls.left == 0 {
@@ -397,7 +402,7 @@ impl Meter {
             return false;
         }
         self.used = Used { memory, table_elements };
-        self.gauge.memory.store(memory, Ordering::Relaxed);
+        self.usage_counter.memory.store(memory, Ordering::Relaxed);
         true
     }
 }
@@ -435,12 +440,12 @@ impl ResourceLimiter for Meter {
 }
 
 /// What an instance uses, for others to read.
-pub(super) struct Gauge {
+pub(super) struct UsageCounter {
     start: Instant,
     /// How long the instance has been running, in nanoseconds: the time that its future was being
     /// polled, in turns that are over. What it waits for costs nothing.
     spent: AtomicU64,
-    /// In nanoseconds since `start`: when the turn that goes on began, or [`Gauge::IDLE`].
+    /// In nanoseconds since `start`: when the turn that goes on began, or [`UsageCounter::IDLE`].
     turn: AtomicU64,
     /// All of its linear memories, in bytes. They never shrink.
     memory: AtomicUsize,
@@ -448,7 +453,7 @@ pub(super) struct Gauge {
     host_calls: Option<AtomicU64>,
 }
 
-impl Default for Gauge {
+impl Default for UsageCounter {
     fn default() -> Self {
         Self {
             start: Instant::now(),
@@ -460,7 +465,7 @@ impl Default for Gauge {
     }
 }
 
-impl Gauge {
+impl UsageCounter {
     const IDLE: u64 = u64::MAX;
 
     /// Counts the turns of a future.
@@ -493,34 +498,39 @@ impl Gauge {
 }
 
 /// Notes what an instance uses until this is dropped, for the call that is being served.
-pub(super) struct Noting {
-    serving: Option<Arc<Serving>>,
-    gauge: Arc<Gauge>,
+pub(super) struct UsageRecorder {
+    current_call: Option<Arc<CurrentCall>>,
+    usage_counter: Arc<UsageCounter>,
     /// What it had used before.
     cpu: Duration,
     host_calls: u64,
 }
 
-impl Noting {
+impl UsageRecorder {
     /// Notes all that the instance uses, and has used.
-    pub(super) fn all(gauge: Arc<Gauge>) -> Self {
-        Self { serving: Serving::current(), gauge, cpu: Duration::ZERO, host_calls: 0 }
+    pub(super) fn all(usage_counter: Arc<UsageCounter>) -> Self {
+        Self {
+            current_call: CurrentCall::current(),
+            usage_counter,
+            cpu: Duration::ZERO,
+            host_calls: 0,
+        }
     }
 
     /// Notes what the instance uses from now on.
-    pub(super) fn from_now(gauge: &Arc<Gauge>) -> Self {
-        let host_calls = gauge.host_calls().unwrap_or(0);
-        let (serving, cpu) = (Serving::current(), gauge.spent());
-        Self { serving, gauge: gauge.clone(), cpu, host_calls }
+    pub(super) fn from_now(usage_counter: &Arc<UsageCounter>) -> Self {
+        let host_calls = usage_counter.host_calls().unwrap_or(0);
+        let (current_call, cpu) = (CurrentCall::current(), usage_counter.spent());
+        Self { current_call, usage_counter: usage_counter.clone(), cpu, host_calls }
     }
 }
 
-impl Drop for Noting {
+impl Drop for UsageRecorder {
     fn drop(&mut self) {
-        let Some(serving) = &self.serving else { return };
-        let cpu = self.gauge.spent().saturating_sub(self.cpu);
-        let host_calls = self.gauge.host_calls().map(|made| made - self.host_calls);
-        serving.note(cpu, Some(self.gauge.memory.load(Ordering::Relaxed)), host_calls);
+        let Some(current_call) = &self.current_call else { return };
+        let cpu = self.usage_counter.spent().saturating_sub(self.cpu);
+        let host_calls = self.usage_counter.host_calls().map(|made| made - self.host_calls);
+        current_call.note(cpu, Some(self.usage_counter.memory.load(Ordering::Relaxed)), host_calls);
     }
 }
 
@@ -566,7 +576,7 @@ mod tests {
         let nanosecond = Duration::from_nanos(1);
         let may_go_on = |meter: &mut Meter, spent: Duration| {
             let spent = u64::try_from(spent.as_nanos()).unwrap();
-            meter.gauge.spent.store(spent, Ordering::Relaxed);
+            meter.usage_counter.spent.store(spent, Ordering::Relaxed);
             meter.tick().is_ok()
         };
         assert!(may_go_on(&mut meter, cpu));
@@ -582,20 +592,20 @@ mod tests {
 
     #[test]
     fn waiting_costs_no_time() {
-        let gauge = Gauge::default();
+        let usage_counter = UsageCounter::default();
         let millisecond = Duration::from_millis(1);
         let busy = poll_fn(|_| {
             std::thread::sleep(millisecond);
             std::task::Poll::<()>::Pending
         });
-        let mut counted = pin!(gauge.count(busy));
+        let mut counted = pin!(usage_counter.count(busy));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(counted.as_mut().poll(&mut context).is_pending());
-        let spent = gauge.spent();
+        let spent = usage_counter.spent();
         assert!(spent >= millisecond);
         std::thread::sleep(millisecond);
-        assert_eq!(gauge.spent(), spent);
+        assert_eq!(usage_counter.spent(), spent);
         assert!(counted.as_mut().poll(&mut context).is_pending());
-        assert!(gauge.spent() >= spent + millisecond);
+        assert!(usage_counter.spent() >= spent + millisecond);
     }
 }

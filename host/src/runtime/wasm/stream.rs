@@ -12,27 +12,27 @@ use tokio::time::{Instant, Sleep, sleep};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{FutureConsumer, Source, StreamConsumer, StreamResult};
 
-use super::shared::{Pending, Place};
-use super::{HostState, Inside, attributed, shared_id};
+use super::shared::{InstanceLease, Pending};
+use super::{GuestHandle, HostState, attributed, shared_id};
 use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
 use crate::bindings::types::{CallContext, Error};
 use crate::invoke::{CallState, Mask, within};
-use crate::limits::LONGEST;
+use crate::limits::MAX_DURATION;
 use crate::load::Uses;
 use crate::runtime::Failure;
 use crate::secret::{Redactor, StreamRedactor, TextForm};
 
 /// How many pieces wait for a reader before the writer has to.
-const BUFFER: usize = 16;
+const BUFFERED_DELTAS: usize = 16;
 
 /// An answer that comes in pieces: a [`Stream`] of deltas, and then [`CompletionStream::finish`].
 /// Dropping it tells the provider to stop.
 pub struct CompletionStream {
     deltas: mpsc::Receiver<Delta>,
     end: End,
-    patience: Option<Patience>,
+    timeout: Option<StreamTimeout>,
     /// Keeps secrets out of it, where there are any.
     redactor: Option<Box<DeltaRedactor>>,
     /// Who gives it.
@@ -44,7 +44,7 @@ pub struct CompletionStream {
 }
 
 /// The most tool calls of one answer.
-const TOOL_CALLS: usize = 1_000;
+const MAX_TOOL_CALLS: usize = 1_000;
 
 /// Masks secrets in the pieces of an answer. Text, reasoning and the arguments of each tool call are
 /// texts of their own, however they are mixed.
@@ -85,7 +85,7 @@ impl DeltaRedactor {
             }
             Delta::ToolCallArguments(ToolCallArguments { index, fragment }) => {
                 let is_known = self.arguments.contains_key(&index);
-                if !is_known && self.arguments.len() >= TOOL_CALLS {
+                if !is_known && self.arguments.len() >= MAX_TOOL_CALLS {
                     self.flooded = true;
                     return false;
                 }
@@ -141,7 +141,7 @@ impl Mask for CompletionStream {
 }
 
 /// How long the reader waits for each piece.
-struct Patience {
+struct StreamTimeout {
     most: Duration,
     /// When the whole answer must be there, and how long that is from its beginning.
     end: Instant,
@@ -171,7 +171,7 @@ impl CompletionStream {
         let redactor = masking.map(|masking| masking.redactor).unwrap_or_default();
         let call = self.call.take();
         let mut summary = match is_flooded {
-            true => Err(Failure::Contract(format!("it has more than {TOOL_CALLS} tool calls"))),
+            true => Err(Failure::Contract(format!("it has more than {MAX_TOOL_CALLS} tool calls"))),
             false => self.summary().await,
         };
         summary.mask(&redactor);
@@ -182,14 +182,14 @@ impl CompletionStream {
     }
 
     async fn summary(self) -> Result<CompletionSummary, Failure> {
-        let patience = self.patience.map(|patience| (patience.most, patience.lost));
-        if let Some((most, true)) = patience {
+        let timeout = self.timeout.map(|timeout| (timeout.most, timeout.lost));
+        if let Some((most, true)) = timeout {
             return Err(Failure::Deadline(most));
         }
         match self.end {
             End::Known(summary) => Ok(summary),
             End::Awaited { summary, call } => {
-                let most = patience.map_or(Duration::MAX, |(most, _)| most);
+                let most = timeout.map_or(Duration::MAX, |(most, _)| most);
                 let (summary, ended) = within(most, async {
                     let summary = summary.await;
                     // Learns of a trap that cut the answer off.
@@ -209,10 +209,10 @@ impl CompletionStream {
 impl CompletionStream {
     /// Ends the stream when a piece takes longer than `most` to come, or all of them together
     /// longer than `total`.
-    pub(crate) fn with_patience(mut self, most: Duration, total: Duration) -> Self {
-        let end = Instant::now() + total.min(LONGEST);
+    pub(crate) fn with_timeout(mut self, most: Duration, total: Duration) -> Self {
+        let end = Instant::now() + total.min(MAX_DURATION);
         let sleep = Box::pin(sleep(most.min(total)));
-        self.patience = Some(Patience { most, end, total, sleep, lost: false });
+        self.timeout = Some(StreamTimeout { most, end, total, sleep, lost: false });
         self
     }
 
@@ -232,32 +232,32 @@ impl CompletionStream {
     }
 
     fn begun(deltas: mpsc::Receiver<Delta>, end: End) -> Self {
-        let (patience, redactor, plugin, call) = (None, None, None, None);
-        Self { deltas, end, patience, redactor, plugin, _uses: None, call }
+        let (timeout, redactor, plugin, call) = (None, None, None, None);
+        Self { deltas, end, timeout, redactor, plugin, _uses: None, call }
     }
 }
 
 impl CompletionStream {
     /// The next piece as the plugin gave it, or its end.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Delta>> {
-        let Self { deltas, patience, .. } = self;
-        if patience.as_ref().is_some_and(|patience| patience.lost) {
+        let Self { deltas, timeout, .. } = self;
+        if timeout.as_ref().is_some_and(|timeout| timeout.lost) {
             return Poll::Ready(None);
         }
         let polled = deltas.poll_next_unpin(cx);
-        let Some(patience) = patience else { return polled };
+        let Some(timeout) = timeout else { return polled };
         match polled {
             Poll::Ready(_) => {
                 let now = Instant::now();
-                if now >= patience.end {
-                    patience.most = patience.total;
-                    patience.lost = true;
+                if now >= timeout.end {
+                    timeout.most = timeout.total;
+                    timeout.lost = true;
                     return Poll::Ready(None);
                 }
-                patience.sleep.as_mut().reset((now + patience.most).min(patience.end));
+                timeout.sleep.as_mut().reset((now + timeout.most).min(timeout.end));
             }
-            Poll::Pending if patience.sleep.as_mut().poll(cx).is_ready() => {
-                patience.lost = true;
+            Poll::Pending if timeout.sleep.as_mut().poll(cx).is_ready() => {
+                timeout.lost = true;
                 return Poll::Ready(None);
             }
             Poll::Pending => {}
@@ -323,16 +323,16 @@ impl From<Completion> for CompletionStream {
 
 /// Asks an instance for an answer, and connects its stream to a reader.
 pub(super) async fn open(
-    place: Place,
+    lease: InstanceLease,
     request: CompletionRequest,
     context: CallContext,
 ) -> Result<CompletionStream, Failure> {
-    let (pieces, deltas) = mpsc::channel(BUFFER);
+    let (pieces, deltas) = mpsc::channel(BUFFERED_DELTAS);
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
     let call_id = shared_id(&context);
-    let work = async move |inside: Arc<Inside>| {
-        let Inside { accessor, exports } = &*inside;
+    let work = async move |guest: Arc<GuestHandle>| {
+        let GuestHandle { accessor, exports } = &*guest;
         let answer = exports.stream(accessor, request, context).await?;
         let (stream, future) = match answer {
             Ok(answer) => answer,
@@ -351,7 +351,7 @@ pub(super) async fn open(
         let _ = ended.await;
         Ok(())
     };
-    let call = place.submit(attributed(Some(call_id), work));
+    let call = lease.submit(attributed(Some(call_id), work));
     match begun.await {
         Ok(Ok(())) => {
             let end = End::Awaited { summary, call };
@@ -521,8 +521,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_without_end_of_tool_calls_fails() {
-        let (mut sender, deltas) = mpsc::channel(TOOL_CALLS + 2);
-        for index in 0..=TOOL_CALLS as u32 {
+        let (mut sender, deltas) = mpsc::channel(MAX_TOOL_CALLS + 2);
+        for index in 0..=MAX_TOOL_CALLS as u32 {
             let piece = ToolCallArguments { index, fragment: "{".into() };
             sender.try_send(Delta::ToolCallArguments(piece)).expect("there is room");
         }

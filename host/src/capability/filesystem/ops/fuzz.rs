@@ -20,7 +20,7 @@ use super::super::pattern::fuzz::Model;
 use super::super::protected::Protection;
 use super::super::walk::{Files, Folder, Stop};
 use super::{Beneath, Opened, Opening, Time};
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 
 /// The most that one guest does.
 const STEPS: usize = 40;
@@ -244,7 +244,7 @@ impl Grants {
                 let glob = grant.split_once(':').map_or("", |(_, glob)| glob);
                 !glob.starts_with(['/', '~']) && !glob.contains("${")
             });
-            let parse = |text| PathGrant::parse(text, &Surroundings::default(), &world.inner);
+            let parse = |text| PathGrant::parse(text, &HostEnvironment::default(), &world.inner);
             grants.filter_map(|text| parse(text).ok()).collect()
         });
         let sets: Vec<Vec<PathGrant>> = sets.collect();

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Below, PathGrant, Rights, components};
-use crate::surroundings::Surroundings;
+use crate::host_environment::HostEnvironment;
 
 /// The longest text, in bytes. The model takes its time.
 const LONG: usize = 200;
@@ -15,14 +15,14 @@ pub(crate) fn path_glob(text: &str) {
     let mut lines = text.lines();
     let mut next = || lines.next().unwrap_or_default();
     let (glob, path, deeper) = (next(), next(), next());
-    let surroundings = Surroundings {
+    let host_environment = HostEnvironment {
         environment: [("V".into(), "[v]*".into())].into(),
         home: Some("/no/such/home".into()),
-        ..Surroundings::default()
+        ..HostEnvironment::default()
     };
-    let _ = PathGrant::parse(glob, &surroundings, Path::new("/no/such"));
+    let _ = PathGrant::parse(glob, &host_environment, Path::new("/no/such"));
     let written = format!("/no/such/{glob}");
-    let parse = |text: &str| PathGrant::parse(text, &surroundings, Path::new("/"));
+    let parse = |text: &str| PathGrant::parse(text, &host_environment, Path::new("/"));
     let Ok(grant) = parse(&format!("read:{written}")) else { return };
     let again = parse(grant.text()).expect("what is approved is a grant");
     assert_eq!(again.text(), grant.text(), "what is approved means the same when it is read again");

@@ -23,9 +23,9 @@ pub(crate) fn url_pattern(text: &str) {
     let Ok(url) = Url::parse(url) else { return };
     let grant = Arc::new(grant);
     let network = NetworkGrants::new(vec![vec![grant.clone()]]);
-    let reach = |address: &str| {
+    let host_services = |address: &str| {
         let address: IpAddr = address.parse().expect("it is an address");
-        network.reach(&method, &url, address).is_ok()
+        network.host_services(&method, &url, address).is_ok()
     };
     let host = url.host_str().unwrap_or_default();
     if grant.names_host(host) {
@@ -48,11 +48,11 @@ pub(crate) fn url_pattern(text: &str) {
     // Where a name leads is up to whoever owns it.
     if matches!(spelled.host, Part::Around(..)) {
         for address in ["127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "fd00::1"] {
-            assert!(!reach(address), "{allows} at {address}");
+            assert!(!host_services(address), "{allows} at {address}");
         }
     }
     if let Some(Host::Domain(_)) = url.host() {
-        assert!(!reach("169.254.169.254"), "{allows} at the metadata of a cloud");
+        assert!(!host_services("169.254.169.254"), "{allows} at the metadata of a cloud");
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::platform::{Platform, PluginState};
-use crate::{Call, Config, Surroundings};
+use crate::{Call, Config, HostEnvironment};
 use serde_json::json;
 
 /// A plugin of the newest version, written by hand.
@@ -18,8 +18,8 @@ async fn platform(components: &[(&str, &str)]) -> Platform {
     }
     let config = format!("plugins.wasm = {paths:?}");
     let config = Config::parse(&config, folder.path().join("tenon.toml")).unwrap();
-    let surroundings = Surroundings::default();
-    Platform::builder().surroundings(surroundings).config(config).build().await.unwrap()
+    let host_environment = HostEnvironment::default();
+    Platform::builder().host_environment(host_environment).config(config).build().await.unwrap()
 }
 
 #[tokio::test]

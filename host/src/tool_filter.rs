@@ -22,8 +22,8 @@ pub(crate) enum LeftOutBy {
 }
 
 impl LeftOutBy {
-    /// What of the configuration that is.
-    pub(crate) fn words(self) -> &'static str {
+    /// Describes the setting that excludes the tool, for messages.
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::NotEnabled => "the `enabled_tools` of its plugin, which do not name it",
             Self::Disabled => "the `disabled_tools` of its plugin",
@@ -54,7 +54,7 @@ impl ToolFilter {
                 Some(meant) => format!("; did you mean \"{meant}\"?"),
                 None => String::new(),
             };
-            format!("its `{list}` has \"{pattern}\", which is none of its tools{meant}")
+            format!("its `{list}` has \"{pattern}\", which matches none of its tools{meant}")
         };
         unknown.map(problem).collect()
     }
@@ -88,8 +88,8 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "its `enabled_tools` has \"raed\", which is none of its tools; did you mean \"read\"?",
-                "its `disabled_tools` has \"purge*\", which is none of its tools",
+                "its `enabled_tools` has \"raed\", which matches none of its tools; did you mean \"read\"?",
+                "its `disabled_tools` has \"purge*\", which matches none of its tools",
             ]
         );
     }

@@ -8,12 +8,12 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-use super::Serving;
+use super::CurrentCall;
 
 /// The calls for which another is made, whose time stands still while its own does. A host has none of its
 /// own and leaves it empty.
 #[derive(Debug, Clone, Default)]
-pub struct OuterCalls(Vec<Arc<Serving>>);
+pub struct OuterCalls(Vec<Arc<CurrentCall>>);
 
 impl PartialEq for OuterCalls {
     fn eq(&self, other: &Self) -> bool {
@@ -25,8 +25,8 @@ impl PartialEq for OuterCalls {
 impl Eq for OuterCalls {}
 
 impl OuterCalls {
-    pub(super) fn of(serving: &Arc<Serving>) -> Self {
-        Self(vec![serving.clone()])
+    pub(super) fn of(current_call: &Arc<CurrentCall>) -> Self {
+        Self(vec![current_call.clone()])
     }
 
     /// These and those of another.
@@ -37,7 +37,7 @@ impl OuterCalls {
 
 /// For how long the time of a call has stood still.
 #[derive(Debug, Default)]
-pub(super) struct Standing(Mutex<State>);
+pub(super) struct PausedTime(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -48,7 +48,7 @@ struct State {
     stood: Duration,
 }
 
-impl Standing {
+impl PausedTime {
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -82,20 +82,20 @@ impl Standing {
 }
 
 /// While there is one, the time of some calls stands still.
-pub(crate) struct StandStill(Vec<Arc<Serving>>);
+pub(crate) struct StandStill(Vec<Arc<CurrentCall>>);
 
 impl StandStill {
     /// That of these calls, and of those for which they were made.
-    pub(crate) fn of(calls: impl IntoIterator<Item = Arc<Serving>>) -> Self {
-        let mut still: Vec<Arc<Serving>> = Vec::new();
-        let mut left: Vec<Arc<Serving>> = calls.into_iter().collect();
-        while let Some(serving) = left.pop() {
-            if still.iter().any(|known| Arc::ptr_eq(known, &serving)) {
+    pub(crate) fn of(calls: impl IntoIterator<Item = Arc<CurrentCall>>) -> Self {
+        let mut still: Vec<Arc<CurrentCall>> = Vec::new();
+        let mut left: Vec<Arc<CurrentCall>> = calls.into_iter().collect();
+        while let Some(current_call) = left.pop() {
+            if still.iter().any(|known| Arc::ptr_eq(known, &current_call)) {
                 continue;
             }
-            left.extend(serving.caller().outer.0.iter().cloned());
-            serving.standing().begin();
-            still.push(serving);
+            left.extend(current_call.caller().outer.0.iter().cloned());
+            current_call.paused_time().begin();
+            still.push(current_call);
         }
         Self(still)
     }
@@ -103,17 +103,17 @@ impl StandStill {
 
 impl Drop for StandStill {
     fn drop(&mut self) {
-        self.0.iter().for_each(|serving| serving.standing().end());
+        self.0.iter().for_each(|current_call| current_call.paused_time().end());
     }
 }
 
 /// How often it is looked at least whether somebody is still being asked.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-impl Serving {
+impl CurrentCall {
     /// For how long the time of the call has stood still until now.
     pub(crate) fn stood(&self) -> Duration {
-        self.standing().stood()
+        self.paused_time().stood()
     }
 
     /// What comes of something in this time, which begins now; nothing where it takes longer. Time in
@@ -134,11 +134,11 @@ impl Serving {
                 if sleep.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
-                let standing = self.standing();
-                let stood = standing.stood().saturating_sub(before);
+                let paused_time = self.paused_time();
+                let stood = paused_time.stood().saturating_sub(before);
                 let left = (time + stood).saturating_sub(began.elapsed());
-                match standing.stands() {
-                    true => sleep.as_mut().reset(Instant::now() + left.max(LOOK)),
+                match paused_time.stands() {
+                    true => sleep.as_mut().reset(Instant::now() + left.max(CHECK_INTERVAL)),
                     false if left.is_zero() => return Poll::Ready(None),
                     false => sleep.as_mut().reset(Instant::now() + left),
                 }
@@ -157,15 +157,15 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn made_for(outer: &Arc<Serving>) -> Arc<Serving> {
-        Serving::new(Caller { outer: OuterCalls::of(outer), ..Caller::default() })
+    fn made_for(outer: &Arc<CurrentCall>) -> Arc<CurrentCall> {
+        CurrentCall::new(Caller { outer: OuterCalls::of(outer), ..Caller::default() })
     }
 
     #[tokio::test(start_paused = true)]
     async fn time_in_which_somebody_is_asked_does_not_count() {
-        let outer = Serving::new(Caller::default());
+        let outer = CurrentCall::new(Caller::default());
         let inner = made_for(&outer);
-        for serving in [&outer, &inner] {
+        for current_call in [&outer, &inner] {
             let began = Instant::now();
             let asking = async {
                 sleep(SECOND / 2).await;
@@ -174,12 +174,12 @@ mod tests {
                 drop(twice);
                 pending::<()>().await;
             };
-            assert_eq!(serving.in_time(SECOND, asking).await, None);
+            assert_eq!(current_call.in_time(SECOND, asking).await, None);
             let took = began.elapsed();
-            assert!(took >= 61 * SECOND && took < 61 * SECOND + LOOK, "{took:?}");
+            assert!(took >= 61 * SECOND && took < 61 * SECOND + CHECK_INTERVAL, "{took:?}");
         }
         // Who made neither is not concerned.
-        let other = Serving::new(Caller::default());
+        let other = CurrentCall::new(Caller::default());
         let _still = StandStill::of([inner]);
         assert_eq!(other.in_time(SECOND, pending::<()>()).await, None);
         assert_eq!(other.stood(), Duration::ZERO);
@@ -187,10 +187,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_over_while_somebody_is_asked() {
-        let serving = Serving::new(Caller::default());
-        let _still = StandStill::of([serving.clone()]);
+        let current_call = CurrentCall::new(Caller::default());
+        let _still = StandStill::of([current_call.clone()]);
         advance(SECOND).await;
-        assert!(timeout(3600 * SECOND, serving.in_time(SECOND, pending::<()>())).await.is_err());
-        assert_eq!(serving.in_time(SECOND, async { 1 }).await, Some(1));
+        assert!(
+            timeout(3600 * SECOND, current_call.in_time(SECOND, pending::<()>())).await.is_err()
+        );
+        assert_eq!(current_call.in_time(SECOND, async { 1 }).await, Some(1));
     }
 }

@@ -9,18 +9,18 @@ use tempfile::TempDir;
 
 /// A temporary folder, which is gone with this:
 ///
-/// * `ground/pub`, which plugins may read and write, with links that lead everywhere;
-/// * `ground/ro`, which they may read;
-/// * `ground/mixed`, of which they may read `*.md`;
-/// * `ground/log`, in which they may write single files;
-/// * `ground/own`, which they may read and write, with a folder for each way to do so;
-/// * `ground/code`, which they may read and write by a glob, with files that no glob covers, and
+/// * `fixture/pub`, which plugins may read and write, with links that lead everywhere;
+/// * `fixture/ro`, which they may read;
+/// * `fixture/mixed`, of which they may read `*.md`;
+/// * `fixture/log`, in which they may write single files;
+/// * `fixture/own`, which they may read and write, with a folder for each way to do so;
+/// * `fixture/code`, which they may read and write by a glob, with files that no glob covers, and
 ///   `named/.git`, which is named;
-/// * `ground/secret`, which they may not know of;
+/// * `fixture/secret`, which they may not know of;
 /// * `project`, with the plugins.
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     folder: TempDir,
-    /// `ground`, where it really is.
+    /// `fixture`, where it really is.
     base: PathBuf,
     /// Links, or other kinds of files, that this system would not make.
     lacking: Vec<&'static str>,
@@ -96,14 +96,14 @@ pub(crate) const PROCESSES: &str = "files of processes";
 /// When everything was changed last, before a plugin came.
 const LONG_AGO: Duration = Duration::from_secs(1_000_000_000);
 
-impl Ground {
+impl Fixture {
     pub(crate) fn new() -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("tenon-conformance-").tempdir()?;
-        fs::create_dir(folder.path().join("ground"))?;
-        let base = folder.path().canonicalize()?.join("ground");
-        let mut ground = Self { folder, base, lacking: Vec::new(), held: None };
-        ground.lay(|_| true)?;
-        Ok(ground)
+        fs::create_dir(folder.path().join("fixture"))?;
+        let base = folder.path().canonicalize()?.join("fixture");
+        let mut fixture = Self { folder, base, lacking: Vec::new(), held: None };
+        fixture.lay(|_| true)?;
+        Ok(fixture)
     }
 
     /// Puts there what is in these parts.
@@ -256,7 +256,7 @@ fn look(folder: &Path, name: &str, survey: &mut BTreeMap<String, Seen>) {
     }
 }
 
-/// What a path is a part of: a folder of [`Ground`], or one of the folders in `own`.
+/// What a path is a part of: a folder of [`Fixture`], or one of the folders in `own`.
 fn part(path: &str) -> &str {
     let slashes = if path.starts_with("own/") { 2 } else { 1 };
     path.match_indices('/').nth(slashes - 1).map_or(path, |(place, _)| &path[..place])

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
 use super::Grants;
-use super::log::Voice;
+use super::log::PluginLog;
 use crate::bindings::log::Level;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, HookPoint, ToolResult};
@@ -22,19 +22,19 @@ use crate::services::{ClientFeatures, Services};
 use crate::text::one_line;
 
 /// What one plugin was lent.
-pub(crate) struct Lent {
+pub(crate) struct GrantedCapabilities {
     plugin: Arc<str>,
     grants: Grants,
-    pub(super) reach: Arc<Reach>,
+    pub(super) host_services: Arc<HostServices>,
     /// The network, if anything of it was granted.
     pub(crate) network: Option<Arc<Network>>,
     /// Through which the operator learns of refusals.
-    voice: Option<Arc<Voice>>,
+    log: Option<Arc<PluginLog>>,
 }
 
-impl Lent {
-    pub(crate) fn new(plugin: Arc<str>, grants: Grants, reach: Arc<Reach>) -> Self {
-        Self { plugin, grants, reach, network: None, voice: None }
+impl GrantedCapabilities {
+    pub(crate) fn new(plugin: Arc<str>, grants: Grants, host_services: Arc<HostServices>) -> Self {
+        Self { plugin, grants, host_services, network: None, log: None }
     }
 
     pub(crate) fn with_network(self, network: Option<Arc<Network>>) -> Self {
@@ -42,8 +42,8 @@ impl Lent {
     }
 
     /// The same, with a way to tell the operator of refusals.
-    pub(crate) fn with_voice(self, voice: Arc<Voice>) -> Self {
-        Self { voice: Some(voice), ..self }
+    pub(crate) fn with_log(self, log: Arc<PluginLog>) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     pub(super) fn plugin(&self) -> &str {
@@ -52,13 +52,13 @@ impl Lent {
 
     /// Who answers what MCP servers ask.
     pub(super) fn features(&self) -> Arc<dyn ClientFeatures> {
-        self.reach.services.features.clone()
+        self.host_services.services.features.clone()
     }
 
     /// What the plugin says to the host, without secrets: its own, and those of other plugins.
     pub(super) fn masked<T: Mask>(&self, said: Unmasked<T>) -> Masked<T> {
-        match (&self.voice, self.reach.redactor()) {
-            (Some(voice), _) => voice.masked(said),
+        match (&self.log, self.host_services.redactor()) {
+            (Some(log), _) => log.masked(said),
             (None, redactor) => said.mask(&redactor.unwrap_or_default()),
         }
     }
@@ -107,8 +107,8 @@ impl Lent {
 
     /// A refusal of which the operator learns more than the plugin.
     pub(super) fn denied_and_logged(&self, words: String, logged: &str) -> Error {
-        if let Some(voice) = &self.voice {
-            voice.write(Level::Warn, logged, &[]);
+        if let Some(log) = &self.log {
+            log.write(Level::Warn, logged, &[]);
         }
         Error::Denied(words)
     }
@@ -135,9 +135,9 @@ pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &s
 
 /// The way to the services of a host, and to its other plugins.
 #[derive(Default)]
-pub(crate) struct Reach {
+pub(crate) struct HostServices {
     pub(crate) services: Services,
-    hub: OnceLock<Weak<dyn Hub>>,
+    platform_api: OnceLock<Weak<dyn PlatformApi>>,
     /// Those of all plugins that were ever there.
     secrets: Mutex<Secrets>,
     redactor: ArcSwapOption<Redactor>,
@@ -145,7 +145,7 @@ pub(crate) struct Reach {
 
 /// What plugins can ask a host for that concerns other plugins.
 #[async_trait]
-pub(crate) trait Hub: Send + Sync {
+pub(crate) trait PlatformApi: Send + Sync {
     fn registry(&self) -> Arc<Registry>;
 
     async fn call(&self, call: Call) -> Result<ToolResult, CallError>;
@@ -165,14 +165,14 @@ pub(crate) trait Hub: Send + Sync {
     ) -> HookReport;
 }
 
-impl Reach {
+impl HostServices {
     pub(crate) fn new(services: Services) -> Self {
         Self { services, ..Self::default() }
     }
 
     /// There is a platform now.
-    pub(crate) fn lead_to(&self, hub: Weak<dyn Hub>) {
-        let _ = self.hub.set(hub);
+    pub(crate) fn lead_to(&self, platform_api: Weak<dyn PlatformApi>) {
+        let _ = self.platform_api.set(platform_api);
     }
 
     /// Learns of secrets of a plugin, before it or any other can say them. They are never forgotten.
@@ -188,9 +188,10 @@ impl Reach {
         self.redactor.load_full()
     }
 
-    pub(super) fn hub(&self) -> Result<Arc<dyn Hub>, Error> {
-        let hub = self.hub.get().and_then(Weak::upgrade);
-        hub.ok_or_else(|| Error::Failed("the host is not ready for calls of plugins".into()))
+    pub(super) fn platform_api(&self) -> Result<Arc<dyn PlatformApi>, Error> {
+        let platform_api = self.platform_api.get().and_then(Weak::upgrade);
+        platform_api
+            .ok_or_else(|| Error::Failed("the host is not ready for calls of plugins".into()))
     }
 }
 
@@ -209,16 +210,16 @@ pub(super) async fn apart<T: Send + 'static>(
 }
 
 /// The longest chain of calls that plugins make of each other.
-const DEEPEST: u32 = 8;
+const MAX_CALL_DEPTH: u32 = 8;
 
 /// On whose behalf a plugin calls that serves a call itself: one deeper in the chain.
-pub(super) fn deeper(lent: &Lent, caller: Caller) -> Result<Caller, Error> {
-    match caller.depth >= DEEPEST {
+pub(super) fn deeper(granted: &GrantedCapabilities, caller: Caller) -> Result<Caller, Error> {
+    match caller.depth >= MAX_CALL_DEPTH {
         true => Err(Error::Denied(format!(
-            "the chain of calls of plugins by plugins is longer than {DEEPEST}"
+            "the chain of calls of plugins by plugins is longer than {MAX_CALL_DEPTH}"
         ))),
         false => {
-            let by = Some(lent.plugin.clone());
+            let by = Some(granted.plugin.clone());
             Ok(Caller { depth: caller.depth + 1, by, timeout: None, ..caller })
         }
     }
@@ -252,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_plugin_what_it_tried_and_the_line() {
-        let lent = Lent::new("p".into(), Grants::default(), Arc::default());
-        let Err(Error::Denied(message)) = lent.require("tools", "a__b", "calling the tool a__b")
+        let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
+        let Err(Error::Denied(message)) = granted.require("tools", "a__b", "calling the tool a__b")
         else {
             panic!("it is denied");
         };
@@ -270,11 +271,11 @@ mod tests {
         requested.add_approved("tools", "a__*").unwrap();
         requested.add_approved("filesystem", "readwrite:/a/**").unwrap();
         let grants = Grants::new(requested, Default::default());
-        let lent = Lent::new("p".into(), grants, Arc::default());
+        let granted = GrantedCapabilities::new("p".into(), grants, Arc::default());
         let less = "plugin \"p\": it is not granted; less was granted than its plugin.toml \
                     requests, and `tenon approve p --grant …` grants more";
         let check = |capability, value, is_requested| {
-            let said = lent.not_granted("it", capability, value);
+            let said = granted.not_granted("it", capability, value);
             assert_eq!(said == less, is_requested, "{capability} {value}: {said}");
         };
         check("tools", "a__b", true);
@@ -285,12 +286,12 @@ mod tests {
 
     #[test]
     fn a_chain_of_calls_ends() {
-        let lent = Lent::new("p".into(), Grants::default(), Arc::default());
+        let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
         let mut caller = Caller::default();
-        for _ in 0..DEEPEST {
-            caller = deeper(&lent, caller).unwrap();
+        for _ in 0..MAX_CALL_DEPTH {
+            caller = deeper(&granted, caller).unwrap();
             assert_eq!(caller.by.as_deref(), Some("p"));
         }
-        assert!(matches!(deeper(&lent, caller), Err(Error::Denied(_))));
+        assert!(matches!(deeper(&granted, caller), Err(Error::Denied(_))));
     }
 }

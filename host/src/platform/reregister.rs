@@ -5,28 +5,28 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::{Inner, report};
-use crate::capability::notify::News;
+use crate::capability::notify::PluginNotifications;
 use crate::event::Event;
 use crate::register::register_again;
 
 /// How long a plugin's changes are gathered before it registers again.
-const SETTLE: Duration = Duration::from_millis(100);
+const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 /// How long the next registration of plugins that have changed is put off after one.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Registers plugins again that say they have changed, for as long as the platform is there.
-pub(super) async fn attend(platform: Weak<Inner>, news: News) {
+pub(super) async fn reregister(platform: Weak<Inner>, news: PluginNotifications) {
     loop {
         news.changed().await;
         // Several changes in a row are one.
-        tokio::time::sleep(SETTLE).await;
+        tokio::time::sleep(SETTLE_TIME).await;
         let changed = news.take_changed();
         let Some(inner) = platform.upgrade() else { return };
         inner.register_again(&changed).await;
         drop(inner);
         // A plugin that never stops changing must not keep the host busy.
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(MIN_INTERVAL).await;
     }
 }
 
@@ -67,7 +67,7 @@ impl Inner {
         self.current.store(Arc::new(current));
         drop(plugins);
         for event in events.into_iter().flatten() {
-            self.facilities.news.events().publish(|| event.clone());
+            self.invoke_context.news.events().publish(|| event.clone());
         }
     }
 }

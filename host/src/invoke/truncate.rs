@@ -6,16 +6,16 @@ use std::io;
 use std::sync::Arc;
 
 use crate::bindings::types::{Content, ContentBlock, ResourceBody, ResourceLink, ToolResult};
-use crate::results::Results;
+use crate::mcp_json;
+use crate::stored_results::Results;
 use crate::text::cut;
-use crate::wire;
 
 /// The member of a result's `_meta` that says that it was cut: `bytes`, how long the whole is, and
 /// `uri`, where it is kept.
 pub const TRUNCATED: &str = "tenon/truncated";
 
 /// What a block counts besides what it says, in bytes.
-pub(super) const BLOCK: usize = 32;
+pub(super) const BLOCK_OVERHEAD_BYTES: usize = 32;
 
 /// The length of a result, in bytes.
 pub(super) fn length(result: &ToolResult) -> usize {
@@ -24,7 +24,7 @@ pub(super) fn length(result: &ToolResult) -> usize {
     // The common case is one block, of which the text is all.
     let single = result.content.len() <= 1;
     let blocks = result.content.iter().map(length_of);
-    let blocks = blocks.map(|length| if single { length } else { length + BLOCK });
+    let blocks = blocks.map(|length| if single { length } else { length + BLOCK_OVERHEAD_BYTES });
     blocks.sum::<usize>() + others.sum::<usize>()
 }
 
@@ -76,12 +76,12 @@ pub(super) async fn bound(
 }
 
 /// How much longer a cut result is than what was left of it: a word about the rest, and where it is.
-const WORD: usize = 1 << 10;
+const MAX_NOTICE_BYTES: usize = 1 << 10;
 
 /// The same for a result that was cut before, and changed since. The whole stays where it is.
 pub(super) fn bound_again(result: ToolResult, most: usize, kept: String) -> ToolResult {
     let length = length(&result);
-    match length <= most + WORD {
+    match length <= most + MAX_NOTICE_BYTES {
         true => result,
         false => cut_to(result, most, length, &Ok(kept)),
     }
@@ -97,7 +97,7 @@ fn cut_to(
     let mut left = most;
     let mut content = Vec::new();
     for block in result.content {
-        let length = length_of(&block) + BLOCK;
+        let length = length_of(&block) + BLOCK_OVERHEAD_BYTES;
         match block.body {
             body if length <= left => {
                 left -= length;
@@ -135,7 +135,7 @@ fn cut_to(
     let extra = result.extra.filter(|extra| extra.len() <= left);
     let is_error = result.is_error;
     let mut result = ToolResult { content, structured, is_error, extra };
-    wire::insert_meta(&mut result, TRUNCATED, &json!({ "bytes": length, "uri": uri }));
+    mcp_json::insert_meta(&mut result, TRUNCATED, &json!({ "bytes": length, "uri": uri }));
     result
 }
 
@@ -143,7 +143,7 @@ fn cut_to(
 pub(super) fn keep_first<T>(items: &mut Vec<T>, most: usize, length: impl Fn(&T) -> usize) {
     let mut left = most;
     let fits = items.iter().take_while(|item| {
-        let length = length(item) + BLOCK;
+        let length = length(item) + BLOCK_OVERHEAD_BYTES;
         let fits = length <= left;
         left = left.saturating_sub(length);
         fits
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(lines, expected);
         assert_eq!(cut.structured.is_some(), structured);
         assert!(matches!(&cut.content.last().unwrap().body, Content::ResourceLink(_)));
-        let form = wire::tool_result(&cut);
+        let form = mcp_json::tool_result(&cut);
         assert_eq!(
             form["_meta"][TRUNCATED],
             json!({ "bytes": length, "uri": "tenon://results/x" })

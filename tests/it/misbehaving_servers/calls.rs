@@ -9,7 +9,7 @@ use tenon_host::bindings::completions::{Blank, Place};
 use tenon_host::history::{self, Query};
 use tenon_host::invoke::OUTPUT_MISMATCH;
 use tenon_host::services::PinFile;
-use tenon_host::{Call, Caller, wire};
+use tenon_host::{Call, Caller, mcp_json};
 
 use super::{Project, among, configuration, echoes};
 use crate::support::{
@@ -31,9 +31,9 @@ async fn a_server_that_takes_the_name_of_another_is_the_one_that_its_entry_says(
     assert_eq!((&*identity.name, &*identity.version), ("good", "9"));
     echoes(&platform, "impostor").await;
     for tool in ["good__echo", "impostor__rude"] {
-        assert_eq!(failure(&platform, tool, json!({})).await.word(), "disabled", "{tool}");
+        assert_eq!(failure(&platform, tool, json!({})).await.code(), "disabled", "{tool}");
     }
-    assert_eq!(failure(&platform, "good__rude", json!({})).await.word(), "not-found");
+    assert_eq!(failure(&platform, "good__rude", json!({})).await.code(), "not-found");
     for server in ["impostor", "good"] {
         let breaker = platform.server(server).unwrap().breaker;
         assert_eq!(breaker, format!("ext:stdio:{server}"));
@@ -103,12 +103,12 @@ async fn calls_of_a_server_are_shown_stopped_checked_timed_and_recorded() {
     let state = project.path("state");
     let platform = Running::new(project.builder().state(&state).build().await.unwrap(), project);
     let vetoed = failure(&platform, "careless__echo", json!({ "text": "delete" })).await;
-    assert_eq!(vetoed.word(), "vetoed");
+    assert_eq!(vetoed.code(), "vetoed");
     assert!(vetoed.to_string().contains("plugin \"guard\" vetoed it: not delete"), "{vetoed}");
     echoes(&platform, "careless").await;
     let wrong = call(&platform, "careless__wrong", json!({})).await.unwrap();
     assert_eq!(wrong.plain_text(), "thirteen");
-    let marked = wire::tool_result(&wrong)["_meta"][OUTPUT_MISMATCH].clone();
+    let marked = mcp_json::tool_result(&wrong)["_meta"][OUTPUT_MISMATCH].clone();
     assert!(marked.as_str().is_some_and(|why| why.starts_with("at /sum: ")), "{marked}");
     let timeout = Duration::from_millis(100);
     let late = call_within(&platform, "careless__silent", json!({}), timeout).await.unwrap_err();

@@ -13,18 +13,18 @@ use super::{Caller, Fingerprint};
 use crate::bindings::types::HookPoint;
 
 /// The most answers of one plugin that are remembered.
-const MOST: usize = 256;
+const MAX_ANSWERS: usize = 256;
 
 /// The largest question and answer together that are remembered, in bytes or so.
-const LARGEST: usize = 64 << 10;
+const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The answers of one plugin.
 #[derive(Default)]
-pub(crate) struct Memory(Mutex<HashMap<Fingerprint, (Question, Decision)>>);
+pub(crate) struct HookCache(Mutex<HashMap<Fingerprint, (HookCacheKey, Decision)>>);
 
 /// What a handler is asked.
 #[derive(PartialEq)]
-pub(super) struct Question {
+pub(super) struct HookCacheKey {
     fingerprint: Fingerprint,
     point: HookPoint,
     context: Map<String, Value>,
@@ -33,7 +33,7 @@ pub(super) struct Question {
     session: Option<String>,
 }
 
-impl Question {
+impl HookCacheKey {
     pub(super) fn new(point: &HookPoint, context: &Map<String, Value>, caller: &Caller) -> Self {
         let context = Value::Object(context.clone());
         let fingerprint = Fingerprint::of(&point.to_string(), &context);
@@ -43,23 +43,23 @@ impl Question {
     }
 }
 
-impl Memory {
-    pub(super) fn answer(&self, question: &Question) -> Option<Decision> {
+impl HookCache {
+    pub(super) fn answer(&self, question: &HookCacheKey) -> Option<Decision> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, decision) = answers.get(&question.fingerprint)?;
         (asked == question).then(|| decision.clone())
     }
 
-    pub(super) fn remember(&self, question: Question, decision: &Decision) {
+    pub(super) fn remember(&self, question: HookCacheKey, decision: &Decision) {
         let replaced = match decision {
             Decision::Replace(context) => weigh_members(context),
             Decision::Continue | Decision::Veto(_) => 0,
         };
-        if weigh_members(&question.context) + replaced > LARGEST {
+        if weigh_members(&question.context) + replaced > MAX_QUESTION_BYTES {
             return;
         }
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() >= MOST {
+        if answers.len() >= MAX_ANSWERS {
             answers.clear();
         }
         answers.insert(question.fingerprint, (question, decision.clone()));
@@ -76,19 +76,19 @@ mod tests {
         let question = |goal: &str| {
             let context = json!({ "goal": goal });
             let caller = Caller::default();
-            Question::new(&HookPoint::BeforePlan, context.as_object().unwrap(), &caller)
+            HookCacheKey::new(&HookPoint::BeforePlan, context.as_object().unwrap(), &caller)
         };
-        let memory = Memory::default();
+        let memory = HookCache::default();
         memory.remember(question("a"), &Decision::Veto("no".into()));
         assert!(matches!(memory.answer(&question("a")), Some(Decision::Veto(_))));
         assert!(memory.answer(&question("b")).is_none());
         // Another question that is made to have the same fingerprint.
-        let forged = Question { fingerprint: question("a").fingerprint, ..question("b") };
+        let forged = HookCacheKey { fingerprint: question("a").fingerprint, ..question("b") };
         assert!(memory.answer(&forged).is_none());
-        let other = Question { agent: Some("other".into()), ..question("a") };
+        let other = HookCacheKey { agent: Some("other".into()), ..question("a") };
         assert!(memory.answer(&other).is_none());
         // What is large is not kept.
-        memory.remember(question(&"x".repeat(LARGEST)), &Decision::Continue);
-        assert!(memory.answer(&question(&"x".repeat(LARGEST))).is_none());
+        memory.remember(question(&"x".repeat(MAX_QUESTION_BYTES)), &Decision::Continue);
+        assert!(memory.answer(&question(&"x".repeat(MAX_QUESTION_BYTES))).is_none());
     }
 }

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::{Place, Program, Source};
 use crate::files;
+use crate::host_environment::HostEnvironment;
 use crate::manifest::Requires;
-use crate::surroundings::Surroundings;
 
 /// What was found out about a candidate's files and its dependencies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct FileChecks {
     /// Files that lie outside of the folder they should be in, once links are followed.
     pub(crate) outside: Vec<PathBuf>,
     /// Files and folders that everybody can write to.
@@ -36,17 +36,17 @@ pub(super) fn file_of(source: &Source) -> Option<&Path> {
     }
 }
 
-impl Facts {
+impl FileChecks {
     /// Looks at the files of a plugin: its manifest, where it has one, and the one that runs. Both
     /// must lie below `root`, where there is one.
     pub(super) fn of_files(files: &[&Path], root: Option<&Path>) -> Self {
-        let mut facts = Self::default();
+        let mut file_checks = Self::default();
         let real_root = root.and_then(|root| root.canonicalize().ok());
         for file in files {
             // What is not there is for loading to tell.
             let Ok(real) = file.canonicalize() else { continue };
             if real_root.as_ref().is_some_and(|root| !real.starts_with(root)) {
-                facts.outside.push(file.to_path_buf());
+                file_checks.outside.push(file.to_path_buf());
             }
             let folder = real.parent().unwrap_or(&real);
             // Who can write to a folder above can put another in the place of this one.
@@ -56,28 +56,29 @@ impl Facts {
                 .take_while(|above| root.is_some_and(|root| above.starts_with(root)));
             let own = if root.is_none() { Some(folder) } else { None };
             for path in [&*real].into_iter().chain(own).chain(above) {
-                if is_world_writable(path) && !facts.world_writable.iter().any(|p| p == path) {
-                    facts.world_writable.push(path.to_path_buf());
+                if is_world_writable(path) && !file_checks.world_writable.iter().any(|p| p == path)
+                {
+                    file_checks.world_writable.push(path.to_path_buf());
                 }
             }
         }
-        facts
+        file_checks
     }
 
     /// Looks for what a manifest requires.
-    pub(super) fn look_for(&mut self, requires: &Requires, surroundings: &Surroundings) {
-        let is_set = |name: &String| surroundings.variable(name).is_some_and(|v| !v.is_empty());
+    pub(super) fn look_for(&mut self, requires: &Requires, host_environment: &HostEnvironment) {
+        let is_set = |name: &String| host_environment.variable(name).is_some_and(|v| !v.is_empty());
         let is_missing = |name: &&String| !is_set(name);
         self.missing_env = requires.env.iter().filter(is_missing).cloned().collect();
         let groups = requires.env_any.iter().filter(|group| !group.iter().any(is_set));
         self.missing_env_any = groups.cloned().collect();
-        let is_missing = |name: &&String| !is_in_path(name, surroundings);
+        let is_missing = |name: &&String| !is_in_path(name, host_environment);
         self.missing_bins = requires.bins.iter().filter(is_missing).cloned().collect();
     }
 }
 
-fn is_in_path(program: &str, surroundings: &Surroundings) -> bool {
-    let Some(path) = surroundings.environment.get(OsStr::new("PATH")) else { return false };
+fn is_in_path(program: &str, host_environment: &HostEnvironment) -> bool {
+    let Some(path) = host_environment.environment.get(OsStr::new("PATH")) else { return false };
     std::env::split_paths(path).any(|folder| {
         let file = folder.join(program);
         is_executable(&file) || cfg!(windows) && is_executable(&file.with_extension("exe"))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Environment and folders. An embedder may make them up.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct HostEnvironment {
     /// The environment: `${VAR}` in configuration, and what child processes inherit of it.
     pub environment: BTreeMap<OsString, OsString>,
     /// The user's home folder: `~` in configuration.
@@ -25,7 +25,7 @@ pub struct Surroundings {
     pub servers: Option<PathBuf>,
 }
 
-impl fmt::Debug for Surroundings {
+impl fmt::Debug for HostEnvironment {
     /// Shows the names of variables, and not their values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { environment, home, cache, state, configuration, servers } = self;
@@ -40,7 +40,7 @@ impl fmt::Debug for Surroundings {
     }
 }
 
-impl Surroundings {
+impl HostEnvironment {
     /// The surroundings of this process, with folders after the XDG Base Directory Specification
     /// 0.8, or the system's own customs on macOS and Windows.
     pub fn of_process() -> Self {
@@ -89,7 +89,7 @@ mod tests {
     fn xdg_folders_go_before_those_below_home_unless_they_are_relative() {
         let of = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter().map(|(name, value)| (name.into(), value.into()));
-            Surroundings::from_environment(pairs.collect()).cache
+            HostEnvironment::from_environment(pairs.collect()).cache
         };
         assert_eq!(of(&[("HOME", "/h")]), Some("/h/.cache/tenon".into()));
         assert_eq!(of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")]), Some("/c/tenon".into()));

@@ -74,7 +74,7 @@ impl JsonStore {
         let mut text = serde_json::to_vec_pretty(&content).map_err(io::Error::from)?;
         text.push(b'\n');
         if text.len() as u64 > self.most {
-            let problem = format!("it would have more than {} MiB", self.most >> 20);
+            let problem = format!("it would be larger than {} MiB", self.most >> 20);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem).into());
         }
         let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -11,7 +11,7 @@ mod rows;
 
 use serde_json::json;
 use std::time::Duration;
-use tenon_host::{PluginState, wire};
+use tenon_host::{PluginState, mcp_json};
 
 use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, text};
 use Comes::{Fails, Said};
@@ -254,7 +254,8 @@ async fn a_tool_that_must_be_a_task_is_called_as_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_blocks_are_passed_on_as_they_came() {
     let platform = among(&["odd-blocks"]).await;
-    let result = wire::tool_result(&call(&platform, "odd-blocks__rude", json!({})).await.unwrap());
+    let result =
+        mcp_json::tool_result(&call(&platform, "odd-blocks__rude", json!({})).await.unwrap());
     assert_eq!(result["content"][2], json!({ "type": "new", "x": 1 }));
     assert_eq!(result["isError"], false);
     let refused = failure(&platform, "good__none", json!({})).await.to_string();

@@ -11,11 +11,11 @@ use tenon_host::services::{
     OutgoingMessage, Secret, SecretStore,
 };
 use tenon_host::types::Error;
-use tenon_host::{Call, CallError, Caller, Failure, Platform, PluginState, Surroundings};
+use tenon_host::{Call, CallError, Caller, Failure, HostEnvironment, Platform, PluginState};
 use tokio::sync::Notify;
 
 use crate::guests;
-use crate::support::{Project, Running, call, failure, surroundings, text};
+use crate::support::{Project, Running, call, failure, host_environment, text};
 
 /// A post office that keeps what it is given.
 #[derive(Clone, Default)]
@@ -262,7 +262,7 @@ async fn a_secret_reaches_the_plugin_and_nobody_else() {
     assert_eq!(text(&platform, "w__secret", secret("api-key", true)).await, "it is [redacted]");
     let said = |name: &'static str| failure(&platform, "w__secret", secret(name, true));
     let said = [said("unset").await.to_string(), said("other").await.to_string()];
-    assert!(said[0].contains("nobody has set the secret unset"), "{}", said[0]);
+    assert!(said[0].contains("the secret unset is not set"), "{}", said[0]);
     let expected = "plugin \"w\": the secret other is not granted; its plugin.toml would request \
                     it with `secrets = [\"other\"]` under [capabilities]";
     assert!(said[1].contains(expected), "{}", said[1]);
@@ -278,8 +278,8 @@ async fn only_the_variables_that_were_granted_are_seen() {
     project.write("own/e/e.wasm", std::fs::read(guests::ESCAPE).unwrap());
     let variables = [("SEEN", "one"), ("SEEN_TOKEN", "two-two-two"), ("HIDDEN", "three")];
     let environment = variables.map(|(name, value)| (name.into(), value.into())).into();
-    let surroundings = Surroundings { environment, ..surroundings() };
-    let builder = project.builder().surroundings(surroundings).approver(GrantAll);
+    let host_environment = HostEnvironment { environment, ..host_environment() };
+    let builder = project.builder().host_environment(host_environment).approver(GrantAll);
     let platform = Running::new(builder.build().await.expect("it is built"), project);
     let seen = text(&platform, "e__environment", json!({})).await;
     let of_each = |one: &str| [one; 3].join(" ");

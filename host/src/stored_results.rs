@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::bindings::types::{Content, ResourceBody, ResourceContents, ToolResult};
 use crate::config::{Invisible, ResultSettings};
 use crate::files;
-use crate::wire;
+use crate::mcp_json;
 
 /// How the URIs begin under which results are kept that were too long to be passed on.
 pub const URI: &str = "tenon://results/";
@@ -61,11 +61,11 @@ impl Results {
         let folder = self.folder()?;
         // It is written twice, and never held: the first time to see how long it is.
         let mut length = Length(0);
-        serde_json::to_writer(&mut length, &wire::Form(result))?;
+        serde_json::to_writer(&mut length, &mcp_json::Form(result))?;
         let Length(length) = length;
         if length > self.longest() {
             let most = self.settings.max_result_mib;
-            return Err(io::Error::other(format!("it has more than {most} MiB")));
+            return Err(io::Error::other(format!("it is larger than {most} MiB")));
         }
         make_room(folder, length, u64::from(self.settings.max_mib) << 20)?;
         let file = tempfile::Builder::new()
@@ -74,7 +74,7 @@ impl Results {
             .suffix(".json")
             .tempfile_in(folder)?;
         let mut writer = BufWriter::new(file.as_file());
-        serde_json::to_writer(&mut writer, &wire::Form(result))?;
+        serde_json::to_writer(&mut writer, &mcp_json::Form(result))?;
         writer.flush()?;
         drop(writer);
         let (_, path) = file.keep().map_err(|error| error.error)?;
@@ -96,7 +96,7 @@ impl Results {
         let id = id.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such result"))?;
         let bytes = files::read(&self.folder()?.join(format!("{id}.json")), self.longest())?;
         let form: Value = serde_json::from_slice(&bytes)?;
-        let result = wire::read_tool_result(form).map_err(io::Error::other)?;
+        let result = mcp_json::read_tool_result(form).map_err(io::Error::other)?;
         Ok(contents(uri, result))
     }
 
@@ -174,12 +174,15 @@ fn contents(uri: &str, result: ToolResult) -> Vec<ResourceContents> {
         Content::Resource(contents) => contents,
         other @ (Content::ResourceLink(_) | Content::Other(_)) => {
             let block = crate::bindings::types::ContentBlock { body: other, extra: block.extra };
-            part("application/json", ResourceBody::Text(wire::content_block(&block).to_string()))
+            part(
+                "application/json",
+                ResourceBody::Text(mcp_json::content_block(&block).to_string()),
+            )
         }
     });
     let structured = result.structured.map(|json| {
         let mut structured = part("application/json", ResourceBody::Text(json));
-        wire::insert_meta_of(&mut structured.extra, STRUCTURED, &true);
+        mcp_json::insert_meta_of(&mut structured.extra, STRUCTURED, &true);
         structured
     });
     blocks.chain(structured).collect()

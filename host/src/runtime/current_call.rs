@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracing::Span;
 
-use super::standing::{OuterCalls, Standing};
+use super::paused_time::{OuterCalls, PausedTime};
 use crate::invoke::Caller;
 
 /// What one call of a tool used, all of its attempts together.
@@ -75,7 +75,7 @@ impl Usage {
 /// Like a span of `tracing` it goes along with the call, so that plugins which neither measure nor
 /// call back need not know of it.
 #[derive(Debug, Default)]
-pub(crate) struct Serving {
+pub(crate) struct CurrentCall {
     /// On whose behalf.
     caller: Caller,
     span: Option<Span>,
@@ -86,7 +86,7 @@ pub(crate) struct Serving {
     host_calls: AtomicU64,
     /// Whether those were counted.
     counts_host_calls: AtomicBool,
-    standing: Standing,
+    paused_time: PausedTime,
     refusals: Mutex<Refusals>,
 }
 
@@ -102,13 +102,13 @@ struct Refusals {
 }
 
 /// The most refusals that are kept of one call.
-const REFUSALS: usize = 8;
+const MAX_REFUSALS: usize = 8;
 
 tokio::task_local! {
-    static SERVING: Arc<Serving>;
+    static CURRENT_CALL: Arc<CurrentCall>;
 }
 
-impl Serving {
+impl CurrentCall {
     /// A call on somebody's behalf, in the current span.
     pub(crate) fn new(caller: Caller) -> Arc<Self> {
         let span = Span::current();
@@ -121,12 +121,12 @@ impl Serving {
         self: &Arc<Self>,
         plugin: F,
     ) -> impl Future<Output = F::Output> + use<F> {
-        SERVING.scope(self.clone(), plugin)
+        CURRENT_CALL.scope(self.clone(), plugin)
     }
 
     /// The call that is being served.
     pub(crate) fn current() -> Option<Arc<Self>> {
-        SERVING.try_with(Arc::clone).ok()
+        CURRENT_CALL.try_with(Arc::clone).ok()
     }
 
     /// On whose behalf a plugin calls that serves this.
@@ -140,8 +140,8 @@ impl Serving {
     }
 
     /// For how long the call's time has stood still.
-    pub(super) fn standing(&self) -> &Standing {
-        &self.standing
+    pub(super) fn paused_time(&self) -> &PausedTime {
+        &self.paused_time
     }
 
     /// The span of the call.
@@ -168,7 +168,7 @@ impl Serving {
         if refusals.words.contains(&words) {
             return;
         }
-        match refusals.words.len() < REFUSALS {
+        match refusals.words.len() < MAX_REFUSALS {
             true => refusals.words.push(words),
             false => refusals.more += 1,
         }
@@ -223,13 +223,13 @@ mod tests {
 
     #[test]
     fn refusals_beyond_those_that_are_kept_are_counted() {
-        let serving = Serving::new(Caller::default());
+        let current_call = CurrentCall::new(Caller::default());
         for i in 0..11 {
-            serving.refused(format!("no {i}"), i < 9);
+            current_call.refused(format!("no {i}"), i < 9);
         }
         // Once more what was said before.
-        serving.refused("no 1".into(), true);
-        let (words, unlogged) = serving.refusals();
+        current_call.refused("no 1".into(), true);
+        let (words, unlogged) = current_call.refusals();
         assert_eq!((words.len(), unlogged), (9, 2));
         assert_eq!((words[7].as_str(), words[8].as_str()), ("no 7", "and 3 more were refused"));
     }

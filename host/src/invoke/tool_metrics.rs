@@ -15,14 +15,14 @@ const CALLS: &str = "tenon_calls_total";
 const SECONDS: &str = "tenon_call_duration_seconds";
 
 /// What is counted of one tool.
-pub(crate) struct Gauges {
+pub(crate) struct ToolMetrics {
     ok: Counter,
     tool_error: Counter,
     error: Counter,
     seconds: Histogram,
 }
 
-impl Gauges {
+impl ToolMetrics {
     pub(crate) fn new(plugin: &Arc<str>, tool: &str) -> Self {
         let (plugin, tool) = (plugin.to_string(), tool.to_string());
         let calls = |outcome: &'static str| counter!(CALLS, "plugin" => plugin.clone(), "tool" => tool.clone(), "outcome" => outcome);
