@@ -161,7 +161,7 @@ pub enum Step {
     },
     /// The call is over.
     Ended {
-        /// `ok`, `tool-error`, the word for the error ([`crate::CallError::word`]), or `abandoned`
+        /// `ok`, `tool-error`, the code of the error ([`crate::CallError::code`]), or `abandoned`
         /// where the caller dropped the call.
         outcome: &'static str,
         /// The error.

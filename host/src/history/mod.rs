@@ -77,7 +77,7 @@ pub struct Record {
     pub fingerprint: Fingerprint,
     /// What the tool was called with, as hooks have left it. Secrets are masked and long texts cut.
     pub arguments: Value,
-    /// How it ended: `ok`, `tool-error`, the word for its error ([`crate::CallError::word`]), or
+    /// How it ended: `ok`, `tool-error`, the code of its error ([`crate::CallError::code`]), or
     /// `abandoned` where the caller dropped it.
     pub outcome: Cow<'static, str>,
     /// The error, where there was one.
