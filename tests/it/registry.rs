@@ -546,7 +546,7 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     assert_eq!(project.tenon(&echo).status.code(), Some(3));
     let accepted = project.tenon(&["approve", "s", "--yes"]);
     insta::assert_snapshot!(stdout(&accepted), @r#"
-    plugin "s" does not say what it said before
+    plugin "s" has changed its definitions:
       tool echo
         /description
           - Says it
