@@ -77,16 +77,21 @@ fn plugins() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// Has the build script run again when a source below changes. Build folders and tests are left out.
-fn watch(path: &Path) -> Result<(), Box<dyn Error>> {
+/// Has the build script run again when a source below changes. Build folders and tests are left out. Cargo
+/// looks at everything below a folder that it is told of, so a folder with one of them is not named
+/// itself. Returns whether all below is watched.
+fn watch(path: &Path) -> Result<bool, Box<dyn Error>> {
     if path.ends_with("target") || path.ends_with("tests") {
-        return Ok(());
+        return Ok(false);
     }
+    let mut is_whole = true;
     if path.is_dir() {
         for entry in fs::read_dir(path)? {
-            watch(&entry?.path())?;
+            is_whole &= watch(&entry?.path())?;
         }
     }
-    println!("cargo::rerun-if-changed={}", path.display());
-    Ok(())
+    if is_whole {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    Ok(is_whole)
 }
