@@ -38,7 +38,7 @@ use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
 use crate::invoke::within;
 use instance::Instantiated;
-use shared::{InstanceHandle, InstanceLease, Shared};
+use shared::{InstanceHandle, InstanceLease, SharedInstance};
 
 /// On which instance a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
@@ -55,7 +55,7 @@ pub enum Mode {
 pub(crate) struct WasmPlugin {
     component: Arc<Linked>,
     /// The live instance, for a plugin that shares one.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<SharedInstance>>,
 }
 
 /// A component that was linked, where its exports are, and what its instances are made with.
@@ -169,7 +169,7 @@ impl WasmPlugin {
 
     /// A place at the shared instance. One that takes the place of another registers first, as the
     /// contract has it; what it registers is known already.
-    async fn lease(&self, shared: &Arc<Shared>) -> Result<InstanceLease, Failure> {
+    async fn lease(&self, shared: &Arc<SharedInstance>) -> Result<InstanceLease, Failure> {
         if let Some(lease) = shared.current() {
             return Ok(lease);
         }

@@ -41,7 +41,7 @@ const FOR_NOW: Duration = Duration::from_millis(250);
 
 /// The place of a plugin's shared instance. Each call reads it without a lock.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct SharedInstance {
     handle: ArcSwapOption<InstanceHandle>,
     starting: Mutex<Starting>,
 }
@@ -86,7 +86,7 @@ struct InstanceState {
 /// A job together with the way its answer goes. It fails when the instance is done for.
 type Work = BoxFuture<'static, wasmtime::Result<()>>;
 
-impl Shared {
+impl SharedInstance {
     /// A place at the instance, where there is one that takes calls.
     pub(super) fn current(&self) -> Option<InstanceLease> {
         self.handle.load_full().and_then(InstanceLease::at)
