@@ -14,8 +14,11 @@ use crate::{cargo, install, root, run};
 /// How many tests of a program run at a time. Many wait for processes and deadlines more than they compute.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// The program of tests that takes as long as all others, of which many wait for compilers and servers.
+/// The program of tests that takes as long as all others together.
 const LARGEST: &str = "it";
+
+/// The programs of tests that wait for compilers most of the time. They run beside the rest.
+const COMPILING: [&str; 2] = ["guide", "languages"];
 
 /// Runs all tests; what is passed goes to the test programs. In CI, what cannot be installed is a
 /// failure. Elsewhere the tests that need it are left out, and the last lines name them.
@@ -37,26 +40,36 @@ fn run_tests(filters: &[String]) -> Result<()> {
     // No test waits for what is built for others.
     run(&mut tests(".", &["--no-run"], &environment, &[]))?;
     run(&mut tests("guests", &["--no-run"], &environment, &[]))?;
-    let log = root().join("target/other-tests.log");
-    let names = other_programs()?;
-    let programs = names.iter().flat_map(|name| ["--test", name]);
-    let programs: Vec<&str> = ["--lib", "--bins"].into_iter().chain(programs).collect();
-    let mut others = [
-        tests(".", &programs, &environment, filters),
-        tests(".", &["--doc"], &environment, filters),
-        tests("guests", &[], &environment, filters),
+    let programs = other_programs()?;
+    let (compiling, others): (Vec<&str>, Vec<&str>) =
+        programs.iter().map(String::as_str).partition(|name| COMPILING.contains(name));
+    let others: Vec<&str> = ["--lib", "--bins"].into_iter().chain(named(&others)).collect();
+    let compiling: Vec<&str> = named(&compiling).collect();
+    let lanes = [
+        vec![tests(".", &compiling, &environment, filters)],
+        vec![
+            tests(".", &others, &environment, filters),
+            tests(".", &["--doc"], &environment, filters),
+            tests("guests", &[], &environment, filters),
+        ],
     ];
-    let (largest, others) = std::thread::scope(|scope| {
-        let others = scope.spawn(|| run_into(&mut others, &log));
+    let logs = ["compiling", "other"].map(|name| root().join(format!("target/{name}-tests.log")));
+    let (largest, lanes) = std::thread::scope(|scope| {
+        let lanes = lanes.into_iter().zip(&logs);
+        let lanes = lanes.map(|(lane, log)| scope.spawn(|| run_into(lane, log)));
+        let lanes: Vec<_> = lanes.collect();
         let largest = run(&mut tests(".", &["--test", LARGEST], &environment, filters));
-        eprintln!("waiting for the other tests, which write to {}", log.display());
-        (largest, others.join().expect("it does not panic"))
+        eprintln!("waiting for the other tests, which write to target/*-tests.log");
+        (largest, lanes.into_iter().map(|lane| lane.join().expect("it does not panic")).collect())
     });
-    print!("{}", String::from_utf8_lossy(&fs::read(&log)?));
+    for log in &logs {
+        print!("{}", String::from_utf8_lossy(&fs::read(log)?));
+    }
     for skipped in skipped {
         eprintln!("skipped: {skipped}");
     }
-    largest.and(others)
+    let lanes: Result<()> = lanes;
+    largest.and(lanes)
 }
 
 /// The programs of tests but the largest, as cargo knows them: none is left out for its name.
@@ -68,6 +81,11 @@ fn other_programs() -> Result<BTreeSet<String>> {
     let targets = metadata.packages.into_iter().flat_map(|package| package.targets);
     let tests = targets.filter(|target| target.kind.iter().any(|kind| kind == "test"));
     Ok(tests.map(|test| test.name).filter(|name| name != LARGEST).collect())
+}
+
+/// The arguments that name programs of tests.
+fn named<'a>(programs: &[&'a str]) -> impl Iterator<Item = &'a str> {
+    programs.iter().flat_map(|name| ["--test", *name])
 }
 
 /// What `cargo metadata` says.
@@ -105,12 +123,12 @@ fn tests(folder: &str, targets: &[&str], environment: &Environment, filters: &[S
 
 /// Runs commands one after the other, and writes what they print to a file. Fails where one does, when all
 /// have run.
-fn run_into(commands: &mut [Command], log: &Path) -> Result<()> {
+fn run_into(commands: Vec<Command>, log: &Path) -> Result<()> {
     let file = File::create(log).with_context(|| log.display().to_string())?;
     let mut result = Ok(());
-    for command in commands {
+    for mut command in commands {
         command.stdout(file.try_clone()?).stderr(file.try_clone()?);
-        result = result.and(run(command));
+        result = result.and(run(&mut command));
     }
     result
 }
