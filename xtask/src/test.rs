@@ -60,7 +60,7 @@ fn run_tests(filters: &[String]) -> Result<()> {
         let lanes: Vec<_> = lanes.collect();
         let largest = run(&mut tests(".", &["--test", LARGEST], &environment, filters));
         eprintln!("waiting for the other tests, which write to target/*-tests.log");
-        (largest, lanes.into_iter().map(|lane| lane.join().expect("it does not panic")).collect())
+        (largest, lanes.into_iter().try_for_each(|lane| lane.join().expect("it does not panic")))
     });
     for log in &logs {
         print!("{}", String::from_utf8_lossy(&fs::read(log)?));
@@ -68,7 +68,6 @@ fn run_tests(filters: &[String]) -> Result<()> {
     for skipped in skipped {
         eprintln!("skipped: {skipped}");
     }
-    let lanes: Result<()> = lanes;
     largest.and(lanes)
 }
 
