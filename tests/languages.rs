@@ -22,6 +22,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, OnceLock};
+use tenon_contract::sync_edition;
 use tenon_host::Platform;
 
 use support::{Project, stderr, stdout};
@@ -38,7 +39,6 @@ struct Language {
 }
 
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
-const SYNC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/sync");
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/languages");
 
 fn python(tools: &Path, _: &Path) -> Command {
@@ -108,7 +108,10 @@ impl Language {
         }
         let _ = fs::remove_file(&note);
         copy(&sources.join(self.name), folder).map_err(failed)?;
-        copy(Path::new(SYNC), &folder.join("wit")).map_err(failed)?;
+        fs::create_dir_all(folder.join("wit")).map_err(failed)?;
+        for (name, text) in sync_edition() {
+            fs::write(folder.join("wit").join(name), text).map_err(failed)?;
+        }
         let output = (self.build)(tools, folder).current_dir(folder).output().map_err(failed)?;
         match output.status.success() && component.is_file() {
             true => fs::write(note, made_of).map_err(failed).map(|()| component),

@@ -127,7 +127,7 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
                 ("logic.py", by_world!(world, "python", "logic.py")),
                 ("test_logic.py", by_world!(world, "python", "test_logic.py")),
             ]);
-            made.extend(wit(contract::SYNC));
+            made.extend(contract::sync_edition().map(|(name, text)| in_wit(name, text)));
         }
         Language::JavaScript => {
             templates.extend([
@@ -137,7 +137,9 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
                 ("logic.js", by_world!(world, "javascript", "logic.js")),
                 ("logic.test.js", by_world!(world, "javascript", "logic.test.js")),
             ]);
-            made.extend(wit(contract::CANONICAL));
+            made.extend(
+                contract::CANONICAL.iter().map(|(name, text)| in_wit(name, text.to_string())),
+            );
         }
         Language::Rhai => templates.push((
             "{{file}}",
@@ -157,11 +159,9 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
     Some(made)
 }
 
-/// The contract, where the tools of the languages look for it.
-fn wit(files: &'static [contract::File]) -> impl Iterator<Item = Made> {
-    files.iter().map(|(name, text)| {
-        (format!("wit/deps/tenon-plugin/{name}"), contract::text_of(text).to_string())
-    })
+/// A file of the contract, where the tools of the languages look for it.
+fn in_wit(name: &str, text: String) -> Made {
+    (format!("wit/deps/tenon-plugin/{name}"), text)
 }
 
 impl Order<'_> {

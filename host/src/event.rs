@@ -13,90 +13,88 @@ use crate::invoke::{CallKind, Fingerprint, HandlerReport};
 use crate::runtime::Usage;
 use crate::server::{BreakerState, ServerState};
 
-/// Something that happened.
+/// An event of the platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A plugin registered again, because it said that what it contributes has changed.
+    /// A plugin registered again after it reported a change.
     Registered {
         /// The plugin.
         plugin: Arc<str>,
     },
-    /// A plugin said that it had changed, and could not register again. What it contributed before
-    /// stays.
+    /// A plugin reported a change but failed to register again. What it contributed before stays.
     NotRegistered {
         /// The plugin.
         plugin: Arc<str>,
         /// Why not.
         problem: String,
     },
-    /// What is on disk is not what is loaded.
+    /// A plugin on disk differs from the loaded one.
     Changed {
         /// The plugin.
         plugin: Arc<str>,
-        /// In what way.
+        /// The difference.
         change: Change,
     },
-    /// What is on disk is loaded now; for a plugin that was removed, it is unloaded.
+    /// The plugin on disk was loaded; a plugin that was removed was unloaded.
     Reloaded {
         /// The plugin.
         plugin: Arc<str>,
-        /// What was done.
+        /// The difference that was applied.
         change: Change,
     },
-    /// What is on disk could not be loaded. Where there was a version before it, that one stays.
+    /// The plugin on disk failed to load. An earlier version stays loaded.
     NotReloaded {
-        /// The plugin; nothing for a configuration, in whose place its former text stays.
+        /// The plugin, or `None` for a configuration, whose earlier text stays in effect.
         plugin: Option<Arc<str>>,
         /// Why not.
         problem: String,
     },
-    /// A call has come so far.
+    /// Progress of a call.
     Progress {
         /// The plugin that serves it.
         plugin: Arc<str>,
         /// The call.
         call_id: String,
-        /// How far.
+        /// The progress so far.
         progress: f64,
-        /// How far it is to the end, where that is known.
+        /// The progress at the end, if known.
         total: Option<f64>,
-        /// What is being done.
+        /// What the plugin is doing.
         message: Option<String>,
     },
-    /// A resource that was subscribed to is another one now.
+    /// A subscribed resource has changed.
     ResourceUpdated {
         /// The plugin that has it.
         plugin: Arc<str>,
         /// The resource.
         uri: String,
     },
-    /// An MCP server is in another state.
+    /// The state of an MCP server has changed.
     Server {
         /// Its plugin.
         plugin: Arc<str>,
         /// The state.
         state: ServerState,
-        /// Why, where something is wrong.
+        /// The reason, if something is wrong.
         error: Option<String>,
     },
-    /// Calls to an MCP server are tried, or are not any more.
+    /// The circuit breaker of an MCP server has opened or closed.
     Breaker {
         /// Its plugin.
         plugin: Arc<str>,
         /// The breaker: `ext:stdio:PLUGIN`.
         breaker: String,
-        /// Whether they are.
+        /// Its new state.
         state: BreakerState,
     },
-    /// What was asked of a plugin has taken a step: a call of a tool, a completion, an evaluation, the
-    /// handling of a hook point. What is asked of resources and prompts goes by the name of the tool that
-    /// does the same: `server__read_resource`.
+    /// A call has taken a step: a tool call, a completion, an evaluation or a hook. Operations on resources
+    /// and prompts have the name of the equivalent tool: `server__read_resource`.
     Call(CallEvent),
-    /// So many events were missed, because the subscriber did not keep up.
+    /// The subscriber was too slow and missed events.
     Missed {
-        /// How many.
+        /// The number of missed events.
         events: u64,
     },
 }
@@ -104,69 +102,69 @@ pub enum Event {
 /// A step of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallEvent {
-    /// What is asked.
+    /// The kind of call.
     pub kind: CallKind,
     /// The call's id.
     pub call: Arc<str>,
-    /// The tool, strategy or model as the caller named it, or the hook point.
+    /// The name of the tool, strategy or model that the caller used, or the hook point.
     pub tool: Arc<str>,
-    /// The plugin; nothing where there is no such tool.
+    /// The plugin, or `None` if the tool does not exist.
     pub plugin: Option<Arc<str>>,
-    /// The same for calls that are the same.
+    /// Equal for equal calls: see [`crate::invoke::Fingerprint`].
     pub fingerprint: Fingerprint,
-    /// What was done.
+    /// The step.
     #[serde(flatten)]
     pub step: Step,
 }
 
-/// What was done for a call. A step that stops the call is followed by [`Step::Ended`] at once.
+/// A step of a call. A step that stops the call is followed by [`Step::Ended`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Step {
     /// The tool was found.
     Found,
-    /// Hooks had their say before the call.
+    /// The hooks before the call have run.
     HooksBefore {
-        /// Who was asked, in order.
+        /// The handlers that ran, in order.
         handlers: Vec<HandlerReport>,
     },
-    /// The arguments are what the tool's schema says.
+    /// The arguments match the tool's schema.
     Checked,
-    /// The operator lets the tool be called.
+    /// The operator allows the call.
     Permitted,
     /// The plugin was called.
     Attempted {
         /// The number of the attempt, counted from one.
         attempt: u32,
-        /// Why it has failed.
+        /// Why it failed, if it did.
         error: Option<String>,
     },
-    /// The plugin tried what it was not granted.
+    /// The plugin tried something that is not granted.
     Refused {
-        /// Who tried what, and the line that would request it.
+        /// The refusals, each with the line that would request the capability.
         words: String,
     },
-    /// The result is free of secrets and short enough.
+    /// The result is masked and, if too long, truncated.
     Bounded {
         /// The length of the plugin's answer, in bytes.
         bytes: u64,
-        /// Where the whole answer is kept, if it was too long.
+        /// The URI of the whole answer, if it was truncated.
         whole: Option<String>,
     },
-    /// Hooks had their say about the result.
+    /// The hooks after the call have run.
     HooksAfter {
-        /// Who was asked, in order.
+        /// The handlers that ran, in order.
         handlers: Vec<HandlerReport>,
     },
-    /// The call is over.
+    /// The call has ended.
     Ended {
         /// `ok`, `tool-error`, the code of the error ([`crate::CallError::code`]), or `abandoned`
         /// where the caller dropped the call.
         outcome: &'static str,
-        /// The error.
+        /// The error message.
         error: Option<String>,
-        /// What it used.
+        /// The resources that it used.
         usage: Usage,
     },
 }
@@ -177,16 +175,16 @@ pub enum Step {
 pub enum Change {
     /// It is new.
     Added,
-    /// Its code, its manifest or its settings are others.
+    /// Its code, manifest or settings have changed.
     Modified,
-    /// It is gone, or no longer wanted.
+    /// It was removed or disabled.
     Removed,
 }
 
-/// The events that wait for a slow subscriber.
+/// The most events that wait for a slow subscriber.
 const MAX_QUEUED_EVENTS: usize = 4096;
 
-/// Hands events to those who subscribed. Clones are the same one.
+/// Sends events to all subscribers. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Events(Arc<ArcSwap<Vec<Subscriber>>>);
 
@@ -197,12 +195,12 @@ struct Subscriber {
 }
 
 impl Events {
-    /// Whether anybody would hear an event.
+    /// Whether there are subscribers.
     pub(crate) fn are_heard(&self) -> bool {
         !self.0.load().is_empty()
     }
 
-    /// Tells everybody who subscribed. Nothing is made where nobody did.
+    /// Sends an event to all subscribers, and builds it only if there are any.
     pub(crate) fn publish(&self, event: impl FnOnce() -> Event) {
         let subscribers = self.0.load();
         if subscribers.is_empty() {
@@ -231,7 +229,7 @@ impl Events {
     }
 }
 
-/// The events from the moment of subscribing on.
+/// A subscription to events.
 pub struct Subscription {
     queue: mpsc::Receiver<Event>,
     missed: Arc<AtomicU64>,
@@ -239,7 +237,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The next event; nothing when the platform is gone.
+    /// Returns the next event, or `None` when the platform has ended.
     pub async fn next(&mut self) -> Option<Event> {
         match self.take_missed() {
             Some(missed) => Some(missed),
@@ -247,7 +245,7 @@ impl Subscription {
         }
     }
 
-    /// An event that is there already.
+    /// Returns an event that has already arrived.
     pub fn try_next(&mut self) -> Option<Event> {
         self.take_missed().or_else(|| self.queue.try_recv().ok())
     }

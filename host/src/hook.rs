@@ -23,11 +23,11 @@ pub struct PointInfo {
     pub point: HookPoint,
     /// Its name in commands and in the contract.
     pub name: &'static str,
-    /// The name of a script's function for it, and of the type of its context.
+    /// The name of a script's handler function, and of the type of its context.
     pub function: &'static str,
-    /// Whether a handler may stop what is about to happen.
+    /// Whether a handler may veto.
     pub veto: bool,
-    /// The only member of the context that handlers can change, where there is one.
+    /// The only member of the context that handlers can change, if there is one.
     pub(crate) subject: Option<&'static str>,
     /// Checks a context against its type.
     check: Check,
@@ -95,19 +95,19 @@ const fn row(
     PointInfo { point, name, function, veto, subject: None, check }
 }
 
-/// Whether a context can be read as the type of its point.
+/// Checks that a context has the type of its point.
 fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<(), String> {
     C::deserialize(context).map(drop).map_err(|error| error.to_string())
 }
 
-/// A call cannot go on without arguments.
+/// A call needs arguments.
 fn is_tool_call(context: &Map<String, Value>) -> Result<(), String> {
     let BeforeToolCall { arguments, .. } =
         BeforeToolCall::deserialize(context).map_err(|error| error.to_string())?;
     arguments.map(drop).ok_or_else(|| "missing field `arguments`".into())
 }
 
-/// A result must be one when all handlers are done with it.
+/// A result must be valid after all handlers have run.
 fn is_tool_result(context: &Map<String, Value>) -> Result<(), String> {
     let AfterToolCall { result, .. } =
         AfterToolCall::deserialize(context).map_err(|error| error.to_string())?;
@@ -117,12 +117,12 @@ fn is_tool_result(context: &Map<String, Value>) -> Result<(), String> {
         .map_err(|error| format!("invalid tool result: {error}"))
 }
 
-/// A text that names no point.
+/// The error for a text that names no hook point.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no hook point \"{0}\"; {meant}", meant = meant(.0))]
 pub struct UnknownPoint(String);
 
-/// What may have been meant by a text that names no point. Plugins in Rust name points otherwise.
+/// Suggests a point for a text that names none. Plugins in Rust spell points differently.
 fn meant(text: &str) -> String {
     let text = text.to_lowercase();
     if text.trim_end() == "custom:" {
@@ -137,22 +137,21 @@ fn meant(text: &str) -> String {
 }
 
 impl HookPoint {
-    /// The point's row, for a well-known one.
+    /// Returns the table row of a well-known point.
     pub fn info(&self) -> Option<&'static PointInfo> {
         POINTS.iter().find(|info| info.point == *self)
     }
 
-    /// Checks a context: the members that are well known must be of their types. A custom point has
-    /// none.
+    /// Checks the types of a context's well-known members. A custom point has none.
     ///
     /// # Errors
     ///
-    /// A sentence on the first that is not.
+    /// A description of the first member with a wrong type.
     pub fn check(&self, context: &Map<String, Value>) -> Result<(), String> {
         self.info().map_or(Ok(()), |info| (info.check)(context))
     }
 
-    /// Whether a handler may stop what is about to happen.
+    /// Whether a handler may veto.
     pub fn allows_veto(&self) -> bool {
         self.info().is_none_or(|info| info.veto)
     }

@@ -8,35 +8,33 @@ use std::time::Duration;
 /// The limits of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The most linear memory of one instance, in bytes, over all of its memories.
+    /// The maximum linear memory of one instance in bytes, all of its memories together.
     pub memory: usize,
-    /// The most elements in the tables of one instance.
+    /// The maximum number of table elements of one instance.
     pub table_elements: usize,
-    /// The most core instances, tables and memories of one instance, each.
+    /// The maximum number of core instances, of tables and of memories of one instance.
     pub instances: usize,
-    /// The most CPU time of one call; on a shared instance, of what it does until it has to wait.
-    /// It is looked at every [`TICK`]. For a script it is the time since its thread took up the
-    /// call, and its operations are bounded as well; see [`Limits::operations`].
+    /// The maximum CPU time of one call; on a shared instance, of the work until it waits. Checked every
+    /// [`TICK`]. For a script it is the time since its thread began the call, and its operations are limited
+    /// as well; see [`Limits::operations`].
     pub cpu: Duration,
-    /// The most time from handing over a call to its answer. It stands still while somebody is asked on
-    /// behalf of the call ([`crate::services::ClientFeatures`]).
+    /// The maximum time from the start of a call to its answer. It is paused while a user or model is asked
+    /// on behalf of the call ([`crate::services::ClientFeatures`]).
     pub wall: Duration,
-    /// The most bytes that a plugin may hand to the host at a time: an answer, or the arguments of
-    /// an import.
+    /// The maximum size in bytes of one answer, or of the arguments of one import.
     pub transfer: usize,
-    /// The most bytes of the body of one response from the network. Those of a request are as many
-    /// as [`Limits::transfer`].
+    /// The maximum body of a network response in bytes. That of a request is [`Limits::transfer`].
     pub download: usize,
-    /// The most bytes of a tool's result that are passed on; the whole of a longer one is kept, and
-    /// the result says where.
+    /// The maximum size of a tool's result in bytes. A longer one is truncated; the whole is stored, and the
+    /// result has its URI.
     pub output: usize,
-    /// The most host objects (streams, pollables, …) that an instance may hold.
+    /// The maximum number of host resources (streams, pollables, …) of an instance.
     pub handles: usize,
-    /// The most calls of the host in one call of the plugin. On a shared instance it is what the
-    /// calls in flight may make together within [`Limits::wall`].
+    /// The maximum number of host calls in one call of the plugin. On a shared instance it applies to all
+    /// calls in flight together, within [`Limits::wall`].
     pub host_calls: u64,
-    /// The most messages a second that the plugin may log for long; five seconds' worth may come at
-    /// once. What is more is dropped and counted.
+    /// The maximum rate of log messages per second, with bursts of five seconds' worth. Further messages are
+    /// dropped and counted.
     pub log_rate: u32,
 }
 
@@ -59,7 +57,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The most that a manifest may ask for, where neither operator nor host says less.
+    /// Returns the most that a manifest may ask for, unless operator or host set less.
     pub fn most() -> Self {
         Self {
             memory: 4 << 30,
@@ -76,7 +74,7 @@ impl Limits {
         }
     }
 
-    /// These limits, and none above another's.
+    /// Returns these limits, each capped by another's.
     pub fn at_most(self, most: &Self) -> Self {
         Self {
             memory: self.memory.min(most.memory),
@@ -93,13 +91,13 @@ impl Limits {
         }
     }
 
-    /// Those that are not as they are where nobody says anything, in one line.
+    /// Returns the limits that differ from the defaults, on one line.
     pub fn special(&self) -> String {
         let usual = Self::default().written();
         listed(self.written().into_iter().filter(|limit| !usual.contains(limit)).collect())
     }
 
-    /// The limits that a manifest can ask for, as it would write them under `[limits]`.
+    /// Returns the limits that a manifest can set, in the syntax of `[limits]`.
     pub fn written(&self) -> Vec<(&'static str, Value)> {
         let mib = |bytes: usize| json!(bytes >> 20);
         let time = |time: Duration| json!(humantime::format_duration(time).to_string());
@@ -117,8 +115,8 @@ impl Limits {
         ]
     }
 
-    /// The operations that a script may take in one call: more than it does in the time of
-    /// [`Limits::cpu`] on most machines, so that time is what stops it.
+    /// Returns the maximum number of operations of a script in one call: more than fit into [`Limits::cpu`]
+    /// on most machines, so that usually time stops it.
     pub fn operations(&self) -> u64 {
         u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX).saturating_mul(100_000).max(1)
     }
@@ -143,10 +141,10 @@ fn listed(limits: Vec<(&'static str, Value)>) -> String {
     limits.collect::<Vec<_>>().join(", ")
 }
 
-/// The longest time that anything waits, where a longer one is allowed than a clock can tell.
+/// The longest wait that clocks can represent.
 pub(crate) const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// How often a running guest is interrupted to let others have a turn.
+/// The interval at which a running guest yields and its limits are checked.
 pub const TICK: Duration = Duration::from_millis(10);
 
 /// A limit that was reached.
@@ -173,19 +171,19 @@ pub enum Limit {
     /// The size of one value in a script.
     #[error("limit of value size")]
     ValueSize,
-    /// What a check against a JSON Schema of the plugin may use.
+    /// The limits of a check against a JSON Schema of the plugin.
     #[error(
         "limit for checking {what} against its JSON Schema, which is {limit}; simplify the schema, or let the plugin use more under `limits`"
     )]
     Schema {
         /// What was checked.
         what: &'static str,
-        /// What the check used up.
+        /// The limit that was reached.
         limit: SchemaLimit,
     },
 }
 
-/// What a check against a JSON Schema used up.
+/// The limit that a check against a JSON Schema reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaLimit {
     /// [`Limits::cpu`] or [`Limits::wall`]

@@ -16,8 +16,9 @@ const MAX_MCP_LENGTH: usize = 128;
 
 /// How names are rendered: `style` under `[names]` of a configuration.
 ///
-/// What a name cannot hold becomes `_`. A name that was changed or cut for that ends in eight
-/// hexadecimal digits of its original's SHA-256, so that two originals have two names.
+/// In the default style, names use at most 64 characters of `A-Z a-z 0-9 _ -`, which every model accepts. Other characters
+/// become `_`, and a changed or shortened name ends with eight digits of the original's SHA-256, so that
+/// names stay unique.
 ///
 /// ```
 /// use tenon_host::name::NameStyle;
@@ -58,7 +59,7 @@ impl NameStyle {
         ToolName::of(rendered, &original, longest)
     }
 
-    /// What every rendered name of a plugin's tools begins with.
+    /// Returns the prefix of all rendered names of a plugin's tools.
     pub(crate) fn rendered_prefix(self, id: &str, namespace: &str) -> String {
         let ToolName(mut name) = self.render(id, namespace, "");
         // Of a name that is not its original's, the last part is the original's digest.
@@ -70,7 +71,7 @@ impl NameStyle {
         name
     }
 
-    /// What the names of a plugin's tools begin with, where they are not cut.
+    /// Returns the prefix of a plugin's tool names before shortening.
     pub fn prefix(self, id: &str, namespace: &str) -> String {
         match self {
             Self::ServerTool => format!("{namespace}__"),
@@ -80,7 +81,7 @@ impl NameStyle {
     }
 }
 
-/// A text with `_` for what no name can hold.
+/// Replaces characters that a name cannot have by `_`.
 fn held(text: &str, others: &str) -> String {
     let is_held = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c) || others.contains(c);
     text.chars().map(|c| if is_held(c) { c } else { '_' }).collect()
@@ -92,7 +93,7 @@ impl ToolName {
         NameStyle::default().render(plugin, plugin, tool)
     }
 
-    /// The name of a tool of the host's own that is there once for all plugins.
+    /// Returns the name of a host tool that exists once for all plugins.
     pub(crate) fn shared(name: &str) -> Self {
         Self(name.to_string())
     }
@@ -107,7 +108,7 @@ impl ToolName {
         Self(rendered)
     }
 
-    /// The rendered form.
+    /// Returns the rendered name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -125,7 +126,7 @@ impl std::borrow::Borrow<str> for ToolName {
     }
 }
 
-/// The one of these names that may have been meant by another: but for case, at most a third of it differs, and
+/// Returns the known name closest to this one: ignoring case, at most a third of the characters differ, and
 /// never all.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();

@@ -30,124 +30,122 @@ use crate::discover::{Origin, PluginKind};
 use crate::host_environment::HostEnvironment;
 use crate::text::cut;
 
-/// Sends the messages of plugins.
+/// Sends plugins' messages to people, for the capability `services`.
 #[async_trait]
 pub trait Messaging: Send + Sync + 'static {
-    /// Sends a message. The default sends none.
+    /// Sends a message. The default refuses.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for a channel that does not exist, [`Error::Denied`] for one that is not
-    /// for plugins.
+    /// [`Error::NotFound`] if the channel does not exist, [`Error::Denied`] if plugins may not use it.
     async fn send(&self, plugin: &str, message: OutgoingMessage) -> Result<(), Error> {
         let _ = (plugin, message);
         Err(Error::Denied("this host sends no messages".into()))
     }
 }
 
-/// Searches what the host remembers.
+/// Searches the host's memory, for the capability `services`.
 #[async_trait]
 pub trait MemorySearch: Send + Sync + 'static {
-    /// Finds at most `limit` memories, best match first. The default has none, and says so: a plugin must
-    /// not take it for a search that found nothing.
+    /// Returns at most `limit` memories, best match first. The default returns an error, so that a plugin
+    /// does not take it for a search without results.
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] where there is no memory; or where it cannot be searched.
+    /// [`Error::Denied`] if the host has no memory; any other error if the search fails.
     async fn search(&self, plugin: &str, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
         let _ = (plugin, query, limit);
         Err(Error::Denied("this host remembers nothing".into()))
     }
 }
 
-/// Answers what MCP servers ask of their client: input of the user, an answer of a model. What it
-/// says that it offers is declared to servers; of a host that offers nothing, they cannot ask
-/// anything.
+/// Answers requests of MCP servers to their client: input from the user, or a model's completion. Servers can
+/// request only the features that it declares.
 #[async_trait]
 pub trait ClientFeatures: Send + Sync + 'static {
-    /// What servers may ask for. The default is nothing.
+    /// Returns the features that servers may use. The default is none.
     fn offers(&self) -> Offers {
         Offers::default()
     }
 
-    /// Asks the user for input, and says who asks: `params` are those of MCP's
-    /// `elicitation/create`, and so is the result. Nothing may be made up for the user, and no page
-    /// opened unasked. The default asks nobody.
+    /// Asks the user for input, naming the server that asks. Parameters and result are those of MCP's
+    /// `elicitation/create`. An implementation must not answer for the user or open a page without consent.
+    /// The default refuses.
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] where there is nobody to ask.
+    /// [`Error::Denied`] if there is no user to ask.
     async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
         let _ = request;
         Err(Error::Denied("this host has no user to ask".into()))
     }
 
-    /// Has a model answer: `params` are those of MCP's `sampling/createMessage`, whose `maxTokens`
-    /// bounds the answer, and so is the result. The default asks none.
+    /// Completes a prompt with a model. Parameters and result are those of MCP's `sampling/createMessage`;
+    /// `maxTokens` bounds the answer. The default refuses.
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] where the user does not want it.
+    /// [`Error::Denied`] if the user refuses.
     async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
         let _ = request;
         Err(Error::Denied("this host asks no model for servers".into()))
     }
 }
 
-/// What [`ClientFeatures`] offer.
+/// The features that a [`ClientFeatures`] declares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offers {
-    /// The user fills in forms.
+    /// The user can fill in forms.
     pub forms: bool,
-    /// The user opens pages, whose whole address is shown.
+    /// The user can open web pages, whose whole address is shown first.
     pub pages: bool,
-    /// A model answers.
+    /// A model can answer.
     pub sampling: bool,
 }
 
-/// Something that an MCP server asks for.
+/// A request of an MCP server to its client.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerRequest {
-    /// The plugin's id of the server that asks.
+    /// The id of the plugin whose server asks.
     pub server: String,
-    /// The call that it serves, where that is known.
+    /// The call that the server is working on, if known.
     pub call_id: Option<String>,
-    /// What it asks, in the form of the protocol. It is the server's word and nobody else's.
+    /// The parameters, as in MCP. The server controls them.
     pub params: Value,
 }
 
-/// Keeps the secrets of plugins.
+/// Stores secrets for plugins.
 #[async_trait]
 pub trait SecretStore: Send + Sync + 'static {
-    /// The value of a secret; nothing where there is none. It is asked before the plugin is loaded,
-    /// for the names that were granted. The default has none.
+    /// Returns the value of a secret, or `None` if it is not set. Called before a plugin is loaded, for each
+    /// granted name. The default returns `None`.
     async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
         let _ = (plugin, name);
         None
     }
 }
 
-/// Finds where the hosts are that plugins send requests to.
+/// Resolves host names for plugins' requests.
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
-    /// Gives the addresses of a host, best first. It is asked once for each request, and not for
-    /// addresses. What it gives is checked, and only what passes is connected to.
+    /// Returns the addresses of a host, best first. Called once for each request to a name. Each address is
+    /// checked before anything connects to it.
     ///
     /// # Errors
     ///
-    /// Where the host cannot be found.
+    /// If the host cannot be resolved.
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 }
 
-/// Makes the connections for the requests of plugins. TLS goes on top of them.
+/// Opens connections for plugins' requests. TLS runs on top of them.
 #[async_trait]
 pub trait Connector: Send + Sync + 'static {
-    /// Connects to an address, which a plugin may reach.
+    /// Connects to an address that the plugin may reach.
     ///
     /// # Errors
     ///
-    /// Where there is no connection.
+    /// If the connection fails.
     async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>>;
 }
 
@@ -156,7 +154,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// The system's own way to resolve and to connect.
+/// The system's resolver, and TCP.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemNetwork;
 
@@ -176,56 +174,54 @@ impl Connector for SystemNetwork {
     }
 }
 
-/// Says what plugins get of what they request.
+/// Decides what plugins get of what they request.
 #[async_trait]
 pub trait Approver: Send + Sync + 'static {
-    /// Gives what is granted, which may be less than was requested; what was not requested is not
-    /// granted either way. It is asked before the plugin is loaded, each time. The default decides
-    /// nothing.
+    /// Returns what is granted, which may be less than requested. Values that were not requested are not
+    /// granted. Called each time before the plugin is loaded. The default is [`Approval::Undecided`].
     async fn approve(&self, request: &ApprovalRequest) -> Approval {
         let _ = request;
         Approval::Undecided
     }
 }
 
-/// Remembers what MCP servers said of their tools, prompts and resource templates, and of themselves,
-/// when they were first seen.
+/// Stores the definitions of MCP servers' tools, prompts, resource templates and instructions when they are
+/// first seen.
 #[async_trait]
 pub trait Pins: Send + Sync + 'static {
-    /// Gives the definitions that are not what they were; these are held. What is seen for the first
-    /// time is to be remembered. It is asked whenever a server registers or lists something, and on
-    /// each reload. The default remembers nothing and holds nothing.
+    /// Returns the definitions that have changed, which are then held, and stores new ones. Called whenever a
+    /// server registers or lists something, and on each reload. The default stores nothing and holds nothing.
     ///
     /// # Errors
     ///
-    /// Where it is not known what they were: then all of them are held.
+    /// If the earlier definitions cannot be read: then all of them are held.
     async fn check(&self, seen: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
         let _ = seen;
         Ok(PinCheck::default())
     }
 }
 
-/// What a plugin requests.
+/// What a plugin requests, for an [`Approver`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// The plugin's id.
     pub plugin: String,
-    /// Its kind.
+    /// The plugin's kind.
     pub kind: PluginKind,
-    /// The kind of place that it was found in.
+    /// Where it was found.
     pub origin: Origin,
-    /// Where its code is.
+    /// The path of its code, or its server.
     pub source: String,
     /// The configuration file or manifest that names it.
     pub named_in: PathBuf,
-    /// What it requests: values by the names of capabilities, as in `[capabilities]` of its
-    /// manifest. Paths are resolved: `~`, variables and links are not in them any more.
+    /// The requested values by capability, as in `[capabilities]` of its manifest. Paths are resolved: they
+    /// contain no `~`, variables or links.
     pub capabilities: BTreeMap<String, Vec<String>>,
-    /// What some of these values mean, which nobody should grant without knowing it.
+    /// Warnings about values that are dangerous to grant.
     pub warnings: Vec<GrantWarning>,
-    /// How its server is started or reached, where a file that comes with a project says so. It is
-    /// not before that is approved.
+    /// How its server is started or reached, if a project's file says so. It must be approved before the
+    /// server starts.
     pub command: Option<CommandLine>,
     /// The SHA-256 of its component or script, in hexadecimal. What is loaded has this one.
     pub component: Option<String>,
@@ -233,22 +229,22 @@ pub struct ApprovalRequest {
     pub manifest: Option<String>,
 }
 
-/// What it means to grant a value that names files which decide what is started, or which hold keys.
+/// A warning about a value that names files which decide what programs run, or which contain keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct GrantWarning {
     /// The capability.
     pub capability: String,
-    /// The value, as it is approved.
+    /// The value, as it would be approved.
     pub value: String,
-    /// What the files are, and what follows.
+    /// What the files are, and what access to them means.
     pub meaning: String,
 }
 
 impl GrantWarning {
-    /// The warnings for values of capabilities, as they are approved. No glob covers what they are
-    /// about: only a value that names it is dangerous, and has a warning. The files are those that
-    /// decide what is started ([`crate::discover::Discovery::deciding`]).
+    /// Returns the warnings for values as they would be approved. Globs never cover such files: only a value
+    /// that names one has a warning. The `files` are those that decide what programs run
+    /// ([`crate::discover::Discovery::deciding`]).
     pub fn of(
         capabilities: &BTreeMap<String, Vec<String>>,
         host_environment: &HostEnvironment,
@@ -258,40 +254,39 @@ impl GrantWarning {
     }
 }
 
-/// How an MCP server is started or reached. Secrets are masked.
+/// How an MCP server is started or reached, with secrets masked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CommandLine {
-    /// The program of one that is a child.
+    /// The program, of a server that is a child process.
     pub program: Option<String>,
     /// Its arguments.
     pub arguments: Vec<String>,
     /// The folder that it runs in.
     pub folder: Option<PathBuf>,
-    /// The variables that it gets, with their values as they are written: `${NAME}` stands for a
-    /// variable of the host's environment, `${secret:NAME}` for a secret.
+    /// Its environment variables, as written: `${NAME}` stands for a variable of the host's environment,
+    /// `${secret:NAME}` for a secret.
     pub variables: BTreeMap<String, String>,
-    /// Variables of the host's environment that it gets, too.
+    /// Variables of the host's environment that it inherits.
     pub passed: Vec<String>,
-    /// Whether it gets all others that are no secrets by their names.
+    /// Whether it inherits all other variables whose names are not those of secrets.
     pub all_inherited: bool,
-    /// Where a server is that is no child.
+    /// The URL, of a remote server.
     pub url: Option<String>,
-    /// Headers of every request to it, written as variables are.
+    /// Headers of every request to it, written like variables.
     pub headers: BTreeMap<String, String>,
-    /// The folders that it is told to work in.
+    /// The roots that it is given.
     pub roots: Vec<String>,
-    /// What of all that has variables in it whose values stand there, as it is written, with the name of
-    /// its member.
+    /// Members that contain variables, as written, by name.
     pub written: Vec<String>,
-    /// The SHA-256, in hexadecimal, of all that, before and after variables were put in: of
-    /// variables and headers as they are written, of variables in a file with their values.
+    /// The SHA-256 of all this in hexadecimal, before and after expansion: variables and headers as written,
+    /// variables from a file with their values.
     pub digest: String,
 }
 
 impl CommandLine {
-    /// All of it, a line each: a word for what it is, and what it is.
+    /// Returns all of it as pairs of a label and a text.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let one = |word: &'static str, text: &Option<String>| text.clone().map(|text| (word, text));
         let all = |word: &'static str, texts: &[String]| -> Vec<_> {
@@ -315,7 +310,7 @@ impl CommandLine {
 }
 
 impl fmt::Display for CommandLine {
-    /// What it does, in short.
+    /// Returns a short summary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Nobody must take a part for the whole.
         let short = |text: &str| match cut(text, 200) {
@@ -334,21 +329,21 @@ impl fmt::Display for CommandLine {
 }
 
 impl ApprovalRequest {
-    /// What of these values it requests, as far as their texts tell. Whatever is granted, a plugin
-    /// gets what it requests and no more.
+    /// Returns which of these values it requests, as far as their texts tell. A plugin never gets more than
+    /// it requests.
     pub fn within(&self, values: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
         GrantSet::approved(&self.capabilities).within(values)
     }
 }
 
-/// What somebody said to a request.
+/// An approver's decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
-    /// So much is granted: values by the names of capabilities.
+    /// These values are granted, by capability.
     Granted(BTreeMap<String, Vec<String>>),
-    /// Nobody has decided. The plugin is not loaded.
+    /// There is no decision. The plugin is not loaded.
     Undecided,
-    /// What was approved was another: it has changed since. The plugin is not loaded.
+    /// The plugin has changed since it was approved. It is not loaded.
     Stale(Vec<ApprovalChange>),
 }
 
@@ -358,32 +353,32 @@ impl From<BTreeMap<String, Vec<String>>> for Approval {
     }
 }
 
-/// In what a plugin differs from what was approved.
+/// How a plugin differs from what was approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalChange {
-    /// Its component or script has another content.
+    /// Its component or script has changed.
     Component,
-    /// Its manifest has another text.
+    /// Its manifest has changed.
     Manifest,
-    /// It requests something more.
+    /// It requests a new value.
     Added {
         /// The capability.
         capability: String,
         /// The value.
         value: String,
     },
-    /// It does not request something any more.
+    /// It no longer requests a value.
     Removed {
         /// The capability.
         capability: String,
         /// The value.
         value: String,
     },
-    /// What its server is started or reached with has this line more.
+    /// A line was added to how its server is started or reached.
     CommandAdded(String),
-    /// It has this one no more.
+    /// A line was removed from how its server is started or reached.
     CommandRemoved(String),
-    /// It differs in something else: an order, or a value that is not shown.
+    /// Something else has changed: an order, or a value that is not shown.
     Command,
 }
 
@@ -408,7 +403,7 @@ impl fmt::Display for ApprovalChange {
     }
 }
 
-/// Grants everything that is requested, for hosts that trust all their plugins.
+/// Grants every request, for hosts that trust all their plugins.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GrantAll;
 
@@ -419,7 +414,7 @@ impl Approver for GrantAll {
     }
 }
 
-/// A host that offers nothing.
+/// The services of a host that offers none.
 struct Nothing;
 
 impl Messaging for Nothing {}
@@ -437,7 +432,7 @@ pub(crate) struct Services {
     pub(crate) features: Arc<dyn ClientFeatures>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) pins: Arc<dyn Pins>,
-    /// Without it secrets come from the environment and from files.
+    /// If `None`, secrets come from the environment and from files.
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
 }
 

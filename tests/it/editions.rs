@@ -1,70 +1,18 @@
 //! The sync edition of the contract, for languages whose tools know neither `async func` nor streams.
-//!
-//! It is made from the canonical package: `TENON_BLESS=1` writes what is there now.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::PathBuf;
-
+use std::collections::BTreeSet;
+use tenon_contract::{CANONICAL, sync_edition};
 use wit_parser::{
-    Function, IndexMap, InterfaceId, Package, PackageId, Resolve, Type, TypeDefKind, WorldItem,
+    Function, IndexMap, InterfaceId, Package, PackageId, Resolve, SourceMap, Type, TypeDefKind,
+    WorldItem,
 };
 
-/// What only async code can import or export. Guests whose tools cannot lower it do without.
-const LEFT_OUT: [&str; 6] =
-    ["inference", "mcp-host", "provider-stream", "services", "stdio-child", "tools"];
-
-/// The worlds that have a part in what is left out.
-const WORLDS_LEFT_OUT: [&str; 3] = ["mcp-bridge", "mcp-server", "streaming-provider"];
-
-/// At the end: in front of an interface, tools would take it for its documentation.
-const FOOTER: &str = "// The sync edition of ../";
-
-fn folder(name: &str) -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit")).join(name)
-}
-
-/// The files of a folder of WIT by their names.
-fn files(name: &str) -> BTreeMap<String, String> {
-    let entries = fs::read_dir(folder(name)).expect("the folder is there");
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let names = names.filter(|name| name.ends_with(".wit"));
-    names.map(|file| (file.clone(), fs::read_to_string(folder(name).join(file)).unwrap())).collect()
-}
-
-/// The sync edition of one file; nothing of an interface that is left out.
-fn sync_edition(file: &str, text: &str) -> Option<String> {
-    if LEFT_OUT.iter().any(|interface| file == format!("{interface}.wit")) {
-        return None;
-    }
-    let leaves_out = |block: &&str| {
-        let left_out = |world: &&str| block.contains(&format!("world {world} {{"));
-        !WORLDS_LEFT_OUT.iter().any(left_out)
-    };
-    let blocks: Vec<&str> = text.trim_end().split("\n\n").filter(leaves_out).collect();
-    let text = blocks.join("\n\n").replace("async func(", "func(");
-    Some(format!("{text}\n\n{FOOTER}{file}; see tests/it/editions.rs.\n"))
-}
-
-#[test]
-fn the_sync_edition_is_made_from_the_canonical_package() {
-    let made: BTreeMap<_, _> = files("")
-        .into_iter()
-        .filter_map(|(name, text)| Some((name.clone(), sync_edition(&name, &text)?)))
-        .collect();
-    if std::env::var_os("TENON_BLESS").is_some() {
-        let _ = fs::remove_dir_all(folder("sync"));
-        fs::create_dir_all(folder("sync")).unwrap();
-        for (name, text) in &made {
-            fs::write(folder("sync").join(name), text).unwrap();
-        }
-    }
-    assert_eq!(files("sync"), made, "TENON_BLESS=1 makes it anew");
-}
-
-fn package(name: &str) -> (Resolve, PackageId) {
+fn package(files: impl Iterator<Item = (&'static str, String)>) -> (Resolve, PackageId) {
+    let mut sources = SourceMap::new();
+    files.for_each(|(name, text)| sources.push_str(name, text));
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_dir(folder(name)).expect("the package is read");
+    let group = sources.parse().map_err(|(_, error)| error.to_string()).expect("it is WIT");
+    let package = resolve.push_group(group).expect("it refers to no other package");
     (resolve, package)
 }
 
@@ -93,7 +41,8 @@ fn has_stream(resolve: &Resolve, of: Type) -> bool {
 /// without it.
 #[test]
 fn the_editions_differ_only_in_what_is_async() {
-    let ((canonical, whole), (sync, part)) = (package(""), package("sync"));
+    let canonical = CANONICAL.iter().map(|(name, text)| (*name, text.to_string()));
+    let ((canonical, whole), (sync, part)) = (package(canonical), package(sync_edition()));
     let (whole, part) = (&canonical.packages[whole], &sync.packages[part]);
     assert_eq!(whole.name, part.name);
     let exported: BTreeSet<InterfaceId> = whole

@@ -1,5 +1,5 @@
-//! The contract as text: its WIT in both editions, for projects that are not in Rust, and what it says
-//! of its interfaces. [`describe`] puts that into a component, with what its author says of it.
+//! The contract as text: its WIT in both editions, for projects that are not in Rust, and the
+//! documentation of its interfaces. [`describe`] puts that into a component, with what its author says of it.
 
 mod describe;
 
@@ -46,35 +46,26 @@ pub const CANONICAL: &[File] = files!(
     ]
 );
 
-/// Its sync edition, for languages whose tools do not know `async`.
-pub const SYNC: &[File] = files!(
-    "../../sync/",
-    [
-        "completions.wit",
-        "config.wit",
-        "eval-handler.wit",
-        "hook-handler.wit",
-        "log.wit",
-        "model.wit",
-        "notify.wit",
-        "plugin.wit",
-        "prompts.wit",
-        "provider-handler.wit",
-        "resources.wit",
-        "secrets.wit",
-        "subscriptions.wit",
-        "tool-handler.wit",
-        "types.wit",
-        "worlds.wit",
-    ]
-);
+/// The interfaces that only async code can use: plugins import async functions of them, or they have streams.
+const ASYNC_INTERFACES: [&str; 6] =
+    ["inference", "mcp-host", "provider-stream", "services", "stdio-child", "tools"];
 
-/// What our own files of the sync edition end with, and nobody else needs to read.
-const FOOTER: &str = "\n// The sync edition";
+/// The worlds that need one of these.
+const ASYNC_WORLDS: [&str; 3] = ["mcp-bridge", "mcp-server", "streaming-provider"];
 
-/// A file as it is put into a project.
-pub fn text_of(text: &'static str) -> &'static str {
-    text.split_once(FOOTER).map_or(text, |(text, _)| text)
+/// Returns the sync edition of the package, for languages whose tools know neither `async func` nor streams: the
+/// names and texts of its files.
+pub fn sync_edition() -> impl Iterator<Item = (&'static str, String)> {
+    let is_sync = |name: &str| ASYNC_INTERFACES.iter().all(|of| name != format!("{of}.wit"));
+    CANONICAL.iter().filter(move |(name, _)| is_sync(name)).map(|(name, text)| {
+        let has_no_async_world = |block: &&str| {
+            let has = |world: &&str| block.contains(&format!("world {world} {{"));
+            !ASYNC_WORLDS.iter().any(has)
+        };
+        let blocks = text.trim_end().split("\n\n").filter(has_no_async_world);
+        let text = blocks.collect::<Vec<_>>().join("\n\n");
+        (*name, format!("{}\n", text.replace("async func(", "func(")))
+    })
 }
 
 /// What the package says of its interfaces, by their names without a version: the first sentence.
@@ -123,16 +114,12 @@ mod tests {
 
     #[test]
     fn all_files_of_the_contract_are_here() {
-        let check = |files: &[File], folder: &str| {
-            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-            let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
-            let mut there: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
-            there.retain(|name| name.ends_with(".wit"));
-            there.sort();
-            assert_eq!(files.iter().map(|(name, _)| *name).collect::<Vec<_>>(), there);
-        };
-        check(CANONICAL, "..");
-        check(SYNC, "../sync");
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        let mut there: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        there.retain(|name| name.ends_with(".wit"));
+        there.sort();
+        assert_eq!(CANONICAL.iter().map(|(name, _)| *name).collect::<Vec<_>>(), there);
     }
 
     #[test]
