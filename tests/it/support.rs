@@ -164,10 +164,18 @@ pub(crate) fn cache() -> PathBuf {
 pub(crate) fn tenon() -> &'static Path {
     static TENON: OnceLock<PathBuf> = OnceLock::new();
     TENON.get_or_init(|| {
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--workspace", "--bin", "tenon"])
-            .status()
-            .expect("cargo starts");
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["build", "--quiet", "--workspace", "--bin", "tenon"]);
+        // Cargo tells this program about its own package. Build scripts that ask for the same variables would
+        // run again for a cargo that is started from here, and all that depends on them be built again.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            let prefixes = ["CARGO_MANIFEST_", "CARGO_PKG_", "OUT_DIR"];
+            if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+                command.env_remove(name);
+            }
+        }
+        let status = command.status().expect("cargo starts");
         assert!(status.success(), "the command is built");
         // The test is in target/PROFILE/deps.
         let test = std::env::current_exe().expect("a program has a path");

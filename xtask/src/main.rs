@@ -52,7 +52,19 @@ fn root() -> PathBuf {
 fn cargo(folder: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(arguments).current_dir(root().join(folder));
+    // Cargo tells this program about its own package. Build scripts that ask for the same variables would
+    // run again for a cargo that is started from here, and all that depends on them be built again.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_about_package) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// Whether cargo sets a variable to say something about the package whose program it runs.
+fn is_about_package(variable: &str) -> bool {
+    ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// Runs a command, and fails when it does.
