@@ -137,9 +137,7 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
                 ("logic.js", by_world!(world, "javascript", "logic.js")),
                 ("logic.test.js", by_world!(world, "javascript", "logic.test.js")),
             ]);
-            made.extend(
-                contract::CANONICAL.iter().map(|(name, text)| in_wit(name, text.to_string())),
-            );
+            made.extend(contract::CANONICAL.iter().map(|(name, text)| in_wit(name, *text)));
         }
         Language::Rhai => templates.push((
             "{{file}}",
@@ -160,8 +158,8 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
 }
 
 /// A file of the contract, where the tools of the languages look for it.
-fn in_wit(name: &str, text: String) -> Made {
-    (format!("wit/deps/tenon-plugin/{name}"), text)
+fn in_wit(name: &str, text: impl Into<String>) -> Made {
+    (format!("wit/deps/tenon-plugin/{name}"), text.into())
 }
 
 impl Order<'_> {

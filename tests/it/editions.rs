@@ -1,20 +1,8 @@
 //! The sync edition of the contract, for languages whose tools know neither `async func` nor streams.
 
 use std::collections::BTreeSet;
-use tenon_contract::{CANONICAL, sync_edition};
-use wit_parser::{
-    Function, IndexMap, InterfaceId, Package, PackageId, Resolve, SourceMap, Type, TypeDefKind,
-    WorldItem,
-};
-
-fn package(files: impl Iterator<Item = (&'static str, String)>) -> (Resolve, PackageId) {
-    let mut sources = SourceMap::new();
-    files.for_each(|(name, text)| sources.push_str(name, text));
-    let mut resolve = Resolve::default();
-    let group = sources.parse().map_err(|(_, error)| error.to_string()).expect("it is WIT");
-    let package = resolve.push_group(group).expect("it refers to no other package");
-    (resolve, package)
-}
+use tenon_contract::{CANONICAL, parse, sync_edition};
+use wit_parser::{Function, IndexMap, InterfaceId, Package, Resolve, Type, TypeDefKind, WorldItem};
 
 /// Whether a tool must know `async` to use an interface: plugins import an async function of it, or
 /// something of it is a stream.
@@ -41,8 +29,8 @@ fn has_stream(resolve: &Resolve, of: Type) -> bool {
 /// without it.
 #[test]
 fn the_editions_differ_only_in_what_is_async() {
-    let canonical = CANONICAL.iter().map(|(name, text)| (*name, text.to_string()));
-    let ((canonical, whole), (sync, part)) = (package(canonical), package(sync_edition()));
+    let (canonical, whole) = parse(CANONICAL.iter().copied());
+    let (sync, part) = parse(sync_edition());
     let (whole, part) = (&canonical.packages[whole], &sync.packages[part]);
     assert_eq!(whole.name, part.name);
     let exported: BTreeSet<InterfaceId> = whole

@@ -33,9 +33,9 @@ pub(crate) fn is_one_shared(requests: &GrantSet) -> bool {
 /// The tools that a plugin may call, under the names that it calls them by.
 pub(crate) fn list(granted: &GrantedCapabilities) -> Result<Vec<ToolDefinition>, Error> {
     let registry = granted.host_services.platform_api()?.registry();
-    let granted =
+    let allowed =
         registry.tools().filter(|(_, tool)| granted.grants().allow(NAME, tool.name.as_str()));
-    let renamed = granted.map(|(_, tool)| ToolDefinition {
+    let renamed = allowed.map(|(_, tool)| ToolDefinition {
         name: tool.name.to_string(),
         ..ToolDefinition::clone(&tool.definition)
     });

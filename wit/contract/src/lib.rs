@@ -6,7 +6,7 @@ mod describe;
 pub use describe::{About, DescribeError, describe, is_whole};
 
 use std::collections::BTreeMap;
-use wit_parser::{Resolve, SourceMap};
+use wit_parser::{PackageId, Resolve, SourceMap};
 
 /// The name of a file, and its text.
 pub type File = (&'static str, &'static str);
@@ -87,10 +87,21 @@ pub fn version() -> String {
     version.map(ToString::to_string).unwrap_or_default()
 }
 
-fn resolve() -> (Resolve, wit_parser::PackageId) {
+fn resolve() -> (Resolve, PackageId) {
+    parse(CANONICAL.iter().copied())
+}
+
+/// Parses an edition of the package: [`CANONICAL`] or [`sync_edition`].
+///
+/// # Panics
+///
+/// If the files are not a whole package in WIT.
+pub fn parse<T: Into<String>>(
+    files: impl IntoIterator<Item = (&'static str, T)>,
+) -> (Resolve, PackageId) {
     let mut sources = SourceMap::new();
-    for (name, text) in CANONICAL {
-        sources.push_str(name, *text);
+    for (name, text) in files {
+        sources.push_str(name, text);
     }
     let mut resolve = Resolve::default();
     let group = sources.parse().map_err(|(_, error)| error.to_string());
