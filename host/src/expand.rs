@@ -164,10 +164,19 @@ pub(crate) fn glob(text: &str, host_environment: &HostEnvironment) -> Result<Str
     path_with(text, host_environment, escaped)
 }
 
+/// The characters that stand in a glob behind a `\` if they mean themselves.
+pub(crate) const GLOB_CHARACTERS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
 /// A glob that a text is the only one to match.
 pub(crate) fn escaped(text: &str) -> String {
-    // `globset` leaves a backslash as it is, and would read it as an escape.
-    globset::escape(text).replace('\\', "[\\]")
+    let mut glob = String::with_capacity(text.len());
+    for c in text.chars() {
+        if GLOB_CHARACTERS.contains(&c) {
+            glob.push('\\');
+        }
+        glob.push(c);
+    }
+    glob
 }
 
 fn path_with(

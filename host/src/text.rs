@@ -136,11 +136,19 @@ fn misleads(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a pattern, in which `*` stands for anything, fits a name.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut left) = name.strip_prefix(start) else { return false };
-    let mut parts = rest.split('*').peekable();
+/// Whether a pattern, in which `*` stands for any text, fits a text.
+///
+/// If the text is itself such a pattern, the answer is whether this pattern fits all that the other one
+/// fits: a `*` of the text is fitted only by a `*` of the pattern.
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
+    fits_with('*', pattern, text)
+}
+
+/// The same, with another character in place of `*`.
+pub(crate) fn fits_with(wildcard: char, pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once(wildcard) else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(start) else { return false };
+    let mut parts = rest.split(wildcard).peekable();
     while let Some(part) = parts.next() {
         if parts.peek().is_none() {
             return left.ends_with(part);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::filesystem::pattern::resolve;
 use super::filesystem::{Files, PathGrant, Protection};
 use super::network::{NetworkGrants, UrlGrant};
-use super::{Availability, Capability, containment};
+use super::{Availability, Capability};
 use crate::host_environment::HostEnvironment;
 use crate::name::nearest;
 use crate::services::GrantWarning;
@@ -91,6 +91,25 @@ impl Grant {
             Self::Name(text) | Self::Pattern(text) => text,
             Self::Path(grant) => grant.text(),
             Self::Url(grant) => grant.text(),
+        }
+    }
+
+    /// Whether one of these allows all that it allows.
+    fn is_covered(&self, granted: &[Self]) -> bool {
+        let one_of = |covers: &dyn Fn(&Self) -> bool| granted.iter().any(covers);
+        match self {
+            Self::Name(name) | Self::Pattern(name) => one_of(&|granted| granted.allows(name)),
+            Self::Url(wanted) => {
+                one_of(&|granted| matches!(granted, Self::Url(grant) if grant.covers(wanted)))
+            }
+            // What is read and what is written may be allowed by two.
+            Self::Path(wanted) => wanted.by_access().all(|wanted| {
+                // A name that no glob covers is to be spelled out.
+                let by_name = Protection::default().protected_segments(&wanted);
+                one_of(&|granted| {
+                    matches!(granted, Self::Path(grant) if grant.covers(&wanted, &by_name))
+                })
+            }),
         }
     }
 
@@ -272,13 +291,15 @@ impl GrantSet {
         self.0.get(capability).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether a value, as it is approved, may be within one of these.
-    pub(crate) fn may_cover(&self, capability: &str, text: &str) -> bool {
+    /// Whether all that a value, as it is approved, allows is allowed by one of these.
+    ///
+    /// No use is decided by this: what was requested and what was approved must both allow it. People are
+    /// told by it what a grant comes to.
+    pub(crate) fn covers(&self, capability: &str, text: &str) -> bool {
         let mut wanted = Self::default();
         let added = wanted.add_approved(capability, text);
-        let mut wanted = wanted.of(capability).iter();
-        added.is_ok()
-            && wanted.all(|wanted| containment::may_be_within(wanted, self.of(capability)))
+        let granted = self.of(capability);
+        added.is_ok() && wanted.of(capability).iter().all(|wanted| wanted.is_covered(granted))
     }
 
     /// What of these values, as they are approved, is not more than this.
@@ -288,7 +309,7 @@ impl GrantSet {
     ) -> BTreeMap<String, Vec<String>> {
         let mut values = values.clone();
         values.retain(|capability, texts| {
-            texts.retain(|text| self.may_cover(capability, text));
+            texts.retain(|text| self.covers(capability, text));
             !texts.is_empty()
         });
         values
@@ -329,7 +350,7 @@ impl Grants {
 
     /// Whether a use, which goes by this value, was requested, though it may not have been approved.
     pub(crate) fn was_requested(&self, capability: &str, value: &str) -> bool {
-        self.requested.may_cover(capability, value)
+        self.requested.covers(capability, value)
     }
 
     /// Whether anything of a capability was granted.
@@ -581,5 +602,44 @@ mod tests {
         };
         assert_eq!(capability, "filesystem");
         assert!(value.ends_with("/.ssh/id_rsa"), "{value}");
+    }
+
+    #[test]
+    fn what_is_more_than_another_is_found() {
+        let check = |capability: &str, granted: &[&str], wanted: &str, expected: bool| {
+            let mut set = GrantSet::default();
+            granted.iter().for_each(|text| set.add_approved(capability, text).unwrap());
+            assert_eq!(set.covers(capability, wanted), expected, "{granted:?} {wanted}");
+        };
+        check("environment", &["LANG"], "LANG", true);
+        check("environment", &["LANG"], "TZ", false);
+        check("secrets", &[], "x", false);
+        check("tools", &["a__*", "b"], "a__b*", true);
+        check("tools", &["a__*", "b"], "*", false);
+        let files = |granted: &[&str], wanted, expected| {
+            check("filesystem", granted, wanted, expected);
+        };
+        files(&["read:/a/*"], "read:/a/b", true);
+        files(&["read:/a/*"], "read:/a/b/c", false);
+        files(&["read:/a/*"], "read:/a/**", false);
+        files(&["read:/a/*"], "write:/a/b", false);
+        files(&["readwrite:/a/**"], "read:/a", true);
+        files(&["readwrite:/a/**"], "write:/a/b/**", true);
+        files(&["readwrite:/a/**"], "write:/b/**", false);
+        files(&["read:/a/**", "write:/a/b"], "readwrite:/a/b", true);
+        files(&["read:/a/**", "write:/a/b"], "readwrite:/a/c", false);
+        files(&["read:/**/*.md"], "read:/x/y/z*.md", true);
+        files(&["read:/**/*.md"], "read:/x/y/z", false);
+        files(&["read:/a/**/b/**"], "read:/a/x/b", true);
+        files(&["read:/a/**/b/**"], "read:/a/x", false);
+        // No glob covers these for writing, or those with keys for reading.
+        files(&["write:/a/**"], "write:/a/.git/hooks/**", false);
+        files(&["write:/a/**/.git/**"], "write:/a/.git/hooks/**", true);
+        files(&["write:/a/.g*/**"], "write:/a/.git/hooks/**", false);
+        files(&["readwrite:/a/**"], "read:/a/.git/hooks/**", true);
+        files(&["readwrite:/a/**"], "read:/a/.ssh/**", false);
+        files(&["readwrite:/a/.ssh/**"], "read:/a/.ssh/**", true);
+        check("network", &["https://x.example"], "https://x.example/v1/*", true);
+        check("network", &["https://x.example/v1"], "https://x.example", false);
     }
 }

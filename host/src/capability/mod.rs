@@ -5,7 +5,6 @@
 //! not linked, and the default is nothing.
 
 pub(crate) mod config;
-mod containment;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
 mod grant;

@@ -400,7 +400,7 @@ impl Candidate {
             of.iter().map(|value| (name.clone(), value.clone())).collect()
         };
         if let Some((capability, value)) = { grants.iter().flat_map(all) }
-            .find(|(capability, value)| !self.requests.may_cover(capability, value))
+            .find(|(capability, value)| !self.requests.covers(capability, value))
         {
             let requested = self.requests.texts().remove(&capability).unwrap_or_default();
             return Err(format!(

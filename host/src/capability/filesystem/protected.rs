@@ -680,7 +680,7 @@ mod tests {
             // Each of the names is to be spelled out, but within a folder of the same group.
             let rest = path.strip_prefix(base).unwrap().trim_start_matches('/');
             let begin = if row.names.is_empty() { name } else { rest.split('/').next().unwrap() };
-            for glob in [format!("{}?", &begin[..begin.len() - 1]), format!("{{{begin},x}}")] {
+            for glob in [format!("{}*", &begin[..begin.len() - 1]), format!("{begin}*")] {
                 let glob = path.replacen(&format!("/{begin}"), &format!("/{glob}"), 1);
                 check(&glob, &path, by_glob);
             }
@@ -710,8 +710,8 @@ mod tests {
         // All of the names that make it protected are spelled out, and what is around them need not be.
         check("/a/**/.git/**", "/a/b/c/.git/hooks/x", true);
         check("/a/*/.git/h*/x", "/a/b/.git/hooks/x", true);
-        check("/a/.gi[t]/**", "/a/.git/x", true);
-        check("/a/.gi?/**", "/a/.git/x", false);
+        check("/a/.gi\\t/**", "/a/.git/x", true);
+        check("/a/.gi*/**", "/a/.git/x", false);
         check("/a/.config/**", "/a/.config/x", true);
         check("/a/.config/**", "/a/.config/autostart/x", false);
         check("/a/.config/auto*/**", "/a/.config/autostart/x", false);

@@ -1,61 +1,56 @@
 //! What of the web a plugin is granted: patterns of URLs, each for some methods or for all.
 //!
-//! A pattern is a constructor string of the [URL Pattern Standard], with methods in front of it
-//! where not all are granted: `GET,HEAD https://api.example.com/v1/*`. What it leaves out follows
-//! the standard, too:
+//! A pattern is `SCHEME://HOST:PORT/PATH`, with methods in front of it where not all are granted:
+//! `GET,HEAD https://api.example.com/v1/*`.
 //!
-//! * no port is the scheme's default port, and no other;
-//! * no path is any path: `https://api.example.com` grants the same as `https://api.example.com/*`;
-//! * a path is the whole path: `https://api.example.com/v1` grants `/v1` and nothing below it;
-//! * no query is any query.
+//! * The scheme is `http` or `https`.
+//! * The host is a name or an address; `*` is every host, and `*.example.com` every name that ends so,
+//!   but not `example.com` itself.
+//! * The port is a number, or `*` for every port. Without one it is the default port of the scheme.
+//! * The path is the whole path, in which `*` stands for any text, slashes included. Without one it is
+//!   any path: `https://api.example.com` grants the same as `https://api.example.com/*`.
+//! * Every query is granted with its path.
 //!
-//! What would grant more than it seems to is refused, although the standard has it. Regular
-//! expressions are those of the crate `regex`, which takes linear time.
+//! These are fewer forms than the [URL Pattern Standard] has: a person reads a grant before approving it,
+//! and one grant can be compared exactly with another ([`UrlGrant::covers`]).
 //!
 //! [URL Pattern Standard]: https://urlpattern.spec.whatwg.org
 
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzz;
 
-use std::fmt;
-use std::net::Ipv6Addr;
-
 use http::Method;
-use regex::RegexBuilder;
-use url::{Host, Url, quirks};
-use urlpattern::matcher::InnerMatcher;
-use urlpattern::parser::{Options, Part, PartModifier, PartType, parse_pattern_string};
-use urlpattern::{UrlPattern, UrlPatternInit, UrlPatternMatchInput, UrlPatternOptions};
+use url::{Host, Url};
 
-use crate::text::cut;
+use crate::text::{cut, fits};
 
 /// The longest grant, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 10;
 
-/// The most memory that one regular expression of a grant takes, in bytes.
-const MAX_EXPRESSION_BYTES: usize = 64 << 10;
-
-/// The most regular expressions of a grant: each may be of a class of thousands of characters.
-const MAX_EXPRESSIONS: usize = 8;
-
 /// How often a path is decoded to find out what a server could make of it.
 const MAX_DECODINGS: usize = 4;
 
-/// How a grant begins, after its methods.
-const SCHEMES: [&str; 3] = ["http://", "https://", "http{s}?://"];
-
 /// One grant.
+#[derive(Debug)]
 pub(crate) struct UrlGrant {
     text: Box<str>,
     /// The methods; none stands for all.
     methods: Vec<Method>,
-    pattern: UrlPattern,
+    scheme: &'static str,
+    host: HostPattern,
+    /// The port; none stands for every port.
+    port: Option<u16>,
+    /// The path, in which `*` stands for any text.
+    path: Box<str>,
 }
 
-impl fmt::Debug for UrlGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UrlGrant({})", self.text)
-    }
+/// Which hosts a grant is for. Names and addresses are written as [`Url::host_str`] gives them.
+#[derive(Debug, PartialEq, Eq)]
+enum HostPattern {
+    Any,
+    /// All names that end in this, which begins with a dot.
+    Ending(Box<str>),
+    Exact(Box<str>),
 }
 
 /// Why a text is no grant.
@@ -79,25 +74,56 @@ impl UrlGrant {
 
     /// Whether a request may be sent.
     pub(crate) fn allows(&self, method: &Method, url: &Url) -> bool {
-        let has_method = self.methods.is_empty() || self.methods.contains(method);
-        has_method
+        (self.methods.is_empty() || self.methods.contains(method))
+            && url.scheme() == self.scheme
             && url.username().is_empty()
             && url.password().is_none()
+            && url.host_str().is_some_and(|host| self.host.matches(host))
+            && (self.port.is_none() || self.port == url.port_or_known_default())
             && (self.has_any_path() || !hides_parent(url.path()))
-            && self.pattern.test(UrlPatternMatchInput::Url(url.clone())).unwrap_or(false)
+            && fits(&self.path, url.path())
+    }
+
+    /// Whether every request that another grant allows is allowed by this one.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let has_methods = self.methods.is_empty()
+            || !other.methods.is_empty()
+                && other.methods.iter().all(|method| self.methods.contains(method));
+        has_methods
+            && self.scheme == other.scheme
+            && self.host.covers(&other.host)
+            && (self.port.is_none() || self.port == other.port)
+            && fits(&self.path, &other.path)
     }
 
     /// Whether the pattern spells this very host or address out, as [`Url::host_str`] gives it. One
-    /// that a wildcard, a group or a regular expression stands for is not named.
+    /// that a wildcard stands for is not named.
     pub(crate) fn names_host(&self, host: &str) -> bool {
-        let InnerMatcher::Literal { literal } = &self.pattern.hostname.matcher.inner else {
-            return false;
-        };
-        literal == host
+        matches!(&self.host, HostPattern::Exact(name) if **name == *host)
     }
 
     fn has_any_path(&self) -> bool {
-        matches!(self.pattern.pathname(), "*" | "/*")
+        &*self.path == "/*"
+    }
+}
+
+impl HostPattern {
+    fn matches(&self, host: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Ending(ending) => host.len() > ending.len() && host.ends_with(&**ending),
+            Self::Exact(name) => **name == *host,
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) => true,
+            (own, Self::Exact(name)) => own.matches(name),
+            (Self::Ending(ending), Self::Ending(other)) => other.ends_with(&**ending),
+            (Self::Ending(_) | Self::Exact(_), Self::Any)
+            | (Self::Exact(_), Self::Ending(_)) => false,
+        }
     }
 }
 
@@ -118,26 +144,29 @@ fn read(text: &str) -> Result<UrlGrant, String> {
     if pattern.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err("it is `METHOD,METHOD pattern`, or the pattern alone".into());
     }
-    let (scheme, rest) = pattern.split_at(pattern.find("://").map_or(0, |end| end + 3));
-    let scheme = SCHEMES.into_iter().find(|known| scheme.eq_ignore_ascii_case(known));
-    let scheme = scheme.ok_or("it begins with `http://`, `https://` or `http{s}?://`")?;
-    check_text(rest)?;
-    let pattern = with_address_escaped(scheme, rest)?;
-    let init = UrlPatternInit::parse_constructor_string::<regex::Regex>(&pattern, None)
-        .map_err(|error| error.to_string())?;
-    if init.hash.is_some() {
-        return Err("what follows a `#` is never sent".into());
+    let (scheme, rest) = pattern.split_once("://").unwrap_or_default();
+    let (scheme, default_port) = match scheme.to_ascii_lowercase().as_str() {
+        "http" => ("http", 80),
+        "https" => ("https", 443),
+        _ => return Err("it begins with `http://` or `https://`".into()),
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
+    if authority.contains('@') {
+        return Err("user names and passwords are no part of a grant".into());
     }
-    check_host(init.hostname.as_deref().unwrap_or_default())?;
-    check_port(init.port.as_deref().unwrap_or_default())?;
-    // Whether it is escaped or in a group makes no difference.
-    let path = init.pathname.as_deref().unwrap_or_default().replace(['\\', '{', '}'], "");
-    if hides_parent(&path) {
-        return Err("its path has a `..`".into());
-    }
-    let pattern = UrlPattern::parse(init, UrlPatternOptions::default());
-    let pattern = pattern.map_err(|error| error.to_string())?;
-    Ok(UrlGrant { text: text.into(), methods, pattern })
+    let (host, port) = split_port(authority)?;
+    Ok(UrlGrant {
+        text: text.into(),
+        methods,
+        scheme,
+        host: read_host(host)?,
+        port: match port {
+            None => Some(default_port),
+            Some("*") => None,
+            Some(port) => Some(read_port(port)?),
+        },
+        path: read_path(path)?,
+    })
 }
 
 fn read_methods(text: &str) -> Result<Vec<Method>, String> {
@@ -161,195 +190,79 @@ pub(super) fn never_sent(method: &Method) -> bool {
     matches!(*method, Method::CONNECT | Method::TRACE)
 }
 
-/// Refuses what reads differently from what it means.
-fn check_text(pattern: &str) -> Result<(), String> {
-    let mut rest = pattern;
-    let (mut after_wildcard, mut expressions) = (false, 0);
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        match c {
-            '\\' => {
-                let escaped = rest.chars().next().ok_or("a `\\` stands before nothing")?;
-                rest = &rest[escaped.len_utf8()..];
-            }
-            '(' => {
-                expressions += 1;
-                if expressions > MAX_EXPRESSIONS {
-                    return Err(format!("it has more than {MAX_EXPRESSIONS} regular expressions"));
-                }
-                rest = &rest[check_expression(rest)? + 1..];
-            }
-            // The standard reads `**` and `*?` as "any number of" and "optionally" anything.
-            '*' | '?' | '+' if after_wildcard => {
-                return Err(format!(
-                    "`*{c}` is not needed: `*` stands for any text, slashes included, and a query \
-                     after it begins with `\\?`"
-                ));
-            }
-            _ => {}
-        }
-        after_wildcard = c == '*';
-    }
-    Ok(())
-}
-
-/// Checks the regular expression that a text begins with, and gives where its closing parenthesis
-/// is. It must be one by itself: otherwise it could close the group that is put around it, and with
-/// it leave the part of the URL that it stands in.
-fn check_expression(text: &str) -> Result<usize, String> {
-    let mut escaped = false;
-    let end = text.find(|c| {
-        let found = !escaped && matches!(c, '(' | ')');
-        escaped = c == '\\' && !escaped;
-        found
-    });
-    let Some(end) = end else { return Err("a `(` is not closed".into()) };
-    if text[end..].starts_with('(') {
-        return Err("a regular expression in a grant has no groups".into());
-    }
-    let expression = &text[..end];
-    if expression.is_empty() || expression.starts_with('?') || !expression.is_ascii() {
-        return Err(format!("`({expression})` is not a regular expression that a pattern allows"));
-    }
-    match RegexBuilder::new(expression).size_limit(MAX_EXPRESSION_BYTES).build() {
-        Ok(_) => Ok(end),
-        Err(error) => Err(format!("`({expression})`: {error}")),
+/// The host of `HOST` or `HOST:PORT`, and the port. An address of IPv6 stands in brackets.
+fn split_port(authority: &str) -> Result<(&str, Option<&str>), String> {
+    let end_of_address = authority.find(']').map_or(0, |end| end + 1);
+    let (address, rest) = authority.split_at(end_of_address);
+    match rest.split_once(':') {
+        Some((name, port)) => Ok((&authority[..address.len() + name.len()], Some(port))),
+        None => Ok((authority, None)),
     }
 }
 
-/// A pattern whose host may be an IPv6 address, which the standard would have escaped: it takes the
-/// `:abc` in `[::abc]` for a group.
-fn with_address_escaped(scheme: &str, rest: &str) -> Result<String, String> {
-    let end = outside_groups(rest, '/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    if authority.contains('@') {
-        return Err("user names and passwords are no part of a grant".into());
-    }
-    let brackets = |text| outside_expressions(text).any(|(_, c)| matches!(c, '[' | ']'));
-    if !brackets(authority) {
-        return Ok(format!("{scheme}{authority}{path}"));
-    }
-    let address = authority.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    let address = address.and_then(|(address, port)| {
-        let address: Ipv6Addr = address.parse().ok()?;
-        let is_port = port.is_empty() || port.starts_with(':');
-        (is_port && !brackets(port)).then_some((address, port))
-    });
-    let Some((address, port)) = address else {
-        return Err("an IPv6 address is written out, as in `http://[::1]/`".into());
+fn read_port(port: &str) -> Result<u16, String> {
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if is_number { port.parse().ok() } else { None };
+    number.ok_or_else(|| format!("the port `{port}` is neither a number nor `*`"))
+}
+
+/// Reads a host. What a browser would make another host of is refused, so that a person sees the host that
+/// is granted: `0x7f.1` is an address, and `example%2ecom` a name.
+fn read_host(host: &str) -> Result<HostPattern, String> {
+    let name = match host {
+        "" => return Err("it has no host; `https://*/*` is every one".into()),
+        "*" => return Ok(HostPattern::Any),
+        host => host.strip_prefix("*.").unwrap_or(host),
     };
-    let address = Host::<&str>::Ipv6(address).to_string().replace(':', "\\:");
-    Ok(format!("{scheme}{address}{port}{path}"))
-}
-
-/// The characters that are in no regular expression, and where they are.
-fn outside_expressions(text: &str) -> impl Iterator<Item = (usize, char)> {
-    let (mut inside, mut escaped) = (false, false);
-    text.char_indices().filter(move |(_, c)| {
-        let was_inside = inside;
-        match c {
-            _ if escaped => {}
-            '(' => inside = true,
-            ')' => inside = false,
-            _ => {}
-        }
-        escaped = *c == '\\' && !escaped;
-        !was_inside && !inside
-    })
-}
-
-/// Where a character is for the first time that is in no group.
-fn outside_groups(text: &str, wanted: char) -> Option<usize> {
-    let mut depth = 0_usize;
-    let mut outside = outside_expressions(text);
-    outside.find_map(|(at, c)| {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        (depth == 0 && c == wanted).then_some(at)
-    })
-}
-
-/// Checks the host of a pattern: that its text is what it is matched with, and that a wildcard ends
-/// where a label does. `https://*example.com` would be `evilexample.com`, too, and
-/// `https://example.com:port` would be `example.community`.
-fn check_host(host: &str) -> Result<(), String> {
-    if host.is_empty() {
-        return Err("it has no host; `https://*/*` is every one".into());
-    }
-    if host.starts_with('[') {
-        // An address that was read before.
-        return Ok(());
-    }
-    let parts = parse_pattern_string(host, &Options::hostname(), |text| Ok(text.to_string()));
-    let parts = parts.map_err(|error| error.to_string())?;
-    let texts = parts.iter().flat_map(|part| match part.kind {
-        PartType::FixedText => [part.value.as_str(), ""],
-        _ => [part.prefix.as_str(), part.suffix.as_str()],
-    });
-    for text in texts.filter(|text| !text.is_empty()) {
-        check_host_text(text)?;
-    }
-    for (index, part) in parts.iter().enumerate() {
-        let before = index.checked_sub(1).and_then(|before| parts.get(before));
-        if !ends_at_label(part, before, parts.get(index + 1)) {
-            return Err(format!(
-                "in `{host}` a wildcard stands for a part of a name; it stands for whole ones, as \
-                 in `*.example.com`, and a port is a number or `*`"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that a text of a host is not changed when it is made a host: `192.168.` is an address by
-/// itself, and `0x7f.1` is another way to write one.
-fn check_host_text(text: &str) -> Result<(), String> {
-    let is_plain = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._".contains(c);
-    if !text.chars().all(is_plain) {
-        return Err(format!("{text:?} is not a host or a part of one"));
-    }
-    let mut url = Url::parse("http://host.test").map_err(|error| error.to_string())?;
-    let is_host = quirks::set_hostname(&mut url, text).is_ok();
-    let becomes = quirks::hostname(&url);
-    if !is_host || text.is_ascii() && becomes != text.to_ascii_lowercase() {
+    if name.contains('*') {
         return Err(format!(
-            "the host `{text}` is not understood; an address is written out, as in `192.168.1.5`"
+            "in `{host}` a wildcard stands for a part of a name; it stands for every host, or for what is \
+             in front of a name, as in `*.example.com`"
         ));
     }
-    Ok(())
-}
-
-/// Whether a part of a host stands for whole labels, as far as it is not spelled out.
-fn ends_at_label(part: &Part, before: Option<&Part>, after: Option<&Part>) -> bool {
-    let begins = match before {
-        _ if part.kind != PartType::SegmentWildcard => true,
-        _ if !part.prefix.is_empty() => part.prefix.ends_with('.'),
-        None => true,
-        Some(before) => before.kind == PartType::FixedText && before.value.ends_with('.'),
+    let not_understood = || {
+        format!("the host `{name}` is not understood; an address is written out, as in `192.168.1.5`")
     };
-    let ends = match after {
-        _ if part.kind == PartType::FixedText => true,
-        _ if !part.suffix.is_empty() => part.suffix.starts_with('.'),
-        None => true,
-        Some(after) => {
-            after.kind == PartType::FixedText
-                && after.modifier == PartModifier::None
-                && after.value.starts_with('.')
-        }
-    };
-    begins && ends
-}
-
-/// Checks that what a port has besides wildcards are digits: `80a` would be 80.
-fn check_port(port: &str) -> Result<(), String> {
-    let digits = outside_expressions(port).all(|(_, c)| c.is_ascii_digit() || "*{}?+".contains(c));
-    match digits {
-        true => Ok(()),
-        false => Err(format!("the port `{port}` is neither a number nor `*`")),
+    let address = name.starts_with('[');
+    let is_plain = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._".contains(c);
+    if !address && !name.chars().all(is_plain) {
+        return Err(not_understood());
     }
+    let parsed = Host::parse(name).map_err(|_| not_understood())?;
+    let becomes = parsed.to_string();
+    // Of an address of IPv6, all ways to write it are read.
+    if name.is_ascii() && !address && becomes != name.to_ascii_lowercase() {
+        return Err(not_understood());
+    }
+    match host.starts_with("*.") {
+        true if matches!(parsed, Host::Domain(_)) => {
+            Ok(HostPattern::Ending(format!(".{becomes}").into()))
+        }
+        true => Err(not_understood()),
+        false => Ok(HostPattern::Exact(becomes.into())),
+    }
+}
+
+/// Reads a path, as it stands in the URL of a request.
+fn read_path(path: &str) -> Result<Box<str>, String> {
+    if path.is_empty() {
+        return Ok("/*".into());
+    }
+    if path.contains("**") {
+        return Err("`**` is not needed: `*` stands for any text, slashes included".into());
+    }
+    if let Some(c) = path.chars().find(|c| ['?', '#', '{', '}', '\\'].contains(c)) {
+        return Err(match c {
+            '?' => "a query is no part of a grant: every query is granted with its path".into(),
+            '#' => "what follows a `#` is never sent".into(),
+            c => format!("`{c}` has no meaning in a pattern; the one wildcard is `*`"),
+        });
+    }
+    if hides_parent(path) {
+        return Err("its path has a `..`".into());
+    }
+    let url = Url::parse(&format!("http://host.test{path}")).map_err(|error| error.to_string())?;
+    Ok(url.path().into())
 }
 
 /// Whether a server that decodes a path, or leaves out the parameters of its segments, could find a
@@ -429,30 +342,18 @@ mod tests {
         check("https://a.b/v1", "https://a.b/v1?q=1", true);
         check("https://a.b/v1", "https://a.b/v1/", false);
         check("https://a.b/v1", "https://a.b/V1", false);
-        check("https://a.b/v1?q=1", "https://a.b/v1?q=1", true);
-        check("https://a.b/v1?q=1", "https://a.b/v1?q=1&r", false);
-        check("https://a.b/v1/*\\?q=*", "https://a.b/v1/x?q=1", true);
-        check("https://a.b/v1/*\\?q=*", "https://a.b/v1/x", false);
-        check("https://a.b/v1/:id", "https://a.b/v1/x", true);
-        check("https://a.b/v1/:id", "https://a.b/v1/x/y", false);
-        check("https://a.b/v(\\d+)/*", "https://a.b/v12/x", true);
-        check("https://a.b/v(\\d+)/*", "https://a.b/vx/x", false);
-        check("http{s}?://a.b/*", "http://a.b/x", true);
-        check("http{s}?://a.b/*", "https://a.b/x", true);
+        check("https://a.b/v1/*/x", "https://a.b/v1/a/b/x?y", true);
+        check("https://a.b/v1/*/x", "https://a.b/v1/a/b/y", false);
+        check("https://a.b/:id/(x)+", "https://a.b/:id/(x)+", true);
+        check("https://a.b/\u{e9}/*", "https://a.b/%C3%A9/x", true);
         check("HTTPS://A.b:443/*", "https://a.b/x", true);
         check("http://a.b:8080/*", "http://a.b:8080/x", true);
         check("http://a.b:*/*", "http://a.b:8080/x", true);
         check("http://a.b:*/*", "http://a.b/x", true);
-        check("http://a.b:(8080|8081)/*", "http://a.b:8081/x", true);
-        check("http://a.b:(8080|8081)/*", "http://a.b:8082/x", false);
         check("https://*.b.c/*", "https://a.b.c/", true);
         check("https://*.b.c/*", "https://x.a.b.c/", true);
         check("https://*.b.c/*", "https://b.c/", false);
         check("https://*.b.c/*", "https://xb.c/", false);
-        check("https://:x.b.c/*", "https://a.b.c/", true);
-        check("https://:x.b.c/*", "https://y.a.b.c/", false);
-        check("https://{*.}?b.c/*", "https://b.c/", true);
-        check("https://api-*.b.c/*", "https://api-1.b.c/", true);
         check("https://b\u{fc}cher.example/*", "https://xn--bcher-kva.example/", true);
         check("https://b\u{fc}cher.example/*", "https://B%C3%9CCHER.example/", true);
         check("http://127.0.0.1/*", "http://0x7f.1/", true);
@@ -464,14 +365,7 @@ mod tests {
         check("http://[2001:db8::abc]/*", "http://[2001:db8::abc]/", true);
         check("http://[2001:db8::abc]/*", "http://[2001:db8::abd]/", false);
         check("https://*/*", "https://anything.example/x", true);
-        // What is in a group or a regular expression is no border of a part.
-        check("http://a.b:(80|[89]0)/*", "http://a.b:90/x", true);
-        check("http://a.b:(8|80|[89]0)/*", "http://a.b:90/x", true);
-        check("http://a.b:(81|\\)[89])/*", "http://a.b:81/x", true);
-        check("http://a.b:(81)/@x", "http://a.b:81/@x", true);
-        check("https://{www.}?a.b/@x", "https://a.b/@x", true);
-        check("https://a.b/(x\\)y)", "https://a.b/x)y", true);
-        check("https://a.:x.c/*", "https://a.b.c/", true);
+        check("https://a.b/@x", "https://a.b/@x", true);
     }
 
     #[test]
@@ -526,9 +420,6 @@ mod tests {
         check("http://192.168.1.5/*", "192.168.1.6", false);
         check("http://*/*", "localhost", false);
         check("http://*.lan/", "nas.lan", false);
-        check("http://:host/", "localhost", false);
-        check("http://(localhost)/", "localhost", false);
-        check("http://{www.}?localhost/", "localhost", false);
         check("http://nas.lan/", "nas.lan", true);
     }
 
@@ -561,43 +452,38 @@ mod tests {
         check("https://a.b/x y", "is not a method");
         check("GET https://a.b/x y", "METHOD,METHOD pattern");
         check("https://a.b/\tx", "METHOD,METHOD pattern");
+        check("http{s}?://a.b/*", schemes);
         check("https://a.b/**", "is not needed");
-        check("https://a.b/*?x=1", "begins with `\\?`");
-        check("https://a.b/\\", "stands before nothing");
-        check("https://a.b:port/*", "a port is a number");
-        check("https://*b.c/*", "whole ones");
-        check("https://{:x}b.c/*", "whole ones");
-        check("https://{a:x}.b.c/*", "whole ones");
-        check("https://:x{.b}?c.d/*", "whole ones");
-        check("https://{me/@}a.b/*", "user names");
-        check("https://(.*)b.c/*", "whole ones");
+        check("https://a.b/*?x=1", "every query is granted");
+        check("https://a.b/x\\", "has no meaning");
+        check("https://a.b\\x", "has no meaning");
+        check("https://a.b/{x}", "has no meaning");
+        check("https://a.b:port/*", "neither a number nor");
+        check("https://a.b:/*", "neither a number nor");
+        check("https://a.b:65536/*", "neither a number nor");
+        check("https://a.b:+80/*", "neither a number nor");
         check("https://a.b:80a/*", "neither a number nor");
-        check("https://192.168.*/*", "written out");
-        check("https://10.*/*", "written out");
+        check("https://*b.c/*", "a part of a name");
+        check("https://a.*.c/*", "a part of a name");
+        check("https://api-*.b.c/*", "a part of a name");
+        check("https://*.*/*", "a part of a name");
+        check("https://{me/@}a.b/*", "written out");
+        check("https://(.*)/*", "a part of a name");
+        check("https://*./*", "written out");
+        check("https://192.168.*/*", "a part of a name");
         check("https://*.1/*", "written out");
+        check("https://*.[::1]/*", "written out");
         check("http://0x7f.1/*", "written out");
         check("http://2130706433/*", "written out");
-        check("https://a%2eb/*", "is not a host");
-        check("https://a\\:b/*", "neither a number nor");
+        check("https://a%2eb/*", "written out");
         check("http://[::1/*", "written out");
         check("http://]/*", "written out");
-        check("http://[::1]*/*", "written out");
+        check("http://[::1]*/*", "a part of a name");
         check("http://[::1]e:80/*", "written out");
-        check("http://[::1]{:80}?/*", "written out");
-        check("http://{[}]/*", "written out");
-        check("http://([)]/*", "([)");
-        check("http://[*]/*", "written out");
+        check("http://[*]/*", "a part of a name");
         check("https://a.b/v1/../*", "`..`");
-        check("https://a.b/v1/{..}/*", "`..`");
-        check("https://a.b/v1/\\.\\./*", "`..`");
         check("https://a.b/v1/%2e%2e/*", "`..`");
-        check("https://a.b/(a", "is not closed");
-        check("https://a.b/(a(?:b))", "has no groups");
-        check("https://a.b/(?a)", "is not a regular expression");
-        check("https://a.b/([)x(])", "([)");
-        check("https://a.b/(a{9999}{9999})", "(a{9999}{9999})");
         check(&format!("https://a.b/{}", "x".repeat(MAX_PATTERN_BYTES)), "longer than");
-        check(&format!("https://a.b/{}", "(x)".repeat(MAX_EXPRESSIONS + 1)), "more than 8");
     }
 
     #[test]
@@ -605,12 +491,41 @@ mod tests {
         let longest =
             format!("https://a.b/{}", "x".repeat(MAX_PATTERN_BYTES - "https://a.b/".len()));
         assert!(UrlGrant::parse(&longest).is_ok());
-        assert!(UrlGrant::parse(&format!("https://a.b/{}", "(x)".repeat(MAX_EXPRESSIONS))).is_ok());
+    }
+
+    #[test]
+    fn one_grant_is_compared_with_another() {
+        let check = |wide: &str, narrow: &str, expected: bool| {
+            assert_eq!(grant(wide).covers(&grant(narrow)), expected, "{wide} {narrow}");
+        };
+        check("https://x.example", "https://x.example/v1/*", true);
+        check("https://x.example/*", "https://x.example", true);
+        check("https://x.example/v1/*", "https://x.example", false);
+        check("https://x.example/v1/*", "https://x.example/v1/a", true);
+        check("https://x.example/v1/*", "https://x.example/v1/*/a", true);
+        check("https://x.example/v1/*/a", "https://x.example/v1/*", false);
+        check("https://x.example/v1/*", "https://x.example/v2", false);
+        check("https://*.example/*", "https://x.example/*", true);
+        check("https://*.example/*", "https://*.x.example/*", true);
+        check("https://*.x.example/*", "https://*.example/*", false);
+        check("https://*.example/*", "https://*.counterexample/*", false);
+        check("https://*/*", "https://[::1]/*", true);
+        check("https://x.example/*", "https://*/*", false);
+        check("https://x.example/*", "https://*.x.example/*", false);
+        check("https://x.example/*", "http://x.example/*", false);
+        check("https://x.example/*", "https://X.example:443/*", true);
+        check("https://x.example/*", "https://x.example:8443/*", false);
+        check("https://x.example:*/*", "https://x.example:8443/*", true);
+        check("https://x.example/*", "https://x.example:*/*", false);
+        check("GET https://x.example/*", "https://x.example/*", false);
+        check("GET,HEAD https://x.example/*", "GET https://x.example/a", true);
+        check("GET https://x.example/*", "POST https://x.example/a", false);
+        check("https://x.example/*", "GET https://x.example/*", true);
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in r"(http|https|http\{s\}\?)://[a-z0-9:*?+.(){}\[\]\\/@#%\u{e9}\u{ad}\u{200d}\u{0}\u{3002}-]{0,24}") {
+        fn no_text_makes_it_panic(text in r"(http|https)://[a-z0-9:*?+.(){}\[\]\\/@#%\u{e9}\u{ad}\u{200d}\u{0}\u{3002}-]{0,24}") {
             let _ = UrlGrant::parse(&text);
         }
 

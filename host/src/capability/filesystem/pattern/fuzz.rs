@@ -9,12 +9,12 @@ use crate::host_environment::HostEnvironment;
 /// The longest text, in bytes. The model takes its time.
 const LONG: usize = 200;
 
-/// Text of three lines: a glob, a path, and names beneath it. Both begin in a folder that does not
-/// exist, so that what is on this disk makes no difference.
+/// Text of four lines: a glob, a path, names beneath it, and another glob that may cover the first. They
+/// begin in a folder that does not exist, so that what is on this disk makes no difference.
 pub(crate) fn path_glob(text: &str) {
     let mut lines = text.lines();
     let mut next = || lines.next().unwrap_or_default();
-    let (glob, path, deeper) = (next(), next(), next());
+    let (glob, path, deeper, wide) = (next(), next(), next(), next());
     let host_environment = HostEnvironment {
         environment: [("V".into(), "[v]*".into())].into(),
         home: Some("/no/such/home".into()),
@@ -36,6 +36,15 @@ pub(crate) fn path_glob(text: &str) {
         rights.read
     };
     let (here, there) = (cover(&grant, &path), cover(&grant, &beneath));
+    assert!(grant.covers(&grant, &[]), "{glob} covers itself");
+    if let Ok(wide) = parse(&format!("read:/no/such/{wide}"))
+        && wide.covers(&grant, &[])
+    {
+        for path in [&path, &beneath] {
+            let is_covered = !cover(&grant, path).here || cover(&wide, path).here;
+            assert!(is_covered, "{} does not cover {glob} of {path}", wide.text());
+        }
+    }
     for path in [&path, &beneath] {
         let (cover, again) = (cover(&grant, path), cover(&again, path));
         assert_eq!(again, cover, "{glob} as it is approved, of {path}");
@@ -68,12 +77,12 @@ pub(in super::super) struct Model(Vec<Vec<char>>);
 impl Model {
     /// Nothing for a glob that would take too long, or means something else than it says.
     pub(in super::super) fn new(glob: &str) -> Option<Self> {
-        let wildcards = |segment: &str| segment.matches(['*', '{', ',']).count();
+        let wildcards = |segment: &str| segment.matches('*').count();
         let segments = || glob.split('/').filter(|name| !name.is_empty() && *name != ".");
         let any = segments().filter(|segment| *segment == "**").count();
         let is_short = glob.len() <= LONG && any <= 5 && segments().all(|s| wildcards(s) <= 6);
         // Segments that come out as `.` or as a variable are left to the host.
-        let is_written_out = !["${", "[.]", "\\."].iter().any(|other| glob.contains(other));
+        let is_written_out = !["${", "\\."].iter().any(|other| glob.contains(other));
         (is_short && is_written_out)
             .then(|| Self(segments().map(|segment| segment.chars().collect()).collect()))
     }
@@ -120,11 +129,8 @@ fn numbered(path: &str, by_name: impl Fn(usize) -> bool) -> Vec<Name<'_>> {
 fn is_name(segment: &[char]) -> bool {
     match segment {
         [] => true,
-        ['*' | '?' | '{', ..] => false,
-        ['\\', _, rest @ ..] => is_name(rest),
-        ['[', c, ']', rest @ ..] => !matches!(c, '!' | '^') && is_name(rest),
-        ['[', ..] => false,
-        [_, rest @ ..] => is_name(rest),
+        ['*', ..] => false,
+        ['\\', _, rest @ ..] | [_, rest @ ..] => is_name(rest),
     }
 }
 
@@ -165,68 +171,12 @@ fn reaches(segments: &[Vec<char>], path: &[Name<'_>]) -> bool {
 
 /// Whether a segment fits a name.
 fn fits(glob: &[char], name: &[char]) -> bool {
-    let one = |takes: &dyn Fn(char) -> bool, rest: &[char]| {
-        name.split_first().is_some_and(|(first, others)| takes(*first) && fits(rest, others))
-    };
-    match glob {
-        [] => name.is_empty(),
-        ['*', rest @ ..] => (0..=name.len()).any(|taken| fits(rest, &name[taken..])),
-        ['?', rest @ ..] => one(&|_| true, rest),
-        ['\\', escaped, rest @ ..] => one(&|c| c == *escaped, rest),
-        ['[', ..] => {
-            let end = end_of_class(glob);
-            one(&|c| class_has(&glob[1..end], c), &glob[end + 1..])
+    match (glob, name) {
+        ([], name) => name.is_empty(),
+        (['*', rest @ ..], name) => (0..=name.len()).any(|taken| fits(rest, &name[taken..])),
+        (['\\', c, rest @ ..] | [c, rest @ ..], [first, others @ ..]) => {
+            c == first && fits(rest, others)
         }
-        ['{', ..] => {
-            let (alternatives, end) = alternatives(glob);
-            let follows = &glob[end + 1..];
-            alternatives.iter().any(|alternative| fits(&[alternative, follows].concat(), name))
-        }
-        [literal, rest @ ..] => one(&|c| c == *literal, rest),
-    }
-}
-
-/// Where the `]` is of a class that a glob begins with: not in the first place.
-fn end_of_class(glob: &[char]) -> usize {
-    let first = if matches!(glob[1], '!' | '^') { 2 } else { 1 };
-    first + 1 + glob[first + 1..].iter().position(|c| *c == ']').expect("a class is closed")
-}
-
-fn class_has(class: &[char], c: char) -> bool {
-    match class {
-        ['!' | '^', class @ ..] => !class_has_plainly(class, c),
-        class => class_has_plainly(class, c),
-    }
-}
-
-fn class_has_plainly(class: &[char], c: char) -> bool {
-    match class {
-        [] => false,
-        [from, '-', to, rest @ ..] => (*from..=*to).contains(&c) || class_has_plainly(rest, c),
-        [one, rest @ ..] => *one == c || class_has_plainly(rest, c),
-    }
-}
-
-/// What stands between the commas of the braces that a glob begins with, and where they end.
-fn alternatives(glob: &[char]) -> (Vec<&[char]>, usize) {
-    let (mut at, mut depth, mut begin) = (1, 0, 1);
-    let mut found = Vec::new();
-    loop {
-        match glob[at] {
-            '\\' => at += 1,
-            '[' => at += end_of_class(&glob[at..]),
-            '{' => depth += 1,
-            ',' if depth == 0 => {
-                found.push(&glob[begin..at]);
-                begin = at + 1;
-            }
-            '}' if depth == 0 => {
-                found.push(&glob[begin..at]);
-                return (found, at);
-            }
-            '}' => depth -= 1,
-            _ => {}
-        }
-        at += 1;
+        (_, []) => false,
     }
 }

@@ -9,15 +9,18 @@ use url::{Host, Url};
 use super::UrlGrant;
 use crate::capability::network::grants::NetworkGrants;
 
-/// Text of two lines: a grant, and `METHOD URL`. What is allowed has what the grant spells out;
-/// what is spelled out from beginning to end allows itself.
+/// Text of three lines: a grant, `METHOD URL`, and another grant that may cover the first. What is allowed
+/// has what the grant spells out; what is spelled out from beginning to end allows itself.
 pub(crate) fn url_pattern(text: &str) {
-    let (granted, asked) = text.split_once('\n').unwrap_or((text, ""));
+    let mut lines = text.split('\n');
+    let mut next = || lines.next().unwrap_or_default();
+    let (granted, asked, wide) = (next(), next(), next());
     let (method, url) = asked.split_once(' ').unwrap_or(("GET", asked));
     let Ok(grant) = UrlGrant::parse(granted) else { return };
     assert_eq!(grant.text(), granted);
     let spelled = Spelled::of(granted);
     allows_itself(&grant, &spelled);
+    assert!(grant.covers(&grant), "{granted} covers itself");
 
     let Ok(method) = Method::from_bytes(method.as_bytes()) else { return };
     let Ok(url) = Url::parse(url) else { return };
@@ -36,6 +39,11 @@ pub(crate) fn url_pattern(text: &str) {
         return;
     }
     let allows = format!("{granted} allows {method} {url}");
+    if let Ok(wide) = UrlGrant::parse(wide)
+        && wide.covers(&grant)
+    {
+        assert!(wide.allows(&method, &url), "{} covers it, and {allows}", wide.text());
+    }
     assert!(spelled.methods.is_empty() || spelled.methods.contains(&method.as_str()), "{allows}");
     assert!(spelled.schemes.contains(&url.scheme()), "{allows}");
     assert!(url.username().is_empty() && url.password().is_none(), "{allows}");
@@ -64,8 +72,8 @@ fn default_port(url: &Url) -> Option<u16> {
     }
 }
 
-/// What of a grant is spelled out. It is read without the parser of the standard, as a person would:
-/// where a text could be more than itself, nothing is concluded.
+/// What of a grant is spelled out. It is read without the host's parser, as a person would: where a text
+/// could be more than itself, nothing is concluded.
 struct Spelled<'a> {
     methods: Vec<&'a str>,
     schemes: &'a [&'a str],
@@ -115,7 +123,6 @@ impl<'a> Spelled<'a> {
         let schemes: &[&str] = match scheme.to_ascii_lowercase().as_str() {
             "http" => &["http"],
             "https" => &["https"],
-            "http{s}?" => &["http", "https"],
             other => panic!("{other} is granted"),
         };
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -145,17 +152,10 @@ impl<'a> Spelled<'a> {
                 Part::Whole(url.host_str().expect("it has one").into())
             }
         };
-        let before_query = path.split(['?', '#']).next().unwrap_or_default();
-        let is_any_path = matches!(before_query, "" | "/*" | "/*\\");
+        let is_any_path = matches!(path, "" | "/*");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
-        let path = match Part::of(before_query, is_plain) {
-            _ if is_any_path || before_query.contains("/.") => Part::Nothing,
-            // The slash before a group belongs to it, so that `/a/:b?` is `/a`, too; and what such
-            // a `?` is followed by is still the path.
-            Part::Around(begins, ends) => {
-                let ends = if path == before_query { ends } else { String::new() };
-                Part::Around(begins.trim_end_matches('/').into(), ends)
-            }
+        let path = match Part::of(path, is_plain) {
+            _ if is_any_path || path.contains("/.") => Part::Nothing,
             part => part,
         };
         Self { methods, schemes, host, port, path, is_any_path }
@@ -174,9 +174,6 @@ fn allows_itself(grant: &UrlGrant, spelled: &Spelled<'_>) {
         return;
     };
     let url = grant.text().trim().rsplit(' ').next().unwrap_or_default();
-    if url.contains(['{', '?']) {
-        return;
-    }
     let url = Url::parse(url).expect("it is a URL");
     let method = spelled.methods.first().unwrap_or(&"PATCH");
     let method = Method::from_bytes(method.as_bytes()).expect("it is a method");
