@@ -7,7 +7,6 @@ wit_bindgen::generate!({
     path: "../../wit",
     world: "mcp-bridge",
     generate_all,
-    runtime_path: "crate::tasks::runtime",
     additional_derives: [Clone, PartialEq],
 });
 

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use mcp_client::{
-    Action, AskId, AskKind, Awaited, Client, LogLevel, Mirrored, Numbered, OperationId, Outcome,
-    Server, ServerCapabilities,
+    Action, AskId, AskKind, Awaited, Client, LogLevel, Mirrored, OperationId, Outcome, Server,
+    ServerCapabilities,
 };
 
 use crate::bindings::tenon::plugin::log::{self, Level};
@@ -33,7 +33,7 @@ struct State {
     started_by: u64,
     /// Whether the server is told on whose behalf it is called.
     passthrough: bool,
-    expected: Numbered<OperationId, Expected>,
+    expected: BTreeMap<OperationId, Expected>,
     /// What the host is being asked for the server. Dropped, it is not asked any more.
     asking: BTreeMap<AskId, oneshot::Sender<()>>,
     /// Who waits for the connection that is being made.
@@ -81,7 +81,7 @@ impl State {
             startup: configuration.startup_timeout_ms,
             started_by: 0,
             passthrough: configuration.passthrough,
-            expected: Numbered::default(),
+            expected: BTreeMap::new(),
             asking: BTreeMap::new(),
             connecting: None,
             reading: false,
@@ -103,7 +103,7 @@ impl State {
                     if let Ok(Outcome::Connected(server)) = &result {
                         transport::agreed(server);
                     }
-                    if let Some(Expected { done, .. }) = self.expected.remove(operation) {
+                    if let Some(Expected { done, .. }) = self.expected.remove(&operation) {
                         // Whoever waited may have been dropped.
                         let _ = done.send(result);
                     }
@@ -169,7 +169,7 @@ impl State {
 
     /// The host's call that an operation serves.
     fn call_of(&self, operation: OperationId) -> Option<&str> {
-        self.expected.get(operation)?.call_id.as_deref()
+        self.expected.get(&operation)?.call_id.as_deref()
     }
 
     fn handle(&mut self, event: Event, now: u64) {
@@ -202,7 +202,7 @@ impl State {
     ) -> oneshot::Receiver<Ended> {
         let (done, ended) = oneshot::channel();
         let call_id = call_id.map(Into::into);
-        self.expected.push(operation, Expected { done, call_id });
+        self.expected.insert(operation, Expected { done, call_id });
         self.act();
         ended
     }
@@ -218,12 +218,7 @@ fn tell(what: impl FnOnce(&mut State)) {
         what(state);
         state.act();
     });
-    flush();
-}
-
-/// Has written what is to be. Where others wait as well, they may have more in a moment.
-fn flush() {
-    transport::flush(with(|state| state.expected.len() > 1));
+    transport::flush();
 }
 
 /// Something that the server has is left out.
@@ -338,7 +333,7 @@ async fn start() -> Result<(), Error> {
 async fn connect() -> Result<ServerCapabilities, Error> {
     start().await?;
     if !with(|state| std::mem::replace(&mut state.reading, true)) {
-        transport::keep(read());
+        transport::spawn(read());
     }
     let startup = with(|state| {
         state.started_by = transport::now().saturating_add(state.startup);
@@ -427,7 +422,7 @@ pub(crate) async fn run(
         let operation = begin(&mut state.client, now);
         state.expect(operation, call_id)
     });
-    flush();
+    transport::flush();
     match ended.await {
         Ok(result) => result,
         Err(_) => Err(mcp_client::Error::Lost("the connection was given up".into())),
@@ -443,9 +438,9 @@ pub(crate) fn cancel(call_id: &str) {
         }
         let mut expected = state.expected.iter();
         let serves =
-            |(_, expected): &(OperationId, &Expected)| expected.call_id.as_deref() == Some(call_id);
+            |(_, expected): &(&OperationId, &Expected)| expected.call_id.as_deref() == Some(call_id);
         if let Some((operation, _)) = expected.find(serves) {
-            state.client.cancel(operation);
+            state.client.cancel(*operation);
         }
     });
 }
@@ -453,7 +448,8 @@ pub(crate) fn cancel(call_id: &str) {
 /// Reads what comes from the server, for as long as the instance lives.
 async fn read() {
     loop {
-        let (now, events) = transport::next_events().await;
+        let events = transport::next_events().await;
+        let now = transport::now();
         tell(|state| {
             for event in events {
                 state.handle(event, now);

@@ -11,10 +11,6 @@ mod connection;
 mod convert;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
-#[cfg(target_arch = "wasm32")]
-mod memory;
-#[cfg(not(feature = "http"))]
-mod tasks;
 mod transport;
 
 use bindings::exports::tenon::plugin::completions::{Blank, Place, Suggestions};

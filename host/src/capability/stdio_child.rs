@@ -47,18 +47,14 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         Ok(started.map_err(|error| error.into_contract()))
     }
 
-    async fn write_line(
-        accessor: &Accessor<T, Self>,
-        line: Vec<u8>,
-    ) -> wasmtime::Result<Result<(), Error>> {
-        write(accessor, vec![line]).await
-    }
-
     async fn write_lines(
         accessor: &Accessor<T, Self>,
         lines: Vec<Vec<u8>>,
     ) -> wasmtime::Result<Result<(), Error>> {
-        write(accessor, lines).await
+        let Some(child) = with(accessor, |slot| slot.child())? else {
+            return Ok(Err(crate::child::unavailable("the server is not running")));
+        };
+        Ok(child.write_lines(lines).await)
     }
 
     async fn next_events(accessor: &Accessor<T, Self>) -> wasmtime::Result<Vec<Event>> {
@@ -79,28 +75,12 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         }
     }
 
-    async fn next_events_at(accessor: &Accessor<T, Self>) -> wasmtime::Result<(u64, Vec<Event>)> {
-        let events = Self::next_events(accessor).await?;
-        Ok((with(accessor, |slot| milliseconds(slot.elapsed()))?, events))
-    }
-
     async fn stop(accessor: &Accessor<T, Self>) -> wasmtime::Result<()> {
         if let Some(child) = with(accessor, ChildSlot::take)? {
             child.stop().await;
         }
         Ok(())
     }
-}
-
-/// Writes lines to the child, if there is one.
-async fn write<T>(
-    accessor: &Accessor<T, Host>,
-    lines: Vec<Vec<u8>>,
-) -> wasmtime::Result<Result<(), Error>> {
-    let Some(child) = with(accessor, |slot| slot.child())? else {
-        return Ok(Err(not_running()));
-    };
-    Ok(child.write_lines(lines).await)
 }
 
 /// The events of a child, or nothing for ever.
@@ -122,19 +102,7 @@ impl stdio_child::Host for HostState {
     }
 
     fn now(&mut self) -> wasmtime::Result<u64> {
-        Ok(milliseconds(self.child.as_ref().ok_or(NoChild)?.elapsed()))
+        let elapsed = self.child.as_ref().ok_or(NoChild)?.elapsed();
+        Ok(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
     }
-
-    fn try_write_lines(&mut self, lines: Vec<Vec<u8>>) -> wasmtime::Result<Result<bool, Error>> {
-        let child = self.child.as_ref().ok_or(NoChild)?.child();
-        Ok(child.ok_or_else(not_running).and_then(|child| child.try_write_lines(lines)))
-    }
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn not_running() -> Error {
-    crate::child::unavailable("the server is not running")
 }

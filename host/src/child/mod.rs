@@ -14,13 +14,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::task::JoinHandle;
@@ -321,24 +319,6 @@ impl Child {
         Ok(())
     }
 
-    /// The same, as far as it can be done at once. Returns whether that was all of it; what is left
-    /// waits for [`Child::write_lines`], and so that it does not become more and more, nothing else is
-    /// taken before.
-    pub(crate) fn try_write_lines(&self, lines: Vec<Vec<u8>>) -> Result<bool, Error> {
-        let input = self.input.try_lock().ok().filter(|input| input.rest.is_empty());
-        let mut input = input.ok_or_else(|| unavailable("the server is being written to"))?;
-        let (pipe, rest) = input.with(lines)?;
-        let mut context = Context::from_waker(Waker::noop());
-        while !rest.is_empty() {
-            match Pin::new(&mut *pipe).poll_write(&mut context, rest.as_slices().0) {
-                Poll::Ready(Ok(written)) => drop(rest.drain(..written)),
-                // What an error means, who waits finds out.
-                Poll::Ready(Err(_)) | Poll::Pending => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
     /// Waits for events; at least one. After the last event it waits for ever. It is begun again when
     /// the child has ended, and does not look for that while it waits.
     pub(crate) async fn next_events(&self) -> Vec<Event> {
@@ -486,22 +466,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_child_does_not_take_at_once_is_written_before_what_comes_after_it() {
+    async fn the_rest_of_a_write_that_was_given_up_is_written_before_the_next() {
         let child = echo();
-        // Whether a new pipe can be written to is only known to who has waited for it.
-        child.write_lines(lines(&["one"])).await.expect("it is written");
-        let refused = child.try_write_lines(lines(&["one\ntwo"]));
-        assert!(matches!(refused, Err(Error::InvalidInput(_))), "{refused:?}");
-        assert!(child.try_write_lines(lines(&["three", ""])).expect("they are written"));
         // More than two pipes hold, whose other ends nobody reads.
         let long = "x".repeat(4 << 20);
-        assert!(!child.try_write_lines(lines(&[&long, "four"])).expect("they are begun"));
-        let refused = child.try_write_lines(lines(&["another"]));
-        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
-        let (rest, read) = tokio::join!(child.write_lines(lines(&["five"])), read(&child, 6));
-        rest.expect("the rest is written");
-        assert!(read == ["one", "three", "", &long, "four", "five"], "{:?}", read.last());
-        assert!(child.try_write_lines(Vec::new()).expect("there is nothing to write"));
+        {
+            let mut writing = std::pin::pin!(child.write_lines(lines(&[&long, "two"])));
+            assert!(futures::poll!(writing.as_mut()).is_pending());
+        }
+        let (written, read) = tokio::join!(child.write_lines(lines(&["three"])), read(&child, 3));
+        written.expect("it is written");
+        assert!(read == [long.as_str(), "two", "three"], "{:?}", read.last());
     }
 
     // MCP.md: A9
@@ -550,10 +525,10 @@ mod tests {
         let long = "x".repeat(4 << 20);
         let mut writing = std::pin::pin!(child.write_lines(lines(&[&long])));
         assert!(futures::poll!(writing.as_mut()).is_pending());
-        let refused = child.try_write_lines(lines(&["two"]));
-        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
-        let (written, read) = tokio::join!(writing, read(&child, 1));
+        let next = child.write_lines(lines(&["two"]));
+        let (written, next, read) = tokio::join!(writing, next, read(&child, 2));
         written.expect("it is written");
-        assert!(read == [long]);
+        next.expect("it is written");
+        assert!(read == [long.as_str(), "two"], "{:?}", read.last());
     }
 }

@@ -9,36 +9,29 @@ use crate::bindings::tenon::plugin::stdio_child::{self, ExitStatus};
 use crate::bindings::tenon::plugin::types::Error;
 use crate::{connection, convert};
 
-pub(crate) use crate::tasks::{keep, spawn};
-pub(crate) use stdio_child::set_timer;
+pub(crate) use stdio_child::{now, set_timer};
+pub(crate) use wit_bindgen::spawn_local as spawn;
 
-/// What is to be written.
+/// Lines for the child's standard input.
 #[derive(Default)]
 struct Outbox {
     lines: VecDeque<Vec<u8>>,
-    /// Somebody is writing it.
+    /// A task is writing them.
     writing: bool,
-    /// Somebody is going to, and leaves others a moment to put more into it.
-    gathering: bool,
-    /// What time it is in that moment, once somebody has asked.
-    moment: Option<u64>,
-    /// How often the server was started: what is written to one is nothing to the next.
+    /// How often the server was started. Lines for one start are not written to the next.
     starts: u64,
 }
 
-/// How many bytes are written at a time, but for a line that is longer: as many as a pipe holds.
-const TOGETHER: usize = 64 << 10;
-
-/// How many lines are gathered at most before they are written.
-const GATHERED: usize = 16;
+/// The most bytes of one write, unless a single line is longer: what a pipe holds.
+const MAX_WRITE_BYTES: usize = 64 << 10;
 
 impl Outbox {
-    /// The next lines to write; none when there are none.
+    /// Takes the next lines to write; none when there are none.
     fn next(&mut self) -> Vec<Vec<u8>> {
         let mut length = 0;
         let fit = self.lines.iter().take_while(|line| {
             length += line.len();
-            length <= TOGETHER
+            length <= MAX_WRITE_BYTES
         });
         let fit = fit.count().max(1).min(self.lines.len());
         self.lines.drain(..fit).collect()
@@ -53,14 +46,6 @@ fn with<R>(act: impl FnOnce(&mut Outbox) -> R) -> R {
     OUTBOX.with_borrow_mut(act)
 }
 
-/// What time it is, in milliseconds. Calls whose lines are gathered need not each ask the host.
-pub(crate) fn now() -> u64 {
-    with(|outbox| match outbox.gathering {
-        true => *outbox.moment.get_or_insert_with(stdio_child::now),
-        false => stdio_child::now(),
-    })
-}
-
 pub(crate) async fn start() -> Result<(), Error> {
     with(|outbox| {
         outbox.lines.clear();
@@ -69,107 +54,59 @@ pub(crate) async fn start() -> Result<(), Error> {
     stdio_child::start().await
 }
 
-/// Ends the server. What was still to be said is written before its input is closed, as far as it
-/// reads.
+/// Ends the server. Before its input is closed, the remaining lines are written, as far as it reads them.
 pub(crate) async fn stop() {
     let stopped = with(|outbox| outbox.starts);
-    // What is to be said to the next server is not for this one.
     let write =
         async { while with(|outbox| outbox.starts) == stopped && write_next().await.is_some() {} };
     join(write, stdio_child::stop()).await;
 }
 
-/// What the server said last, to whoever reads its log.
+/// The last lines of the server's standard error.
 pub(crate) fn last_words() -> Vec<String> {
     stdio_child::stderr_tail()
 }
 
-/// Puts a message behind those that are still to be written. Lines need no head.
+/// Queues a message. Lines need no head.
 pub(crate) fn send(line: Vec<u8>, _: impl FnOnce() -> Option<Head>) {
     with(|outbox| outbox.lines.push_back(line));
 }
 
-/// Sees to it that what is to be written is. It never waits: a server that does not read must not
-/// keep us from reading, and a caller not from what others write. Where `more` may come at once, it
-/// is written together, but not so much of it that the server waits for work.
-pub(crate) fn flush(more: bool) {
-    let more = with(|outbox| {
-        let more = more && outbox.lines.len() < GATHERED;
-        let seen_to = outbox.writing || more && outbox.gathering;
-        let begin = !outbox.lines.is_empty() && !seen_to;
-        outbox.gathering |= begin && more;
-        begin.then_some(more)
+/// Has the queued lines written. It never waits: a server that does not read must not keep the bridge
+/// from reading, and one caller's line must not delay another's.
+pub(crate) fn flush() {
+    let begins = with(|outbox| {
+        let begins = !outbox.lines.is_empty() && !outbox.writing;
+        outbox.writing |= begins;
+        begins
     });
-    match more {
-        Some(true) => spawn(async {
-            // Calls that have begun by now get to say what they want.
-            wit_bindgen::yield_async().await;
-            with(|outbox| (outbox.gathering, outbox.moment) = (false, None));
-            write_out();
-        }),
-        Some(false) => write_out(),
-        None => {}
-    }
-}
-
-/// Writes in order, several lines at a time. One does it for all: where the server does not take
-/// them at once, that is a task.
-fn write_out() {
-    loop {
-        let lines = with(|outbox| match outbox.writing {
-            true => Vec::new(),
-            false => outbox.next(),
+    if begins {
+        spawn(async {
+            while let Some(written) = write_next().await {
+                if let Err(error) = written {
+                    connection::lost(&convert::message(&error));
+                }
+            }
+            with(|outbox| outbox.writing = false);
         });
-        if lines.is_empty() {
-            return;
-        }
-        match stdio_child::try_write_lines(&lines) {
-            Ok(true) => {}
-            Ok(false) => {
-                with(|outbox| outbox.writing = true);
-                return spawn(write_rest());
-            }
-            Err(error) => {
-                with(|outbox| outbox.lines.clear());
-                return connection::lost(&convert::message(&error));
-            }
-        }
     }
 }
 
-/// Writes what the server did not take at once, and what comes after it.
-async fn write_rest() {
-    let mut next = Some(written(Vec::new()).await);
-    while let Some(written) = next {
-        if let Err(error) = written {
-            connection::lost(&convert::message(&error));
-        }
-        next = write_next().await;
-    }
-    with(|outbox| outbox.writing = false);
-}
-
-/// Writes the next lines; `None` when there are none.
+/// Writes the next lines; `None` when there are none. After an error the queue is empty. An error about a
+/// server that was started again meanwhile is ignored.
 async fn write_next() -> Option<Result<(), Error>> {
-    let lines = with(Outbox::next);
-    match lines.is_empty() {
-        true => None,
-        false => Some(written(lines).await),
+    let (lines, start) = with(|outbox| (outbox.next(), outbox.starts));
+    if lines.is_empty() {
+        return None;
     }
-}
-
-/// Writes lines. A server that does not take them gets no more. What a server did not take that was
-/// started again meanwhile is no error.
-async fn written(lines: Vec<Vec<u8>>) -> Result<(), Error> {
-    let start = with(|outbox| outbox.starts);
     let written = stdio_child::write_lines(lines).await;
-    with(|outbox| match written {
+    Some(with(|outbox| match written {
         Err(error) if outbox.starts == start => {
             outbox.lines.clear();
             Err(error)
         }
         Ok(()) | Err(_) => Ok(()),
-    })
+    }))
 }
 
 /// A request that nobody waits for any more: it was written, and its answer will be ignored.
@@ -183,10 +120,10 @@ pub(crate) fn mirrors() -> bool {
 /// The handshake is over, which lines do not need to know.
 pub(crate) fn agreed(_: &mcp_client::Server) {}
 
-/// What has happened, and at what time it is said.
-pub(crate) async fn next_events() -> (u64, Vec<Event>) {
-    let (now, events) = stdio_child::next_events_at().await;
-    let events = events.into_iter().map(|event| match event {
+/// What has happened.
+pub(crate) async fn next_events() -> Vec<Event> {
+    let events = stdio_child::next_events().await.into_iter();
+    let events = events.map(|event| match event {
         stdio_child::Event::Line(line) => Event::Line(line),
         stdio_child::Event::Oversized(line) => {
             Event::Oversized { prefix: line.prefix, length: line.length }
@@ -198,7 +135,7 @@ pub(crate) async fn next_events() -> (u64, Vec<Event>) {
         },
         stdio_child::Event::Timer => Event::Timer,
     });
-    (now, events.collect())
+    events.collect()
 }
 
 fn describe(status: ExitStatus) -> String {

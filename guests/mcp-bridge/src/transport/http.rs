@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wasip3::clocks::monotonic_clock;
-pub(crate) use wit_bindgen::{spawn_local as keep, spawn_local as spawn};
+pub(crate) use wit_bindgen::spawn_local as spawn;
 
 use super::{Event, Head};
 use crate::bindings::tenon::plugin::types::{Error, Unavailability};
@@ -206,7 +206,7 @@ pub(crate) fn send(line: Vec<u8>, request: impl FnOnce() -> Option<Head>) {
 }
 
 /// Sees to it that what is to be sent is. Each message goes by itself.
-pub(crate) fn flush(_more: bool) {
+pub(crate) fn flush() {
     if with(|state| !state.outbox.is_empty() && !state.sending) {
         spawn(send_out());
     }
@@ -252,8 +252,8 @@ pub(crate) fn abandon(request: u64) {
     }
 }
 
-/// What has happened, and at what time it is said.
-pub(crate) async fn next_events() -> (u64, Vec<Event>) {
+/// What has happened.
+pub(crate) async fn next_events() -> Vec<Event> {
     loop {
         let waiting = with(|state| {
             if !state.events.is_empty() {
@@ -264,7 +264,7 @@ pub(crate) async fn next_events() -> (u64, Vec<Event>) {
             Ok(waiting)
         });
         match waiting {
-            Err(events) => return (now(), events),
+            Err(events) => return events,
             Ok(waiting) => drop(waiting.await),
         }
     }
@@ -438,7 +438,7 @@ async fn post(message: Message, connection: u64) {
                 Ok(()) => {
                     with(|state| state.transport = Some(Transport::Sse));
                     send(line, || head);
-                    flush(false);
+                    flush();
                 }
                 Err(_) => failed(of_status(status, None, &body)),
             }

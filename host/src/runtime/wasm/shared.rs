@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::{Accessor, AccessorTask};
 
@@ -29,15 +29,6 @@ use crate::runtime::Failure;
 
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
-
-/// How many calls have to be in flight before an instance gives way to its child.
-const CROWD: usize = 8;
-
-/// How long it may take until it is its turn again. A core's other work gets more than that at a time.
-const SHORT: Duration = Duration::from_millis(1);
-
-/// For how long an instance does not give way whose turn was longer in coming.
-const FOR_NOW: Duration = Duration::from_millis(250);
 
 /// The place of a plugin's shared instance. Each call reads it without a lock.
 #[derive(Default)]
@@ -426,7 +417,6 @@ async fn own(
     let state = Ending(state);
     let Instantiated { mut store, exports } = instance;
     let usage_counter = store.data().usage_counter();
-    let has_child = store.data().setting.child.is_some();
     let result = {
         let gate = Gate::new();
         let current_call = store.run_concurrent(async |accessor| {
@@ -434,10 +424,9 @@ async fn own(
             serve(accessor, inbox, &gate).await
         });
         let current_call = usage_counter.count(gate.around(current_call));
-        let is_crowded = || has_child && state.0.running.load(Ordering::Relaxed) >= CROWD;
         tokio::select! {
             biased;
-            result = giving_way(is_crowded, current_call) => Some(result.flatten()),
+            result = current_call => Some(result.flatten()),
             () = state.0.kill.notified() => None,
         }
     };
@@ -455,30 +444,6 @@ async fn own(
     }
     drop(store);
     let _ = state.0.ended.set(reason);
-}
-
-/// Runs an instance. While it is crowded, each of its turns lets whatever else the core has to do go
-/// first. That is most likely the child, which was interrupted by what woke us, and has more to say a
-/// moment later: answers come together then, for far less than one by one. Where there is nothing else to
-/// do, it costs as much as any call of the system; where there is so much that our own turn is long in
-/// coming, it is left alone for a while.
-async fn giving_way<F: Future>(is_crowded: impl Fn() -> bool, instance: F) -> F::Output {
-    let mut instance = pin!(instance);
-    let mut not_before = Instant::now();
-    poll_fn(|context| {
-        if is_crowded() {
-            let began = Instant::now();
-            if began >= not_before {
-                std::thread::yield_now();
-                let back = Instant::now();
-                if back - began > SHORT {
-                    not_before = back + FOR_NOW;
-                }
-            }
-        }
-        instance.as_mut().poll(context)
-    })
-    .await
 }
 
 /// Sees to it that callers learn of the end, also when the owning task is dropped with its runtime.
