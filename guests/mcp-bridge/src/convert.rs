@@ -352,13 +352,6 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
 /// The answer of a tool. A block that is broken becomes an opaque one. Structured content, which may
 /// be long, stays in the memory that it came in.
 pub(crate) fn tool_result(payload: Payload) -> Result<ToolResult, Error> {
-    match plain_result(payload.get()) {
-        Some(result) => Ok(result),
-        None => any_result(payload),
-    }
-}
-
-fn any_result(payload: Payload) -> Result<ToolResult, Error> {
     let mut members = Members::read(payload.get()).map_err(broken)?;
     let content = members.items("content").map_err(broken)?;
     let content = content.into_iter().map(content_block).collect();
@@ -367,46 +360,6 @@ fn any_result(payload: Payload) -> Result<ToolResult, Error> {
     let extra = members.rest();
     let structured = structured.map(|place| payload.part(place).into_text());
     Ok(ToolResult { content, structured, is_error, extra })
-}
-
-/// How long an answer may be to be tried as a plain one. A longer one is read at most once as a whole.
-const PLAIN: usize = 4 << 10;
-
-/// The answer of most tools: nothing but texts. It is read in one go, where others are read member by
-/// member. Whatever is unusual about it, down to a member too many, makes it one of the others.
-fn plain_result(json: &str) -> Option<ToolResult> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields, rename_all = "camelCase")]
-    struct Plain {
-        content: Vec<Block>,
-        #[serde(default)]
-        is_error: bool,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Block {
-        #[serde(rename = "type")]
-        _type: Type,
-        text: String,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Type {
-        Text,
-    }
-
-    // Members may be read from a list, too, which MCP has none of: there is one list, and it is in an object.
-    let is_plain = json.len() <= PLAIN
-        && json.trim_ascii_start().starts_with('{')
-        && json.bytes().filter(|byte| *byte == b'[').count() == 1;
-    let Plain { content, is_error } =
-        is_plain.then(|| serde_json::from_str(json).ok()).flatten()?;
-    let content = content
-        .into_iter()
-        .map(|Block { text, .. }| ContentBlock { body: Content::Text(text), extra: None });
-    Some(ToolResult { content: content.collect(), structured: None, is_error, extra: None })
 }
 
 fn content_block(json: &str) -> ContentBlock {
@@ -774,34 +727,6 @@ mod tests {
         assert_eq!(result.structured.as_deref(), Some(r#"{"n": 1}"#));
         assert!(result.is_error);
         assert_eq!(result.extra.as_deref(), Some(r#"{"_meta":{}}"#));
-    }
-
-    #[test]
-    fn results_are_the_same_however_they_are_read() {
-        let check = |json: &str, plain: bool| {
-            assert_eq!(plain_result(json).is_some(), plain, "{json}");
-            let any = any_result(Payload::from(json));
-            assert_eq!(tool_result(Payload::from(json)), any, "{json}");
-        };
-        check(r#"{"content":[]}"#, true);
-        check(r#"{"content":[{"type":"text","text":"a\n\u00e4"}]}"#, true);
-        check(
-            r#"{"isError":true,"content":[{"text":"a","type":"text"}, {"type":"text","text":""}]}"#,
-            true,
-        );
-        check(r#"{"content":[{"type":"text","text":"a","_meta":{}}]}"#, false);
-        check(r#"{"content":[{"type":"text","text":"a","text":"b"}]}"#, false);
-        check(r#"{"content":[{"type":"text"}],"isError":false}"#, false);
-        check(r#"{"content":[{"type":"te\u0078t","text":"a"}],"isError":null}"#, false);
-        check(r#"{"content":[{"type":"audio","data":"","mimeType":"x"}]}"#, false);
-        check(r#"{"content":[{"type":"text","text":7}]}"#, false);
-        check(r#"{"content":["bare"],"isError":"yes"}"#, false);
-        check(r#"{"structuredContent":{"a":1},"content":[]}"#, false);
-        check(r#"{"content":null}"#, false);
-        check("{}", false);
-        check("[]", false);
-        let long = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "x".repeat(PLAIN));
-        check(&long, false);
     }
 
     // MCP.md: F1

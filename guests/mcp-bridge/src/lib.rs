@@ -25,9 +25,9 @@ use bindings::tenon::plugin::types::{
     CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
 };
 use connection::Called;
-use convert::{Execution, quoted};
+use convert::Execution;
 use futures::future::{join, join3};
-use mcp_client::{Awaited, Mirrored, Outcome, Payload, Request, members};
+use mcp_client::{Awaited, Json, Members, Mirrored, Outcome, Payload, Request};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -84,11 +84,16 @@ impl tool_handler::Guest for Bridge {
             list_tools(capabilities.tasks).await?;
         }
         let Called { task, mirrored } = connection::called(&name);
-        let params = ["\"name\":", &quoted(&name), ",\"arguments\":", &arguments].concat();
-        let asked = Asked { method: "tools/call", params: &params, subject: Some(&name) };
+        let arguments = Json::parse(arguments).map_err(|error| {
+            Error::InvalidInput(format!("the arguments are not JSON: {error}"))
+        })?;
+        let mut params = Members::new().with("name", &*name);
+        params.push("arguments", arguments);
+        let asked = Asked { method: "tools/call", params, subject: Some(&name) };
+        let again = transport::mirrors().then(|| asked.clone());
         let mut result = ask(asked, &context, true, task).await;
         if let Err(mcp_client::Error::Rpc { code: HEADER_MISMATCH, .. }) = result
-            && transport::mirrors()
+            && let Some(asked) = again
         {
             // It has not done the call, for want of headers that it did not ask for before.
             list_tools(capabilities.tasks).await?;
@@ -110,7 +115,7 @@ impl resources::Guest for Bridge {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Error> {
-        let asked = Asked { method: "resources/list", params: &page(cursor), subject: None };
+        let asked = Asked { method: "resources/list", params: page(cursor), subject: None };
         match of_resources(asked, &context).await? {
             Some(result) => convert::resource_page(result.get(), connection::not_listed),
             None => Ok(ResourcePage { resources: Vec::new(), next: None }),
@@ -122,7 +127,7 @@ impl resources::Guest for Bridge {
         context: CallContext,
     ) -> Result<TemplatePage, Error> {
         let method = "resources/templates/list";
-        let asked = Asked { method, params: &page(cursor), subject: None };
+        let asked = Asked { method, params: page(cursor), subject: None };
         match of_resources(asked, &context).await? {
             Some(result) => convert::template_page(result.get(), connection::not_listed),
             None => Ok(TemplatePage { templates: Vec::new(), next: None }),
@@ -130,8 +135,8 @@ impl resources::Guest for Bridge {
     }
 
     async fn read(uri: String, context: CallContext) -> Result<Vec<ResourceContents>, Error> {
-        let params = members(&json!({ "uri": uri }));
-        let asked = Asked { method: "resources/read", params: &params, subject: Some(&uri) };
+        let params = Members::new().with("uri", &*uri);
+        let asked = Asked { method: "resources/read", params, subject: Some(&uri) };
         let read = of_resources(asked, &context).await;
         match read.map_err(convert::of_resource)? {
             Some(result) => convert::resource_contents(result.get(), &uri),
@@ -164,7 +169,7 @@ impl prompts::Guest for Bridge {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Error> {
-        let asked = Asked { method: "prompts/list", params: &page(cursor), subject: None };
+        let asked = Asked { method: "prompts/list", params: page(cursor), subject: None };
         match of_prompts(asked, &context).await? {
             Some(result) => convert::prompt_page(result.get(), connection::not_listed),
             None => Ok(PromptPage { prompts: Vec::new(), next: None }),
@@ -176,9 +181,8 @@ impl prompts::Guest for Bridge {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Error> {
-        let arguments = object(arguments);
-        let params = members(&json!({ "name": name, "arguments": arguments }));
-        let asked = Asked { method: "prompts/get", params: &params, subject: Some(&name) };
+        let params = Members::new().with("name", &*name).with("arguments", object(arguments));
+        let asked = Asked { method: "prompts/get", params, subject: Some(&name) };
         match of_prompts(asked, &context).await? {
             Some(result) => convert::prompt(result.get()),
             None => Err(Error::NotFound("the server has no prompts".into())),
@@ -196,16 +200,13 @@ impl completions::Guest for Bridge {
             Place::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
             Place::ResourceTemplate(uri) => json!({ "type": "ref/resource", "uri": uri }),
         };
-        let mut params = json!({
-            "ref": reference,
-            "argument": { "name": blank.name, "value": blank.value },
-        });
+        let argument = json!({ "name": blank.name, "value": blank.value });
+        let mut params = Members::new().with("ref", reference).with("argument", argument);
         // Servers before 2025-06-18 know of no context.
         if !blank.filled.is_empty() {
-            params["context"] = json!({ "arguments": object(blank.filled) });
+            params = params.with("context", json!({ "arguments": object(blank.filled) }));
         }
-        let params = members(&params);
-        let asked = Asked { method: "completion/complete", params: &params, subject: None };
+        let asked = Asked { method: "completion/complete", params, subject: None };
         let result = request(asked, &context, false, false).await?;
         convert::suggestions(result.get())
     }
@@ -277,8 +278,8 @@ async fn lists_any(method: &'static str, member: &str) -> bool {
     let timeout = Some(LISTED_WITHIN);
     let request = Request {
         method,
-        params: "",
-        meta: "",
+        params: Members::new(),
+        meta: Members::new(),
         subject: None,
         timeout,
         progress: false,
@@ -292,11 +293,10 @@ async fn lists_any(method: &'static str, member: &str) -> bool {
 }
 
 /// What is asked of the server.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Asked<'a> {
     method: &'static str,
-    /// The parameters, as the members of an object.
-    params: &'a str,
+    params: Members,
     /// What it is about.
     subject: Option<&'a str>,
 }
@@ -327,8 +327,11 @@ async fn if_known(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payl
 }
 
 /// The parameters of a request for a page.
-fn page(cursor: Option<String>) -> String {
-    cursor.map_or_else(String::new, |cursor| format!("\"cursor\":{}", quoted(&cursor)))
+fn page(cursor: Option<String>) -> Members {
+    match cursor {
+        Some(cursor) => Members::new().with("cursor", cursor),
+        None => Members::new(),
+    }
 }
 
 fn object(pairs: Vec<(String, String)>) -> Value {
@@ -337,13 +340,14 @@ fn object(pairs: Vec<(String, String)>) -> Value {
 
 /// What a server is told of who calls: the place in a trace, and who it is if the operator wants it
 /// passed on.
-fn meta(context: &CallContext) -> String {
+fn meta(context: &CallContext) -> Members {
     let who = connection::passes_callers_on()
         .then_some([("agent_id", &context.agent_id), ("session_id", &context.session_id)]);
     let members = who.into_iter().flatten().chain([("traceparent", &context.traceparent)]);
-    let members = members
-        .filter_map(|(name, value)| Some(format!("\"{name}\":{}", quoted(value.as_deref()?))));
-    members.collect::<Vec<_>>().join(",")
+    members.fold(Members::new(), |meta, (name, value)| match value.as_deref() {
+        Some(value) => meta.with(name, value),
+        None => meta,
+    })
 }
 
 /// How much longer than the host a request is waited for. The host's own deadline comes first and
@@ -368,7 +372,7 @@ async fn ask(
     let timeout = context.deadline.map(|deadline| deadline.saturating_add(SLACK));
     let meta = meta(context);
     let Asked { method, params, subject } = asked;
-    let request = Request { method, params, meta: &meta, subject, timeout, progress, task };
+    let request = Request { method, params, meta, subject, timeout, progress, task };
     let call_id = Some(&*context.call_id);
     match connection::run(call_id, |client, now| client.request(request, now)).await? {
         Outcome::Result(payload) => Ok(payload),

@@ -19,6 +19,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    Members,
     Action, AskId, Client, Era, Error, Features, OperationId, Protocol, Request, Root, Settings,
 };
 
@@ -106,8 +107,8 @@ impl Driver {
     fn request(&mut self, task: bool) {
         let request = Request {
             method: if task { "tools/call" } else { "resources/read" },
-            params: r#""name":"t","uri":"file:///a""#,
-            meta: r#""traceparent":"x""#,
+            params: Members::new().with("name", "t").with("uri", "file:///a"),
+            meta: Members::new().with("traceparent", "x"),
             subject: Some("t"),
             timeout: task.then_some(500),
             progress: true,

@@ -16,9 +16,9 @@ mod client;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod items;
+mod json;
 mod message;
 mod mirrored;
-mod numbered;
 mod server;
 mod settings;
 mod text;
@@ -27,11 +27,11 @@ pub use client::{
     Action, AskId, AskKind, Awaited, Client, Error, LogLevel, OperationId, Outcome, Request,
 };
 pub use items::{ITEMS, items};
+pub use json::{Json, Members};
 pub use message::Payload;
 pub use mirrored::Mirrored;
-pub use numbered::Numbered;
 pub use server::{Server, ServerCapabilities};
-pub use settings::{Era, Features, Protocol, Root, Settings, members};
+pub use settings::{Era, Features, Protocol, Root, Settings};
 pub use text::{text, without_needless_escapes};
 
 /// The revisions of the older era that are spoken, newest first. The first is asked for, and a

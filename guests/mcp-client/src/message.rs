@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::items::items;
+use crate::json::Json;
 use crate::text::without_needless_escapes;
 
 /// A JSON value inside of the line that brought it. Nothing is copied.
@@ -66,8 +67,8 @@ impl From<&str> for Payload {
 pub(crate) enum Incoming {
     /// The answer to a request.
     Response { id: Option<u64>, answer: Answer },
-    /// It asks for something. The id is JSON, to be given back as it is.
-    Request { id: String, method: String, params: Option<String> },
+    /// It asks for something. The id is given back as it is.
+    Request { id: Json, method: String, params: Option<String> },
     /// It tells something.
     Notification { method: String, params: Option<String> },
 }
@@ -89,24 +90,7 @@ pub(crate) struct RpcError {
     #[serde(default)]
     pub(crate) message: String,
     #[serde(default)]
-    pub(crate) data: Option<Box<RawText>>,
-}
-
-/// The text of a JSON value.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct RawText(Box<RawValue>);
-
-impl RawText {
-    pub(crate) fn get(&self) -> &str {
-        self.0.get()
-    }
-}
-
-impl PartialEq for RawText {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
+    pub(crate) data: Option<Json>,
 }
 
 #[derive(Deserialize)]
@@ -188,7 +172,7 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
         return Ok(match message.id.filter(|id| id.get() != "null") {
             // Any other could not be given back.
             Some(id) if !is_id(id.get()) => return Err(NotMessages),
-            Some(id) => Incoming::Request { id: id.get().to_string(), method, params },
+            Some(id) => Incoming::Request { id: id.into(), method, params },
             None => Incoming::Notification { method, params },
         });
     }

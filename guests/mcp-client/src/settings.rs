@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::MODERN;
+use crate::json::Members;
 
 /// The extension by which a server answers a call with a task.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -104,19 +105,18 @@ impl Settings {
         json!({ "name": self.name, "version": self.version })
     }
 
-    /// What every request of the newer era carries in its `_meta`, as members.
-    pub(crate) fn modern_meta(&self) -> String {
+    /// What every request of the newer era carries in its `_meta`.
+    pub(crate) fn modern_meta(&self) -> Members {
         let mut capabilities = self.capabilities();
         capabilities["extensions"] = json!({ TASKS: {} });
-        let mut meta = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-            "io.modelcontextprotocol/clientInfo": self.info(),
-        });
-        if let Some(level) = &self.log_level {
-            meta["io.modelcontextprotocol/logLevel"] = json!(level);
+        let meta = Members::new()
+            .with("io.modelcontextprotocol/protocolVersion", MODERN)
+            .with("io.modelcontextprotocol/clientCapabilities", capabilities)
+            .with("io.modelcontextprotocol/clientInfo", self.info());
+        match &self.log_level {
+            Some(level) => meta.with("io.modelcontextprotocol/logLevel", &**level),
+            None => meta,
         }
-        members(&meta)
     }
 
     /// The answer to `roots/list`.
@@ -127,10 +127,4 @@ impl Settings {
         });
         json!({ "roots": roots.collect::<Vec<_>>() })
     }
-}
-
-/// The members of an object, without its braces.
-pub fn members(object: &Value) -> String {
-    let text = object.to_string();
-    text[1..text.len() - 1].to_string()
 }

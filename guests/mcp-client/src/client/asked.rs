@@ -2,7 +2,7 @@
 //! answering that it needs something first.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use super::{
     Action, AskId, AskKind, Client, Error, InFlight, LogLevel, NEVER, OperationId, Purpose, Resend,
     State,
 };
+use crate::json::{Json, Members};
 use crate::message::Payload;
 use crate::settings::Era;
 
@@ -22,8 +23,8 @@ const ROUNDS: u32 = 8;
 /// Something that waits for an answer of the driver's.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// A request of the server's, by its id, which is JSON.
-    Request(String),
+    /// A request of the server's, by its id.
+    Request(Json),
     /// One of the things that the answer to a request asked for.
     Input { request: u64, key: String },
     /// One of the things that a task needs.
@@ -44,24 +45,27 @@ pub(super) struct Again {
 #[derive(Debug)]
 pub(super) struct Round {
     resend: Resend,
-    responses: BTreeMap<String, String>,
+    responses: BTreeMap<String, Json>,
     open: usize,
     /// To be given back as it came.
-    state: Option<String>,
+    state: Option<Json>,
 }
 
 /// What comes of being asked something.
 pub(super) enum Response {
-    Answer(String),
+    Answer(Json),
     Refusal(i64, String),
     /// It is for the driver to say.
     Ask(AskKind),
 }
 
 impl Client {
-    /// Answers what the server asked: with a result, as JSON, or an error.
+    /// Answers what the server asked: with a result, which is JSON, or an error.
     pub fn answer(&mut self, ask: AskId, result: Result<String, (i64, String)>, now: u64) {
         self.now = now;
+        let result = result.and_then(|text| {
+            Json::parse(text).map_err(|error| (-32603, format!("the answer is not JSON: {error}")))
+        });
         let asked = self.asked.remove(&ask);
         self.go_on();
         match asked {
@@ -75,7 +79,7 @@ impl Client {
     }
 
     /// A request of the server's, which only the older era has.
-    pub(super) fn asked(&mut self, id: String, method: &str, params: &str) {
+    pub(super) fn asked(&mut self, id: Json, method: &str, params: &str) {
         if matches!(self.state, State::Disconnected) {
             return self.log(LogLevel::Debug, "a server that was given up still asks");
         }
@@ -84,7 +88,7 @@ impl Client {
             return self.log(LogLevel::Debug, problem);
         }
         if method == "ping" {
-            return self.reply(&id, &Ok("{}".into()));
+            return self.reply(&id, &Ok(Json::from(&json!({}))));
         }
         match self.respond(method, params) {
             Response::Answer(answer) => self.reply(&id, &Ok(answer)),
@@ -109,11 +113,11 @@ impl Client {
         let features = self.settings.features;
         match method {
             "roots/list" if !self.settings.roots.is_empty() => {
-                Response::Answer(self.settings.roots().to_string())
+                Response::Answer(Json::from(&self.settings.roots()))
             }
             // Whoever asks though it was told not to, learns that there is nobody to ask.
             "elicitation/create" if !features.forms && !features.pages => {
-                Response::Answer(r#"{"action":"cancel"}"#.into())
+                Response::Answer(Json::from(&json!({ "action": "cancel" })))
             }
             "elicitation/create" => {
                 #[derive(Deserialize)]
@@ -160,7 +164,7 @@ impl Client {
         }
         let Ok(Params { request_id }) = serde_json::from_str(params) else { return };
         let by_id =
-            |asked: &Asked| matches!(asked, Asked::Request(id) if id.as_str() == request_id.get());
+            |asked: &Asked| matches!(asked, Asked::Request(id) if id.get() == request_id.get());
         self.withdraw_all(by_id);
     }
 
@@ -231,7 +235,7 @@ impl Client {
                 }
             }
         }
-        let state = required.request_state.map(|state| state.get().to_string());
+        let state = required.request_state.map(Json::from);
         let round = Round { resend, responses, open: to_ask.len(), state };
         if round.open == 0 {
             let waiting = InFlight::waiting(operation, deadline, of, subject, round);
@@ -248,9 +252,9 @@ impl Client {
     }
 
     /// One of the things that a request waits for.
-    fn input(&mut self, request: u64, key: String, result: Result<String, (i64, String)>) {
+    fn input(&mut self, request: u64, key: String, result: Result<Json, (i64, String)>) {
         let Some(InFlight { purpose: Purpose::Asking(round), .. }) =
-            self.in_flight.get_mut(request)
+            self.in_flight.get_mut(&request)
         else {
             return;
         };
@@ -282,14 +286,11 @@ impl Client {
         resend.rounds += 1;
         let mut params = resend.params.clone();
         if !responses.is_empty() {
-            let responses: Vec<_> = responses
-                .into_iter()
-                .map(|(key, answer)| format!("{}:{answer}", Value::String(key)))
-                .collect();
-            push_member(&mut params, "inputResponses", &format!("{{{}}}", responses.join(",")));
+            let responses: Members = responses.into_iter().collect();
+            params.push("inputResponses", Json::from(&responses));
         }
         if let Some(state) = state {
-            push_member(&mut params, "requestState", &state);
+            params.push("requestState", state);
         }
         let (meta, progress) = (resend.meta.clone(), resend.progress);
         let purpose = Purpose::Plain(Some(Box::new(resend)));
@@ -310,11 +311,4 @@ impl InFlight {
         let purpose = Purpose::Asking(Box::new(round));
         Self { operation, deadline, method, subject, progressed: None, purpose }
     }
-}
-
-fn push_member(members: &mut String, key: &str, value: &str) {
-    if !members.is_empty() {
-        members.push(',');
-    }
-    members.push_str(&format!("\"{key}\":{value}"));
 }

@@ -1,13 +1,13 @@
 //! The handshake: in which era the server speaks, and who it is.
 
-use serde_json::json;
 
 use super::{
     Action, Client, EarlyEnd, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State,
 };
 use crate::message::Payload;
 use crate::server::{Server, unknown_revision};
-use crate::settings::{Era, Protocol, members};
+use crate::json::Members;
+use crate::settings::{Era, Protocol};
 use crate::{MODERN, REVISIONS};
 
 /// How much of the time for the handshake a server gets to answer `server/discover`, where it may
@@ -116,11 +116,10 @@ impl Client {
         let Handshake { operation, deadline, next, .. } = *handshake;
         match era {
             Era::Legacy => {
-                let params = members(&json!({
-                    "protocolVersion": REVISIONS[0],
-                    "capabilities": self.settings.capabilities(),
-                    "clientInfo": self.settings.info(),
-                }));
+                let params = Members::new()
+                    .with("protocolVersion", REVISIONS[0])
+                    .with("capabilities", self.settings.capabilities())
+                    .with("clientInfo", self.settings.info());
                 let line = self.line("initialize", &params, &[], false);
                 self.send(operation, "initialize", line, deadline, Purpose::Initialize);
             }
@@ -132,7 +131,7 @@ impl Client {
                     Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
                     None => deadline,
                 };
-                let line = self.line("server/discover", "", &[&self.modern_meta], false);
+                let line = self.line("server/discover", &Members::new(), &[&self.modern_meta], false);
                 self.send(operation, "server/discover", line, deadline, Purpose::Discover);
             }
         }
@@ -205,7 +204,7 @@ impl Client {
                 let logs = server.capabilities.logging;
                 self.connected(server);
                 if let Some(level) = self.settings.log_level.clone().filter(|_| logs) {
-                    self.send_aside("logging/setLevel", &members(&json!({ "level": level })));
+                    self.send_aside("logging/setLevel", &Members::new().with("level", level));
                 }
                 self.subscribe_again();
             }
@@ -284,7 +283,7 @@ impl Client {
     pub(super) fn ping(&mut self) {
         let operation = self.operation();
         let deadline = self.now.saturating_add(self.settings.timeout).min(NEVER - 1);
-        let line = self.line("ping", "", &[], false);
+        let line = self.line("ping", &Members::new(), &[], false);
         self.send(operation, "ping", line, deadline, Purpose::Ping);
     }
 

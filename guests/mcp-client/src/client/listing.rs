@@ -1,11 +1,11 @@
 //! Listings, page after page.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Client, Error, OperationId, Outcome, Purpose};
 use crate::items::{ITEMS, items};
+use crate::json::Members;
 use crate::message::Payload;
 
 /// The most pages of one listing.
@@ -44,14 +44,14 @@ impl Client {
 
     fn next_page(&mut self, operation: OperationId, listing: Listing, cursor: Option<String>) {
         let params = match cursor {
-            Some(cursor) => format!("\"cursor\":{}", Value::String(cursor)),
-            None => String::new(),
+            Some(cursor) => Members::new().with("cursor", cursor),
+            None => Members::new(),
         };
         let soon = self.now.saturating_add(self.settings.timeout);
         let deadline = listing.deadline.unwrap_or(soon);
         let method = listing.method;
         let purpose = Purpose::List(listing);
-        self.send_request(operation, method, &params, "", false, deadline, purpose);
+        self.send_request(operation, method, &params, &Members::new(), false, deadline, purpose);
     }
 
     pub(super) fn listed(

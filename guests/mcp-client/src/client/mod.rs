@@ -9,12 +9,12 @@ mod polling;
 mod task;
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::json::{Json, Members};
 use crate::message::{Answer, Beginning, Incoming, Payload, RpcError, beginning, read};
-use crate::numbered::Numbered;
 use crate::settings::{Era, Settings};
 use crate::{Server, ServerCapabilities};
 use asked::{Again, Asked, Round};
@@ -117,10 +117,9 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request<'a> {
     pub method: &'static str,
-    /// The parameters, as the members of a JSON object without its braces.
-    pub params: &'a str,
-    /// Members of `_meta`, in the same form.
-    pub meta: &'a str,
+    pub params: Members,
+    /// What `_meta` is to say besides what the client says of itself.
+    pub meta: Members,
     /// What the request is about: the name of a tool or a prompt, the URI of a resource.
     pub subject: Option<&'a str>,
     /// How long it may take, in milliseconds.
@@ -141,14 +140,14 @@ pub struct Client {
     operations: u64,
     /// The ids of requests are never used twice, over all connections.
     ids: u64,
-    in_flight: Numbered<u64, InFlight>,
+    in_flight: BTreeMap<u64, InFlight>,
     /// None of them has an earlier deadline. It may be one that was answered.
     earliest: u64,
     /// When to ask about tasks, and the numbers under which they wait for it.
     polls: BTreeSet<(u64, u64)>,
     actions: VecDeque<Action>,
     /// What every request of the newer era says of the client.
-    modern_meta: String,
+    modern_meta: Members,
     /// What the server asked and was not answered.
     asked: BTreeMap<AskId, Asked>,
     asks: u64,
@@ -244,8 +243,8 @@ enum Purpose {
 /// What it takes to send a request again.
 #[derive(Debug, Clone)]
 struct Resend {
-    params: String,
-    meta: String,
+    params: Members,
+    meta: Members,
     progress: bool,
     /// How often it was sent again.
     rounds: u32,
@@ -260,7 +259,7 @@ impl Client {
             now: 0,
             operations: 0,
             ids: 0,
-            in_flight: Numbered::default(),
+            in_flight: BTreeMap::new(),
             earliest: NEVER,
             polls: BTreeSet::new(),
             actions: VecDeque::new(),
@@ -312,14 +311,14 @@ impl Client {
 
     /// The method of a request that is in flight, and what it is about.
     pub fn head(&self, request: u64) -> Option<(&'static str, Option<&str>)> {
-        self.in_flight.get(request).map(|request| (request.method, request.subject.as_deref()))
+        self.in_flight.get(&request).map(|request| (request.method, request.subject.as_deref()))
     }
 
     /// Sends a request.
     pub fn request(&mut self, request: Request<'_>, now: u64) -> OperationId {
         self.now = now;
         let operation = self.operation();
-        let Request { method, params, meta, subject, timeout, progress, task } = request;
+        let Request { method, mut params, meta, subject, timeout, progress, task } = request;
         let era = match &self.state {
             State::Connected(server) => server.era,
             State::Disconnected | State::Connecting(_) => {
@@ -332,16 +331,15 @@ impl Client {
             Era::Legacy if task => Purpose::BeginTask,
             // The others are never answered so.
             Era::Modern if matches!(method, "tools/call" | "prompts/get" | "resources/read") => {
-                let (params, meta) = (params.to_string(), meta.to_string());
+                let (params, meta) = (params.clone(), meta.clone());
                 Purpose::Plain(Some(Box::new(Resend { params, meta, progress, rounds: 0 })))
             }
             Era::Legacy | Era::Modern => Purpose::Plain(None),
         };
-        let params = match purpose {
-            Purpose::BeginTask => Cow::Owned(format!(r#"{params},"task":{{}}"#)),
-            _ => Cow::Borrowed(params),
-        };
-        self.send_request(operation, method, &params, meta, progress, deadline, purpose);
+        if let Purpose::BeginTask = purpose {
+            params.push("task", Json::from(&json!({})));
+        }
+        self.send_request(operation, method, &params, &meta, progress, deadline, purpose);
         self.name_last(subject.map(Into::into));
         operation
     }
@@ -350,7 +348,7 @@ impl Client {
     pub fn cancel(&mut self, operation: OperationId) {
         let found = self.in_flight.iter().find(|(_, request)| request.operation == operation);
         match found {
-            Some((id, _)) => drop(self.give_up(id, "the caller gave up")),
+            Some((id, _)) => drop(self.give_up(*id, "the caller gave up")),
             // One whose server is being started again waits for no answer.
             None if self.is_connecting(operation) => {}
             None => return,
@@ -398,7 +396,7 @@ impl Client {
         );
         let id = match beginning(prefix) {
             Beginning::Answer(id) => {
-                id.filter(|id| self.in_flight.get(*id).is_some()).or_else(|| self.only_request())
+                id.filter(|id| self.in_flight.get(id).is_some()).or_else(|| self.only_request())
             }
             Beginning::Other => None,
         };
@@ -474,7 +472,7 @@ impl Client {
     /// Gives up the requests whose time is over, and looks when the next one's is.
     fn give_up_overdue(&mut self) {
         let overdue = self.in_flight.iter().filter(|(_, request)| request.deadline <= self.now);
-        let mut overdue: Vec<_> = overdue.map(|(id, request)| (request.deadline, id)).collect();
+        let mut overdue: Vec<_> = overdue.map(|(id, request)| (request.deadline, *id)).collect();
         overdue.sort_unstable();
         for (_, id) in overdue {
             if let Some(request) = self.give_up(id, "it took too long") {
@@ -504,11 +502,11 @@ impl Client {
 
     fn wait_for(&mut self, id: u64, request: InFlight) {
         self.earliest = self.earliest.min(request.deadline);
-        self.in_flight.push(id, request);
+        self.in_flight.insert(id, request);
     }
 
     fn forget(&mut self, id: u64) -> Option<InFlight> {
-        let request = self.in_flight.remove(id)?;
+        let request = self.in_flight.remove(&id)?;
         if self.in_flight.is_empty() {
             self.earliest = NEVER;
         }
@@ -522,7 +520,7 @@ impl Client {
     fn only_request(&self) -> Option<u64> {
         let mut ids = self.in_flight.iter().filter(|(_, request)| !request.purpose.is_own());
         let (id, _) = ids.next()?;
-        ids.next().is_none().then_some(id)
+        ids.next().is_none().then_some(*id)
     }
 
     /// Does without the answer to a request, and tells the server so.
@@ -580,7 +578,7 @@ impl Client {
         };
         let waits =
             |request: &InFlight| !matches!(request.purpose, Purpose::Asking(_) | Purpose::Task(_));
-        let id = id.filter(|id| self.in_flight.get(*id).is_some_and(waits));
+        let id = id.filter(|id| self.in_flight.get(&id).is_some_and(waits));
         let Some(request) = id.and_then(|id| self.forget(id)) else {
             let problem = "the server answered what was not asked, or twice, or too late";
             return self.log(LogLevel::Debug, problem);

@@ -9,7 +9,8 @@ use super::{
     Request,
 };
 use crate::message::Payload;
-use crate::settings::{Era, members};
+use crate::json::Members;
+use crate::settings::Era;
 
 /// How long after the first word of it the tools are said to have changed, in milliseconds: servers
 /// tell several times in a row.
@@ -142,7 +143,7 @@ impl Client {
             return;
         };
         // The token is the request's id. One that is over has no progress.
-        let request = self.in_flight.get_mut(progress_token as u64);
+        let request = self.in_flight.get_mut(&(progress_token as u64));
         // Nobody waits for the end of what the client asks for itself.
         let Some(request) = request.filter(|request| !request.purpose.is_own()) else { return };
         let last = total.is_some_and(|total| progress >= total);
@@ -196,11 +197,11 @@ impl Client {
             return operation;
         }
         let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
-        let params = members(&json!({ "uri": uri }));
+        let params = Members::new().with("uri", uri);
         let request = Request {
             method,
-            params: &params,
-            meta: "",
+            params,
+            meta: Members::new(),
             subject: Some(uri),
             timeout: None,
             progress: false,
@@ -226,7 +227,7 @@ impl Client {
             return;
         }
         for uri in self.subscriptions.uris.clone() {
-            self.send_aside("resources/subscribe", &members(&json!({ "uri": uri })));
+            self.send_aside("resources/subscribe", &Members::new().with("uri", uri));
         }
     }
 
@@ -255,10 +256,10 @@ impl Client {
             return;
         }
         self.subscriptions.attempts += 1;
-        let params = members(&json!({ "notifications": wanted }));
+        let params = Members::new().with("notifications", wanted);
         let operation = self.operation();
         let method = "subscriptions/listen";
-        self.send_request(operation, method, &params, "", false, NEVER, Purpose::Listen);
+        self.send_request(operation, method, &params, &Members::new(), false, NEVER, Purpose::Listen);
         self.subscriptions.stream = Some(self.ids);
         self.subscriptions.oldest = oldest.or(Some(self.ids));
     }
@@ -302,7 +303,7 @@ impl Client {
 
     /// The operation that something concerns which the server says without naming one.
     pub(super) fn only_operation(&self) -> Option<OperationId> {
-        let InFlight { operation, .. } = self.in_flight.get(self.only_request()?)?;
+        let InFlight { operation, .. } = self.in_flight.get(&self.only_request()?)?;
         Some(*operation)
     }
 }

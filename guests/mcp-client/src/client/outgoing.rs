@@ -1,8 +1,10 @@
 //! What is written to the server.
 
-use serde_json::Value;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::{Action, Client, InFlight, OperationId, Purpose};
+use crate::json::{Json, Members};
 use crate::settings::Era;
 
 impl Client {
@@ -12,56 +14,33 @@ impl Client {
         &mut self,
         operation: OperationId,
         method: &'static str,
-        params: &str,
-        meta: &str,
+        params: &Members,
+        meta: &Members,
         progress: bool,
         deadline: u64,
         purpose: Purpose,
     ) {
-        let ours = match self.era() {
-            Some(Era::Modern) => &self.modern_meta,
-            Some(Era::Legacy) | None => "",
+        let line = match self.era() {
+            Some(Era::Modern) => self.line(method, params, &[&self.modern_meta, meta], progress),
+            Some(Era::Legacy) | None => self.line(method, params, &[meta], progress),
         };
-        let line = self.line(method, params, &[ours, meta], progress);
         self.send(operation, method, line, deadline, purpose);
     }
 
     /// The next request, to be sent with [`Client::send`]: its parameters, what its `_meta` says, and
     /// whether the server is to tell how far it has come.
-    pub(super) fn line(&self, method: &str, params: &str, meta: &[&str], progress: bool) -> String {
-        let mut id = itoa::Buffer::new();
-        let id = id.format(self.ids + 1);
-        let length: usize = params.len() + meta.iter().map(|part| part.len() + 1).sum::<usize>();
-        let mut line = String::with_capacity(length + method.len() + 2 * id.len() + 80);
-        line.push_str(r#"{"jsonrpc":"2.0","id":"#);
-        line.push_str(id);
-        line.push_str(r#","method":""#);
-        line.push_str(method);
-        line.push('"');
-        let meta = meta.iter().filter(|part| !part.is_empty());
-        let has_meta = progress || meta.clone().next().is_some();
-        if !params.is_empty() || has_meta {
-            line.push_str(r#","params":{"#);
-            line.push_str(params);
-            if has_meta {
-                line.push_str(if params.is_empty() { r#""_meta":{"# } else { r#","_meta":{"# });
-                for part in meta {
-                    line.push_str(part);
-                    line.push(',');
-                }
-                if progress {
-                    // The token is the id.
-                    line.push_str(r#""progressToken":"#);
-                    line.push_str(id);
-                } else {
-                    line.pop();
-                }
-                line.push('}');
-            }
-            line.push('}');
-        }
-        line.push('}');
-        line
+    pub(super) fn line(
+        &self,
+        method: &str,
+        members: &Members,
+        meta: &[&Members],
+        progress: bool,
+    ) -> String {
+        let id = self.ids + 1;
+        // The token is the id.
+        let progress_token = progress.then_some(id);
+        let params = Params { members, meta: Meta { members: meta, progress_token } };
+        written(&Message { jsonrpc: VERSION, id: Some(id), method, params })
     }
 
     /// Sends the next request.
@@ -83,16 +62,17 @@ impl Client {
 
     /// Says what the request is about that was sent last.
     pub(super) fn name_last(&mut self, subject: Option<String>) {
-        if let Some(sent) = self.in_flight.get_mut(self.ids) {
+        if let Some(sent) = self.in_flight.get_mut(&self.ids) {
             sent.subject = subject;
         }
     }
 
     /// Sends something that nobody waits for the answer of.
-    pub(super) fn send_aside(&mut self, method: &'static str, members: &str) {
+    pub(super) fn send_aside(&mut self, method: &'static str, params: &Members) {
         let deadline = self.now.saturating_add(self.settings.timeout);
         let operation = self.operation();
-        self.send_request(operation, method, members, "", false, deadline, Purpose::Aside);
+        let meta = Members::new();
+        self.send_request(operation, method, params, &meta, false, deadline, Purpose::Aside);
     }
 
     /// Writes a message. Line ends in it can only be white space between JSON tokens.
@@ -108,27 +88,106 @@ impl Client {
 
     /// Tells the server that the answer to a request is not waited for.
     pub(super) fn cancelled(&mut self, id: u64, reason: &str) {
-        let meta = match self.era() {
-            Some(Era::Modern) => format!(r#","_meta":{{{}}}"#, self.modern_meta),
-            Some(Era::Legacy) | None => String::new(),
+        let members = Members::new().with("requestId", id).with("reason", reason);
+        let ours = match self.era() {
+            Some(Era::Modern) => std::slice::from_ref(&self.modern_meta),
+            Some(Era::Legacy) | None => &[],
         };
-        self.write(
-            format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"{reason}"{meta}}}}}"#
-            ),
-            None,
-        );
+        let ours: Vec<&Members> = ours.iter().collect();
+        let meta = Meta { members: &ours, progress_token: None };
+        let params = Params { members: &members, meta };
+        let method = "notifications/cancelled";
+        let line = written(&Message { jsonrpc: VERSION, id: None, method, params });
+        self.write(line, None);
     }
 
-    /// Answers a request of the server's, whose id is JSON.
-    pub(super) fn reply(&mut self, id: &str, result: &Result<String, (i64, String)>) {
+    /// Answers a request of the server's.
+    pub(super) fn reply(&mut self, id: &Json, result: &Result<Json, (i64, String)>) {
         let answer = match result {
-            Ok(result) => format!(r#""result":{result}"#),
-            Err((code, message)) => {
-                let message = Value::String(message.clone());
-                format!(r#""error":{{"code":{code},"message":{message}}}"#)
-            }
+            Ok(result) => Answer::Result(result),
+            Err((code, message)) => Answer::Error { code: *code, message },
         };
-        self.write(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#), None);
+        self.write(written(&Reply { jsonrpc: VERSION, id, answer }), None);
     }
+}
+
+const VERSION: &str = "2.0";
+
+/// A request, or a notification where it has no id.
+#[derive(Serialize)]
+struct Message<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Params::is_empty")]
+    params: Params<'a>,
+}
+
+struct Params<'a> {
+    members: &'a Members,
+    meta: Meta<'a>,
+}
+
+impl Params<'_> {
+    fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.meta.is_empty()
+    }
+}
+
+impl Serialize for Params<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.members.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        if !self.meta.is_empty() {
+            map.serialize_entry("_meta", &self.meta)?;
+        }
+        map.end()
+    }
+}
+
+struct Meta<'a> {
+    members: &'a [&'a Members],
+    progress_token: Option<u64>,
+}
+
+impl Meta<'_> {
+    fn is_empty(&self) -> bool {
+        self.progress_token.is_none() && self.members.iter().all(|members| members.is_empty())
+    }
+}
+
+impl Serialize for Meta<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.members.iter().flat_map(|members| members.iter()) {
+            map.serialize_entry(name, value)?;
+        }
+        if let Some(token) = self.progress_token {
+            map.serialize_entry("progressToken", &token)?;
+        }
+        map.end()
+    }
+}
+
+/// An answer to a request of the server's.
+#[derive(Serialize)]
+struct Reply<'a> {
+    jsonrpc: &'static str,
+    id: &'a Json,
+    #[serde(flatten)]
+    answer: Answer<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer<'a> {
+    Result(&'a Json),
+    Error { code: i64, message: &'a str },
+}
+
+fn written(message: &impl Serialize) -> String {
+    serde_json::to_string(message).expect("a message is JSON")
 }

@@ -2,13 +2,13 @@
 //! asked again and again how it stands. What it needs meanwhile is sent to it.
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::asked::Response;
 use super::{Asked, Client, Error, InFlight, OperationId, Outcome, Purpose, rpc_error};
+use crate::json::{Json, Members};
 use crate::message::{Payload, read_error};
 
 /// How long to wait before a server is asked again that does not say, in milliseconds.
@@ -110,7 +110,7 @@ impl Client {
             };
             let (params, task) = (of_task(&polled.task), polled.task.clone());
             let purpose = Purpose::TaskStatus(polled);
-            self.send_request(operation, "tasks/get", &params, "", false, deadline, purpose);
+            self.send_request(operation, "tasks/get", &params, &Members::new(), false, deadline, purpose);
             self.name_last(Some(task));
         }
     }
@@ -166,7 +166,7 @@ impl Client {
             }
         }
         if !answers.is_empty() {
-            self.update_task(&polled.task, &answers);
+            self.update_task(&polled.task, answers);
         }
         self.poll_later(operation, deadline, polled);
     }
@@ -177,15 +177,15 @@ impl Client {
         operation: OperationId,
         task: &str,
         key: String,
-        result: Result<String, (i64, String)>,
+        result: Result<Json, (i64, String)>,
     ) {
         match result {
-            Ok(answer) => self.update_task(task, &[(key, answer)]),
+            Ok(answer) => self.update_task(task, vec![(key, answer)]),
             Err((_, message)) => {
                 let request =
                     self.in_flight.iter().find(|(_, request)| request.operation == operation);
                 if let Some((id, _)) = request {
-                    self.forget(id);
+                    self.forget(*id);
                     self.fail_task(operation, task, &message);
                 }
             }
@@ -204,22 +204,17 @@ impl Client {
         self.withdraw_all(|asked| matches!(asked, Asked::OfTask { task: of, .. } if of == task));
     }
 
-    fn update_task(&mut self, task: &str, answers: &[(String, String)]) {
-        let answers = answers.iter().map(|(key, answer)| format!("{}:{answer}", quoted(key)));
-        let answers = answers.collect::<Vec<_>>().join(",");
-        let params = format!("{},\"inputResponses\":{{{answers}}}", of_task(task));
+    fn update_task(&mut self, task: &str, answers: Vec<(String, Json)>) {
+        let mut params = of_task(task);
+        params.push("inputResponses", Json::from(&answers.into_iter().collect::<Members>()));
         self.send_aside("tasks/update", &params);
         self.name_last(Some(task.into()));
     }
 }
 
 /// The parameter that names a task.
-pub(super) fn of_task(task: &str) -> String {
-    format!("\"taskId\":{}", quoted(task))
-}
-
-fn quoted(text: &str) -> Value {
-    Value::String(text.into())
+pub(super) fn of_task(task: &str) -> Members {
+    Members::new().with("taskId", task)
 }
 
 fn interval(task: &Task<'_>) -> Option<u64> {

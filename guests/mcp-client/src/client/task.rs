@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::polling::of_task;
 use super::{Client, Error, OperationId, Purpose};
+use crate::json::Members;
 use crate::message::Payload;
 
 impl Client {
@@ -35,7 +36,7 @@ impl Client {
         // It is answered when the task is over.
         let params = of_task(&task);
         let purpose = Purpose::TaskResult { task };
-        self.send_request(operation, "tasks/result", &params, "", false, deadline, purpose);
+        self.send_request(operation, "tasks/result", &params, &Members::new(), false, deadline, purpose);
     }
 
     pub(super) fn cancel_task(&mut self, task: &str) {

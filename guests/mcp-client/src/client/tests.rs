@@ -64,7 +64,7 @@ fn plain(client: &mut Client, now: u64) -> OperationId {
 
 /// A request without anything in it.
 fn of(method: &'static str) -> Request<'static> {
-    let (params, meta) = ("", "");
+    let (params, meta) = (Members::new(), Members::new());
     Request { method, params, meta, subject: None, timeout: None, progress: false, task: false }
 }
 
@@ -271,7 +271,9 @@ fn noise_before_the_first_word_counts_and_that_of_a_former_server_does_not() {
 #[test]
 fn what_is_written_is_one_line() {
     let mut client = connected();
-    client.request(Request { params: "\"a\":\n{\r\n}", ..of("m") }, 0);
+    let mut params = Members::new();
+    params.push("a", Json::parse("{\r\n}\n".into()).expect("it is JSON"));
+    client.request(Request { params, ..of("m") }, 0);
     let Some(Action::Write { line, .. }) = client.action() else { panic!() };
     assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
 }

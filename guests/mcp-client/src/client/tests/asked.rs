@@ -135,8 +135,8 @@ fn a_server_cannot_ask_for_ever_more_at_a_time() {
 
 fn call(client: &mut Client) -> OperationId {
     let request = Request {
-        params: r#""name":"t","arguments":{}"#,
-        meta: r#""traceparent":"x""#,
+        params: Members::new().with("name", "t").with("arguments", json!({})),
+        meta: Members::new().with("traceparent", "x"),
         subject: Some("t"),
         ..of("tools/call")
     };

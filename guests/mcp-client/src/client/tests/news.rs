@@ -9,7 +9,8 @@ use crate::settings::Features;
 #[test]
 fn progress_belongs_to_requests_in_flight() {
     let mut client = connected();
-    let request = Request { params: r#""a":1"#, meta: r#""b":2"#, progress: true, ..of("m") };
+    let (params, meta) = (Members::new().with("a", 1), Members::new().with("b", 2));
+    let request = Request { params, meta, progress: true, ..of("m") };
     let operation = client.request(request, 0);
     assert_eq!(
         written(&mut client)[0]["params"],
