@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::approval::{Approval, ApprovalChange, Approver};
 use crate::bindings::PACKAGE_VERSION;
 use crate::capability::{Availability, Capability, GrantSet, Grants};
 use crate::config::{Config, combine};
@@ -20,7 +21,6 @@ use crate::files::Digest;
 use crate::lock::LockEntry;
 use crate::policy::{Policy, PolicyRefusal};
 use crate::secret::Secret;
-use crate::services::{Approval, ApprovalChange, Approver};
 use crate::text::one_line;
 
 /// What was said of the requests of plugins.
@@ -619,3 +619,6 @@ impl fmt::Display for Snapshot {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod trials;

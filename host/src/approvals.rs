@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::approval::{Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine};
 use crate::files::{MAX_CONFIGURATION_BYTES, real_or_absolute};
 use crate::json_file::{JsonStore, StoreError};
-use crate::services::{Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine};
 
 /// Approvals in a file, which only this user can write to.
 #[derive(Debug, Clone)]

@@ -4,10 +4,11 @@
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 
 pub(crate) mod combine;
+mod supervision;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,18 +17,16 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::discover::Origin;
-use crate::entry::{self, some_time};
+use crate::entry;
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
+pub use supervision::Supervision;
 
 pub use crate::entry::{EnvironmentPolicy, LogLevel, McpEntry, Protocol, Transport};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
-use crate::limits::Limits;
-use crate::name::{NameStyle, nearest};
+use crate::limits::{Limits, LimitsTable};
+use crate::name::NameStyle;
 use crate::policy::Policy;
-use crate::runtime::wasm::Mode;
-use crate::server::Supervision;
-use crate::text::shorten;
+use crate::toml_text::{parse, some_time};
 
 /// One configuration file.
 #[derive(Clone, PartialEq)]
@@ -345,6 +344,80 @@ impl Default for ResultSettings {
     }
 }
 
+/// On which instance a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Each call has an instance of its own, made for it and gone after it.
+    #[default]
+    Fresh,
+    /// All calls share one live instance, many of them in flight at a time.
+    Shared,
+}
+
+/// The kinds of places that plugins come from, the first that has an id wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    #[default]
+    /// Named by a configuration file: an entry, or a folder under `plugins.folders`.
+    Config,
+    /// In a folder that the environment names, in `TENON_PLUGINS`.
+    Environment,
+    /// In the project's `.tenon/plugins`, or named by its `.mcp.json` or `.vscode/mcp.json`.
+    Workspace,
+    /// Named by the user's own configuration, in `plugins` beside it, or named by the file with the
+    /// user's servers for all programs.
+    User,
+    /// Part of the host.
+    Bundled,
+}
+
+impl Origin {
+    /// Whether a project brings what is found there; what is found elsewhere is its user's, or the
+    /// host's.
+    pub fn is_of_project(self) -> bool {
+        matches!(self, Self::Config | Self::Workspace)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Config => "config",
+            Self::Environment => "environment",
+            Self::Workspace => "workspace",
+            Self::User => "user",
+            Self::Bundled => "bundled",
+        })
+    }
+}
+
+/// The kinds of plugin. After registration nothing asks for it but reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PluginKind {
+    /// A component.
+    Wasm,
+    /// An MCP server behind the bridge.
+    Mcp,
+    /// A script.
+    Rhai,
+    /// Part of the host.
+    Builtin,
+}
+
+impl fmt::Display for PluginKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wasm => "wasm",
+            Self::Mcp => "mcp",
+            Self::Rhai => "rhai",
+            Self::Builtin => "builtin",
+        })
+    }
+}
+
 /// `[context]`, here and in manifests, as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -544,45 +617,6 @@ struct Plugins {
     #[serde(deserialize_with = "entry::named")]
     mcp: Vec<McpEntry>,
     folders: Vec<String>,
-}
-
-/// `[limits]`, here and in manifests.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LimitsTable {
-    memory_mib: Option<NonZeroU32>,
-    table_elements: Option<NonZeroU32>,
-    instances: Option<NonZeroU32>,
-    #[serde(default, deserialize_with = "some_time")]
-    cpu: Option<Duration>,
-    #[serde(default, deserialize_with = "some_time")]
-    wall: Option<Duration>,
-    transfer_mib: Option<NonZeroU32>,
-    download_mib: Option<NonZeroU32>,
-    output_kib: Option<NonZeroU32>,
-    host_calls: Option<NonZeroU32>,
-    log_rate: Option<NonZeroU32>,
-}
-
-impl LimitsTable {
-    /// These limits, with `others` where nothing is said.
-    pub(crate) fn over(&self, others: &Limits) -> Limits {
-        let bytes = |mib: NonZeroU32| (mib.get() as usize) << 20;
-        let count = |number: NonZeroU32| number.get() as usize;
-        Limits {
-            memory: self.memory_mib.map_or(others.memory, bytes),
-            table_elements: self.table_elements.map_or(others.table_elements, count),
-            instances: self.instances.map_or(others.instances, count),
-            cpu: self.cpu.unwrap_or(others.cpu),
-            wall: self.wall.unwrap_or(others.wall),
-            transfer: self.transfer_mib.map_or(others.transfer, bytes),
-            download: self.download_mib.map_or(others.download, bytes),
-            output: self.output_kib.map_or(others.output, |kib| (kib.get() as usize) << 10),
-            host_calls: self.host_calls.map_or(others.host_calls, |calls| calls.get().into()),
-            log_rate: self.log_rate.map_or(others.log_rate, NonZeroU32::get),
-            ..others.clone()
-        }
-    }
 }
 
 impl Config {
@@ -895,132 +929,6 @@ impl Config {
     pub(crate) fn folder(&self) -> &Path {
         let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         parent.unwrap_or(Path::new("."))
-    }
-}
-
-/// Parses TOML; an error has its line and what is wrong there.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, (usize, String)> {
-    if let Some(line) = deep_line(text) {
-        return Err((line, format!("it is nested more than {MAX_NESTING} deep")));
-    }
-    let wrong = |place: &str, error: &toml::de::Error| {
-        let start = error.span().map_or(0, |span| span.start);
-        let message = of_wrong_type(place, error.message());
-        (line_of(text, start), message.unwrap_or_else(|| with_nearest(error.message())))
-    };
-    let read = toml::Deserializer::parse(text).map_err(|error| wrong(".", &error))?;
-    serde_path_to_error::deserialize(read)
-        .map_err(|error| wrong(&error.path().to_string(), error.inner()))
-}
-
-/// What is wrong with a value that is of another type than it should be: which it is, what it should be
-/// and what it is. The words of the parser are those of a programmer.
-fn of_wrong_type(place: &str, message: &str) -> Option<String> {
-    let message =
-        message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
-    let (found, wanted) = message?.split_once(", expected ")?;
-    let number = |text: &str| format!("the number {}", text.trim_matches('`'));
-    let mut found = match found.split_once(' ') {
-        Some(("string", text)) => format!("the text {text}"),
-        Some(("integer", text)) => number(text),
-        Some(("boolean", text)) => text.to_string(),
-        Some(("floating", text)) => number(text.trim_start_matches("point ")),
-        _ if found == "sequence" => "a list".into(),
-        _ if found == "map" => "a table".into(),
-        _ => found.to_string(),
-    };
-    shorten(&mut found, MAX_NAME_LENGTH);
-    let is_number = |text: &str| {
-        let bits = text.strip_prefix(['u', 'i']);
-        bits.is_some_and(|bits| bits == "size" || bits.parse::<u8>().is_ok())
-    };
-    let (wanted, hint) = match wanted {
-        "a sequence" | "sequence" => ("a list", ""),
-        "a string" if place.ends_with("command") && found == "a list" => {
-            ("a text", "; what follows the program is for `args`")
-        }
-        "a string" => ("a text", ""),
-        "a map" => ("a table", ""),
-        "a boolean" => ("`true` or `false`", ""),
-        "a duration" => ("a duration such as \"30s\"", ""),
-        wanted if wanted.starts_with("struct ") => ("a table", ""),
-        wanted if wanted.strip_prefix("a nonzero ").is_some_and(is_number) => {
-            ("a whole number greater than 0", "")
-        }
-        wanted if is_number(wanted) => ("a whole number", ""),
-        wanted => (wanted, ""),
-    };
-    let subject = match place {
-        "." => "it".to_string(),
-        place => format!("`{place}`"),
-    };
-    Some(format!("{subject} must be {wanted}, not {found}{hint}"))
-}
-
-/// The deepest that TOML may be nested.
-const MAX_NESTING: usize = 128;
-
-/// The stack on which deeper TOML is looked at. The parser bounds how deep tables are within each other
-/// and how many names a key has, but not one times the other.
-const STACK_BYTES: usize = 128 << 20;
-
-/// The line on which TOML begins that is nested too deep for those who follow it down.
-fn deep_line(text: &str) -> Option<usize> {
-    // Each level takes one of these.
-    if text.bytes().filter(|byte| b".[{".contains(byte)).count() <= MAX_NESTING {
-        return None;
-    }
-    let look = || {
-        let table = toml::de::DeTable::parse(text).ok()?;
-        let mut values = table.get_ref().iter();
-        let (key, _) = values.find(|(_, value)| !is_within(value.get_ref(), MAX_NESTING - 1))?;
-        Some(line_of(text, key.span().start))
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, look);
-        // Without a thread nothing is known of it.
-        thread.ok().map_or(Some(1), |thread| thread.join().unwrap_or(Some(1)))
-    })
-}
-
-/// Whether a value is nested no deeper than this.
-fn is_within(value: &toml::de::DeValue<'_>, most: usize) -> bool {
-    use toml::de::DeValue::{Array, Table};
-    match (value, most.checked_sub(1)) {
-        (Array(items), Some(most)) => items.iter().all(|item| is_within(item.get_ref(), most)),
-        (Table(members), Some(most)) => {
-            members.values().all(|value| is_within(value.get_ref(), most))
-        }
-        (Array(_) | Table(_), None) => false,
-        _ => true,
-    }
-}
-
-/// The line that a place in a text is on, counted from one.
-pub(crate) fn line_of(text: &str, place: usize) -> usize {
-    text[..place.min(text.len())].matches('\n').count() + 1
-}
-
-/// The longest key that may have been meant as another, and the longest message of the parser, which
-/// repeats what is wrong, in bytes.
-const MAX_NAME_LENGTH: usize = 64;
-const MAX_MESSAGE_LENGTH: usize = 2_000;
-
-/// Says of an unknown key which one may have been meant.
-fn with_nearest(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten();
-    // What is longer than any of the names is none of them.
-    match unknown
-        .filter(|unknown| unknown.len() <= MAX_NAME_LENGTH)
-        .and_then(|name| nearest(name, quoted))
-    {
-        Some(meant) => format!("{message}; did you mean `{meant}`?"),
-        None => {
-            let mut message = message.to_string();
-            shorten(&mut message, MAX_MESSAGE_LENGTH);
-            message
-        }
     }
 }
 

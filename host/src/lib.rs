@@ -32,6 +32,7 @@
 //! from the environment is in [`HostEnvironment`] and can be replaced.
 
 pub mod admit;
+mod approval;
 mod approvals;
 pub mod bindings;
 pub mod capability;
@@ -72,6 +73,7 @@ pub mod services;
 mod stored_results;
 mod text;
 pub mod tls;
+mod toml_text;
 mod tool_filter;
 pub mod trust;
 

@@ -1,9 +1,12 @@
 //! What one plugin may use. Every limit is on by default.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
+
+use crate::toml_text::some_time;
 
 /// The limits of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,6 +200,45 @@ pub enum SchemaLimit {
     Depth,
 }
 
+/// `[limits]`, here and in manifests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitsTable {
+    memory_mib: Option<NonZeroU32>,
+    table_elements: Option<NonZeroU32>,
+    instances: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "some_time")]
+    cpu: Option<Duration>,
+    #[serde(default, deserialize_with = "some_time")]
+    wall: Option<Duration>,
+    transfer_mib: Option<NonZeroU32>,
+    download_mib: Option<NonZeroU32>,
+    output_kib: Option<NonZeroU32>,
+    host_calls: Option<NonZeroU32>,
+    log_rate: Option<NonZeroU32>,
+}
+
+impl LimitsTable {
+    /// These limits, with `others` where nothing is said.
+    pub(crate) fn over(&self, others: &Limits) -> Limits {
+        let bytes = |mib: NonZeroU32| (mib.get() as usize) << 20;
+        let count = |number: NonZeroU32| number.get() as usize;
+        Limits {
+            memory: self.memory_mib.map_or(others.memory, bytes),
+            table_elements: self.table_elements.map_or(others.table_elements, count),
+            instances: self.instances.map_or(others.instances, count),
+            cpu: self.cpu.unwrap_or(others.cpu),
+            wall: self.wall.unwrap_or(others.wall),
+            transfer: self.transfer_mib.map_or(others.transfer, bytes),
+            download: self.download_mib.map_or(others.download, bytes),
+            output: self.output_kib.map_or(others.output, |kib| (kib.get() as usize) << 10),
+            host_calls: self.host_calls.map_or(others.host_calls, |calls| calls.get().into()),
+            log_rate: self.log_rate.map_or(others.log_rate, NonZeroU32::get),
+            ..others.clone()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,7 +264,7 @@ mod tests {
             .into_iter()
             .map(|(key, value)| (key.to_string(), toml::Value::try_from(value).unwrap()))
             .collect();
-        let read: crate::config::LimitsTable = table.try_into().unwrap();
+        let read: LimitsTable = table.try_into().unwrap();
         assert_eq!(read.over(&Limits::default()), limits);
     }
 

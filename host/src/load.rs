@@ -20,11 +20,12 @@ use crate::capability::log::{PluginLog, RateLimiter};
 use crate::capability::network::Network;
 use crate::capability::notify::PluginNotifications;
 use crate::capability::{self, GrantSet, Grants, ImportError, LinkTarget, Need};
-use crate::child::{Spec, inherited_environment};
+use crate::child::Spec;
+use crate::config::Mode;
 use crate::config::combine::Owner;
 use crate::discover::{
     Candidate, Fingerprint, Origin, Place, PluginKind, Program, Remote, Server, ServerOptions,
-    Source,
+    Source, inherited_environment,
 };
 use crate::entry::Protocol;
 use crate::expand;
@@ -34,8 +35,8 @@ use crate::limits::Limits;
 use crate::lock::LockEntry;
 use crate::manifest::Permissions;
 use crate::runtime::wasm::{
-    CachePlace, CompileError, EngineError, ExportError, HostState, Indices, Mode, Setting,
-    WasmPlugin, WasmRuntime, check_exports,
+    CachePlace, CompileError, EngineError, ExportError, HostState, Indices, Setting, WasmPlugin,
+    WasmRuntime, check_exports,
 };
 use crate::runtime::{
     Allocation, Plugin, PluginHandle, RhaiPlugin, ScriptError, ScriptSetting, Threads,

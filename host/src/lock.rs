@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::config::parse;
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::manifest::is_id;
+use crate::toml_text::parse;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "tenon.lock";

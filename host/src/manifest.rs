@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 use crate::capability::GrantSet;
-use crate::config::{ContextTable, LimitsTable, line_of, parse};
+use crate::config::ContextTable;
+use crate::config::Mode;
 use crate::entry::{self, McpEntry};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::host_environment::HostEnvironment;
-use crate::runtime::wasm::Mode;
+use crate::limits::LimitsTable;
 use crate::text::cut;
+use crate::toml_text::{line_of, parse};
 
 /// The name of the file.
 pub(crate) const FILE_NAME: &str = "plugin.toml";

@@ -24,7 +24,17 @@ pub(crate) use stream::{StreamRedactor, TextForm};
 use self::matcher::{Matcher, Passed, Patterns};
 use crate::files;
 use crate::host_environment::HostEnvironment;
-use crate::services::SecretStore;
+
+/// Stores secrets for plugins.
+#[async_trait]
+pub trait SecretStore: Send + Sync + 'static {
+    /// Returns the value of a secret, or `None` if it is not set. Called before a plugin is loaded, for each
+    /// granted name. The default returns `None`.
+    async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
+        let _ = (plugin, name);
+        None
+    }
+}
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "[redacted]";

@@ -813,7 +813,7 @@ fn settings(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, Tru
         return Err(TrustError::Changed(path));
     }
     // One that is none is a problem that was told.
-    let Ok(table) = crate::config::parse::<Value>(&text) else { return Ok(Vec::new()) };
+    let Ok(table) = crate::toml_text::parse::<Value>(&text) else { return Ok(Vec::new()) };
     let mut lines = Vec::new();
     flatten("", &table, &mut lines);
     // Those are plugins, which are shown as such.

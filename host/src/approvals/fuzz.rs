@@ -1,8 +1,8 @@
 //! Files of approvals of any text.
 
 use super::{Approved, Content, Former};
+use crate::approval::ApprovalRequest;
 use crate::discover::{Origin, PluginKind};
-use crate::services::ApprovalRequest;
 
 /// Any text. What is read is the same when it is written and read again, and holds for what it was given for,
 /// and for nothing else.

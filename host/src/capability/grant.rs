@@ -1,6 +1,7 @@
 //! Requests and grants, parsed: what is requested, what is approved of it, and whether a use is
 //! among both.
 
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use super::network::{NetworkGrants, UrlGrant};
 use super::{Availability, Capability};
 use crate::host_environment::HostEnvironment;
 use crate::name::nearest;
-use crate::services::GrantWarning;
 use crate::text::fits;
 
 /// What the values of a capability are.
@@ -56,6 +56,31 @@ pub(crate) struct GrantError {
 /// Values by the names of capabilities.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct GrantSet(BTreeMap<String, Vec<Grant>>);
+
+/// A warning about a value that names files which decide what programs run, or which contain keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct GrantWarning {
+    /// The capability.
+    pub capability: String,
+    /// The value, as it would be approved.
+    pub value: String,
+    /// What the files are, and what access to them means.
+    pub meaning: String,
+}
+
+impl GrantWarning {
+    /// Returns the warnings for values as they would be approved. Globs never cover such files: only a value
+    /// that names one has a warning. The `files` are those that decide what programs run
+    /// ([`crate::discover::Discovery::deciding`]).
+    pub fn of(
+        capabilities: &BTreeMap<String, Vec<String>>,
+        host_environment: &HostEnvironment,
+        deciding: &BTreeSet<PathBuf>,
+    ) -> Vec<Self> {
+        GrantSet::approved(capabilities).warnings(host_environment, deciding)
+    }
+}
 
 impl Grant {
     fn parse(

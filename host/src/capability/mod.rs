@@ -23,8 +23,8 @@ mod wasi;
 
 use wasmtime::component::{Component, Linker};
 
-pub use grant::Values;
 pub(crate) use grant::{GrantSet, Grants};
+pub use grant::{GrantWarning, Values};
 pub use needs::{Need, Verdict};
 
 use crate::runtime::wasm::{HostState, link_older};

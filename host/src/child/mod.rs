@@ -4,8 +4,6 @@
 //! killing. It knows nothing of what the lines mean. A child lives in a process [`group`] that does
 //! not outlive the host, whatever ends it.
 
-mod arguments;
-mod environment;
 mod group;
 mod lines;
 mod stderr;
@@ -24,8 +22,6 @@ use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-pub(crate) use arguments::named_files;
-pub(crate) use environment::{changes_loading, inherited_environment, is_base};
 use group::{Group, Signal};
 use lines::Lines;
 use stderr::Tail;

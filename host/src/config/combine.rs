@@ -12,9 +12,9 @@ use super::{
     Config, DEFAULT_RETRY_BACKOFF, HookSettings, NameSettings, OnFailure, ResourceTools,
     SideEffects, ToolRule,
 };
-use crate::discover::Origin;
+use crate::config::Origin;
+use crate::config::Supervision;
 use crate::pins::PinMode;
-use crate::server::Supervision;
 use crate::text::fits;
 use crate::tool_filter::ToolFilter;
 
@@ -439,9 +439,6 @@ fn both<T>(one: Option<T>, other: Option<T>, of_two: impl FnOnce(T, T) -> T) -> 
         (one, other) => one.or(other),
     }
 }
-
-#[cfg(test)]
-mod trials;
 
 #[cfg(test)]
 mod tests {

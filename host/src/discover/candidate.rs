@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{FileChecks, Origin, PluginKind, file_checks};
+use crate::approval::{ApprovalRequest, CommandLine, GrantWarning};
 use crate::capability::{GrantSet, Grants};
 use crate::config::ContextSettings;
+use crate::config::Mode;
+use crate::config::Supervision;
 use crate::config::combine::Owner;
 use crate::entry::{EntryRules, EnvironmentPolicy, LogLevel, Protocol, Transport};
 use crate::expand::secrets_in;
@@ -19,10 +22,7 @@ use crate::limits::Limits;
 use crate::lock::LockEntry;
 use crate::manifest::Permissions;
 use crate::pins::{PinMode, PinnedServer};
-use crate::runtime::wasm::Mode;
 use crate::secret::{Redactor, Secret, Secrets};
-use crate::server::Supervision;
-use crate::services::{ApprovalRequest, CommandLine, GrantWarning};
 use crate::trust::ProjectPrograms;
 
 /// A plugin that may be loaded, if it is admitted.

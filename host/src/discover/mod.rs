@@ -9,7 +9,9 @@
 //! id a place of higher precedence has, those that are disabled, and those that an allowlist does
 //! not name. What is left is in order of place and id.
 
+mod arguments;
 mod candidate;
+mod environment;
 mod file_checks;
 mod reader;
 mod roots;
@@ -23,12 +25,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use crate::config::{Origin, PluginKind};
 pub use candidate::Candidate;
 pub(crate) use candidate::{
     Fingerprint, Inherited, Place, Program, Remote, Server, ServerOptions, Source, UsersSettings,
 };
+pub(crate) use environment::inherited_environment;
 pub(crate) use file_checks::FileChecks;
-pub use roots::{Origin, USER, WORKSPACE};
+pub use roots::{USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
 use crate::capability::tools;
@@ -43,31 +47,6 @@ pub use crate::manifest::is_id;
 use crate::name::{NameStyle, nearest};
 use crate::trust::{ProjectTrust, Untrusted};
 use reader::Reader;
-
-/// The kinds of plugin. After registration nothing asks for it but reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PluginKind {
-    /// A component.
-    Wasm,
-    /// An MCP server behind the bridge.
-    Mcp,
-    /// A script.
-    Rhai,
-    /// Part of the host.
-    Builtin,
-}
-
-impl fmt::Display for PluginKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Wasm => "wasm",
-            Self::Mcp => "mcp",
-            Self::Rhai => "rhai",
-            Self::Builtin => "builtin",
-        })
-    }
-}
 
 /// All that says where plugins are.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -13,19 +13,19 @@ use super::{
     Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources,
     UsersSettings, sidecar,
 };
+use crate::approval::CommandLine;
 use crate::capability::GrantSet;
-use crate::config::{Config, ContextSettings, FileEntry, FileTable, LimitsTable, combine};
+use crate::config::{Config, ContextSettings, FileEntry, FileTable, Mode, combine};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::json::McpFile;
 use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::host_environment::HostEnvironment;
+use crate::limits::LimitsTable;
 use crate::lock::LockIndex;
 use crate::manifest::{self, Manifest, Runtime};
-use crate::runtime::wasm::Mode;
 use crate::secret::Secrets;
-use crate::services::CommandLine;
 
 /// Reads what is in one place.
 pub(super) struct Reader<'a> {

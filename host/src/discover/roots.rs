@@ -1,12 +1,10 @@
 //! Where plugins are looked for, in order of precedence.
 
-use serde::Serialize;
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::PathBuf;
 
 use super::{PluginKind, Sources, sidecar};
-use crate::config::{Config, FileEntry, combine};
+use crate::config::{Config, FileEntry, Origin, combine};
 use crate::entry::McpEntry;
 use crate::lock;
 
@@ -22,44 +20,6 @@ const EDITOR_FILE: &str = "mcp.json";
 
 /// The folder with plugins in that of the user's configuration.
 pub const USER: &str = "plugins";
-
-/// The kinds of places that plugins come from, the first that has an id wins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    #[default]
-    /// Named by a configuration file: an entry, or a folder under `plugins.folders`.
-    Config,
-    /// In a folder that the environment names, in `TENON_PLUGINS`.
-    Environment,
-    /// In the project's `.tenon/plugins`, or named by its `.mcp.json` or `.vscode/mcp.json`.
-    Workspace,
-    /// Named by the user's own configuration, in `plugins` beside it, or named by the file with the
-    /// user's servers for all programs.
-    User,
-    /// Part of the host.
-    Bundled,
-}
-
-impl Origin {
-    /// Whether a project brings what is found there; what is found elsewhere is its user's, or the
-    /// host's.
-    pub fn is_of_project(self) -> bool {
-        matches!(self, Self::Config | Self::Workspace)
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Config => "config",
-            Self::Environment => "environment",
-            Self::Workspace => "workspace",
-            Self::User => "user",
-            Self::Bundled => "bundled",
-        })
-    }
-}
 
 /// One place.
 pub(super) struct Root<'a> {

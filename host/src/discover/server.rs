@@ -6,16 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::arguments::named_files;
+use super::environment::{changes_loading, is_base};
 use super::reader::Reader;
 use super::{Inherited, Origin, Place, Program, Remote, Server, ServerOptions};
-use crate::child::{changes_loading, is_base, named_files};
+use crate::approval::CommandLine;
+use crate::config::Supervision;
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::{ExpandContext, input_variable};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES, absolute, exact};
 use crate::host_environment::HostEnvironment;
 use crate::secret::{MASK, Redactor, Secrets, is_secret_name, is_secret_variable};
-use crate::server::Supervision;
-use crate::services::CommandLine;
 use crate::trust::ProjectTrust;
 
 /// The longest command that somebody is asked about, in bytes, with all that belongs to it.

@@ -16,6 +16,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::pins::PinMode;
+use crate::toml_text::some_time;
 use crate::tool_filter::ToolFilter;
 
 /// What an editor's file has its user asked for, and is no password: one of its `inputs`.
@@ -145,16 +146,6 @@ impl fmt::Debug for McpEntry {
             .field("name", name)
             .field("command", command)
             .finish_non_exhaustive()
-    }
-}
-
-/// Reads a time in which something can be done.
-pub(crate) fn some_time<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Duration>, D::Error> {
-    match humantime_serde::deserialize(deserializer)? {
-        Some(Duration::ZERO) => Err(D::Error::custom("a time must be greater than zero")),
-        time => Ok(time),
     }
 }
 

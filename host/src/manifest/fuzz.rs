@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::{About, FILE_NAME, Manifest, ManifestError, Permissions, Requires, Runtime, Text};
 use crate::capability::GrantSet;
-use crate::config::{ContextTable, LimitsTable};
+use crate::config::ContextTable;
 use crate::host_environment::HostEnvironment;
+use crate::limits::LimitsTable;
 
 /// Any text. What is wrong with it is on one of its lines; what is right says the same when it is
 /// written in another way, and what it requests means the same when it is read as it is approved.

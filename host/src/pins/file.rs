@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 
 use super::definition::changes;
 use super::{
-    Definition, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinKind, UnstablePart,
+    Definition, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinKind, Pins,
+    UnstablePart,
 };
 use crate::diagnostic::chain;
 use crate::files::real_or_absolute;
 use crate::json_file::{JsonStore, StoreError};
-use crate::services::Pins;
 use crate::text::cut;
 
 /// The largest file of pins, in bytes.

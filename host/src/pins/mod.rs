@@ -12,6 +12,7 @@
 pub(crate) mod definition;
 mod file;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,7 +29,6 @@ pub(crate) use file::fuzz::pin_file;
 use crate::bindings::types::ToolDefinition;
 use crate::diagnostic::chain;
 use crate::files::real_or_absolute;
-use crate::services::Pins;
 use crate::text::{cut, one_line};
 
 /// What becomes of a definition that is not what it was when it was first seen: `pins` of an MCP
@@ -45,6 +45,22 @@ pub enum PinMode {
     /// It is held until somebody accepts it.
     #[default]
     Hold,
+}
+
+/// Stores the definitions of MCP servers' tools, prompts, resource templates and instructions when they are
+/// first seen.
+#[async_trait]
+pub trait Pins: Send + Sync + 'static {
+    /// Returns the definitions that have changed, which are then held, and stores new ones. Called whenever a
+    /// server registers or lists something, and on each reload. The default stores nothing and holds nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the earlier definitions cannot be read: then all of them are held.
+    async fn check(&self, seen: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
+        let _ = seen;
+        Ok(PinCheck::default())
+    }
 }
 
 /// What is defined.

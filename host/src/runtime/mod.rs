@@ -16,6 +16,7 @@ pub(crate) mod wasm;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
+pub use crate::config::Mode;
 pub use builtin::Builtin;
 pub(crate) use current_call::CurrentCall;
 pub use current_call::Usage;
@@ -26,7 +27,7 @@ pub(crate) use paused_time::StandStill;
 pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
 pub use rhai::{ScriptError, check_script};
 pub use wasm::stream::CompletionStream;
-pub use wasm::{Allocation, EngineError, ExportError, Mode, speaks};
+pub use wasm::{Allocation, EngineError, ExportError, speaks};
 
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;

@@ -23,10 +23,11 @@ use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::log::{PluginLog, RateLimiter};
 use crate::capability::notify::PluginNotifications;
 use crate::capability::{self, Grants, LinkTarget};
+use crate::config::Mode;
 use crate::files::Digest;
 use crate::invoke::within;
 use crate::limits::{Limit, Limits, SchemaLimit};
-use crate::runtime::wasm::{HostState, Indices, Mode, Setting, WasmPlugin, WasmRuntime};
+use crate::runtime::wasm::{HostState, Indices, Setting, WasmPlugin, WasmRuntime};
 use crate::runtime::{Allocation, Failure, Plugin};
 use crate::secret::{Redactor, Secrets};
 

@@ -84,7 +84,9 @@ pub(crate) enum PathGrantError {
     Relative,
     #[error("its path is not UTF-8")]
     Utf8,
-    #[error("`{0}` is not a wildcard here; write one value for each name, or `\\{0}` for the character")]
+    #[error(
+        "`{0}` is not a wildcard here; write one value for each name, or `\\{0}` for the character"
+    )]
     Wildcard(char),
     #[error("it ends with a `\\`, which must stand before a character")]
     Escape,

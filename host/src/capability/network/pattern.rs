@@ -121,8 +121,9 @@ impl HostPattern {
             (Self::Any, _) => true,
             (own, Self::Exact(name)) => own.matches(name),
             (Self::Ending(ending), Self::Ending(other)) => other.ends_with(&**ending),
-            (Self::Ending(_) | Self::Exact(_), Self::Any)
-            | (Self::Exact(_), Self::Ending(_)) => false,
+            (Self::Ending(_) | Self::Exact(_), Self::Any) | (Self::Exact(_), Self::Ending(_)) => {
+                false
+            }
         }
     }
 }
@@ -221,7 +222,9 @@ fn read_host(host: &str) -> Result<HostPattern, String> {
         ));
     }
     let not_understood = || {
-        format!("the host `{name}` is not understood; an address is written out, as in `192.168.1.5`")
+        format!(
+            "the host `{name}` is not understood; an address is written out, as in `192.168.1.5`"
+        )
     };
     let address = name.starts_with('[');
     let is_plain = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._".contains(c);

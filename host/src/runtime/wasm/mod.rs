@@ -36,20 +36,10 @@ use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
+use crate::config::Mode;
 use crate::invoke::within;
 use instance::Instantiated;
 use shared::{InstanceHandle, InstanceLease, SharedInstance};
-
-/// On which instance a call runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Each call has an instance of its own, made for it and gone after it.
-    #[default]
-    Fresh,
-    /// All calls share one live instance, many of them in flight at a time.
-    Shared,
-}
 
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use crate::discover::Inherited;
+use super::Inherited;
 use crate::entry::EnvironmentPolicy;
 use crate::secret::is_secret_variable;
 

@@ -6,15 +6,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-use super::{
+use super::{Refusal, Rules, admit};
+use crate::config::combine::{
     CombineRule, KEY_RULES, OwnSettings, Owner, ToolFilters, ToolRules, pin_mode, speaking_for,
 };
-use crate::admit::{Refusal, Rules, admit};
-use crate::config::{Config, Invisible, LimitsTable, OnFailure, ResourceTools, ToolRule};
+use crate::config::{Config, Invisible, OnFailure, ResourceTools, Supervision, ToolRule};
 use crate::discover::{Candidate, Discovery, Origin, Place, Source, Sources, discover};
-use crate::limits::Limits;
+use crate::limits::{Limits, LimitsTable};
 use crate::name::NameStyle;
-use crate::server::Supervision;
 
 /// Whom a rule is tried on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
