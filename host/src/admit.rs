@@ -12,12 +12,12 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::approval::{Approval, ApprovalChange, Approver};
-use crate::bindings::PACKAGE_VERSION;
-use crate::capability::{Availability, Capability, GrantSet, Grants};
 use crate::config::{Config, combine};
+use crate::contract::PACKAGE_VERSION;
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Candidate, Discovery, FileChecks, Origin, PluginKind, Skipped};
 use crate::files::Digest;
+use crate::grant::{Availability, CAPABILITIES, Capability, GrantSet, Grants, SECRETS};
 use crate::lock::LockEntry;
 use crate::policy::{Policy, PolicyRefusal};
 use crate::secret::Secret;
@@ -160,7 +160,7 @@ impl Admitted {
     /// The plugin's id, and the names of the secrets that it was granted, or that the entry of its
     /// server has places for.
     pub(crate) fn secrets(&self) -> (String, Vec<String>) {
-        let names = self.candidate.grants.names(crate::capability::secrets::NAME);
+        let names = self.candidate.grants.names(SECRETS);
         let mut names: BTreeSet<String> = names.map(str::to_string).collect();
         names.extend(self.candidate.secrets_of_server());
         (self.candidate.id.clone(), names.into_iter().collect())
@@ -494,8 +494,7 @@ fn listed(changes: &[ApprovalChange]) -> String {
 }
 
 fn known() -> String {
-    let names =
-        crate::capability::CAPABILITIES.iter().filter(|capability| is_requestable(capability));
+    let names = CAPABILITIES.iter().filter(|capability| is_requestable(capability));
     names.map(|capability| capability.name).collect::<Vec<_>>().join(", ")
 }
 

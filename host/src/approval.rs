@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::capability::GrantSet;
-pub use crate::capability::GrantWarning;
 use crate::config::{Origin, PluginKind};
+use crate::grant::GrantSet;
+pub use crate::grant::GrantWarning;
 use crate::text::cut;
 
 /// Decides what plugins get of what they request.

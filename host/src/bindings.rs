@@ -37,5 +37,4 @@ pub use tenon::plugin::{
     config, inference, log, mcp_host, model, notify, secrets, services, stdio_child, tools, types,
 };
 
-/// The version of the package that this host speaks.
-pub const PACKAGE_VERSION: &str = "0.1.0";
+pub use crate::contract::PACKAGE_VERSION;

@@ -5,7 +5,7 @@
 //! the code by what an input reaches. The tests here run them with the inputs in `fuzz/seeds`, and
 //! with what a generator makes of these; they need no other build than all tests do.
 
-use crate::{approvals, capability, entry, lock, manifest, pins, schema, secret};
+use crate::{approvals, capability, entry, grant, lock, manifest, pins, schema, secret};
 
 /// Something to run with any bytes.
 pub type Target = fn(&[u8]);
@@ -17,7 +17,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("lock_file", |data| with_text(data, lock::fuzz::lock_file)),
     ("manifest", |data| with_text(data, manifest::fuzz::manifest)),
     ("mcp_json", |data| with_text(data, entry::fuzz::mcp_json)),
-    ("path_glob", |data| with_text(data, capability::filesystem::path_glob)),
+    ("path_glob", |data| with_text(data, grant::path_glob)),
     ("path_walk", |data| with_text(data, capability::filesystem::path_walk)),
     ("pin_file", |data| with_text(data, pins::pin_file)),
     ("redactor", |data| with_text(data, secret::fuzz::redactor)),

@@ -38,6 +38,7 @@ pub mod bindings;
 pub mod capability;
 mod child;
 pub mod config;
+mod contract;
 mod diagnostic;
 pub mod discover;
 mod entry;
@@ -48,6 +49,7 @@ pub mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod grant;
 pub mod history;
 pub mod hook;
 mod host_environment;

@@ -15,11 +15,12 @@ use wasmtime::component::{Component, Linker};
 
 use crate::admit::Admitted;
 use crate::capability::config::Config;
+use crate::capability::filesystem::Files;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::log::{PluginLog, RateLimiter};
-use crate::capability::network::Network;
+use crate::capability::network::{Network, NetworkGrants};
 use crate::capability::notify::PluginNotifications;
-use crate::capability::{self, GrantSet, Grants, ImportError, LinkTarget, Need};
+use crate::capability::{self, ImportError, LinkTarget, Need};
 use crate::child::Spec;
 use crate::config::Mode;
 use crate::config::combine::Owner;
@@ -30,6 +31,7 @@ use crate::discover::{
 use crate::entry::Protocol;
 use crate::expand;
 use crate::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
+use crate::grant::{GrantSet, Grants, NETWORK};
 use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
 use crate::lock::LockEntry;
@@ -530,7 +532,7 @@ impl Loader {
             );
         }
         let grants = &candidate.grants;
-        let files = Arc::new(grants.files(&self.host_environment, &self.deciding.load()));
+        let files = Arc::new(Files::of(&grants, &self.host_environment, &self.deciding.load()));
         let environment = capability::environment::of(grants, &self.host_environment);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);
@@ -541,7 +543,7 @@ impl Loader {
         let log = PluginLog::new(id.clone(), redactor.clone(), limits.log_rate);
         let log = Arc::new(log.among(self.host_services.clone()));
         let backend = self.host_services.services.network.clone();
-        let network = grants.network().map(|granted| {
+        let network = NetworkGrants::of(&grants).map(|granted| {
             let limits = match kind {
                 // Of a server elsewhere the bridge keeps the time, and a stream is no call.
                 PluginKind::Mcp => Limits { wall: MAX_STREAM_TIME, ..limits.clone() },
@@ -800,9 +802,9 @@ pub(crate) fn remote_grants(remote: &Remote) -> Result<Grants, LoadError> {
     let mut grants = GrantSet::default();
     let value = format!("{}/*", remote.url.origin().ascii_serialization());
     let here = Path::new("/");
-    grants.add(capability::network::NAME, &value, &HostEnvironment::default(), here).map_err(
-        |problem| LoadError::NotComponent { path: value.into(), problem: problem.to_string() },
-    )?;
+    grants.add(NETWORK, &value, &HostEnvironment::default(), here).map_err(|problem| {
+        LoadError::NotComponent { path: value.into(), problem: problem.to_string() }
+    })?;
     Ok(Grants::new(grants.clone(), grants))
 }
 

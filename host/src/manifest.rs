@@ -10,11 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-use crate::capability::GrantSet;
 use crate::config::ContextTable;
 use crate::config::Mode;
 use crate::entry::{self, McpEntry};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
+use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 use crate::text::cut;

@@ -1,15 +1,13 @@
 //! `environment`: variables of the host's environment, for the guest's own standard library. Values
 //! are their names.
 
-use super::Grants;
+use crate::grant::ENVIRONMENT;
+use crate::grant::Grants;
 use crate::host_environment::HostEnvironment;
-
-/// The name in manifests.
-pub(super) const NAME: &str = "environment";
 
 /// The variables that were granted and that are set to a text.
 pub(crate) fn of(grants: &Grants, host_environment: &HostEnvironment) -> Vec<(String, String)> {
     let variable =
         |name: &str| Some((name.to_string(), host_environment.variable(name)?.to_string()));
-    grants.names(NAME).filter_map(variable).collect()
+    grants.names(ENVIRONMENT).filter_map(variable).collect()
 }

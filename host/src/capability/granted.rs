@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
-use super::Grants;
 use super::log::PluginLog;
 use crate::bindings::log::Level;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::{Error, HookPoint, ToolResult};
 use crate::capability::network::Network;
+use crate::grant::Grants;
 use crate::invoke::{Call, CallError, Caller, HookReport, Mask, Masked, Unmasked};
 use crate::register::Registry;
 use crate::runtime::Failure;
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_refusal_of_what_was_requested_names_what_would_grant_it() {
-        let mut requested = super::super::GrantSet::default();
+        let mut requested = crate::grant::GrantSet::default();
         requested.add_approved("tools", "a__*").unwrap();
         requested.add_approved("filesystem", "readwrite:/a/**").unwrap();
         let grants = Grants::new(requested, Default::default());

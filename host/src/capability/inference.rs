@@ -1,6 +1,7 @@
 //! `inference`: language models, through the providers of the host. Values are models, by their ids
 //! or as `plugin/id`.
 
+use crate::grant::PROVIDERS;
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
@@ -11,9 +12,6 @@ use crate::bindings::types::Error;
 use crate::invoke::Caller;
 use crate::runtime::wasm::HostState;
 
-/// The name in manifests.
-pub(super) const NAME: &str = "providers";
-
 /// Completes a request. `caller` is on whose behalf the plugin itself was called.
 pub(crate) async fn complete(
     granted: &GrantedCapabilities,
@@ -21,7 +19,7 @@ pub(crate) async fn complete(
     request: CompletionRequest,
 ) -> Result<Completion, Error> {
     let model = &request.model;
-    granted.require(NAME, model, &format!("asking the model {model}"))?;
+    granted.require(PROVIDERS, model, &format!("asking the model {model}"))?;
     let caller = deeper(granted, caller)?;
     granted.host_services.platform_api()?.complete(request, &caller).await.map_err(as_contract)
 }

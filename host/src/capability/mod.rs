@@ -1,13 +1,12 @@
-//! What the host can lend to a plugin: one file for each capability, one row in [`CAPABILITIES`].
+//! What the host can lend to a plugin: one file for each capability.
 //!
-//! A row says which imports the capability stands for, who gets it, and how it is linked. Linker
-//! set-up, refusals, `inspect` and `doctor` read the table and nothing else. What is not granted is
-//! not linked, and the default is nothing.
+//! Which imports a capability stands for, who gets it and what its values are is in the table
+//! [`CAPABILITIES`]. Linker set-up, refusals, `inspect` and `doctor` read the table and nothing else. What is
+//! not granted is not linked, and the default is nothing.
 
 pub(crate) mod config;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
-mod grant;
 pub(crate) mod granted;
 pub(crate) mod inference;
 pub(crate) mod log;
@@ -23,58 +22,31 @@ mod wasi;
 
 use wasmtime::component::{Component, Linker};
 
-pub(crate) use grant::{GrantSet, Grants};
-pub use grant::{GrantWarning, Values};
+pub use crate::grant::{Availability, CAPABILITIES, Capability, Values};
 pub use needs::{Need, Verdict};
 
+use crate::grant::{Grants, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
 use crate::runtime::wasm::{HostState, link_older};
-
-/// One capability.
-pub struct Capability {
-    /// Its name; for one that is lent on request, the key of the manifest's `[capabilities]`.
-    pub name: &'static str,
-    /// The imports it stands for: packages (`wasi:http`) and interfaces (`tenon:plugin/log`),
-    /// without versions.
-    pub imports: &'static [&'static str],
-    /// Imports of another capability, which all plugins get, through which it is used.
-    pub through: &'static [&'static str],
-    /// Who gets it.
-    pub availability: Availability,
-    /// Puts it into a linker; absent for one that this host does not lend yet.
-    link: Option<Link>,
-}
 
 /// Puts a capability into a linker.
 type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
-/// Who gets a capability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    /// Every component. It reaches nothing outside of the host.
-    All,
-    /// Every plugin, and no bridge.
-    Plugins,
-    /// Every plugin, and the bridge to a server elsewhere.
-    PluginsAndRemoteBridge,
-    /// The bridges to MCP servers, and no other component.
-    Bridges,
-    /// The bridge to an MCP server that is a child, and no other component.
-    StdioBridge,
-    /// Plugins whose manifest requests it and whose user approved.
-    OnRequest {
-        /// What its values are.
-        values: Values,
-        /// An example of the line that requests it.
-        line: &'static str,
-    },
-}
-
-impl Availability {
-    /// Whether every plugin gets it, without a request.
-    pub fn is_to_every_plugin(self) -> bool {
-        matches!(self, Self::All | Self::Plugins | Self::PluginsAndRemoteBridge)
-    }
-}
+/// What puts each capability into a linker. Those that are not here are reached through interfaces that all
+/// plugins have.
+const LINKS: &[(&str, Link)] = &[
+    ("log", log::link),
+    ("config", config::link),
+    ("notify", notify::link),
+    ("clocks", wasi::link_clocks),
+    ("wasi", wasi::link),
+    ("stdio-child", stdio_child::link),
+    ("mcp-host", mcp_host::link),
+    (SERVICES, services::link),
+    (PROVIDERS, inference::link),
+    (TOOLS, tools::link),
+    (NETWORK, network::link),
+    (SECRETS, secrets::link),
+];
 
 /// Who a component is, as far as lending goes.
 #[derive(Debug, Clone, Copy)]
@@ -87,167 +59,19 @@ pub(crate) enum LinkTarget<'a> {
     RemoteBridge(&'a Grants),
 }
 
-/// All capabilities that the host knows.
-pub static CAPABILITIES: &[Capability] = &[
-    Capability {
-        name: "log",
-        imports: &["tenon:plugin/log"],
-        through: &[],
-        availability: Availability::All,
-        link: Some(log::link),
-    },
-    Capability {
-        name: "config",
-        imports: &["tenon:plugin/config"],
-        through: &[],
-        availability: Availability::All,
-        link: Some(config::link),
-    },
-    Capability {
-        name: "notify",
-        imports: &["tenon:plugin/notify"],
-        through: &[],
-        availability: Availability::All,
-        link: Some(notify::link),
-    },
-    Capability {
-        name: "clocks",
-        imports: wasi::CLOCKS,
-        through: &[],
-        availability: Availability::PluginsAndRemoteBridge,
-        link: Some(wasi::link_clocks),
-    },
-    Capability {
-        name: "wasi",
-        imports: wasi::IMPORTS,
-        through: &[],
-        availability: Availability::Plugins,
-        link: Some(wasi::link),
-    },
-    Capability {
-        name: "stdio-child",
-        imports: &["tenon:plugin/stdio-child"],
-        through: &[],
-        availability: Availability::StdioBridge,
-        link: Some(stdio_child::link),
-    },
-    Capability {
-        name: "mcp-host",
-        imports: &["tenon:plugin/mcp-host"],
-        through: &[],
-        availability: Availability::Bridges,
-        link: Some(mcp_host::link),
-    },
-    Capability {
-        name: services::NAME,
-        imports: &["tenon:plugin/services"],
-        through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Among(services::SERVICES),
-            line: r#"services = ["send-message"]"#,
-        },
-        link: Some(services::link),
-    },
-    Capability {
-        name: inference::NAME,
-        imports: &["tenon:plugin/inference"],
-        through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Patterns,
-            line: r#"providers = ["*"]"#,
-        },
-        link: Some(inference::link),
-    },
-    Capability {
-        name: tools::NAME,
-        imports: &["tenon:plugin/tools"],
-        through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Patterns,
-            line: r#"tools = ["*"]"#,
-        },
-        link: Some(tools::link),
-    },
-    Capability {
-        name: filesystem::NAME,
-        imports: &[],
-        through: &["wasi:filesystem"],
-        availability: Availability::OnRequest {
-            values: Values::Paths,
-            line: r#"filesystem = ["read:~/notes/**"]"#,
-        },
-        link: filesystem::LENT,
-    },
-    Capability {
-        name: network::NAME,
-        imports: &["wasi:http"],
-        through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Urls,
-            line: r#"network = ["https://api.example.com/*"]"#,
-        },
-        link: Some(network::link),
-    },
-    Capability {
-        name: environment::NAME,
-        imports: &[],
-        through: &["wasi:cli/environment"],
-        availability: Availability::OnRequest {
-            values: Values::Names,
-            line: r#"environment = ["LANG"]"#,
-        },
-        link: Some(nothing),
-    },
-    Capability {
-        name: secrets::NAME,
-        imports: &["tenon:plugin/secrets"],
-        through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Names,
-            line: r#"secrets = ["api-key"]"#,
-        },
-        link: Some(secrets::link),
-    },
-];
-
-/// For what plugins reach through interfaces that all of them have.
-fn nothing(_: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    Ok(())
-}
-
-impl Capability {
-    /// The capability of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        CAPABILITIES.iter().find(|capability| capability.name == name)
-    }
-
-    /// The capability that an import such as `wasi:http/types@0.2.4` belongs to.
-    pub fn of_import(import: &str) -> Option<&'static Self> {
-        let interface = import.split('@').next().unwrap_or(import);
-        let package = interface.split('/').next().unwrap_or(interface);
-        { CAPABILITIES.iter() }.find(|capability| {
-            capability.imports.iter().any(|name| *name == interface || *name == package)
-        })
-    }
-
-    fn is_lent_to(&self, target: LinkTarget<'_>) -> bool {
-        match (self.availability, target) {
-            (Availability::All, _) => true,
-            (Availability::Plugins, target) => matches!(target, LinkTarget::Plugin(_)),
-            (Availability::PluginsAndRemoteBridge, target) => !matches!(target, LinkTarget::Bridge),
-            (Availability::Bridges, target) => !matches!(target, LinkTarget::Plugin(_)),
-            (Availability::StdioBridge, target) => matches!(target, LinkTarget::Bridge),
-            (
-                Availability::OnRequest { .. },
-                LinkTarget::Plugin(grants) | LinkTarget::RemoteBridge(grants),
-            ) => grants.has(self.name),
-            (Availability::OnRequest { .. }, LinkTarget::Bridge) => false,
-        }
-    }
-
-    /// Whether a host of this version can lend it.
-    pub(crate) fn can_be_lent(&self) -> bool {
-        self.link.is_some()
+/// Whether a capability is linked for a component.
+fn is_lent_to(capability: &Capability, target: LinkTarget<'_>) -> bool {
+    match (capability.availability, target) {
+        (Availability::All, _) => true,
+        (Availability::Plugins, target) => matches!(target, LinkTarget::Plugin(_)),
+        (Availability::PluginsAndRemoteBridge, target) => !matches!(target, LinkTarget::Bridge),
+        (Availability::Bridges, target) => !matches!(target, LinkTarget::Plugin(_)),
+        (Availability::StdioBridge, target) => matches!(target, LinkTarget::Bridge),
+        (
+            Availability::OnRequest { .. },
+            LinkTarget::Plugin(grants) | LinkTarget::RemoteBridge(grants),
+        ) => grants.has(capability.name),
+        (Availability::OnRequest { .. }, LinkTarget::Bridge) => false,
     }
 }
 
@@ -284,7 +108,7 @@ pub(crate) fn check_imports(
         let Some(capability) = Capability::of_import(import) else {
             return Err(ImportError::Unknown(import.to_string()));
         };
-        if !capability.is_lent_to(target) {
+        if !is_lent_to(capability, target) {
             let request = match capability.availability {
                 Availability::OnRequest { line, .. } => Some(line),
                 Availability::All
@@ -316,8 +140,9 @@ pub(crate) fn linker(
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
     for capability in CAPABILITIES {
-        if let Some(link) = capability.link
-            && capability.is_lent_to(target)
+        let link = LINKS.iter().find(|(name, _)| *name == capability.name);
+        if let Some((_, link)) = link
+            && is_lent_to(capability, target)
         {
             link(&mut linker)?;
             link_older(capability.name, &mut linker)?;
@@ -336,6 +161,7 @@ impl wasmtime::component::HasData for Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grant::GrantSet;
     use crate::host_environment::HostEnvironment;
     use std::path::Path;
 
@@ -388,7 +214,7 @@ mod tests {
     fn origin() -> Grants {
         let mut origin = GrantSet::default();
         let here = Path::new("/");
-        origin.add(network::NAME, "https://x/*", &HostEnvironment::default(), here).unwrap();
+        origin.add(NETWORK, "https://x/*", &HostEnvironment::default(), here).unwrap();
         Grants::new(origin.clone(), origin)
     }
 

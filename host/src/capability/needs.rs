@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Availability, CAPABILITIES, Capability};
+use crate::grant::{Availability, CAPABILITIES, Capability, ENVIRONMENT};
 
 /// Values by the names of capabilities.
 type Values = BTreeMap<String, Vec<String>>;
@@ -77,7 +77,7 @@ impl Need {
                 (true, false, _) => Verdict::NotUsed,
                 (false, true, _) if must => Verdict::NotRequested,
                 // Nearly every component can look at its environment.
-                (false, true, _) if capability.name == super::environment::NAME => return None,
+                (false, true, _) if capability.name == ENVIRONMENT => return None,
                 (false, true, _) => Verdict::Possible,
                 (false, false, true) => Verdict::NotGranted,
                 (false, false, false) => Verdict::Granted,

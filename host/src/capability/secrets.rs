@@ -1,15 +1,13 @@
 //! `secrets`: values that the host's [`crate::services::SecretStore`] keeps for a plugin. Values are
 //! their names.
 
+use crate::grant::SECRETS;
 use wasmtime::component::Linker;
 
 use super::Host;
 use crate::bindings::secrets;
 use crate::bindings::types::Error;
 use crate::runtime::wasm::HostState;
-
-/// The name in manifests.
-pub(crate) const NAME: &str = "secrets";
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     secrets::add_to_linker::<_, Host>(linker, |state| state)
@@ -18,7 +16,8 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 impl secrets::Host for HostState {
     fn get(&mut self, name: String) -> wasmtime::Result<Result<String, Error>> {
         let setting = &self.setting;
-        if let Err(denied) = setting.granted.require(NAME, &name, &format!("the secret {name}")) {
+        if let Err(denied) = setting.granted.require(SECRETS, &name, &format!("the secret {name}"))
+        {
             return Ok(Err(denied));
         }
         let unset = || Error::NotFound(format!("the secret {name} is not set"));

@@ -1,6 +1,7 @@
 //! `services`: what the host itself does for plugins, behind [`crate::services`]. Values are
 //! `send-message`, or `send-message:CHANNEL` for one channel alone, and `search-memory`.
 
+use crate::grant::SERVICES;
 use serde_json::{Map, Value};
 use wasmtime::component::{Accessor, Linker};
 
@@ -10,12 +11,6 @@ use crate::bindings::services::{self, Memory, OutgoingMessage};
 use crate::bindings::types::{Error, HookPoint};
 use crate::invoke::{CallError, Caller, HookOutcome, Masked, Unmasked};
 use crate::runtime::wasm::HostState;
-
-/// The name in manifests.
-pub(super) const NAME: &str = "services";
-
-/// What its values are.
-pub(super) const SERVICES: &[&str] = &["send-message", "send-message:*", "search-memory"];
 
 /// The most memories that are found at a time.
 const MAX_MEMORIES: u32 = 100;
@@ -29,9 +24,9 @@ pub(crate) async fn send_message(
 ) -> Result<(), Error> {
     let message = granted.masked(message);
     let allows_one =
-        |channel: &String| granted.grants().allow(NAME, &format!("send-message:{channel}"));
+        |channel: &String| granted.grants().allow(SERVICES, &format!("send-message:{channel}"));
     if !message.channel.as_ref().is_some_and(allows_one) {
-        granted.require(NAME, "send-message", "sending a message")?;
+        granted.require(SERVICES, "send-message", "sending a message")?;
     }
     let message = hooked(granted, caller, message).await?;
     granted.host_services.services.messaging.send(granted.plugin(), message).await
@@ -75,7 +70,7 @@ pub(crate) async fn search_memory(
     query: Unmasked<String>,
     limit: u32,
 ) -> Result<Vec<Memory>, Error> {
-    granted.require(NAME, "search-memory", "searching the memory")?;
+    granted.require(SERVICES, "search-memory", "searching the memory")?;
     let limit = limit.min(MAX_MEMORIES);
     let query = granted.masked(query);
     let mut found =

@@ -10,13 +10,6 @@ use wasmtime_wasi::p2::bindings::clocks::{monotonic_clock, wall_clock};
 
 use crate::runtime::wasm::HostState;
 
-/// The packages that are linked, but for clocks.
-pub(super) const IMPORTS: &[&str] =
-    &["wasi:io", "wasi:random", "wasi:cli", "wasi:filesystem", "wasi:sockets"];
-
-/// The package of clocks, which the bridge to a server elsewhere gets as well.
-pub(super) const CLOCKS: &[&str] = &["wasi:clocks"];
-
 /// Links what is not there yet: clocks are.
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::{FileChecks, Origin, PluginKind, file_checks};
 use crate::approval::{ApprovalRequest, CommandLine, GrantWarning};
-use crate::capability::{GrantSet, Grants};
 use crate::config::ContextSettings;
 use crate::config::Mode;
 use crate::config::Supervision;
@@ -17,6 +16,7 @@ use crate::config::combine::Owner;
 use crate::entry::{EntryRules, EnvironmentPolicy, LogLevel, Protocol, Transport};
 use crate::expand::secrets_in;
 use crate::files::{self, Digest, MAX_COMPONENT_BYTES};
+use crate::grant::{GrantSet, Grants};
 use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
 use crate::lock::LockEntry;

@@ -35,16 +35,17 @@ pub(crate) use file_checks::FileChecks;
 pub use roots::{USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
-use crate::capability::tools;
 use crate::config::combine::OwnSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
 use crate::entry::InputQuestion;
 use crate::files::{self, Digest};
+use crate::grant::{GrantSet, TOOLS};
 use crate::host_environment::HostEnvironment;
 use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
-use crate::name::{NameStyle, nearest};
+use crate::name::{NameStyle, SHARED_TOOLS, nearest};
+use crate::text::fits;
 use crate::trust::{ProjectTrust, Untrusted};
 use reader::Reader;
 
@@ -454,10 +455,26 @@ fn shield(candidates: &mut [Candidate], configs: &[Config]) {
         let prefix = style.rendered_prefix(&server.id, namespace);
         server.is_shielded = guards.iter().any(|guard| {
             let requests = &guard.requests;
-            tools::may_be_among(requests, &prefix) || tools::is_one_shared(requests)
+            may_be_among(requests, &prefix) || is_one_shared(requests)
         });
     }
     guards.into_iter().for_each(|guard| guard.is_shielded = true);
+}
+
+/// Whether a tool could be among those that are requested whose name begins so.
+fn may_be_among(requests: &GrantSet, prefix: &str) -> bool {
+    requests.values(TOOLS).any(|pattern| {
+        let plain = pattern.split('*').next().unwrap_or_default();
+        match plain.len() < pattern.len() {
+            true => plain.starts_with(prefix) || prefix.starts_with(plain),
+            false => plain.starts_with(prefix),
+        }
+    })
+}
+
+/// Whether one is requested that a host has once for all plugins.
+fn is_one_shared(requests: &GrantSet) -> bool {
+    SHARED_TOOLS.iter().any(|name| requests.values(TOOLS).any(|pattern| fits(pattern, name)))
 }
 
 /// Of several with one id, the first counts; candidates are in the order of precedence. But what a

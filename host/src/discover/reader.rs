@@ -14,13 +14,13 @@ use super::{
     UsersSettings, sidecar,
 };
 use crate::approval::CommandLine;
-use crate::capability::GrantSet;
 use crate::config::{Config, ContextSettings, FileEntry, FileTable, Mode, combine};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::json::McpFile;
 use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
+use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 use crate::lock::LockIndex;

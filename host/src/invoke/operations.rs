@@ -652,3 +652,15 @@ fn said(text: String) -> ContentBlock {
 fn empty() -> ToolResult {
     ToolResult { content: Vec::new(), structured: None, is_error: false, extra: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::SHARED_TOOLS;
+
+    #[test]
+    fn the_tools_that_are_shared_are_known_by_their_names() {
+        let names: Vec<&str> = on(true, true).map(|(operation, _)| operation.name()).collect();
+        assert_eq!(names, SHARED_TOOLS);
+    }
+}

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{About, FILE_NAME, Manifest, ManifestError, Permissions, Requires, Runtime, Text};
-use crate::capability::GrantSet;
 use crate::config::ContextTable;
+use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 

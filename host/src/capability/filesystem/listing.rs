@@ -114,10 +114,9 @@ pub(super) fn whole(beneath: &Beneath) -> Result<Vec<Entry>, Stop> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::PathGrant;
-    use super::super::protected::Protection;
     use super::super::walk::Files;
     use super::*;
+    use crate::grant::{PathGrant, Protection};
     use crate::host_environment::HostEnvironment;
     use std::fs;
 

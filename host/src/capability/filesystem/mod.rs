@@ -1,5 +1,5 @@
 //! `filesystem`: files, through the guest's own standard library, in WASI 0.2 and 0.3 alike. Values
-//! are `read:`, `write:` and `readwrite:` globs; see [`pattern`].
+//! are `read:`, `write:` and `readwrite:` globs; see [`crate::grant`].
 //!
 //! The `wasi:filesystem` interfaces are implemented here for every component: what takes a path is
 //! done by [`ops`], what takes an open file is left to wasmtime-wasi. Each is given the root of all
@@ -11,7 +11,7 @@
 //! granted.
 //!
 //! Files that decide what is started, and files with keys, are covered by no glob: see
-//! [`protected`].
+//! [`crate::grant`].
 
 #[macro_use]
 #[cfg(unix)]
@@ -28,27 +28,16 @@ mod ops;
 mod p2;
 #[cfg(unix)]
 mod p3;
-pub(crate) mod pattern;
-mod protected;
 #[cfg(unix)]
 mod view;
 #[cfg(unix)]
 mod walk;
 
 #[cfg(not(unix))]
-pub(crate) use none::{Files, Folders, LENT, link};
-pub(crate) use pattern::PathGrant;
-pub(crate) use protected::Protection;
+pub(crate) use none::{Files, Folders, link};
+#[cfg(any(test, fuzzing))]
+pub(crate) use ops::fuzz::path_walk;
 #[cfg(unix)]
 pub(crate) use view::{FilesView, Folders, link};
 #[cfg(unix)]
 pub(crate) use walk::Files;
-#[cfg(any(test, fuzzing))]
-pub(crate) use {ops::fuzz::path_walk, pattern::fuzz::path_glob};
-
-/// The name in manifests.
-pub(super) const NAME: &str = "filesystem";
-
-/// Whether this system has what it takes. What guests import is linked for all of them.
-#[cfg(unix)]
-pub(super) const LENT: Option<super::Link> = Some(super::nothing);

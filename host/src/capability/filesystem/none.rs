@@ -1,8 +1,11 @@
 //! Systems on which no files are lent: a plugin that requests any is refused.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use wasmtime::component::Linker;
 
-use super::{PathGrant, Protection};
+use crate::grant::{Grants, PathGrant, Protection};
+use crate::host_environment::HostEnvironment;
 use crate::runtime::wasm::HostState;
 
 /// Which files a plugin may use: none.
@@ -13,9 +16,11 @@ pub(crate) struct Files;
 #[derive(Default)]
 pub(crate) struct Folders;
 
-pub(crate) const LENT: Option<crate::capability::Link> = None;
-
 impl Files {
+    pub(crate) fn of(_: &Grants, _: &HostEnvironment, _: &BTreeSet<PathBuf>) -> Self {
+        Self
+    }
+
     pub(crate) fn new(_: Vec<Vec<PathGrant>>, _: Vec<String>, _: Protection) -> Self {
         Self
     }

@@ -13,9 +13,8 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use super::pattern::Rights;
-use super::protected::ProtectionState;
 use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
+use crate::grant::{ProtectionState, Rights};
 
 /// How something is opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -490,9 +489,8 @@ fn timestamps(accessed: Time, modified: Time) -> Timestamps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::PathGrant;
-    use super::super::protected::Protection;
     use super::*;
+    use crate::grant::{PathGrant, Protection};
     use crate::host_environment::HostEnvironment;
     use std::ffi::OsStr;
     use std::fs;

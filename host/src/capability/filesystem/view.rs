@@ -10,12 +10,12 @@ use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
 
-use super::NAME;
 use super::listing::Listings;
 use super::opened::{Leave, OpenFiles};
 use super::ops::{self, Beneath, Opened};
 use super::walk::{Attempt, Files, Folder, Stop};
 use super::{p2, p3};
+use crate::grant::FILESYSTEM;
 use crate::runtime::wasm::{HostState, Refuse};
 
 /// Puts the interfaces into a linker that has those of wasmtime-wasi already.
@@ -153,9 +153,11 @@ impl FilesView<'_> {
                 let Attempt { doing, path, needs, looks_only, writes: _, protected } = &attempt;
                 let tried = format!("{doing} {path}");
                 match (protected, looks_only) {
-                    (Some(row), false) => self.refuse.protected(&tried, NAME, needs, row.what()),
-                    (_, true) => self.refuse.looked(&tried, NAME, needs),
-                    (None, false) => self.refuse.not_granted(&tried, NAME, needs),
+                    (Some(row), false) => {
+                        self.refuse.protected(&tried, FILESYSTEM, needs, row.what())
+                    }
+                    (_, true) => self.refuse.looked(&tried, FILESYSTEM, needs),
+                    (None, false) => self.refuse.not_granted(&tried, FILESYSTEM, needs),
                 }
                 Errno::PERM.into()
             }

@@ -7,15 +7,19 @@
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::pattern::{PathGrant, Places, Rights, components};
-use super::protected::{Protection, ProtectionState, Row, Span, counted, is_beneath, is_within};
 use crate::expand::escaped;
+use crate::grant::{
+    Grants, HOME, PathGrant, Places, Protection, ProtectionState, Rights, Row, Span, components,
+    counted, is_beneath, is_within, resolve,
+};
+use crate::host_environment::HostEnvironment;
 
 /// How many links are followed on the way of one path, as Linux has it.
 const MAX_LINKS: u32 = 40;
@@ -121,6 +125,24 @@ impl From<Errno> for Stop {
 }
 
 impl Files {
+    /// The files that were granted: none of the host's own folders, and those that decide what is started
+    /// only where they are named.
+    pub(crate) fn of(
+        grants: &Grants,
+        host_environment: &HostEnvironment,
+        deciding: &BTreeSet<PathBuf>,
+    ) -> Self {
+        let sets = grants.paths();
+        let HostEnvironment { state, configuration, cache, .. } = host_environment;
+        let own = [state, configuration, cache].into_iter().flatten();
+        let own = own.filter_map(|folder| resolve(folder)).collect();
+        let protection = match sets.is_empty() {
+            true => Protection::default(),
+            false => Protection::of(host_environment).with(deciding),
+        };
+        Self::new(sets, own, protection)
+    }
+
     /// The files that grants cover, but for those of the host's own folders, and for what is protected
     /// and not named.
     pub(crate) fn new(
@@ -163,7 +185,7 @@ impl Files {
     }
 
     /// What may be done with a path.
-    pub(super) fn rights(&self, path: &str) -> Rights {
+    pub(crate) fn rights(&self, path: &str) -> Rights {
         self.rights_at(&self.places(path), self.standing(path), path)
     }
 
@@ -260,7 +282,7 @@ impl Files {
             match spans.last() {
                 Some(span) if !is_named => return denied(span.row),
                 Some(_) => {}
-                None => return denied(&super::protected::table::HOME),
+                None => return denied(&HOME),
             }
         }
         match self
@@ -268,7 +290,7 @@ impl Files {
             .anchors_beneath(&path)
             .find(|(anchor, row)| row.is_none() || !self.rights(anchor).write.tree())
         {
-            Some((_, row)) => denied(row.unwrap_or(&super::protected::table::HOME)),
+            Some((_, row)) => denied(row.unwrap_or(&HOME)),
             None => Ok(()),
         }
     }

@@ -24,12 +24,12 @@ use url::{Host, Position, Url};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiBody};
 
+use super::MAX_HEADER_BYTES;
 use super::body::{Received, Sent};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
-use super::pattern::never_sent;
-use super::{MAX_HEADER_BYTES, NAME};
 use crate::capability::granted::not_granted;
+use crate::grant::{NETWORK, never_sent};
 use crate::limits::{Limits, MAX_DURATION};
 use crate::services::{Connector, Resolver, Stream, SystemNetwork};
 use crate::tls;
@@ -338,7 +338,7 @@ impl Network {
     }
 
     fn refuse(&self, tried: &str, value: &str) -> String {
-        not_granted(&self.plugin, tried, NAME, value)
+        not_granted(&self.plugin, tried, NETWORK, value)
     }
 }
 

@@ -10,11 +10,11 @@ use http_body_util::{BodyExt, Empty};
 use url::Url;
 use wasmtime_wasi_http::{Error as HttpError, RequestOptions, WasiBody};
 
-use super::NAME;
 use super::client::{Driver, Network, Refusal, Unsent, in_words};
 use super::grants::everything_at;
 use crate::bindings::types::Error;
 use crate::capability::granted::GrantedCapabilities;
+use crate::grant::NETWORK;
 
 /// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -42,7 +42,7 @@ pub(crate) async fn get(
     let Some(network) = &granted.network else {
         let value = everything_at(&url);
         let tried = in_words(&Method::GET, &url);
-        return Err(granted.denied(granted.not_granted(&tried, NAME, &value)));
+        return Err(granted.denied(granted.not_granted(&tried, NETWORK, &value)));
     };
     for _ in 0..=MAX_REDIRECTS {
         let (response, driver) = send(granted, network, &url).await?;

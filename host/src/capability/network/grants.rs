@@ -5,6 +5,9 @@
 //! has this address in, or whose host is spelled out and is a name that nobody on the Internet can
 //! own.
 
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzz;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -12,7 +15,7 @@ use http::Method;
 use url::{Host, Url};
 
 use super::address::{Kind, kind};
-use super::pattern::UrlGrant;
+use crate::grant::{Grants, UrlGrant};
 
 /// Endings of names that no registry gives away, as networks of somebody's own have them:
 /// RFC 6761, RFC 6762 with its appendix G, and RFC 8375.
@@ -37,6 +40,12 @@ pub(crate) struct NetworkGrants(Vec<Vec<Arc<UrlGrant>>>);
 impl NetworkGrants {
     pub(crate) fn new(sets: Vec<Vec<Arc<UrlGrant>>>) -> Self {
         Self(sets)
+    }
+
+    /// What was granted, if anything was.
+    pub(crate) fn of(grants: &Grants) -> Option<Self> {
+        let sets = grants.urls();
+        (!sets.is_empty()).then(|| Self::new(sets))
     }
 
     /// Whether a request may be sent, as far as its URL tells.

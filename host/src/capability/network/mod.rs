@@ -1,5 +1,5 @@
 //! `network`: HTTP and HTTPS to the URLs that a plugin was granted, as `wasi:http` in the editions
-//! 0.2 and 0.3, and as `http_get` in scripts. Values are URL patterns; see [`pattern`].
+//! 0.2 and 0.3, and as `http_get` in scripts. Values are URL patterns; see [`crate::grant`].
 //!
 //! All three go through [`client`], which checks each request for itself. There are no sockets.
 
@@ -9,7 +9,6 @@ mod client;
 mod error;
 mod get;
 mod grants;
-mod pattern;
 #[cfg(test)]
 mod tests;
 
@@ -25,15 +24,11 @@ use wasmtime_wasi_http::{
 pub(crate) use client::{Network, NetworkBackend};
 pub(crate) use get::{Fetched, get};
 pub(crate) use grants::NetworkGrants;
-pub(crate) use pattern::UrlGrant;
 #[cfg(any(test, fuzzing))]
-pub(crate) use pattern::fuzz::url_pattern;
+pub(crate) use grants::fuzz::url_pattern;
 
 use crate::runtime::wasm::{HostState, Refuse};
 use client::{Refusal, Unsent};
-
-/// The name in manifests.
-pub(crate) const NAME: &str = "network";
 
 /// The most bytes of the headers of a request or a response.
 const MAX_HEADER_BYTES: usize = 64 << 10;

@@ -22,10 +22,10 @@ use super::client::{Network, NetworkBackend, Refusal, Unsent};
 use super::grants::NetworkGrants;
 use super::{MAX_HEADER_BYTES, get};
 use crate::bindings::types;
-use crate::capability::Grants;
 use crate::capability::granted::GrantedCapabilities;
-use crate::capability::network::UrlGrant;
 use crate::discover::Remote;
+use crate::grant::Grants;
+use crate::grant::UrlGrant;
 use crate::limits::Limits;
 use crate::load::remote_grants;
 use crate::services::{Connector, Resolver, Stream};
@@ -638,7 +638,7 @@ async fn the_bridge_to_a_server_elsewhere_reaches_its_origin_and_nothing_else() 
     let grants = remote_grants(&remote).expect("it has an origin");
     let attempt = async |method: &str, url: &str| {
         let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
-        let granted = grants.network().expect("it is granted");
+        let granted = NetworkGrants::of(&grants).expect("it is granted");
         let network = net.granted(granted, Limits::default(), OnceLock::new());
         let sent = answer(&network, request(method, url, ""), RequestOptions::default()).await;
         (sent, net.connected(), net.resolved.lock().unwrap().clone())

@@ -15,11 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::listing;
-use super::super::pattern::PathGrant;
-use super::super::pattern::fuzz::Model;
-use super::super::protected::Protection;
 use super::super::walk::{Files, Folder, Stop};
 use super::{Beneath, Opened, Opening, Time};
+use crate::grant::{Model, PathGrant, Protection};
 use crate::host_environment::HostEnvironment;
 
 /// The most that one guest does.

@@ -1,15 +1,29 @@
 //! Requests and grants, parsed: what is requested, what is approved of it, and whether a use is
 //! among both.
 
+mod capabilities;
+mod glob;
+mod protected;
+mod url_pattern;
+
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::filesystem::pattern::resolve;
-use super::filesystem::{Files, PathGrant, Protection};
-use super::network::{NetworkGrants, UrlGrant};
-use super::{Availability, Capability};
+pub use capabilities::{Availability, CAPABILITIES, Capability};
+pub(crate) use capabilities::{
+    ENVIRONMENT, FILESYSTEM, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS,
+};
+#[cfg(any(test, fuzzing))]
+pub(crate) use glob::fuzz::{Model, path_glob};
+pub(crate) use glob::{PathGrant, Places, Rights, components, resolve};
+pub(crate) use protected::table::HOME;
+pub(crate) use protected::{
+    Protection, ProtectionState, Row, Span, counted, is_beneath, is_within,
+};
+pub(crate) use url_pattern::{UrlGrant, never_sent};
+
 use crate::host_environment::HostEnvironment;
 use crate::name::nearest;
 use crate::text::fits;
@@ -228,7 +242,7 @@ impl GrantSet {
 
     /// Adds a value that was approved: it means what it meant then.
     pub(crate) fn add_approved(&mut self, capability: &str, text: &str) -> Result<(), GrantError> {
-        if capability != super::filesystem::NAME {
+        if capability != FILESYSTEM {
             return self.add(capability, text, &HostEnvironment::default(), Path::new("/"));
         }
         let grant = PathGrant::parse_approved(text).map_err(|error| GrantError {
@@ -279,7 +293,7 @@ impl GrantSet {
         host_environment: &HostEnvironment,
         deciding: &BTreeSet<PathBuf>,
     ) -> Vec<GrantWarning> {
-        let capability = super::filesystem::NAME;
+        let capability = FILESYSTEM;
         let paths: Vec<&PathGrant> = { self.of(capability).iter() }
             .filter_map(|grant| match grant {
                 Grant::Path(path) => Some(path),
@@ -394,34 +408,20 @@ impl Grants {
         approved.filter(move |name| self.requested.allow(capability, name))
     }
 
-    /// The files that were granted: none of the host's own folders, and those that decide what is started
-    /// only where they are named.
-    pub(crate) fn files(
-        &self,
-        host_environment: &HostEnvironment,
-        deciding: &BTreeSet<PathBuf>,
-    ) -> Files {
-        let sets = self.sets(super::filesystem::NAME, |grant| match grant {
+    /// The globs that were granted, in sets of which each must allow a use. Nothing where nothing was granted.
+    pub(crate) fn paths(&self) -> Vec<Vec<PathGrant>> {
+        self.sets(FILESYSTEM, |grant| match grant {
             Grant::Path(path) => Some(path.clone()),
             _ => None,
-        });
-        let HostEnvironment { state, configuration, cache, .. } = host_environment;
-        let own = [state, configuration, cache].into_iter().flatten();
-        let own = own.filter_map(|folder| resolve(folder)).collect();
-        let protection = match sets.is_empty() {
-            true => Protection::default(),
-            false => Protection::of(host_environment).with(deciding),
-        };
-        Files::new(sets, own, protection)
+        })
     }
 
-    /// What of the web was granted, if anything was.
-    pub(crate) fn network(&self) -> Option<NetworkGrants> {
-        let sets = self.sets(super::network::NAME, |grant| match grant {
+    /// The URL patterns that were granted, in such sets.
+    pub(crate) fn urls(&self) -> Vec<Vec<Arc<UrlGrant>>> {
+        self.sets(NETWORK, |grant| match grant {
             Grant::Url(url) => Some(url.clone()),
             _ => None,
-        });
-        (!sets.is_empty()).then(|| NetworkGrants::new(sets))
+        })
     }
 
     /// What was approved of a capability, and what was requested of it where that is not the same:
@@ -598,17 +598,16 @@ mod tests {
         for (value, expected) in [("read:/a/x", true), ("read:/b", false), ("reed:/a/x", false)] {
             assert_eq!(grants.was_requested("filesystem", value), expected, "{value}");
         }
-        assert!(!grants.is_empty() && grants.network().is_none());
+        assert!(!grants.is_empty() && grants.urls().is_empty());
         let sets = |grants: &Grants| grants.sets("tools", |grant| Some(grant.text().to_string()));
         assert_eq!(sets(&grants), [vec!["a__x".to_string(), "b".into()], vec!["a__*".into()]]);
         // The same on both sides counts once.
         let all = Grants::new(requested.clone(), requested.clone());
         assert_eq!(sets(&all), [["a__*".to_string()]]);
-        assert!(format!("{:?}", all.network()).contains("a.com"));
-        let files = grants.files(&HostEnvironment::default(), &BTreeSet::new());
-        assert!(format!("{files:?}").contains("/a/b"));
+        assert!(format!("{:?}", all.urls()).contains("a.com"));
+        assert!(format!("{:?}", grants.paths()).contains("/a/b"));
         let nothing = Grants::new(requested, GrantSet::default());
-        assert!(nothing.is_empty() && nothing.network().is_none());
+        assert!(nothing.is_empty() && nothing.urls().is_empty());
         assert_eq!(sets(&nothing), Vec::<Vec<String>>::new());
     }
 

@@ -12,7 +12,7 @@
 //! another ([`PathGrant::covers`]).
 
 #[cfg(any(test, fuzzing))]
-pub(super) mod fuzz;
+pub(crate) mod fuzz;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -174,32 +174,32 @@ impl PathGrant {
     }
 
     /// The folder in which it begins, as it was written and as it resolves.
-    pub(super) fn base(&self) -> (&str, &str) {
+    pub(crate) fn base(&self) -> (&str, &str) {
         (&self.base.0, &self.base.1)
     }
 
     /// Where the glob stands at the root of all files.
-    pub(super) fn start(&self) -> Places {
+    pub(crate) fn start(&self) -> Places {
         Places(self.closure(0))
     }
 
     /// What it grants.
-    pub(super) fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         self.access
     }
 
     /// Its segments, as far as they are names and no wildcards.
-    pub(super) fn names(&self) -> Vec<Option<&str>> {
+    pub(crate) fn names(&self) -> Vec<Option<&str>> {
         self.segments.iter().map(Segment::name).collect()
     }
 
     /// The segments that what comes next is held against, as numbers.
-    pub(super) fn next_of(&self, Places(places): Places) -> impl Iterator<Item = usize> {
+    pub(crate) fn next_of(&self, Places(places): Places) -> impl Iterator<Item = usize> {
         (0..self.segments.len()).filter(move |number| places & (1 << number) != 0)
     }
 
     /// Where the glob stands after one more name, which it has to spell out.
-    pub(super) fn step_by_name(&self, Places(places): Places, name: &str) -> Places {
+    pub(crate) fn step_by_name(&self, Places(places): Places, name: &str) -> Places {
         let is_name =
             |i: usize| matches!(&self.segments[i], Segment::Literal(literal) if literal == name);
         let named = self.next_of(Places(places)).filter(|i| is_name(*i));
@@ -207,7 +207,7 @@ impl PathGrant {
     }
 
     /// Where the glob stands after one more name.
-    pub(super) fn step(&self, Places(places): Places, name: &str) -> Places {
+    pub(crate) fn step(&self, Places(places): Places, name: &str) -> Places {
         let mut left = places & ((1 << self.segments.len()) - 1);
         let mut next = 0;
         while left != 0 {
@@ -403,27 +403,27 @@ pub(crate) fn resolve(path: &Path) -> Option<String> {
 }
 
 /// The names in an absolute path.
-pub(super) fn components(path: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn components(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty())
 }
 
 /// Where a glob stands after the names of a path. Bit `i` is for: what comes next is held against
 /// segment `i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Places(u128);
+pub(crate) struct Places(u128);
 
 /// What globs say of a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cover {
+pub(crate) struct Cover {
     /// Whether they cover it.
-    pub(super) here: bool,
+    pub(crate) here: bool,
     /// What they cover of what could be beneath it.
-    pub(super) below: Below,
+    pub(crate) below: Below,
 }
 
 /// What globs cover beneath a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Below {
+pub(crate) enum Below {
     #[default]
     Nothing,
     Some,
@@ -440,27 +440,27 @@ impl Cover {
     }
 
     /// Whether they cover it, or anything beneath it.
-    pub(super) fn any(self) -> bool {
+    pub(crate) fn any(self) -> bool {
         self.here || self.below > Below::Nothing
     }
 
     /// Whether they cover it and all that could be beneath it.
-    pub(super) fn tree(self) -> bool {
+    pub(crate) fn tree(self) -> bool {
         self.here && self.below == Below::All
     }
 }
 
 /// What may be done with a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Rights {
-    pub(super) read: Cover,
-    pub(super) write: Cover,
+pub(crate) struct Rights {
+    pub(crate) read: Cover,
+    pub(crate) write: Cover,
 }
 
 impl Rights {
     /// What these grants allow that stand so. What all of them cover together as a tree is not put
     /// together.
-    pub(super) fn of<'a>(grants: impl Iterator<Item = (&'a PathGrant, Places)>) -> Self {
+    pub(crate) fn of<'a>(grants: impl Iterator<Item = (&'a PathGrant, Places)>) -> Self {
         grants.fold(Self::default(), |rights, (grant, places)| {
             let cover = grant.cover(places);
             let when = |holds: bool| if holds { cover } else { Cover::default() };
@@ -472,12 +472,12 @@ impl Rights {
     }
 
     /// What both allow.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self { read: self.read.and(other.read), write: self.write.and(other.write) }
     }
 
     /// The same, where something beneath is not covered.
-    pub(super) fn without_some_beneath(mut self) -> Self {
+    pub(crate) fn without_some_beneath(mut self) -> Self {
         for cover in [&mut self.read, &mut self.write] {
             cover.below = cover.below.min(Below::Some);
         }
@@ -485,7 +485,7 @@ impl Rights {
     }
 
     /// Whether anything at all is allowed, here or beneath.
-    pub(super) fn any(self) -> bool {
+    pub(crate) fn any(self) -> bool {
         self.read.any() || self.write.any()
     }
 }

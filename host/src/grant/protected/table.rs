@@ -26,18 +26,18 @@ const fn exact(group: Group, what: &'static str, names: &'static [&'static str])
 }
 
 /// What is found by its name in a folder of `PATH`.
-pub(super) static PATH: Row = row(Programs, Open, "programs that are found by their names", &[]);
+pub(crate) static PATH: Row = row(Programs, Open, "programs that are found by their names", &[]);
 
 /// The home folder itself, which is protected for what is in it.
-pub(in super::super) static HOME: Row =
+pub(crate) static HOME: Row =
     row(Group::Home, Open, "settings and state of programs, in the home folder", &[]);
 
 /// A file that this host starts, loads or is told something by, wherever it is.
-pub(super) static DECIDING: Row =
+pub(crate) static DECIDING: Row =
     row(Tenon, Open, "a file that decides what Tenon starts, loads or is told", &[]);
 
 /// The file with the user's servers for all programs.
-pub(super) static SERVERS: Row =
+pub(crate) static SERVERS: Row =
     row(Tenon, Open, "servers that Tenon and other programs start", &[]);
 
 /// All rows.
@@ -45,7 +45,7 @@ pub(super) static SERVERS: Row =
 /// A row that is [`Open`] may be read under a glob: plugins are about projects, and settings are a
 /// part of them. Rows with keys, tokens, passwords and cookies are [`Secret`]: reading one is enough
 /// to pass for its user.
-pub(super) static TABLE: &[Row] = &[
+pub(crate) static TABLE: &[Row] = &[
     row(Tenon, Open, "the plugins and servers of a project", &["tenon.toml"]),
     row(Tenon, Open, "what installed plugins have to be", &["tenon.lock"]),
     row(Tenon, Open, "plugins that Tenon loads", &[".tenon"]),

@@ -72,11 +72,11 @@ pub(crate) fn path_glob(text: &str) {
 
 /// A glob, as it is described.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Model(Vec<Vec<char>>);
+pub(crate) struct Model(Vec<Vec<char>>);
 
 impl Model {
     /// Nothing for a glob that would take too long, or means something else than it says.
-    pub(in super::super) fn new(glob: &str) -> Option<Self> {
+    pub(crate) fn new(glob: &str) -> Option<Self> {
         let wildcards = |segment: &str| segment.matches('*').count();
         let segments = || glob.split('/').filter(|name| !name.is_empty() && *name != ".");
         let any = segments().filter(|segment| *segment == "**").count();
@@ -88,30 +88,22 @@ impl Model {
     }
 
     /// Whether it covers a path.
-    pub(in super::super) fn covers(&self, path: &str) -> bool {
+    pub(crate) fn covers(&self, path: &str) -> bool {
         self.covers_by_name(path, |_| false)
     }
 
     /// Whether it could cover something beneath a path.
-    pub(in super::super) fn reaches(&self, path: &str) -> bool {
+    pub(crate) fn reaches(&self, path: &str) -> bool {
         self.reaches_by_name(path, |_| false)
     }
 
     /// Whether it covers a path, and spells out the names of these numbers.
-    pub(in super::super) fn covers_by_name(
-        &self,
-        path: &str,
-        by_name: impl Fn(usize) -> bool,
-    ) -> bool {
+    pub(crate) fn covers_by_name(&self, path: &str, by_name: impl Fn(usize) -> bool) -> bool {
         covers(&self.0, &numbered(path, by_name))
     }
 
     /// Whether it could cover something beneath a path, and spells out the names of these numbers.
-    pub(in super::super) fn reaches_by_name(
-        &self,
-        path: &str,
-        by_name: impl Fn(usize) -> bool,
-    ) -> bool {
+    pub(crate) fn reaches_by_name(&self, path: &str, by_name: impl Fn(usize) -> bool) -> bool {
         reaches(&self.0, &numbered(path, by_name))
     }
 }

@@ -16,9 +16,6 @@
 //!
 //! [URL Pattern Standard]: https://urlpattern.spec.whatwg.org
 
-#[cfg(any(test, fuzzing))]
-pub(super) mod fuzz;
-
 use http::Method;
 use url::{Host, Url};
 
@@ -129,7 +126,7 @@ impl HostPattern {
 }
 
 impl GrantError {
-    pub(super) fn new(text: &str, problem: String) -> Self {
+    pub(crate) fn new(text: &str, problem: String) -> Self {
         Self { grant: cut(text, MAX_PATTERN_BYTES).into(), problem }
     }
 }
@@ -187,7 +184,7 @@ fn read_methods(text: &str) -> Result<Vec<Method>, String> {
 
 /// Whether requests of this method are sent for no plugin: they make something else of the
 /// connection, or show what was added to a request on its way.
-pub(super) fn never_sent(method: &Method) -> bool {
+pub(crate) fn never_sent(method: &Method) -> bool {
     matches!(*method, Method::CONNECT | Method::TRACE)
 }
 

@@ -12,7 +12,7 @@
 //! A file system that Windows knows too has two more names for a file: dots and spaces at the end of a
 //! name count for nothing, and `GIT~1` is short for `.git`.
 
-pub(super) mod table;
+pub(crate) mod table;
 
 use memchr::memmem;
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::pattern::{Access, PathGrant, components, resolve};
+use super::glob::{Access, PathGrant, components, resolve};
 use crate::files::absolute;
 use crate::host_environment::HostEnvironment;
 
@@ -83,12 +83,12 @@ enum Case {
 
 impl Row {
     /// Whether a glob does not even cover it for reading.
-    pub(super) fn is_secret(&self) -> bool {
+    pub(crate) fn is_secret(&self) -> bool {
         self.reading == Reading::Secret
     }
 
     /// What the files are, in a few words.
-    pub(super) fn what(&self) -> &'static str {
+    pub(crate) fn what(&self) -> &'static str {
         self.what
     }
 
@@ -106,33 +106,33 @@ impl Row {
 
 /// Where in a path a row is found: from its first name to its last, as numbers of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) row: &'static Row,
+pub(crate) struct Span {
+    pub(crate) row: &'static Row,
     first: usize,
     last: usize,
 }
 
 impl Span {
     /// Whether a pattern has to spell out the name of this number.
-    pub(super) fn has(&self, name: usize) -> bool {
+    pub(crate) fn has(&self, name: usize) -> bool {
         (self.first..=self.last).contains(&name)
     }
 }
 
 /// How far the names of a path have come through the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ProtectionState {
+pub(crate) struct ProtectionState {
     /// The nodes that are stood at, but for the first.
     nodes: u128,
     /// Whether it is protected.
-    pub(super) is_protected: bool,
+    pub(crate) is_protected: bool,
     /// Whether it may not even be read under a glob.
-    pub(super) is_secret: bool,
+    pub(crate) is_secret: bool,
 }
 
 impl ProtectionState {
     /// Whether what is beneath would be protected for the name that this has.
-    pub(super) fn is_partial(self) -> bool {
+    pub(crate) fn is_partial(self) -> bool {
         self.nodes != 0
     }
 }
@@ -220,12 +220,12 @@ impl Protection {
     }
 
     /// Where the root of all files stands.
-    pub(super) fn start(&self) -> ProtectionState {
+    pub(crate) fn start(&self) -> ProtectionState {
         self.at_anchors(ProtectionState { nodes: 1 << ROOT, ..ProtectionState::default() }, "")
     }
 
     /// Where a path stands, whose last name this is, by where its folder stands.
-    pub(super) fn step(&self, from: ProtectionState, name: &str, path: &str) -> ProtectionState {
+    pub(crate) fn step(&self, from: ProtectionState, name: &str, path: &str) -> ProtectionState {
         let tree = tree();
         let folded = fold(name);
         let mut to = ProtectionState { nodes: 0, ..from };
@@ -259,7 +259,7 @@ impl Protection {
 
     /// The places beneath a path that are known beforehand, and what is protected there; nothing for
     /// a folder in which names begin.
-    pub(super) fn anchors_beneath<'a>(
+    pub(crate) fn anchors_beneath<'a>(
         &'a self,
         path: &'a str,
     ) -> impl Iterator<Item = (&'a str, Option<&'static Row>)> {
@@ -269,7 +269,7 @@ impl Protection {
 
     /// The rows that make a path protected, and where. With `partial` also those that would make
     /// something beneath it protected, for the name that it has.
-    pub(super) fn spans(&self, path: &str, partial: bool) -> Vec<Span> {
+    pub(crate) fn spans(&self, path: &str, partial: bool) -> Vec<Span> {
         let names: Vec<Option<&str>> = components(path).map(Some).collect();
         let mut from: Vec<(usize, usize)> = (0..names.len()).map(|first| (first, 0)).collect();
         from.push((0, ROOT));
@@ -355,7 +355,7 @@ impl Protection {
 
 /// The spans that have to be named: for reading, those of secrets. What lies in a folder of the same
 /// group, which has to be named itself, need not be.
-pub(super) fn counted(mut spans: Vec<Span>, secret: bool) -> Vec<Span> {
+pub(crate) fn counted(mut spans: Vec<Span>, secret: bool) -> Vec<Span> {
     spans.retain(|span| !secret || span.row.is_secret());
     let is_within = |span: &Span, outer: &Span| {
         outer.row.group == span.row.group && outer.first <= span.first && outer.last < span.last
@@ -601,7 +601,7 @@ fn is_same(path: &str, other: &str) -> bool {
 }
 
 /// Whether a path is in a folder, at any depth, on some system.
-pub(super) fn is_beneath(path: &str, folder: &str) -> bool {
+pub(crate) fn is_beneath(path: &str, folder: &str) -> bool {
     let is_in = |path: &str, folder: &str| match path.as_bytes().split_at_checked(folder.len()) {
         Some((start, [b'/', ..])) => start.eq_ignore_ascii_case(folder.as_bytes()),
         _ => false,
@@ -611,15 +611,15 @@ pub(super) fn is_beneath(path: &str, folder: &str) -> bool {
 }
 
 /// Whether a path is a folder, or in it, on some system.
-pub(super) fn is_within(path: &str, folder: &str) -> bool {
+pub(crate) fn is_within(path: &str, folder: &str) -> bool {
     is_same(path, folder) || is_beneath(path, folder)
 }
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::super::pattern::Rights;
-    use super::super::walk::Files;
+    use super::super::glob::Rights;
     use super::*;
+    use crate::capability::filesystem::Files;
     use std::fs;
     use std::path::PathBuf;
 

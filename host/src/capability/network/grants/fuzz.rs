@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::Method;
 use url::{Host, Url};
 
-use super::UrlGrant;
-use crate::capability::network::grants::NetworkGrants;
+use super::NetworkGrants;
+use crate::grant::UrlGrant;
 
 /// Text of three lines: a grant, `METHOD URL`, and another grant that may cover the first. What is allowed
 /// has what the grant spells out; what is spelled out from beginning to end allows itself.
