@@ -5,13 +5,68 @@
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
-use crate::invoke::{CallKind, Fingerprint, HandlerReport};
-use crate::runtime::Usage;
-use crate::server::{BreakerState, ServerState};
+use crate::call::Usage;
+use crate::call::{CallKind, Fingerprint, HandlerReport};
+
+/// Whether a server runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ServerState {
+    /// It was not started: nobody has called it yet.
+    #[default]
+    Idle,
+    /// It was started and has not answered the handshake yet.
+    Spawning,
+    /// It answers.
+    Ready,
+    /// It has ended, and is started again.
+    Restarting,
+    /// It ended too often, or cannot be started. It stays so until it is restarted.
+    Failed,
+    /// It was told to end.
+    Shutdown,
+}
+
+impl fmt::Display for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "idle",
+            Self::Spawning => "spawning",
+            Self::Ready => "ready",
+            Self::Restarting => "restarting",
+            Self::Failed => "failed",
+            Self::Shutdown => "shutdown",
+        })
+    }
+}
+
+/// Whether calls are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BreakerState {
+    /// They are.
+    Closed,
+    /// They are not, for a while.
+    Open,
+    /// One is, to see whether the server answers again.
+    HalfOpen,
+}
+
+impl fmt::Display for BreakerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half-open",
+        })
+    }
+}
 
 /// An event of the platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -110,7 +165,7 @@ pub struct CallEvent {
     pub tool: Arc<str>,
     /// The plugin, or `None` if the tool does not exist.
     pub plugin: Option<Arc<str>>,
-    /// Equal for equal calls: see [`crate::invoke::Fingerprint`].
+    /// Equal for equal calls: see [`crate::call::Fingerprint`].
     pub fingerprint: Fingerprint,
     /// The step.
     #[serde(flatten)]

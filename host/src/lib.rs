@@ -35,8 +35,8 @@ pub mod admit;
 mod approval;
 mod approvals;
 pub mod bindings;
+mod call;
 pub mod capability;
-mod child;
 pub mod config;
 mod contract;
 mod diagnostic;
@@ -61,8 +61,10 @@ pub mod lock;
 #[cfg(test)]
 mod logged;
 mod manifest;
+mod mask;
 pub mod mcp_json;
 pub mod name;
+mod observe;
 mod pins;
 mod platform;
 pub mod policy;
@@ -77,26 +79,25 @@ mod text;
 pub mod tls;
 mod toml_text;
 mod tool_filter;
-pub mod trust;
 
 pub use bindings::{model, types};
+pub use call::SHARED_TOOL_PLUGIN;
 pub use config::{Config, ResourceTools};
 pub use diagnostic::{Diagnostic, chain};
-pub use discover::PluginKind;
+pub use discover::{PluginKind, trust};
 pub use event::{CallEvent, Change, Event, Step, Subscription};
 pub use host_environment::HostEnvironment;
-pub use invoke::operations::{SHARED_TOOL_PLUGIN, is_shared_tool};
 pub use invoke::{Call, CallError, Caller};
 pub use limits::{Limit, Limits, SchemaLimit, TICK};
 pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
+pub use register::KnownServer;
+pub use register::operation::is_shared_tool;
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
 pub use secret::MASK;
-pub use server::{
-    BreakerState, KnownServer, ServerReport, ServerState, StartProgress, Supervision,
-};
+pub use server::{BreakerState, ServerReport, ServerState, StartProgress, Supervision};
 pub use stored_results::{STRUCTURED, URI as RESULT_URI};
 pub use text::{one_line, visible, visible_json};
 pub use tool_filter::ToolFilter;

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use crate::toml_text::some_time;
 
+/// The most pages of a listing.
+pub(crate) const MAX_PAGES: usize = 1_000;
+
 /// The limits of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

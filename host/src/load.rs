@@ -5,23 +5,19 @@
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::mpsc;
 use wasmtime::component::{Component, Linker};
 
 use crate::admit::Admitted;
 use crate::capability::config::Config;
 use crate::capability::filesystem::Files;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::log::{PluginLog, RateLimiter};
 use crate::capability::network::{Network, NetworkGrants};
-use crate::capability::notify::PluginNotifications;
 use crate::capability::{self, ImportError, LinkTarget, Need};
-use crate::child::Spec;
+use crate::capability::{HostState, Setting};
 use crate::config::Mode;
 use crate::config::combine::Owner;
 use crate::discover::{
@@ -36,16 +32,22 @@ use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
 use crate::lock::LockEntry;
 use crate::manifest::Permissions;
+use crate::observe::PluginNotifications;
+use crate::observe::{PluginLog, RateLimiter};
+use crate::runtime::Supervised;
+use crate::runtime::wasm::link_older;
 use crate::runtime::wasm::{
-    CachePlace, CompileError, EngineError, ExportError, HostState, Indices, Setting, WasmPlugin,
-    WasmRuntime, check_exports,
+    CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
+    check_exports,
 };
 use crate::runtime::{
     Allocation, Plugin, PluginHandle, RhaiPlugin, ScriptError, ScriptSetting, Threads,
 };
+use crate::runtime::{Retiring, Uses};
 use crate::schema::SchemaSandbox;
 use crate::secret::{Redactor, Secret, Secrets};
-use crate::server::{Listing, StartQueue, Supervised, Supervisor};
+use crate::server::Spec;
+use crate::server::{Listing, StartQueue, Supervisor};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
@@ -72,9 +74,6 @@ const RUNNER_STARTUP_TIMEOUT: Duration = Duration::from_secs(120);
 /// How much longer the host waits than the bridge, whose clock goes first: it knows the server's last
 /// words.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
-
-/// How long a plugin may take to end itself.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Programs that fetch and run a package.
 const RUNNERS: &[&str] = &[
@@ -105,43 +104,6 @@ pub struct Loaded {
     supervised: Option<Arc<Supervisor>>,
     /// Where its schemas are used that have no bound.
     schemas: Arc<SchemaSandbox>,
-}
-
-/// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
-#[derive(Clone)]
-pub(crate) struct Uses {
-    _user: mpsc::Sender<Infallible>,
-    ended: Arc<Mutex<Option<mpsc::Receiver<Infallible>>>>,
-}
-
-impl Default for Uses {
-    fn default() -> Self {
-        let (_user, ended) = mpsc::channel(1);
-        Self { _user, ended: Arc::new(Mutex::new(Some(ended))) }
-    }
-}
-
-/// A plugin that takes no new calls, and may still have some in flight.
-pub(crate) struct Retiring {
-    plugin: Arc<dyn Plugin>,
-    ended: Option<mpsc::Receiver<Infallible>>,
-}
-
-impl Retiring {
-    /// Waits until nobody uses the plugin any more, or for so long, and ends it.
-    pub(crate) async fn end(self, patience: impl Future<Output = ()>) {
-        let Self { plugin, ended } = self;
-        if let Some(mut ended) = ended {
-            tokio::select! {
-                // Nothing is ever sent: it closes with the last user.
-                _ = ended.recv() => {}
-                () = patience => {}
-            }
-        }
-        if tokio::time::timeout(SHUTDOWN_TIMEOUT, plugin.shutdown()).await.is_err() {
-            tracing::warn!("a plugin did not end in time and was dropped");
-        }
-    }
 }
 
 impl Loaded {
@@ -238,8 +200,7 @@ impl Loaded {
 
     /// Gives the plugin up: it ends when nobody uses it any more.
     pub(crate) fn retire(&self) -> Retiring {
-        let ended = self.uses.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Retiring { plugin: self.plugin.clone(), ended }
+        self.uses.retire(self.plugin.clone())
     }
 
     /// A plugin that is part of the host.
@@ -419,8 +380,9 @@ impl Loader {
             CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
         });
         let wasm = Arc::new(WasmRuntime::new(allocation, cache)?);
-        let plugins = capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()))
-            .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
+        let plugins =
+            capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()), link_older)
+                .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         Ok(Self {
             schemas: Arc::new(SchemaSandbox::new(wasm.clone())),
             wasm,
@@ -476,7 +438,7 @@ impl Loader {
 
     /// Learns of secrets of plugins that are about to be loaded: others may say them before.
     pub(crate) fn know(&self, secrets: &Secrets) {
-        self.host_services.know(secrets);
+        self.host_services.secrets.know(secrets);
     }
 
     /// Loads a plugin. It blocks: compiling a component takes its time.
@@ -538,10 +500,10 @@ impl Loader {
             candidate.secrets.add(name, value);
         }
         let secrets = Arc::new(std::mem::take(&mut candidate.given));
-        self.host_services.know(&candidate.secrets);
+        self.host_services.secrets.know(&candidate.secrets);
         let redactor = Redactor::new(&candidate.secrets);
         let log = PluginLog::new(id.clone(), redactor.clone(), limits.log_rate);
-        let log = Arc::new(log.among(self.host_services.clone()));
+        let log = Arc::new(log.among(self.host_services.secrets.clone()));
         let backend = self.host_services.services.network.clone();
         let network = NetworkGrants::of(&grants).map(|granted| {
             let limits = match kind {
@@ -674,7 +636,7 @@ impl Loader {
         // Most plugins were granted nothing, and share a linker.
         let linked = match grants.is_empty() {
             true => link(&self.plugins, &component),
-            false => capability::linker(engine, LinkTarget::Plugin(grants))
+            false => capability::linker(engine, LinkTarget::Plugin(grants), link_older)
                 .map_err(|error| ExportError::Shape(format!("{error:#}")))
                 .and_then(|linker| link(&linker, &component)),
         };
@@ -704,7 +666,8 @@ impl Loader {
         let component = component.map_err(|error| error.to_string())?;
         let engine = &self.wasm.engine;
         capability::check_imports(engine, &component, target).map_err(|error| error.to_string())?;
-        let linker = capability::linker(engine, target).map_err(|error| format!("{error:#}"))?;
+        let linker =
+            capability::linker(engine, target, link_older).map_err(|error| format!("{error:#}"))?;
         link(&linker, &component).map_err(|error| error.to_string())
     }
 

@@ -3,36 +3,46 @@
 //! Definitions are checked one by one: a bad one is dropped with a diagnostic, and the plugin's
 //! others stay. A registry does not change; when a plugin does, there is a new one.
 
+pub(crate) mod constraints;
+pub(crate) mod hook_cache;
+mod known_server;
+pub(crate) mod operation;
+pub(crate) mod tool_metrics;
+
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OnceCell;
 
+use self::constraints::Constraints;
+use self::hook_cache::HookCache;
+use self::tool_metrics::ToolMetrics;
 use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
+use crate::call::Failure;
+use crate::call::SHARED_TOOL_PLUGIN;
+use crate::call::{Call, CallError};
 use crate::config::combine::{OwnSettings, Owner, ToolFilters, ToolRules};
 use crate::config::{Config, OnFailure, ResourceTools, ToolRule};
 use crate::diagnostic::Diagnostic;
 use crate::discover::{Origin, PluginKind};
-use crate::escape;
 use crate::grant::Grants;
-use crate::invoke::constraints::Constraints;
-use crate::invoke::hook_cache::HookCache;
-use crate::invoke::operations::{self, Operation, SHARED_TOOL_PLUGIN};
-use crate::invoke::tool_metrics::ToolMetrics;
-use crate::invoke::{Call, CallError, Unmasked, within_unmasked};
 use crate::limits::Limits;
 use crate::load::Loaded;
 use crate::manifest::Permissions;
+use crate::mask::{Unmasked, within_unmasked};
 use crate::name::ToolName;
 use crate::pins::{self, PinKind, Quarantine};
-use crate::runtime::{Builtin, Failure};
+use crate::runtime::Builtin;
+use crate::runtime::{MAX_TOOLS_PER_PLUGIN, as_registered};
 use crate::schema::{self, Compiled, Schema};
 use crate::secret::{MASK, Redactor, Secrets};
 use crate::text::{cut, one_line};
 use crate::tool_filter::{LeftOutBy, ToolFilter};
+pub use known_server::KnownServer;
+use operation::Operation;
 
 /// A plugin together with what it contributes.
 pub struct Registered {
@@ -263,21 +273,6 @@ pub(crate) struct Learned {
     is_new: bool,
 }
 
-/// What a plugin answered, as it is registered: what counts of it, without secrets, and safe to be
-/// shown.
-pub(crate) fn as_registered(
-    redactor: &Arc<Redactor>,
-    registration: Unmasked<Result<Registration, Failure>>,
-) -> Result<Registration, Failure> {
-    let registration = registration.map(|registration| {
-        let mut registration = registration?;
-        // One more says that there are more.
-        registration.tools.truncate(MAX_TOOLS_PER_PLUGIN + 1);
-        Ok(registration)
-    });
-    registration.mask(redactor).into_inner().map(escape::registration)
-}
-
 async fn ask(loaded: &Loaded) -> Result<Learned, Failure> {
     let (time, registration) = (loaded.startup(), loaded.plugin().register());
     let registration = match loaded.supervised().cloned() {
@@ -293,9 +288,6 @@ async fn ask(loaded: &Loaded) -> Result<Learned, Failure> {
     let redactor = Arc::new(Redactor::new(loaded.secrets()));
     Ok(Learned { registration: as_registered(&redactor, registration)?, is_new: true })
 }
-
-/// The most tools of one plugin; and the most strategies, hook points and providers.
-const MAX_TOOLS_PER_PLUGIN: usize = 2_000;
 
 /// Checks each definition that a plugin gave.
 async fn check(loaded: Loaded, registration: Registration) -> Result<Registered, Failure> {
@@ -674,7 +666,7 @@ impl Registry {
     fn add_tools(&mut self, plugin: &Arc<Registered>) {
         let id = plugin.loaded.id();
         let filters = self.filters(plugin);
-        let operations = operations::on(plugin.resources, plugin.prompts);
+        let operations = operation::on(plugin.resources, plugin.prompts);
         let is_wanted = self.resource_tools(plugin) != ResourceTools::None;
         let operations = operations.filter(|_| is_wanted);
         let own = plugin.tools.iter().chain(operations.map(|(_, declared)| declared));
@@ -727,7 +719,7 @@ impl Registry {
             return;
         }
         let filters = self.filters(plugin);
-        for (operation, declared) in operations::on(plugin.resources, plugin.prompts) {
+        for (operation, declared) in operation::on(plugin.resources, plugin.prompts) {
             let original = &declared.definition.name;
             if plugin.tools.iter().any(|own| own.definition.name == *original) {
                 continue;
@@ -744,7 +736,7 @@ impl Registry {
     /// Puts one tool in the place of those that do the same for a plugin each.
     fn share_operations(&mut self) {
         let host = Arc::new(Registered::host());
-        for operation in operations::on(true, true).map(|(operation, _)| *operation) {
+        for operation in operation::on(true, true).map(|(operation, _)| *operation) {
             let served = Served::ByHost(operation);
             let same = self.tools.values().filter(|entry| entry.tool.served == served);
             let same = same.filter(|entry| entry.constraints.enabled);
@@ -759,8 +751,7 @@ impl Registry {
             if rule.enabled == Some(false) || self.owner(&name).is_some() {
                 continue;
             }
-            let DeclaredTool { definition, arguments, output } =
-                operations::shared(operation, &ids);
+            let DeclaredTool { definition, arguments, output } = operation::shared(operation, &ids);
             let tool = Tool { name: name.clone(), definition, served, arguments, output };
             self.shared.insert(name, SharedTool { host: host.clone(), tool, ids });
         }

@@ -4,6 +4,7 @@
 //! a setting of a plugin. Wherever such a value turns up in what plugins answer, say or fail with,
 //! [`MASK`] stands in its place.
 
+use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -33,6 +34,28 @@ pub trait SecretStore: Send + Sync + 'static {
     async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
         let _ = (plugin, name);
         None
+    }
+}
+
+/// The secrets of all plugins that were ever there, none of which may say those of another.
+#[derive(Default)]
+pub(crate) struct SharedSecrets {
+    known: Mutex<Secrets>,
+    redactor: ArcSwapOption<Redactor>,
+}
+
+impl SharedSecrets {
+    /// Learns of secrets of a plugin, before it or any other can say them. They are never forgotten.
+    pub(crate) fn know(&self, secrets: &Secrets) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.extend(secrets) {
+            self.redactor.store(Some(Arc::new(Redactor::new(&known))));
+        }
+    }
+
+    /// Keeps the secrets of all plugins out of what any of them says, if there are any.
+    pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
+        self.redactor.load_full()
     }
 }
 

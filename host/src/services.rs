@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
+use tokio_rustls::TlsConnector;
 
 pub use crate::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine, GrantAll, GrantWarning,
@@ -23,7 +24,7 @@ pub use crate::pins::{
 pub use crate::secret::{Secret, SecretStore};
 
 use crate::bindings::types::Error;
-use crate::capability::network::NetworkBackend;
+use crate::tls;
 
 /// Sends plugins' messages to people, for the capability `services`.
 #[async_trait]
@@ -155,6 +156,28 @@ impl Connector for SystemNetwork {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Box::new(stream))
+    }
+}
+
+/// How requests leave the host.
+#[derive(Clone)]
+pub(crate) struct NetworkBackend {
+    pub(crate) resolver: Arc<dyn Resolver>,
+    pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) tls: Arc<OnceLock<TlsConnector>>,
+}
+
+impl Default for NetworkBackend {
+    fn default() -> Self {
+        let (resolver, connector) = (Arc::new(SystemNetwork), Arc::new(SystemNetwork));
+        Self { resolver, connector, tls: Arc::default() }
+    }
+}
+
+impl NetworkBackend {
+    /// The public authorities are trusted, and no others.
+    pub(crate) fn tls(&self) -> &TlsConnector {
+        self.tls.get_or_init(tls::public_connector)
     }
 }
 

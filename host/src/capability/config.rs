@@ -6,7 +6,7 @@ use wasmtime::component::Linker;
 
 use super::Host;
 use crate::bindings::config;
-use crate::runtime::wasm::HostState;
+use crate::capability::HostState;
 
 /// A plugin's configuration, rendered once for all of its instances.
 #[derive(Debug, Clone, Default)]

@@ -1,23 +1,22 @@
 //! What one plugin was lent, and the way to the host that lends it. Components and scripts turn to
 //! the same place.
 
-use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
-use super::log::PluginLog;
 use crate::bindings::log::Level;
 use crate::bindings::model::{Completion, CompletionRequest};
-use crate::bindings::types::{Error, HookPoint, ToolResult};
+use crate::bindings::types::{Error, HookPoint, ToolDefinition, ToolResult};
+use crate::call::Failure;
+use crate::call::{Call, CallError, Caller, HookReport};
 use crate::capability::network::Network;
 use crate::grant::Grants;
-use crate::invoke::{Call, CallError, Caller, HookReport, Mask, Masked, Unmasked};
-use crate::register::Registry;
-use crate::runtime::Failure;
-use crate::secret::{Redactor, Secrets};
+use crate::mask::{Mask, Masked, Unmasked};
+use crate::observe::PluginLog;
+use crate::secret::SharedSecrets;
 use crate::services::{ClientFeatures, Services};
 use crate::text::one_line;
 
@@ -57,7 +56,7 @@ impl GrantedCapabilities {
 
     /// What the plugin says to the host, without secrets: its own, and those of other plugins.
     pub(super) fn masked<T: Mask>(&self, said: Unmasked<T>) -> Masked<T> {
-        match (&self.log, self.host_services.redactor()) {
+        match (&self.log, self.host_services.secrets.redactor()) {
             (Some(log), _) => log.masked(said),
             (None, redactor) => said.mask(&redactor.unwrap_or_default()),
         }
@@ -138,15 +137,17 @@ pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &s
 pub(crate) struct HostServices {
     pub(crate) services: Services,
     platform_api: OnceLock<Weak<dyn PlatformApi>>,
-    /// Those of all plugins that were ever there.
-    secrets: Mutex<Secrets>,
-    redactor: ArcSwapOption<Redactor>,
+    pub(crate) secrets: Arc<SharedSecrets>,
 }
 
 /// What plugins can ask a host for that concerns other plugins.
 #[async_trait]
 pub(crate) trait PlatformApi: Send + Sync {
-    fn registry(&self) -> Arc<Registry>;
+    /// The tools of all plugins whose names are allowed, under the names that they are called by.
+    fn tools(&self, is_allowed: &dyn Fn(&str) -> bool) -> Vec<ToolDefinition>;
+
+    /// Whether anybody handles a hook point.
+    fn is_handled(&self, point: &HookPoint) -> bool;
 
     async fn call(&self, call: Call) -> Result<ToolResult, CallError>;
 
@@ -173,19 +174,6 @@ impl HostServices {
     /// There is a platform now.
     pub(crate) fn lead_to(&self, platform_api: Weak<dyn PlatformApi>) {
         let _ = self.platform_api.set(platform_api);
-    }
-
-    /// Learns of secrets of a plugin, before it or any other can say them. They are never forgotten.
-    pub(crate) fn know(&self, secrets: &Secrets) {
-        let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.extend(secrets) {
-            self.redactor.store(Some(Arc::new(Redactor::new(&known))));
-        }
-    }
-
-    /// Keeps the secrets of all plugins out of what any of them says, if there are any.
-    pub(super) fn redactor(&self) -> Option<Arc<Redactor>> {
-        self.redactor.load_full()
     }
 
     pub(super) fn platform_api(&self) -> Result<Arc<dyn PlatformApi>, Error> {
@@ -237,7 +225,7 @@ pub(super) fn as_contract(error: CallError) -> Error {
         CallError::Failed { failure, .. } => match failure {
             Failure::Answered(error) => error,
             Failure::Deadline(_) => Error::Timeout(message),
-            Failure::Lost(_) => crate::child::unavailable(message),
+            Failure::Lost(_) => crate::server::unavailable(message),
             Failure::Trapped(_)
             | Failure::Limit(_)
             | Failure::Unsupported(_)

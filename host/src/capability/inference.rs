@@ -9,8 +9,8 @@ use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
 use crate::bindings::inference;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::types::Error;
-use crate::invoke::Caller;
-use crate::runtime::wasm::HostState;
+use crate::call::Caller;
+use crate::capability::HostState;
 
 /// Completes a request. `caller` is on whose behalf the plugin itself was called.
 pub(crate) async fn complete(

@@ -7,9 +7,9 @@ use super::Host;
 use super::granted::apart;
 use crate::bindings::mcp_host;
 use crate::bindings::types::Error;
-use crate::invoke::Unmasked;
-use crate::runtime::StandStill;
-use crate::runtime::wasm::HostState;
+use crate::call::StandStill;
+use crate::capability::HostState;
+use crate::mask::Unmasked;
 use crate::services::ServerRequest;
 use crate::text::cut;
 

@@ -5,6 +5,7 @@
 //! not granted is not linked, and the default is nothing.
 
 pub(crate) mod config;
+mod console;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod granted;
@@ -16,6 +17,7 @@ pub(crate) mod network;
 pub(crate) mod notify;
 pub(crate) mod secrets;
 pub(crate) mod services;
+pub(crate) mod state;
 mod stdio_child;
 pub(crate) mod tools;
 mod wasi;
@@ -26,7 +28,7 @@ pub use crate::grant::{Availability, CAPABILITIES, Capability, Values};
 pub use needs::{Need, Verdict};
 
 use crate::grant::{Grants, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
-use crate::runtime::wasm::{HostState, link_older};
+pub(crate) use state::{HostState, Refuse, Setting};
 
 /// Puts a capability into a linker.
 type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
@@ -133,10 +135,12 @@ fn is_types_only(import: &str) -> bool {
     ["tenon:plugin/types@", "tenon:plugin/model@"].iter().any(|name| import.starts_with(name))
 }
 
-/// A linker with what a borrower gets.
+/// A linker with what a borrower gets. `link_older` puts a capability into it for other versions of the
+/// contract.
 pub(crate) fn linker(
     engine: &wasmtime::Engine,
     target: LinkTarget<'_>,
+    link_older: impl Fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
     for capability in CAPABILITIES {
@@ -222,7 +226,7 @@ mod tests {
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
         for target in borrowers(&everything(), &Grants::default(), &origin()) {
-            linker(&engine, target).expect("each interface is linked once");
+            linker(&engine, target, |_, _| Ok(())).expect("each interface is linked once");
         }
     }
 
@@ -289,7 +293,8 @@ mod tests {
         let engine = wasmtime::Engine::default();
         let (all, none, origin) = (everything(), Grants::default(), origin());
         let borrowers = borrowers(&all, &none, &origin);
-        let linkers = borrowers.map(|target| linker(&engine, target).expect("it is linked"));
+        let linkers =
+            borrowers.map(|target| linker(&engine, target, |_, _| Ok(())).expect("it is linked"));
         for (import, function, expected) in rows {
             let function = format!("(export \"{function}\" (func))");
             let text = format!("(component (import \"{import}\" (instance {function})))");

@@ -1,57 +1,16 @@
 //! `notify`: news from a plugin, for the host to act on after the call.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tokio::sync::Notify;
 use wasmtime::component::Linker;
 
-use super::Host;
+use super::{Host, HostState};
 use crate::bindings::notify;
-use crate::event::{Event, Events};
-use crate::invoke::Unmasked;
-use crate::runtime::wasm::HostState;
+use crate::event::Event;
+use crate::mask::Unmasked;
 use crate::text::cut;
 
 /// The longest message of progress, and the longest id, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 10;
-
-/// Where the news of all plugins goes. A plugin that says over and over that it has changed says it
-/// once, until the host has acted on it.
-#[derive(Clone, Default)]
-pub(crate) struct PluginNotifications {
-    changed: Arc<Changed>,
-    events: Events,
-}
-
-#[derive(Default)]
-struct Changed {
-    plugins: Mutex<BTreeSet<Arc<str>>>,
-    some: Notify,
-}
-
-impl PluginNotifications {
-    /// What the host tells those who watch it.
-    pub(crate) fn events(&self) -> &Events {
-        &self.events
-    }
-
-    /// Waits until a plugin has changed. It may be told so without one.
-    pub(crate) async fn changed(&self) {
-        self.changed.some.notified().await;
-    }
-
-    /// The plugins that have changed since this was last asked.
-    pub(crate) fn take_changed(&self) -> BTreeSet<Arc<str>> {
-        std::mem::take(&mut *self.changed.plugins.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn note_change(&self, plugin: &Arc<str>) {
-        let mut plugins = self.changed.plugins.lock().unwrap_or_else(PoisonError::into_inner);
-        plugins.insert(plugin.clone());
-        self.changed.some.notify_one();
-    }
-}
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     notify::add_to_linker::<_, Host>(linker, |state| state)
@@ -64,7 +23,7 @@ impl notify::Host for HostState {
             return Ok(());
         }
         let uri = Unmasked::new(uri);
-        self.setting.news.events.publish(|| {
+        self.setting.news.events().publish(|| {
             let plugin = self.setting.id.clone();
             let uri = self.setting.log.masked(uri).into_inner();
             Event::ResourceUpdated { plugin, uri }
@@ -89,7 +48,7 @@ impl notify::Host for HostState {
             return Ok(());
         }
         let message = Unmasked::new(message);
-        self.setting.news.events.publish(|| {
+        self.setting.news.events().publish(|| {
             let plugin = self.setting.id.clone();
             // It is that of a call which is served.
             let call_id = cut(&call_id, MAX_MESSAGE_BYTES).to_string();

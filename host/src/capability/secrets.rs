@@ -7,7 +7,7 @@ use wasmtime::component::Linker;
 use super::Host;
 use crate::bindings::secrets;
 use crate::bindings::types::Error;
-use crate::runtime::wasm::HostState;
+use crate::capability::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     secrets::add_to_linker::<_, Host>(linker, |state| state)

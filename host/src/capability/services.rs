@@ -9,8 +9,9 @@ use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
 use crate::bindings::services::{self, Memory, OutgoingMessage};
 use crate::bindings::types::{Error, HookPoint};
-use crate::invoke::{CallError, Caller, HookOutcome, Masked, Unmasked};
-use crate::runtime::wasm::HostState;
+use crate::call::{CallError, Caller, HookOutcome};
+use crate::capability::HostState;
+use crate::mask::{Masked, Unmasked};
 
 /// The most memories that are found at a time.
 const MAX_MEMORIES: u32 = 100;
@@ -39,9 +40,8 @@ async fn hooked(
     message: Masked<OutgoingMessage>,
 ) -> Result<OutgoingMessage, Error> {
     let (platform_api, caller) = (granted.host_services.platform_api()?, deeper(granted, caller)?);
-    let registry = platform_api.registry();
     let OutgoingMessage { channel, text, extra } = message.into_inner();
-    if registry.handlers(&HookPoint::MessageSending).is_empty() {
+    if !platform_api.is_handled(&HookPoint::MessageSending) {
         return Ok(OutgoingMessage { channel, text, extra });
     }
     let mut context = Map::new();

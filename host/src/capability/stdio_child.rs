@@ -8,8 +8,8 @@ use wasmtime::component::{Accessor, Linker};
 use super::Host;
 use crate::bindings::stdio_child::{self, Event};
 use crate::bindings::types::Error;
-use crate::child::{Child, ChildSlot};
-use crate::runtime::wasm::HostState;
+use crate::capability::HostState;
+use crate::server::{Child, ChildSlot};
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     stdio_child::add_to_linker::<_, Host>(linker, |state| state)
@@ -52,7 +52,7 @@ impl<T> stdio_child::HostWithStore<T> for Host {
         lines: Vec<Vec<u8>>,
     ) -> wasmtime::Result<Result<(), Error>> {
         let Some(child) = with(accessor, |slot| slot.child())? else {
-            return Ok(Err(crate::child::unavailable("the server is not running")));
+            return Ok(Err(crate::server::unavailable("the server is not running")));
         };
         Ok(child.write_lines(lines).await)
     }

@@ -7,19 +7,13 @@ use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
 use crate::bindings::tools;
 use crate::bindings::types::{Error, ToolDefinition, ToolResult};
-use crate::invoke::{Call, Caller};
-use crate::runtime::wasm::HostState;
+use crate::call::{Call, Caller};
+use crate::capability::HostState;
 
 /// The tools that a plugin may call, under the names that it calls them by.
 pub(crate) fn list(granted: &GrantedCapabilities) -> Result<Vec<ToolDefinition>, Error> {
-    let registry = granted.host_services.platform_api()?.registry();
-    let allowed =
-        registry.tools().filter(|(_, tool)| granted.grants().allow(TOOLS, tool.name.as_str()));
-    let renamed = allowed.map(|(_, tool)| ToolDefinition {
-        name: tool.name.to_string(),
-        ..ToolDefinition::clone(&tool.definition)
-    });
-    Ok(renamed.collect())
+    let is_allowed = |name: &str| granted.grants().allow(TOOLS, name);
+    Ok(granted.host_services.platform_api()?.tools(&is_allowed))
 }
 
 /// Calls a tool. `caller` is on whose behalf the plugin itself was called.

@@ -8,7 +8,7 @@ use wasmtime::component::Linker;
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::clocks::{monotonic_clock, wall_clock};
 
-use crate::runtime::wasm::HostState;
+use crate::capability::HostState;
 
 /// Links what is not there yet: clocks are.
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {

@@ -13,6 +13,7 @@ use crate::config::ContextSettings;
 use crate::config::Mode;
 use crate::config::Supervision;
 use crate::config::combine::Owner;
+use crate::discover::trust::ProjectPrograms;
 use crate::entry::{EntryRules, EnvironmentPolicy, LogLevel, Protocol, Transport};
 use crate::expand::secrets_in;
 use crate::files::{self, Digest, MAX_COMPONENT_BYTES};
@@ -23,7 +24,6 @@ use crate::lock::LockEntry;
 use crate::manifest::Permissions;
 use crate::pins::{PinMode, PinnedServer};
 use crate::secret::{Redactor, Secret, Secrets};
-use crate::trust::ProjectPrograms;
 
 /// A plugin that may be loaded, if it is admitted.
 #[derive(Clone)]

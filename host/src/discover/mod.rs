@@ -17,6 +17,7 @@ mod reader;
 mod roots;
 mod server;
 mod sidecar;
+pub mod trust;
 mod trusted;
 mod walk;
 
@@ -38,6 +39,7 @@ pub use trusted::discover_trusted;
 use crate::config::combine::OwnSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
+use crate::discover::trust::{ProjectTrust, Untrusted};
 use crate::entry::InputQuestion;
 use crate::files::{self, Digest};
 use crate::grant::{GrantSet, TOOLS};
@@ -46,7 +48,6 @@ use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
 use crate::name::{NameStyle, SHARED_TOOLS, nearest};
 use crate::text::fits;
-use crate::trust::{ProjectTrust, Untrusted};
 use reader::Reader;
 
 /// All that says where plugins are.

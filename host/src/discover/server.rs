@@ -12,12 +12,12 @@ use super::reader::Reader;
 use super::{Inherited, Origin, Place, Program, Remote, Server, ServerOptions};
 use crate::approval::CommandLine;
 use crate::config::Supervision;
+use crate::discover::trust::ProjectTrust;
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::{ExpandContext, input_variable};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES, absolute, exact};
 use crate::host_environment::HostEnvironment;
 use crate::secret::{MASK, Redactor, Secrets, is_secret_name, is_secret_variable};
-use crate::trust::ProjectTrust;
 
 /// The longest command that somebody is asked about, in bytes, with all that belongs to it.
 const MAX_COMMAND_BYTES: usize = 32 << 10;

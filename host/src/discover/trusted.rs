@@ -10,10 +10,10 @@ use super::roots::EDITOR;
 use super::{Candidate, Discovery, Sources, WORKSPACE, discover};
 use crate::config::{Config, ConfigError};
 use crate::diagnostic::chain;
-use crate::files::Digest;
-use crate::trust::{
+use crate::discover::trust::{
     Distrust, ProjectContent, ProjectPrograms, ProjectTrust, Trusted, Untrusted, is_project,
 };
+use crate::files::Digest;
 
 /// Reads the configurations that come from files, and finds what there is, as far as the user
 /// trusts the project ([`Sources::trust`]). Of a project that is not trusted, nothing is left in

@@ -8,6 +8,7 @@
 
 mod files;
 mod query;
+pub(crate) mod weight;
 mod writer;
 
 use serde::{Deserialize, Serialize};
@@ -24,10 +25,10 @@ use tokio::sync::oneshot;
 
 pub use query::{Query, read};
 
+use self::weight::weigh;
+use crate::call::Usage;
+use crate::call::{CallKind, Fingerprint};
 use crate::files::claim;
-use crate::invoke::weight::weigh;
-use crate::invoke::{CallKind, Fingerprint};
-use crate::runtime::Usage;
 use crate::secret::Redactor;
 use files::{LOCK_TIMEOUT, MAX_FILES};
 use writer::Writer;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Record;
 use super::files::{MAX_FILES, open, path, readable, turn};
-use crate::invoke::CallKind;
+use crate::call::CallKind;
 use crate::text::fits;
 
 /// The longest line that is read, in bytes; none of ours is longer.

@@ -5,16 +5,20 @@ use serde_json::Value;
 use std::sync::Arc;
 use tracing::Span;
 
-use super::constraints::Constraints;
 use super::operations::OperationAnswer;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::{CallState, REFUSED, USAGE};
-use super::tool_metrics::ToolMetrics;
 use super::truncate::{bound, bound_again, length};
-use super::{CallError, CallKind, Caller, InvokeContext, Masked, Unmasked, nulls, span};
+use super::{InvokeContext, span};
 use crate::bindings::types::{CallContext, HookPoint, ToolResult};
+use crate::call::{Call, CallError, CallKind};
+use crate::call::{Failure, Usage};
+use crate::mask::{Masked, Unmasked};
+use crate::register::constraints::Constraints;
+use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{Registered, Registry, ResolvedTool, Served, Tool};
-use crate::runtime::{Failure, PluginHandle, Usage};
+use crate::runtime::PluginHandle;
+use crate::schema::nulls;
 use crate::secret::Redactor;
 use crate::stored_results::Results;
 use crate::{escape, mcp_json};
@@ -22,24 +26,6 @@ use crate::{escape, mcp_json};
 /// The member of a result's `_meta` that says how structured content differs from what the tool's
 /// output schema promised.
 pub const OUTPUT_MISMATCH: &str = "tenon/outputSchemaMismatch";
-
-/// A call of a tool.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Call {
-    /// The tool's rendered name.
-    pub name: String,
-    /// Its arguments, a JSON object.
-    pub arguments: Value,
-    /// On whose behalf.
-    pub caller: Caller,
-}
-
-impl Call {
-    /// A call on nobody's behalf, with the plugin's own time limit.
-    pub fn new(name: impl Into<String>, arguments: Value) -> Self {
-        Self { name: name.into(), arguments, caller: Caller::default() }
-    }
-}
 
 /// Calls a tool.
 pub(crate) async fn call_tool(
@@ -243,7 +229,7 @@ impl Answer for ToolResult {
     }
 
     fn tell(&mut self, usage: &Usage, refusals: &[String]) {
-        mcp_json::insert_meta_json(&mut self.extra, USAGE, &usage.to_json());
+        mcp_json::insert_meta_of(&mut self.extra, USAGE, &usage);
         if !refusals.is_empty() {
             mcp_json::insert_meta(self, REFUSED, &refusals);
         }

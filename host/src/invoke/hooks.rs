@@ -3,76 +3,30 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Span;
 
-use super::constraints::Constraints;
-use super::hook_cache::HookCacheKey;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
-use super::weight::weigh_members;
-use super::{Call, CallError, CallKind, Caller, InvokeContext, Mask, Unmasked, span};
+use super::{InvokeContext, span};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::types::{CallContext, HookPoint};
+use crate::call::Failure;
+use crate::call::{Call, CallError, CallKind, Caller, HandlerReport, HookOutcome, HookReport};
 use crate::config::OnFailure;
 use crate::escape;
+use crate::history::weight::weigh_members;
+use crate::mask::{Mask, Unmasked};
+use crate::register::constraints::Constraints;
+use crate::register::hook_cache::Decision;
+use crate::register::hook_cache::HookCacheKey;
 use crate::register::{Registered, Registry};
-use crate::runtime::{Failure, PluginHandle};
+use crate::runtime::PluginHandle;
 use crate::secret::Redactor;
 use crate::text::shorten;
-
-/// What came of a point.
-#[derive(Debug, Clone)]
-pub struct HookReport {
-    /// Whether to go on.
-    pub outcome: HookOutcome,
-    /// The context as the last handler left it.
-    pub context: Value,
-    /// Who was asked, in order.
-    pub handlers: Vec<HandlerReport>,
-}
-
-/// Whether to go on.
-#[derive(Debug, Clone)]
-pub enum HookOutcome {
-    /// With the context of the report.
-    Continue,
-    /// A handler has stopped what was about to happen.
-    Veto {
-        /// Who.
-        plugin: Arc<str>,
-        /// Why.
-        reason: String,
-    },
-    /// A handler has failed, and the configuration has that stop the chain.
-    Stopped {
-        /// Whose.
-        plugin: Arc<str>,
-        /// Why.
-        failure: Failure,
-    },
-}
-
-/// What one handler did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HandlerReport {
-    /// The plugin.
-    pub plugin: String,
-    /// `continue`, `replace`, `veto` or `error`.
-    pub outcome: &'static str,
-    /// Why it counts as an error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// How long it took, in microseconds.
-    pub micros: u64,
-    /// It was not asked: it is deterministic, and has answered the same question before.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub remembered: bool,
-}
 
 /// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the context
 /// as it was before it, or stops there, as the configuration has it.
@@ -174,14 +128,6 @@ async fn chain(
         }
     }
     HookReport { outcome, context: Value::Object(context), handlers }
-}
-
-/// An outcome that was checked.
-#[derive(Debug, Clone)]
-pub(crate) enum Decision {
-    Continue,
-    Replace(Map<String, Value>),
-    Veto(String),
 }
 
 /// A handler that is asked.

@@ -6,52 +6,35 @@
 
 mod budget;
 pub(crate) mod call;
-pub(crate) mod constraints;
 pub(crate) mod eval;
-mod fingerprint;
-pub(crate) mod hook_cache;
 pub(crate) mod hooks;
-pub(crate) mod nulls;
 pub(crate) mod operations;
 mod pages;
 mod pipeline;
 pub(crate) mod prompts;
 pub(crate) mod provider;
-pub(crate) mod redact;
 pub(crate) mod resources;
 mod state;
-pub(crate) mod tool_metrics;
-mod trace;
 mod truncate;
-pub(crate) mod weight;
 
-use futures::FutureExt;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
+pub use crate::call::{
+    Call, CallError, CallKind, Caller, Fingerprint, HandlerReport, HookOutcome, HookReport,
+};
+pub use crate::mask::{Masked, Unmasked};
 pub use budget::{Budget, tokens};
-pub use call::{Call, OUTPUT_MISMATCH};
-pub use fingerprint::Fingerprint;
-pub use hooks::{HandlerReport, HookOutcome, HookReport};
+pub use call::OUTPUT_MISMATCH;
 pub(crate) use operations::PluginQuery;
-pub(crate) use pages::MAX_PAGES;
 pub use provider::Model;
-pub(crate) use redact::Mask;
-pub use redact::{Masked, Unmasked};
-pub(crate) use state::CallState;
 pub use state::{REFUSED, USAGE};
 pub use truncate::TRUNCATED;
 
-use crate::bindings::types::{CallContext, Error};
-use crate::capability::notify::PluginNotifications;
+use crate::call::Failure;
 use crate::history::History;
-use crate::name::nearest;
-use crate::runtime::{Failure, OuterCalls};
+use crate::observe::PluginNotifications;
 use crate::stored_results::Results;
-use operations::SHARED_TOOL_PLUGIN;
-use trace::TraceParent;
 
 /// What calls use besides the registry.
 pub(crate) struct InvokeContext {
@@ -67,240 +50,6 @@ impl InvokeContext {
     }
 }
 
-/// The kind of a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum CallKind {
-    /// A call of a tool.
-    #[default]
-    Tool,
-    /// The list of its resources.
-    ListResources,
-    /// The list of its resource templates.
-    ListResourceTemplates,
-    /// What is in a resource.
-    ReadResource,
-    /// To tell when a resource changes.
-    SubscribeResource,
-    /// Not to tell that any more.
-    UnsubscribeResource,
-    /// The list of its prompts.
-    ListPrompts,
-    /// A prompt, filled in.
-    GetPrompt,
-    /// Values for a blank.
-    Suggest,
-    /// An answer of a model.
-    Completion,
-    /// An evaluation.
-    Evaluation,
-    /// To handle a hook point.
-    Hook,
-}
-
-impl CallKind {
-    /// All kinds.
-    pub const ALL: [Self; 12] = [
-        Self::Tool,
-        Self::ListResources,
-        Self::ListResourceTemplates,
-        Self::ReadResource,
-        Self::SubscribeResource,
-        Self::UnsubscribeResource,
-        Self::ListPrompts,
-        Self::GetPrompt,
-        Self::Suggest,
-        Self::Completion,
-        Self::Evaluation,
-        Self::Hook,
-    ];
-
-    /// Returns the kind as call records spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::ListResources => "list-resources",
-            Self::ListResourceTemplates => "list-resource-templates",
-            Self::ReadResource => "read-resource",
-            Self::SubscribeResource => "subscribe-resource",
-            Self::UnsubscribeResource => "unsubscribe-resource",
-            Self::ListPrompts => "list-prompts",
-            Self::GetPrompt => "get-prompt",
-            Self::Suggest => "suggest",
-            Self::Completion => "completion",
-            Self::Evaluation => "evaluation",
-            Self::Hook => "hook",
-        }
-    }
-}
-
-/// Why a call failed, and whose fault it is.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum CallError {
-    /// There is nothing of this name.
-    #[error("there is no {what} \"{name}\"")]
-    NotFound {
-        /// What was looked for: a tool, a strategy, a model.
-        what: &'static str,
-        /// Its name.
-        name: String,
-        /// A name that is like it.
-        nearest: Option<String>,
-    },
-    /// What the caller passed is not what the plugin says it takes.
-    #[error("{what} of {name}: {}", .problems.join("; "))]
-    InvalidInput {
-        /// The arguments of a tool, the options of a strategy, and the like.
-        what: &'static str,
-        /// The name of what was called.
-        name: String,
-        /// What is wrong, each with its place in the input.
-        problems: Vec<String>,
-    },
-    /// The operator's configuration does not let it be called.
-    #[error("the tool {tool} is disabled by {by}")]
-    Disabled {
-        /// The tool.
-        tool: String,
-        /// What of the configuration.
-        by: &'static str,
-    },
-    /// Its definition is not the one that was first seen, and nobody has accepted that.
-    #[error("the tool {tool} is held: {why}; `tenon approve {plugin}` shows it and accepts it")]
-    Held {
-        /// The tool.
-        tool: String,
-        /// Its plugin.
-        plugin: Arc<str>,
-        /// What is wrong.
-        why: String,
-    },
-    /// A hook has stopped it.
-    #[error("plugin \"{plugin}\" vetoed it: {reason}")]
-    Vetoed {
-        /// Who.
-        plugin: Arc<str>,
-        /// Why.
-        reason: String,
-    },
-    /// The plugin gave no answer.
-    #[error("plugin \"{plugin}\": {failure}")]
-    Failed {
-        /// The plugin.
-        plugin: Arc<str>,
-        /// Why, and whose fault it is.
-        failure: Failure,
-    },
-}
-
-impl CallError {
-    /// Returns a stable code for programs: `not-found`, `invalid-input`, `disabled`, `held` or `vetoed`. If
-    /// the plugin failed, it is the contract's code of the plugin's error, or `trapped`, `limit`,
-    /// `deadline`, `lost`, `unsupported`, `contract` or `host`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => "not-found",
-            Self::InvalidInput { .. } => "invalid-input",
-            Self::Disabled { .. } => "disabled",
-            Self::Held { .. } => "held",
-            Self::Vetoed { .. } => "vetoed",
-            Self::Failed { failure, .. } => match failure {
-                Failure::Answered(error) => match error {
-                    Error::InvalidInput(_) => "invalid-input",
-                    Error::NotFound(_) => "not-found",
-                    Error::Denied(_) => "denied",
-                    Error::Timeout(_) => "timeout",
-                    Error::Cancelled(_) => "cancelled",
-                    Error::Unavailable(_) => "unavailable",
-                    Error::Failed(_) => "failed",
-                },
-                Failure::Trapped(_) => "trapped",
-                Failure::Limit(_) => "limit",
-                Failure::Deadline(_) => "deadline",
-                Failure::Lost(_) => "lost",
-                Failure::Unsupported(_) => "unsupported",
-                Failure::Contract(_) => "contract",
-                Failure::Host(_) => "host",
-            },
-        }
-    }
-
-    pub(crate) fn failed(plugin: &Arc<str>) -> impl FnOnce(Failure) -> Self {
-        move |failure| Self::Failed { plugin: plugin.clone(), failure }
-    }
-
-    /// Nothing is called `name`; the nearest of `names` may be what was meant.
-    /// That a call of a tool which is there once for all plugins names none of them.
-    pub fn without_plugin(tool: &str) -> Self {
-        let problem = format!("at /{SHARED_TOOL_PLUGIN}: it must be the id of a plugin");
-        Self::InvalidInput { what: "arguments", name: tool.to_string(), problems: vec![problem] }
-    }
-
-    /// That a plugin has nothing which a tool is for that is there once for all plugins. Nothing where
-    /// there is no such tool.
-    pub fn nothing_for_shared_tool(tool: &str, plugin: &str) -> Option<Self> {
-        let what = operations::shared_operation(tool)?.looked_for();
-        Some(Self::NotFound { what, name: plugin.to_string(), nearest: None })
-    }
-
-    pub(crate) fn not_found<'a>(
-        what: &'static str,
-        name: &str,
-        names: impl Iterator<Item = &'a str>,
-    ) -> Self {
-        let nearest = nearest(name, names).map(Into::into);
-        Self::NotFound { what, name: name.to_string(), nearest }
-    }
-}
-
-/// Who makes a call, and its timeout.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// The agent.
-    pub agent_id: Option<String>,
-    /// The conversation or session.
-    pub session_id: Option<String>,
-    /// The W3C Trace Context `traceparent` to continue.
-    pub traceparent: Option<String>,
-    /// A shorter time than the plugin's own limit.
-    pub timeout: Option<Duration>,
-    /// Whether the answer is for a program and no reader: characters that a reader would not see stay
-    /// in it as they are, whatever the operator says under `[results]`.
-    pub raw: bool,
-    /// The plugin that calls, where it is not the host.
-    pub by: Option<Arc<str>>,
-    /// How many plugins there are between the host and the call, each of which has called the next.
-    pub depth: u32,
-    /// The calls that this one is made for, where it is a plugin that calls.
-    pub outer: OuterCalls,
-}
-
-impl Caller {
-    /// The place of the next call in the caller's trace.
-    fn trace(&self) -> Option<TraceParent> {
-        self.traceparent.as_deref().and_then(TraceParent::parse).map(TraceParent::child)
-    }
-
-    /// The time that a call of this id and place in a trace may take, and what the plugin is told of it.
-    pub(crate) fn context_of(
-        &self,
-        call_id: String,
-        trace: Option<TraceParent>,
-        wall: Duration,
-    ) -> (Duration, CallContext) {
-        let timeout = self.timeout.map_or(wall, |timeout| timeout.min(wall));
-        let context = CallContext {
-            call_id,
-            agent_id: self.agent_id.clone(),
-            session_id: self.session_id.clone(),
-            traceparent: trace.map(|trace| trace.to_string()),
-            deadline: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-        };
-        (timeout, context)
-    }
-}
-
 /// The span of whatever a plugin serves. All kinds of it have the same fields, and one that says
 /// what is asked of the plugin.
 macro_rules! span {
@@ -312,8 +61,8 @@ macro_rules! span {
             call = $call,
             agent = $caller.agent_id,
             session = $caller.session_id,
-            trace_id = $trace.as_ref().map(|trace: &$crate::invoke::TraceParent| trace.trace_id()),
-            span_id = $trace.as_ref().map(|trace: &$crate::invoke::TraceParent| trace.span_id()),
+            trace_id = $trace.as_ref().map(|trace: &$crate::call::TraceParent| trace.trace_id()),
+            span_id = $trace.as_ref().map(|trace: &$crate::call::TraceParent| trace.span_id()),
             outcome = tracing::field::Empty,
         )
     };
@@ -326,56 +75,8 @@ fn next_call() -> u64 {
     CALLS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Waits for an answer, and gives the call up when there is none in time: dropping its future is
-/// how a plugin of any kind learns. The time begins now.
-///
-/// It is no `async fn`, which would have room for the answer twice.
-pub(crate) fn within<T>(
-    timeout: Duration,
-    answer: impl Future<Output = Result<T, Failure>>,
-) -> impl Future<Output = Result<T, Failure>> {
-    let timed = tokio::time::timeout(timeout, answer);
-    timed.map(move |answer| answer.unwrap_or(Err(Failure::Deadline(timeout))))
-}
-
-/// The same for an answer that was not masked yet.
-pub(crate) fn within_unmasked<T>(
-    timeout: Duration,
-    answer: impl Future<Output = Unmasked<Result<T, Failure>>>,
-) -> impl Future<Output = Unmasked<Result<T, Failure>>> {
-    let timed = tokio::time::timeout(timeout, answer);
-    timed.map(move |answer| {
-        answer.unwrap_or_else(|_| Unmasked::new(Err(Failure::Deadline(timeout))))
-    })
-}
-
 /// An operation had an answer of another kind, which cannot be.
 fn another_answer(plugin: &str) -> CallError {
     let failure = Failure::Host("the answer is of another kind".into());
     CallError::Failed { plugin: plugin.into(), failure }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_kind_is_written_as_its_word() {
-        for kind in CallKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
-    }
-
-    #[test]
-    fn a_slip_of_the_finger_finds_what_was_meant() {
-        let nearest = |name: &str| {
-            let names = ["text-tools__count", "text-tools__slug"].into_iter();
-            match CallError::not_found("tool", name, names) {
-                CallError::NotFound { nearest, .. } => nearest,
-                _ => None,
-            }
-        };
-        assert_eq!(nearest("text-tools__cuont").as_deref(), Some("text-tools__count"));
-        assert_eq!(nearest("weather"), None);
-    }
 }

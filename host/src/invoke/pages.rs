@@ -1,12 +1,10 @@
 //! Listings that come in pages.
 
+use crate::limits::MAX_PAGES;
 use serde_json::Value;
 use std::collections::HashSet;
 
-use crate::runtime::Failure;
-
-/// The most pages of a listing.
-pub(crate) const MAX_PAGES: usize = 1_000;
+use crate::call::Failure;
 
 /// The most items of a listing.
 const MAX_ITEMS: usize = 10_000;

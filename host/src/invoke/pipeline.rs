@@ -11,15 +11,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use super::constraints::Constraints;
-use super::hooks::{HookOutcome, HookReport, fire};
+use super::hooks::fire;
 use super::state::{Attempt, CallState};
-use super::tool_metrics::ToolMetrics;
-use super::{CallError, Mask, Masked, Unmasked, within, within_unmasked};
 use crate::bindings::types::{CallContext, HookPoint};
+use crate::call::{CallError, within};
+use crate::call::{Failure, Usage};
+use crate::call::{HookOutcome, HookReport};
 use crate::event::Step;
+use crate::mask::{Mask, Masked, Unmasked, within_unmasked};
+use crate::register::constraints::Constraints;
+use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{Registered, Registry};
-use crate::runtime::{Failure, PluginHandle, Usage};
+use crate::runtime::PluginHandle;
 use crate::secret::Redactor;
 use crate::stored_results::Results;
 

@@ -2,16 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operations::{Operation, OperationAnswer, PluginQuery, pairs};
+use super::operations::{OperationAnswer, PluginQuery, pairs};
 use super::pages::{Page, all_pages};
-use super::redact::Opening;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
-use super::{CallError, Masked, TRUNCATED, another_answer};
+use super::{TRUNCATED, another_answer};
 use crate::bindings::completions::{Blank, Place, Suggestions};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::bindings::types::{CallContext, Content, ContentBlock};
+use crate::call::CallError;
+use crate::call::Failure;
+use crate::mask::Masked;
+use crate::mask::Opening;
 use crate::mcp_json;
-use crate::runtime::{Failure, PluginHandle};
+use crate::register::operation::Operation;
+use crate::runtime::PluginHandle;
 use crate::text::cut;
 
 /// Lists the prompts of a plugin.

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
 
-use super::constraints::Constraints;
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
-use super::{
-    Call, CallError, CallKind, Caller, InvokeContext, Masked, TRUNCATED, Unmasked, span,
-    within_unmasked,
-};
+use super::{InvokeContext, TRUNCATED, span};
 use crate::bindings::model::{Completion, CompletionRequest, Message, ModelInfo, Part, Role};
 use crate::bindings::types::{CallContext, Content, ContentBlock, ToolResult};
+use crate::call::Failure;
+use crate::call::{Call, CallError, CallKind, Caller};
+use crate::mask::{Masked, Unmasked, within_unmasked};
+use crate::register::constraints::Constraints;
 use crate::register::{Registered, Registry};
-use crate::runtime::{CompletionStream, Failure, PluginHandle};
+use crate::runtime::{CompletionStream, PluginHandle};
 use crate::secret::Redactor;
 use crate::stored_results::Results;
 use crate::text::cut;

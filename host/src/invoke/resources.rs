@@ -2,14 +2,18 @@
 
 use serde_json::json;
 
-use super::operations::{Operation, OperationAnswer, PluginQuery};
+use super::operations::{OperationAnswer, PluginQuery};
 use super::pages::{Page, all_pages};
-use super::redact::Opening;
-use super::{Budget, CallError, Masked, TRUNCATED, another_answer};
+use super::{Budget, TRUNCATED, another_answer};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{CallContext, ResourceBody, ResourceContents, ResourceLink};
+use crate::call::CallError;
+use crate::call::Failure;
+use crate::mask::Masked;
+use crate::mask::Opening;
 use crate::mcp_json;
-use crate::runtime::{Failure, PluginHandle};
+use crate::register::operation::Operation;
+use crate::runtime::PluginHandle;
 use crate::text::cut;
 
 /// Lists the resources of a plugin.

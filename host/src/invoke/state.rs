@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tracing::Span;
 
-use super::trace::TraceParent;
-use super::{Call, CallError, CallKind, Caller, Fingerprint, InvokeContext, next_call, redact};
+use super::{InvokeContext, next_call};
 use crate::bindings::model::CompletionSummary;
 use crate::bindings::types::CallContext;
+use crate::call::TraceParent;
+use crate::call::{Call, CallError, CallKind, Caller, Fingerprint};
+use crate::call::{CurrentCall, Failure, Usage};
 use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
+use crate::mask;
 use crate::register::Registry;
-use crate::runtime::{CurrentCall, Failure, Usage};
+use crate::runtime::StreamObserver;
 use crate::secret::Redactor;
 
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
@@ -225,26 +228,6 @@ impl CallState {
         error
     }
 
-    /// An answer that came in pieces is over.
-    pub(crate) fn end_of_stream(
-        mut self: Box<Self>,
-        summary: Result<CompletionSummary, Failure>,
-    ) -> Result<CompletionSummary, Failure> {
-        let usage = self.usage();
-        match summary {
-            Ok(summary) => {
-                self.answered("ok", usage);
-                Ok(summary)
-            }
-            Err(failure) => {
-                let plugin = self.plugin.clone().unwrap_or_default();
-                let error = CallError::Failed { plugin, failure: failure.clone() };
-                self.failed(error, usage);
-                Err(failure)
-            }
-        }
-    }
-
     /// An error as the caller is told it.
     fn told(&self, mut error: CallError) -> CallError {
         // Steps have what is left of the caller's time; the caller knows the whole.
@@ -256,7 +239,7 @@ impl CallState {
         if let CallError::Failed { failure, .. } = &mut error {
             failure.explain(&self.refusals);
         }
-        redact::error(&self.redactor, error)
+        mask::error(&self.redactor, error)
     }
 
     /// Tells those who watch how the call has ended, and records it.
@@ -310,6 +293,31 @@ impl Drop for CallState {
         if !self.over {
             let usage = self.usage();
             self.conclude("abandoned", None, usage);
+        }
+    }
+}
+
+impl StreamObserver for CallState {
+    fn wrote(&mut self, bytes: u64) {
+        self.bytes_out += bytes;
+    }
+
+    fn end_of_stream(
+        mut self: Box<Self>,
+        summary: Result<CompletionSummary, Failure>,
+    ) -> Result<CompletionSummary, Failure> {
+        let usage = self.usage();
+        match summary {
+            Ok(summary) => {
+                self.answered("ok", usage);
+                Ok(summary)
+            }
+            Err(failure) => {
+                let plugin = self.plugin.clone().unwrap_or_default();
+                let error = CallError::Failed { plugin, failure: failure.clone() };
+                self.failed(error, usage);
+                Err(failure)
+            }
         }
     }
 }

@@ -17,10 +17,11 @@ use super::report::{gone, there};
 use super::reregister::reregister;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::admit::{Approvals, Contents, Refusal, Rules, admit};
+use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
-use crate::capability::notify::PluginNotifications;
 use crate::config::{Config, ConfigError, combine};
 use crate::diagnostic::{Diagnostic, chain};
+use crate::discover::trust::ProjectTrust;
 use crate::discover::{
     Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
 };
@@ -29,9 +30,10 @@ use crate::host_environment::HostEnvironment;
 use crate::invoke::InvokeContext;
 use crate::limits::Limits;
 use crate::load::{LoadError, Loaded, Loader};
+use crate::observe::PluginNotifications;
 use crate::pins::Quarantine;
 use crate::register::{Registered, learn, register, register_as};
-use crate::runtime::{Allocation, EngineError, Failure, Plugin};
+use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
 use crate::secret::SurroundingSecrets;
 use crate::server::{StartObserver, StartProgress};
@@ -40,7 +42,6 @@ use crate::services::{
     Services,
 };
 use crate::stored_results::Results;
-use crate::trust::ProjectTrust;
 
 /// Why the platform could not be built. A bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]

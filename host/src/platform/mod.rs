@@ -30,14 +30,14 @@ use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::model::{Completion, CompletionRequest};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{HookPoint, ResourceContents, ToolResult};
+use crate::bindings::types::{HookPoint, ResourceContents, ToolDefinition, ToolResult};
+use crate::call::{Call, CallError, Caller, HookReport};
 use crate::capability::granted::PlatformApi;
 use crate::diagnostic::Diagnostic;
 use crate::escape;
 use crate::event::Subscription;
-use crate::invoke::{
-    self, Budget, Call, CallError, Caller, HookReport, InvokeContext, Masked, Model, PluginQuery,
-};
+use crate::invoke::{self, Budget, InvokeContext, Model, PluginQuery};
+use crate::mask::Masked;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
 use crate::server::ServerReport;
@@ -96,11 +96,28 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long writing the call records may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-#[async_trait]
-impl PlatformApi for Inner {
+impl Inner {
+    /// The registry that plugins reach: while a reload waits for calls to end, the one that they began with.
     fn registry(&self) -> Arc<Registry> {
         let draining = self.draining.get().and_then(Weak::upgrade);
         draining.unwrap_or_else(|| self.current.load().registry.clone())
+    }
+}
+
+#[async_trait]
+impl PlatformApi for Inner {
+    fn tools(&self, is_allowed: &dyn Fn(&str) -> bool) -> Vec<ToolDefinition> {
+        let registry = self.registry();
+        let allowed = registry.tools().filter(|(_, tool)| is_allowed(tool.name.as_str()));
+        let renamed = allowed.map(|(_, tool)| ToolDefinition {
+            name: tool.name.to_string(),
+            ..ToolDefinition::clone(&tool.definition)
+        });
+        renamed.collect()
+    }
+
+    fn is_handled(&self, point: &HookPoint) -> bool {
+        !self.registry().handlers(point).is_empty()
     }
 
     async fn call(&self, call: Call) -> Result<ToolResult, CallError> {

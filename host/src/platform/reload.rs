@@ -21,13 +21,13 @@ use crate::admit::{Rules, admit};
 use crate::config::Config;
 use crate::config::combine;
 use crate::diagnostic::{Diagnostic, chain};
+use crate::discover::trust::{Distrust, Untrusted};
 use crate::discover::{Candidate, Discovery, Fingerprint, Skipped, Sources, discover_trusted};
 use crate::event::{Change, Event};
 use crate::grant::Grants;
-use crate::load::Retiring;
 use crate::pins::{PinKind, Quarantine};
 use crate::register::{Registered, Registry, Settings};
-use crate::trust::{Distrust, Untrusted};
+use crate::runtime::Retiring;
 
 /// How long the calls of a plugin that was replaced may go on.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);

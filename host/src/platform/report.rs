@@ -4,11 +4,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::call::Failure;
 use crate::capability::Need;
 use crate::discover::{PluginKind, SkipReason, Skipped};
 use crate::limits::Limits;
 use crate::register::Registered;
-use crate::runtime::Failure;
 use crate::server::ServerReport;
 
 /// The state of one plugin, and why.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-use super::{Failure, Plugin};
+use super::Plugin;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::model::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
@@ -11,6 +11,7 @@ use crate::bindings::types::{
     CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition,
     ToolResult,
 };
+use crate::call::Failure;
 
 type ToolHandler =
     Box<dyn Fn(String, CallContext) -> BoxFuture<'static, Result<ToolResult, Error>> + Send + Sync>;

@@ -3,7 +3,7 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::{CompletionStream, Failure, Plugin};
+use super::{CompletionStream, Plugin};
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
@@ -12,7 +12,8 @@ use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
-use crate::invoke::Unmasked;
+use crate::call::Failure;
+use crate::mask::Unmasked;
 
 /// A loaded plugin. Its methods are those of [`Plugin`]; what they give shows nothing before it is
 /// masked.

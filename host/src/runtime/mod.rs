@@ -6,27 +6,26 @@
 //! deadlines and cancellation reach it, whatever the kind.
 
 mod builtin;
-mod current_call;
-pub(crate) mod failure;
+mod drain;
 mod handle;
-mod paused_time;
 mod rhai;
+mod supervised;
 pub(crate) mod wasm;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use std::sync::Arc;
 
+pub use crate::call::{Failure, OuterCalls, Usage};
 pub use crate::config::Mode;
 pub use builtin::Builtin;
-pub(crate) use current_call::CurrentCall;
-pub use current_call::Usage;
-pub use failure::Failure;
+pub(crate) use drain::{Retiring, Uses};
 pub use handle::PluginHandle;
-pub use paused_time::OuterCalls;
-pub(crate) use paused_time::StandStill;
 pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
 pub use rhai::{ScriptError, check_script};
+pub(crate) use supervised::Supervised;
 pub use wasm::stream::CompletionStream;
+pub(crate) use wasm::stream::StreamObserver;
 pub use wasm::{Allocation, EngineError, ExportError, speaks};
 
 use crate::bindings::completions::{Blank, Suggestions};
@@ -37,6 +36,9 @@ use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
+use crate::escape;
+use crate::mask::Unmasked;
+use crate::secret::Redactor;
 
 /// A plugin of any kind.
 ///
@@ -178,4 +180,22 @@ pub trait Plugin: Send + Sync + 'static {
 
     /// Ends what the plugin keeps running. Calls in flight are given up.
     async fn shutdown(&self) {}
+}
+
+/// The most tools of one plugin; and the most strategies, hook points and providers.
+pub(crate) const MAX_TOOLS_PER_PLUGIN: usize = 2_000;
+
+/// What a plugin answered, as it is registered: what counts of it, without secrets, and safe to be
+/// shown.
+pub(crate) fn as_registered(
+    redactor: &Arc<Redactor>,
+    registration: Unmasked<Result<Registration, Failure>>,
+) -> Result<Registration, Failure> {
+    let registration = registration.map(|registration| {
+        let mut registration = registration?;
+        // One more says that there are more.
+        registration.tools.truncate(MAX_TOOLS_PER_PLUGIN + 1);
+        Ok(registration)
+    });
+    registration.mask(redactor).into_inner().map(escape::registration)
 }

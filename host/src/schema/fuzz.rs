@@ -10,8 +10,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::bound::Bound;
 use super::{MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_INLINE_STEPS, SchemaSandbox, compile};
+use crate::call::Failure;
 use crate::limits::{Limit, Limits};
-use crate::runtime::Failure;
 
 /// The component is compiled once for all that is tried.
 pub(crate) static SANDBOX: LazyLock<SchemaSandbox> = LazyLock::new(SchemaSandbox::default);

@@ -10,6 +10,7 @@
 mod bound;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+pub(crate) mod nulls;
 mod pattern;
 mod sandbox;
 
@@ -21,8 +22,8 @@ use std::thread;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
+use crate::call::Failure;
 use crate::limits::Limits;
-use crate::runtime::Failure;
 use crate::secret::is_secret_name;
 use crate::text::beginning;
 use bound::{Bound, Size};

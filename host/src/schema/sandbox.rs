@@ -18,18 +18,21 @@ use super::{
     problem,
 };
 use crate::bindings::types::CallContext;
+use crate::call::Failure;
+use crate::call::within;
 use crate::capability::config::Config;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::log::{PluginLog, RateLimiter};
-use crate::capability::notify::PluginNotifications;
 use crate::capability::{self, LinkTarget};
+use crate::capability::{HostState, Setting};
 use crate::config::Mode;
 use crate::files::Digest;
 use crate::grant::Grants;
-use crate::invoke::within;
 use crate::limits::{Limit, Limits, SchemaLimit};
-use crate::runtime::wasm::{HostState, Indices, Setting, WasmPlugin, WasmRuntime};
-use crate::runtime::{Allocation, Failure, Plugin};
+use crate::observe::PluginNotifications;
+use crate::observe::{PluginLog, RateLimiter};
+use crate::runtime::wasm::link_older;
+use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime};
+use crate::runtime::{Allocation, Plugin};
 use crate::secret::{Redactor, Secrets};
 
 /// The validator as a component, compiled when this crate was built.
@@ -227,7 +230,8 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<Linked, String> {
     let wasm = wasm.map_or_else(own, Ok).map_err(|error| error.to_string())?;
     let component =
         wasm.compile(CHECKER, &Digest::of(CHECKER)).map_err(|error| error.to_string())?;
-    let linker = capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()));
+    let linker =
+        capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()), link_older);
     let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
     let pre = pre.map_err(|error| format!("{error:#}"))?;
     let indices = Indices::new(&pre).map_err(|error| error.to_string())?;

@@ -1,33 +1,9 @@
 //! What stops calls to a server that does not answer.
 
-use serde::Serialize;
-use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
 
-use super::Supervision;
-
-/// Whether calls are tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BreakerState {
-    /// They are.
-    Closed,
-    /// They are not, for a while.
-    Open,
-    /// One is, to see whether the server answers again.
-    HalfOpen,
-}
-
-impl fmt::Display for BreakerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::HalfOpen => "half-open",
-        })
-    }
-}
+use super::{BreakerState, Supervision};
 
 /// A circuit breaker. It counts calls that got no answer; what an answer says is none of its
 /// business. Of calls that were in flight together, all of which may fail for one reason, it counts

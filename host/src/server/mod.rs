@@ -5,66 +5,32 @@
 //! [starts](Supervision::max_restarts), and a [`breaker`] for calls.
 
 mod breaker;
+mod child;
 mod listing;
 mod starts;
-mod supervised;
 
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::bindings::lifecycle::Registration;
-use crate::capability::notify::PluginNotifications;
+use crate::call::Failure;
+use crate::call::within;
 pub use crate::config::Supervision;
 use crate::event::Event;
-use crate::invoke::{Masked, within};
+pub use crate::event::{BreakerState, ServerState};
+use crate::mask::Masked;
+use crate::observe::PluginNotifications;
 use crate::pins::{Definition, PinKind, PinnedServer, Quarantine};
-use crate::runtime::Failure;
 use crate::services::Pins;
 use breaker::Breaker;
-pub use breaker::BreakerState;
-pub use listing::KnownServer;
+pub(crate) use child::{Child, ChildSlot, Spec, unavailable};
 pub(crate) use listing::Listing;
 pub use starts::StartProgress;
 pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
-pub(crate) use supervised::Supervised;
-
-/// Whether a server runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ServerState {
-    /// It was not started: nobody has called it yet.
-    #[default]
-    Idle,
-    /// It was started and has not answered the handshake yet.
-    Spawning,
-    /// It answers.
-    Ready,
-    /// It has ended, and is started again.
-    Restarting,
-    /// It ended too often, or cannot be started. It stays so until it is restarted.
-    Failed,
-    /// It was told to end.
-    Shutdown,
-}
-
-impl fmt::Display for ServerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "idle",
-            Self::Spawning => "spawning",
-            Self::Ready => "ready",
-            Self::Restarting => "restarting",
-            Self::Failed => "failed",
-            Self::Shutdown => "shutdown",
-        })
-    }
-}
 
 /// How a server fares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -477,7 +443,7 @@ impl Supervisor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invoke::Unmasked;
+    use crate::mask::Unmasked;
 
     fn supervisor() -> Supervisor {
         let policy = Supervision { max_restarts: 2, ..Supervision::default() };

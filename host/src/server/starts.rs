@@ -12,7 +12,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-use crate::runtime::Failure;
+use crate::call::Failure;
 
 /// How long a start keeps its slot. A server that takes longer mostly waits for something else than
 /// a processor, and must not keep the others from starting.
@@ -279,7 +279,7 @@ impl QueueState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capability::notify::PluginNotifications;
+    use crate::observe::PluginNotifications;
     use crate::server::{Supervision, Supervisor};
     use futures::future::join_all;
     use std::future::pending;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use wasmtime::component::Linker;
 
+use crate::capability::HostState;
 use crate::grant::{Grants, PathGrant, Protection};
 use crate::host_environment::HostEnvironment;
-use crate::runtime::wasm::HostState;
 
 /// Which files a plugin may use: none.
 #[derive(Debug, Default)]

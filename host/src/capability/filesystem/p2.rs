@@ -17,7 +17,7 @@ use super::listing::{Entry, Listing};
 use super::ops::{Beneath, Opening, Seen, Time};
 use super::view::{FileSystem, FilesView, blocking};
 use super::walk::Stop;
-use crate::runtime::wasm::HostState;
+use crate::capability::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     types::add_to_linker::<_, FileSystem>(linker, HostState::files)?;

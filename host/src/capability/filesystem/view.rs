@@ -15,8 +15,8 @@ use super::opened::{Leave, OpenFiles};
 use super::ops::{self, Beneath, Opened};
 use super::walk::{Attempt, Files, Folder, Stop};
 use super::{p2, p3};
+use crate::capability::{HostState, Refuse};
 use crate::grant::FILESYSTEM;
-use crate::runtime::wasm::{HostState, Refuse};
 
 /// Puts the interfaces into a linker that has those of wasmtime-wasi already.
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {

@@ -7,7 +7,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
@@ -18,7 +18,6 @@ use http_body_util::BodyExt;
 use hyper::client::conn::http1;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::{Host, Position, Url};
 use wasmtime_wasi_http::io::TokioIo;
@@ -31,8 +30,8 @@ use super::grants::{NetworkGrants, everything_at, wanted};
 use crate::capability::granted::not_granted;
 use crate::grant::{NETWORK, never_sent};
 use crate::limits::{Limits, MAX_DURATION};
-use crate::services::{Connector, Resolver, Stream, SystemNetwork};
-use crate::tls;
+use crate::services::NetworkBackend;
+use crate::services::Stream;
 
 /// The longest URL, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;
@@ -61,28 +60,6 @@ const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The most time between two parts of a response.
 const BETWEEN_BYTES_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How requests leave the host.
-#[derive(Clone)]
-pub(crate) struct NetworkBackend {
-    pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) connector: Arc<dyn Connector>,
-    pub(super) tls: Arc<OnceLock<TlsConnector>>,
-}
-
-impl Default for NetworkBackend {
-    fn default() -> Self {
-        let (resolver, connector) = (Arc::new(SystemNetwork), Arc::new(SystemNetwork));
-        Self { resolver, connector, tls: Arc::default() }
-    }
-}
-
-impl NetworkBackend {
-    /// The public authorities are trusted, and no others.
-    fn tls(&self) -> &TlsConnector {
-        self.tls.get_or_init(tls::public_connector)
-    }
-}
 
 /// The network as one plugin can reach it.
 pub(crate) struct Network {

@@ -21,13 +21,13 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
-pub(crate) use client::{Network, NetworkBackend};
+pub(crate) use client::Network;
 pub(crate) use get::{Fetched, get};
 pub(crate) use grants::NetworkGrants;
 #[cfg(any(test, fuzzing))]
 pub(crate) use grants::fuzz::url_pattern;
 
-use crate::runtime::wasm::{HostState, Refuse};
+use crate::capability::{HostState, Refuse};
 use client::{Refusal, Unsent};
 
 /// The most bytes of the headers of a request or a response.

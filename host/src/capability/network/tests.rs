@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::client::{Network, NetworkBackend, Refusal, Unsent};
+use super::client::{Network, Refusal, Unsent};
 use super::grants::NetworkGrants;
 use super::{MAX_HEADER_BYTES, get};
 use crate::bindings::types;
@@ -28,6 +28,7 @@ use crate::grant::Grants;
 use crate::grant::UrlGrant;
 use crate::limits::Limits;
 use crate::load::remote_grants;
+use crate::services::NetworkBackend;
 use crate::services::{Connector, Resolver, Stream};
 
 /// What a server does with a connection, once it has heard a request.

@@ -18,8 +18,8 @@ use super::{Setting, outside, running};
 use crate::bindings::lifecycle::EvalDefinition;
 use crate::bindings::log::Level;
 use crate::bindings::types::{HookPoint, ToolDefinition};
-use crate::capability::log::PluginLog;
 use crate::limits::Limits;
+use crate::observe::PluginLog;
 
 /// The deepest nesting of calls. Rhai's own default differs between debug and release builds.
 const MAX_CALL_DEPTH: usize = 64;

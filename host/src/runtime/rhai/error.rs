@@ -5,8 +5,8 @@ use rhai::{Dynamic, EvalAltResult, ParseError, Position};
 use super::engine::MAX_STRING_BYTES;
 use super::running::Ended;
 use crate::bindings::types::Error;
+use crate::call::Failure;
 use crate::limits::{Limit, Limits};
-use crate::runtime::Failure;
 use crate::secret::Redactor;
 use crate::text::beginning;
 

@@ -38,15 +38,16 @@ use tracing::Span;
 pub use error::ScriptError;
 pub(crate) use threads::Threads;
 
-use super::{CurrentCall, Failure, Plugin};
+use super::Plugin;
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::types::{CallContext, Error, HookPoint, ToolResult};
+use crate::call::{CurrentCall, Failure};
 use crate::capability::granted::GrantedCapabilities;
-use crate::capability::log::PluginLog;
 use crate::hook::POINTS;
 use crate::limits::Limits;
+use crate::observe::PluginLog;
 use engine::{Decision, Definitions, GiveUp, ScriptEval, ScriptTool, Settings, engine, to_json};
 use error::{Text, thrown};
 use running::Outside;
@@ -401,7 +402,7 @@ impl Plugin for RhaiPlugin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invoke::Caller;
+    use crate::call::Caller;
     use crate::limits::Limit;
     use serde_json::json;
     use std::sync::atomic::{AtomicU64, Ordering};

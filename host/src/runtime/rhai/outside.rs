@@ -11,7 +11,7 @@ use crate::bindings::model::{CompletionRequest, Message, Part, Role};
 use crate::bindings::services::{Memory, OutgoingMessage};
 use crate::bindings::types::ToolResult;
 use crate::capability::{inference, network, services, tools};
-use crate::invoke::Unmasked;
+use crate::mask::Unmasked;
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 

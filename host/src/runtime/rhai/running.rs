@@ -11,10 +11,10 @@ use tracing::{Instrument, Span};
 
 use super::threads;
 use crate::bindings::types::Error;
+use crate::call::Caller;
+use crate::call::failure::message;
 use crate::capability::granted::GrantedCapabilities;
-use crate::invoke::Caller;
 use crate::limits::{Limits, MAX_DURATION};
-use crate::runtime::failure::message;
 
 /// How often one call may use captured variables that hold more than a plain value. The engine does
 /// not see how deep closures that capture closures are nested; each level takes one such use, so

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::runtime::Failure;
+use crate::call::Failure;
 
 /// The stack of a thread, in bytes: enough for the deepest value (see [`super::engine`]) in a build
 /// without optimization.

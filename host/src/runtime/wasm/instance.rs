@@ -5,10 +5,11 @@ use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::abi::NotExported;
-use super::state::UsageRecorder;
-use super::{Attributed, Exports, GuestHandle, HostState, Indices, Job, Setting};
+use super::{Attributed, Exports, GuestHandle, Indices, Job};
+use crate::call::Failure;
+use crate::capability::state::UsageRecorder;
+use crate::capability::{HostState, Setting};
 use crate::limits::{Limit, Limits};
-use crate::runtime::Failure;
 
 /// An instance that can be called.
 pub(super) struct Instantiated {

@@ -6,12 +6,10 @@
 
 mod abi;
 mod cache;
-mod console;
 mod engine;
 mod instance;
 mod shape;
 mod shared;
-mod state;
 pub(crate) mod stream;
 
 use async_trait::async_trait;
@@ -25,9 +23,8 @@ pub(crate) use abi::{Exports, Indices, check as check_exports, link_older};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};
-pub(crate) use state::{HostState, Refuse, Setting};
 
-use super::{CompletionStream, CurrentCall, Failure, Plugin};
+use super::{CompletionStream, Plugin};
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;
 use crate::bindings::hook_handler::{Event, Outcome};
@@ -36,8 +33,10 @@ use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
+use crate::call::within;
+use crate::call::{CurrentCall, Failure};
+use crate::capability::{HostState, Setting};
 use crate::config::Mode;
-use crate::invoke::within;
 use instance::Instantiated;
 use shared::{InstanceHandle, InstanceLease, SharedInstance};
 

@@ -23,9 +23,10 @@ use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::{Accessor, AccessorTask};
 
 use super::instance::{Instantiated, failure};
-use super::state::{UsageCounter, UsageRecorder};
-use super::{Attributed, GuestHandle, HostState, Job, attributed};
-use crate::runtime::Failure;
+use super::{Attributed, GuestHandle, Job, attributed};
+use crate::call::Failure;
+use crate::capability::HostState;
+use crate::capability::state::{UsageCounter, UsageRecorder};
 
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);

@@ -13,15 +13,17 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::{FutureConsumer, Source, StreamConsumer, StreamResult};
 
 use super::shared::{InstanceLease, Pending};
-use super::{GuestHandle, HostState, attributed, shared_id};
+use super::{GuestHandle, attributed, shared_id};
 use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
 use crate::bindings::types::{CallContext, Error};
-use crate::invoke::{CallState, Mask, within};
+use crate::call::Failure;
+use crate::call::within;
+use crate::capability::HostState;
 use crate::limits::MAX_DURATION;
-use crate::load::Uses;
-use crate::runtime::Failure;
+use crate::mask::Mask;
+use crate::runtime::Uses;
 use crate::secret::{Redactor, StreamRedactor, TextForm};
 
 /// How many pieces wait for a reader before the writer has to.
@@ -40,7 +42,19 @@ pub struct CompletionStream {
     /// Keeps the plugin, though it be replaced meanwhile.
     _uses: Option<Uses>,
     /// The call that is over when the answer is.
-    call: Option<Box<CallState>>,
+    call: Option<Box<dyn StreamObserver>>,
+}
+
+/// The call that an answer in pieces is for.
+pub(crate) trait StreamObserver: Send + Sync {
+    /// A piece of so many bytes was passed on.
+    fn wrote(&mut self, bytes: u64);
+
+    /// The answer is over. Gives what its reader is told.
+    fn end_of_stream(
+        self: Box<Self>,
+        summary: Result<CompletionSummary, Failure>,
+    ) -> Result<CompletionSummary, Failure>;
 }
 
 /// The most tool calls of one answer.
@@ -227,7 +241,7 @@ impl CompletionStream {
     }
 
     /// Has a call end when the answer does.
-    pub(crate) fn ending(self, call: Box<CallState>) -> Self {
+    pub(crate) fn ending(self, call: Box<dyn StreamObserver>) -> Self {
         Self { call: Some(call), ..self }
     }
 
@@ -286,7 +300,7 @@ impl Stream for CompletionStream {
             }
         };
         if let (Some(call), Some(delta)) = (&mut self.call, &delta) {
-            call.bytes_out += text_of(delta).len() as u64;
+            call.wrote(text_of(delta).len() as u64);
         }
         Poll::Ready(delta)
     }

@@ -18,7 +18,6 @@ use wasmtime::component::{
     Accessor, Component, FutureReader, Instance, InstancePre, Linker, StreamReader,
 };
 
-use super::HostState;
 use crate::bindings::PACKAGE_VERSION;
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::eval_handler::Evaluation;
@@ -28,7 +27,8 @@ use crate::bindings::model::{Completion, CompletionRequest, CompletionSummary, D
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
-use crate::runtime::Failure;
+use crate::call::Failure;
+use crate::capability::HostState;
 
 /// Why a component is no plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

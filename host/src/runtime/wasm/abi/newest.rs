@@ -17,7 +17,7 @@ use crate::bindings::{
     completions, eval_handler, hook_handler, lifecycle, prompts, provider_handler, provider_stream,
     resources, subscriptions, tool_handler,
 };
-use crate::runtime::wasm::HostState;
+use crate::capability::HostState;
 
 /// Where a component's exports are, found once.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 use super::*;
+use crate::call::Call;
 use crate::platform::{Platform, PluginState};
-use crate::{Call, Config, HostEnvironment};
+use crate::{Config, HostEnvironment};
 use serde_json::json;
 
 /// A plugin of the newest version, written by hand.

@@ -8,7 +8,7 @@ use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::log::Level;
 use crate::bindings::types::{CallContext, Error, ToolDefinition, ToolResult};
 use crate::capability::Host;
-use crate::runtime::wasm::HostState;
+use crate::capability::HostState;
 
 mod bindings {
     #![allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, rustdoc::all)]

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::bindings::types::{Error, ToolAnnotations};
+use crate::call::Failure;
 use crate::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
-use crate::runtime::Failure;
 
 /// The longest wait between attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);

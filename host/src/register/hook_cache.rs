@@ -7,10 +7,17 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::hooks::Decision;
-use super::weight::weigh_members;
-use super::{Caller, Fingerprint};
 use crate::bindings::types::HookPoint;
+use crate::call::{Caller, Fingerprint};
+use crate::history::weight::weigh_members;
+
+/// An outcome that was checked.
+#[derive(Debug, Clone)]
+pub(crate) enum Decision {
+    Continue,
+    Replace(Map<String, Value>),
+    Veto(String),
+}
 
 /// The most answers of one plugin that are remembered.
 const MAX_ANSWERS: usize = 256;
@@ -24,7 +31,7 @@ pub(crate) struct HookCache(Mutex<HashMap<Fingerprint, (HookCacheKey, Decision)>
 
 /// What a handler is asked.
 #[derive(PartialEq)]
-pub(super) struct HookCacheKey {
+pub(crate) struct HookCacheKey {
     fingerprint: Fingerprint,
     point: HookPoint,
     context: Map<String, Value>,
@@ -34,7 +41,7 @@ pub(super) struct HookCacheKey {
 }
 
 impl HookCacheKey {
-    pub(super) fn new(point: &HookPoint, context: &Map<String, Value>, caller: &Caller) -> Self {
+    pub(crate) fn new(point: &HookPoint, context: &Map<String, Value>, caller: &Caller) -> Self {
         let context = Value::Object(context.clone());
         let fingerprint = Fingerprint::of(&point.to_string(), &context);
         let Value::Object(context) = context else { unreachable!("it was made an object") };
@@ -44,13 +51,13 @@ impl HookCacheKey {
 }
 
 impl HookCache {
-    pub(super) fn answer(&self, question: &HookCacheKey) -> Option<Decision> {
+    pub(crate) fn answer(&self, question: &HookCacheKey) -> Option<Decision> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, decision) = answers.get(&question.fingerprint)?;
         (asked == question).then(|| decision.clone())
     }
 
-    pub(super) fn remember(&self, question: HookCacheKey, decision: &Decision) {
+    pub(crate) fn remember(&self, question: HookCacheKey, decision: &Decision) {
         let replaced = match decision {
             Decision::Replace(context) => weigh_members(context),
             Decision::Continue | Decision::Veto(_) => 0,

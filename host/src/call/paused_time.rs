@@ -25,19 +25,19 @@ impl PartialEq for OuterCalls {
 impl Eq for OuterCalls {}
 
 impl OuterCalls {
-    pub(super) fn of(current_call: &Arc<CurrentCall>) -> Self {
+    pub(crate) fn of(current_call: &Arc<CurrentCall>) -> Self {
         Self(vec![current_call.clone()])
     }
 
     /// These and those of another.
-    pub(super) fn extend(&mut self, other: Self) {
+    pub(crate) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 }
 
 /// For how long the time of a call has stood still.
 #[derive(Debug, Default)]
-pub(super) struct PausedTime(Mutex<State>);
+pub(crate) struct PausedTime(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -151,7 +151,7 @@ impl CurrentCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invoke::Caller;
+    use crate::call::Caller;
     use std::future::pending;
     use tokio::time::{advance, timeout};
 

@@ -14,20 +14,20 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::console::Console;
 use crate::bindings::log::Level;
+use crate::call::Caller;
+use crate::call::CurrentCall;
 use crate::capability::config::Config;
 #[cfg(unix)]
 use crate::capability::filesystem::FilesView;
 use crate::capability::filesystem::{Files, Folders};
 use crate::capability::granted::GrantedCapabilities;
-use crate::capability::log::{PluginLog, RateLimiter};
 use crate::capability::network::Http;
-use crate::capability::notify::PluginNotifications;
-use crate::child::{ChildSlot, Spec};
-use crate::invoke::Caller;
 use crate::limits::{Limit, Limits};
-use crate::runtime::CurrentCall;
+use crate::observe::PluginNotifications;
+use crate::observe::{PluginLog, RateLimiter};
 use crate::secret::Secret;
 use crate::server::Supervisor;
+use crate::server::{ChildSlot, Spec};
 
 /// What every instance of a plugin is made with.
 pub(crate) struct Setting {
@@ -66,8 +66,8 @@ pub(crate) struct HostState {
     pub(crate) child: Option<ChildSlot>,
     /// The calls that the instance serves.
     calls: Vec<Running>,
-    pub(super) console: Console,
-    pub(super) meter: Meter,
+    pub(crate) console: Console,
+    pub(crate) meter: Meter,
     wasi: WasiCtx,
     folders: Folders,
     http: Http,
@@ -76,7 +76,7 @@ pub(crate) struct HostState {
 
 impl HostState {
     /// A store with every limit set.
-    pub(super) fn store(engine: &wasmtime::Engine, setting: &Arc<Setting>) -> Store<Self> {
+    pub(crate) fn store(engine: &wasmtime::Engine, setting: &Arc<Setting>) -> Store<Self> {
         let limits = &setting.limits;
         let console = Console::new(setting.clone());
         let wasi = WasiCtx::builder()
@@ -122,7 +122,7 @@ impl HostState {
 
 impl HostState {
     /// What tells what the instance uses.
-    pub(super) fn usage_counter(&self) -> Arc<UsageCounter> {
+    pub(crate) fn usage_counter(&self) -> Arc<UsageCounter> {
         self.meter.usage_counter.clone()
     }
 }
@@ -135,13 +135,13 @@ struct Running {
 
 impl HostState {
     /// A call begins.
-    pub(super) fn begin(&mut self, id: Arc<str>, current_call: Option<Arc<CurrentCall>>) {
+    pub(crate) fn begin(&mut self, id: Arc<str>, current_call: Option<Arc<CurrentCall>>) {
         self.calls.push(Running { id, current_call });
         self.meter.lend_host_calls(self.calls.len());
     }
 
     /// A call is over.
-    pub(super) fn end(&mut self, id: &Arc<str>) {
+    pub(crate) fn end(&mut self, id: &Arc<str>) {
         // The oldest is nearly always the first to end.
         if let Some(at) = self.calls.iter().position(|call| Arc::ptr_eq(&call.id, id)) {
             self.calls.remove(at);
@@ -287,7 +287,7 @@ impl WasiHttpView for HostState {
 }
 
 /// Counts what an instance uses, and says no.
-pub(super) struct Meter {
+pub(crate) struct Meter {
     limits: Used,
     used: Used,
     instances: usize,
@@ -299,7 +299,7 @@ pub(super) struct Meter {
     /// clock is not worth being read each time.
     rested: Option<Duration>,
     /// The limit that was reached, for the trap that follows from it.
-    pub(super) reached: Option<Limit>,
+    pub(crate) reached: Option<Limit>,
 }
 
 /// How many calls of the host an instance may still make.
@@ -345,7 +345,7 @@ impl Meter {
     }
 
     /// Begins to count CPU time anew, for a shared instance that has done all it can do for now.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.rested = None;
         self.reached = None;
     }
@@ -440,7 +440,7 @@ impl ResourceLimiter for Meter {
 }
 
 /// What an instance uses, for others to read.
-pub(super) struct UsageCounter {
+pub(crate) struct UsageCounter {
     start: Instant,
     /// How long the instance has been running, in nanoseconds: the time that its future was being
     /// polled, in turns that are over. What it waits for costs nothing.
@@ -469,7 +469,7 @@ impl UsageCounter {
     const IDLE: u64 = u64::MAX;
 
     /// Counts the turns of a future.
-    pub(super) async fn count<F: Future>(&self, future: F) -> F::Output {
+    pub(crate) async fn count<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
             let began = self.now();
@@ -498,7 +498,7 @@ impl UsageCounter {
 }
 
 /// Notes what an instance uses until this is dropped, for the call that is being served.
-pub(super) struct UsageRecorder {
+pub(crate) struct UsageRecorder {
     current_call: Option<Arc<CurrentCall>>,
     usage_counter: Arc<UsageCounter>,
     /// What it had used before.
@@ -508,7 +508,7 @@ pub(super) struct UsageRecorder {
 
 impl UsageRecorder {
     /// Notes all that the instance uses, and has used.
-    pub(super) fn all(usage_counter: Arc<UsageCounter>) -> Self {
+    pub(crate) fn all(usage_counter: Arc<UsageCounter>) -> Self {
         Self {
             current_call: CurrentCall::current(),
             usage_counter,
@@ -518,7 +518,7 @@ impl UsageRecorder {
     }
 
     /// Notes what the instance uses from now on.
-    pub(super) fn from_now(usage_counter: &Arc<UsageCounter>) -> Self {
+    pub(crate) fn from_now(usage_counter: &Arc<UsageCounter>) -> Self {
         let host_calls = usage_counter.host_calls().unwrap_or(0);
         let (current_call, cpu) = (CurrentCall::current(), usage_counter.spent());
         Self { current_call, usage_counter: usage_counter.clone(), cpu, host_calls }

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::{Nulls, Schema, SchemaSandbox};
 use crate::limits::Limits;
-use crate::schema::{Nulls, Schema, SchemaSandbox};
 
 /// Leaves out members that are null, where the schema takes no null and does not require them, at the
 /// top and in objects within. Says whether that was told at once; else [`leave_out_confined`] tells it.

@@ -11,17 +11,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-use super::Supervisor;
 use crate::bindings::completions::{Blank, Suggestions};
 use crate::bindings::lifecycle::Registration;
 use crate::bindings::prompts::{Prompt, PromptPage};
 use crate::bindings::resources::{ResourcePage, TemplatePage};
 use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
+use crate::call::{CurrentCall, Failure};
 use crate::escape;
-use crate::invoke::{MAX_PAGES, Mask, Unmasked, redact};
+use crate::limits::MAX_PAGES;
+use crate::mask::{self, Mask, Unmasked};
 use crate::pins::{Definition, PinKind};
-use crate::runtime::{CurrentCall, Failure, Plugin};
+use crate::runtime::Plugin;
 use crate::secret::Redactor;
+use crate::server::Supervisor;
 
 /// After how many milliseconds a server has surely been registered again.
 const AGAIN: u64 = 1_000;
@@ -61,7 +63,7 @@ impl<P: Plugin> Inner<P> {
     async fn ask(&self) -> Result<(), Failure> {
         self.supervisor.lists();
         let answer = Unmasked::new(self.bridge.register().await);
-        let answer = crate::register::as_registered(&self.redactor, answer)?;
+        let answer = crate::runtime::as_registered(&self.redactor, answer)?;
         // What is refused has to be known before anybody registers it again.
         let differing = self.supervisor.differing(&answer);
         if !differing.is_empty() {
@@ -172,7 +174,7 @@ impl<P: Plugin> Supervised<P> {
         define: fn(&T) -> Definition,
     ) {
         // Names are kept and shown where they are compared.
-        redact::leave_out(&self.redactor, items);
+        mask::leave_out(&self.redactor, items);
         if !self.supervisor.is_pinned() {
             return;
         }

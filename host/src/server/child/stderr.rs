@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::SetOnce;
 
 use crate::bindings::log::Level;
-use crate::capability::log::PluginLog;
+use crate::observe::PluginLog;
 
 /// The lines that are kept.
 const MAX_LINES: usize = 20;

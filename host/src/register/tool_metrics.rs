@@ -35,7 +35,7 @@ impl ToolMetrics {
     }
 
     /// Counts a call that has ended with this word.
-    pub(super) fn count(&self, outcome: &str, took: Duration) {
+    pub(crate) fn count(&self, outcome: &str, took: Duration) {
         match outcome {
             "ok" => self.ok.increment(1),
             "tool-error" => self.tool_error.increment(1),

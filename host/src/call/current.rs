@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracing::Span;
 
+use super::Caller;
 use super::paused_time::{OuterCalls, PausedTime};
-use crate::invoke::Caller;
 
 /// What one call of a tool used, all of its attempts together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
@@ -32,42 +32,6 @@ pub struct Usage {
     pub bytes_out: u64,
     /// How often the plugin was called.
     pub attempts: u32,
-}
-
-impl Usage {
-    /// It as JSON, as it is serialized. Every result has one, and none of its names needs escapes,
-    /// for which a serializer looks.
-    pub(crate) fn to_json(self) -> String {
-        let Self {
-            wall_micros,
-            cpu_micros,
-            memory_bytes,
-            host_calls,
-            bytes_in,
-            bytes_out,
-            attempts,
-        } = self;
-        let members = [
-            (r#","cpuMicros":"#, cpu_micros),
-            (r#","memoryBytes":"#, memory_bytes),
-            (r#","hostCalls":"#, host_calls),
-            (r#","bytesIn":"#, Some(bytes_in)),
-            (r#","bytesOut":"#, Some(bytes_out)),
-            (r#","attempts":"#, Some(attempts.into())),
-        ];
-        let mut digits = itoa::Buffer::new();
-        let mut json = String::with_capacity(192);
-        json.push_str(r#"{"wallMicros":"#);
-        json.push_str(digits.format(wall_micros));
-        for (name, value) in members {
-            if let Some(value) = value {
-                json.push_str(name);
-                json.push_str(digits.format(value));
-            }
-        }
-        json.push('}');
-        json
-    }
 }
 
 /// A call that is being served, of a tool or of anything else.
@@ -140,7 +104,7 @@ impl CurrentCall {
     }
 
     /// For how long the call's time has stood still.
-    pub(super) fn paused_time(&self) -> &PausedTime {
+    pub(crate) fn paused_time(&self) -> &PausedTime {
         &self.paused_time
     }
 
@@ -150,7 +114,7 @@ impl CurrentCall {
     }
 
     /// Adds to what the call has used.
-    pub(super) fn note(&self, cpu: Duration, memory: Option<usize>, host_calls: Option<u64>) {
+    pub(crate) fn note(&self, cpu: Duration, memory: Option<usize>, host_calls: Option<u64>) {
         let nanos = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
         self.cpu_nanos.fetch_add(nanos, Ordering::Relaxed);
         self.memory.fetch_max(memory.unwrap_or(0) as u64, Ordering::Relaxed);
@@ -162,7 +126,7 @@ impl CurrentCall {
     }
 
     /// Notes what the plugin was refused, and whether it got into the log.
-    pub(super) fn refused(&self, words: String, logged: bool) {
+    pub(crate) fn refused(&self, words: String, logged: bool) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.unlogged += u64::from(!logged);
         if refusals.words.contains(&words) {
@@ -204,22 +168,6 @@ impl CurrentCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn usage_is_written_as_it_is_serialized() {
-        let some = Usage {
-            wall_micros: 1,
-            cpu_micros: Some(2),
-            memory_bytes: Some(3),
-            host_calls: Some(u64::MAX),
-            bytes_in: 4,
-            bytes_out: 5,
-            attempts: 6,
-        };
-        for usage in [Usage::default(), some] {
-            assert_eq!(usage.to_json(), serde_json::to_string(&usage).unwrap());
-        }
-    }
 
     #[test]
     fn refusals_beyond_those_that_are_kept_are_counted() {

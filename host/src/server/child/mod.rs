@@ -28,10 +28,10 @@ use stderr::Tail;
 
 use crate::bindings::stdio_child::{Event, ExitStatus};
 use crate::bindings::types::{Error, Unavailability};
-use crate::capability::log::PluginLog;
+use crate::discover::trust::ProjectPrograms;
 use crate::limits::MAX_DURATION;
+use crate::observe::PluginLog;
 use crate::server::{Supervisor, TooOften};
-use crate::trust::ProjectPrograms;
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 pub(crate) struct Spec {
@@ -403,7 +403,7 @@ fn exit_status(status: io::Result<std::process::ExitStatus>) -> ExitStatus {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::capability::notify::PluginNotifications;
+    use crate::observe::PluginNotifications;
     use crate::secret::Redactor;
     use crate::server::Supervision;
 

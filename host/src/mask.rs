@@ -3,11 +3,12 @@
 //! Whatever a plugin answers, or says through an import, is [`Unmasked`], which only this module opens:
 //! what leaves the host is [`Masked`], and a way out that forgets to mask does not compile.
 
+use futures::FutureExt;
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::CallError;
 use crate::bindings::completions::Suggestions;
 use crate::bindings::eval_handler::{Evaluation, Finding};
 use crate::bindings::lifecycle::{Identity, Registration};
@@ -21,7 +22,8 @@ use crate::bindings::types::{
     Content, ContentBlock, Error, HookPoint, Media, ResourceBody, ResourceContents, ResourceLink,
     ToolResult,
 };
-use crate::runtime::Failure;
+use crate::call::CallError;
+use crate::call::Failure;
 use crate::secret::Redactor;
 use crate::text::shorten;
 
@@ -98,6 +100,17 @@ impl<T> Unmasked<Result<T, Failure>> {
             Err(failure) => Err(self::failure(redactor, failure)),
         }
     }
+}
+
+/// The same for an answer that was not masked yet.
+pub(crate) fn within_unmasked<T>(
+    timeout: Duration,
+    answer: impl Future<Output = Unmasked<Result<T, Failure>>>,
+) -> impl Future<Output = Unmasked<Result<T, Failure>>> {
+    let timed = tokio::time::timeout(timeout, answer);
+    timed.map(move |answer| {
+        answer.unwrap_or_else(|_| Unmasked::new(Err(Failure::Deadline(timeout))))
+    })
 }
 
 impl<T> Masked<T> {
@@ -268,7 +281,7 @@ fn media(redactor: &Redactor, media: &mut Media) {
 }
 
 /// Masks secrets in what was read, whose texts are read one after the other.
-pub(super) fn read(redactor: &Redactor, read: &mut [ResourceContents]) {
+pub(crate) fn read(redactor: &Redactor, read: &mut [ResourceContents]) {
     let mut texts = Vec::new();
     for ResourceContents { uri, mime_type, body, extra } in read {
         mime_type.iter_mut().chain([uri]).for_each(|text| redactor.redact(text));
@@ -444,7 +457,7 @@ fn mask_error(redactor: &Redactor, error: &mut CallError) {
 }
 
 /// An error without secrets, of bounded length.
-pub(super) fn error(redactor: &Redactor, mut error: CallError) -> CallError {
+pub(crate) fn error(redactor: &Redactor, mut error: CallError) -> CallError {
     mask_error(redactor, &mut error);
     error
 }

@@ -24,7 +24,7 @@ const MAX_LINE_BYTES: usize = 2048;
 
 /// Both streams of one guest.
 #[derive(Clone)]
-pub(super) struct Console {
+pub(crate) struct Console {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -65,7 +65,7 @@ impl Console {
     }
 
     /// The last of what was written to standard error, as text.
-    pub(super) fn tail(&self) -> String {
+    pub(crate) fn tail(&self) -> String {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let unfinished = inner.without_secrets(&inner.lines[Stream::Err as usize]);
         let tail = [inner.tail.as_str(), &unfinished].concat();

@@ -1,0 +1,49 @@
+//! What is known of a server that is not started.
+
+use serde_json::Value;
+
+use super::operation;
+use crate::bindings::types::ToolDefinition;
+use crate::discover::{Candidate, Source};
+use crate::host_environment::HostEnvironment;
+use crate::schema::{self, nulls};
+use crate::server::Listing;
+use crate::services::Offers;
+
+/// What a server had when it was last asked. Nothing is started to know it.
+#[derive(Debug, Clone)]
+pub struct KnownServer {
+    tools: Vec<ToolDefinition>,
+}
+
+impl KnownServer {
+    /// What is kept of the server that a candidate is; nothing where it is none, or was never asked
+    /// as it is now, by a client that offers this. It blocks.
+    pub fn of(
+        candidate: &Candidate,
+        host_environment: &HostEnvironment,
+        offers: Offers,
+    ) -> Option<Self> {
+        let Source::Mcp(server) = &candidate.source else { return None };
+        let known = Listing::of(server, host_environment, offers, true)?.stand_in()?;
+        let of_host = operation::on(known.resources, known.prompts);
+        let of_host = of_host.map(|(_, offered)| ToolDefinition::clone(&offered.definition));
+        Some(Self { tools: known.tools.into_iter().chain(of_host).collect() })
+    }
+
+    /// Its tools, by the names that it has for them, and those that a host may have for its resources
+    /// and prompts.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str())
+    }
+
+    /// What is wrong with arguments for one of its tools; nothing where that is not known.
+    pub fn problems(&self, tool: &str, arguments: &Value) -> Vec<String> {
+        let known = self.tools.iter().find(|known| known.name == tool);
+        let schema = known.and_then(|known| schema::compile_if_plain(&known.input_schema));
+        let Some(schema) = schema else { return Vec::new() };
+        let mut arguments = arguments.clone();
+        nulls::leave_out(&schema, &mut arguments);
+        schema.problems(&arguments).unwrap_or_default()
+    }
+}

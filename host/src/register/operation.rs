@@ -1,0 +1,234 @@
+//! The host's own operations on a plugin's resources and prompts, as tools beside the plugin's own: a model
+//! can list and read what is there. How they are done is in [`crate::invoke::operations`].
+
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+
+use super::DeclaredTool;
+use crate::bindings::types::{ToolAnnotations, ToolDefinition};
+use crate::call::{CallKind, SHARED_TOOL_PLUGIN};
+
+/// One of the host's own operations on a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    ListResources,
+    ReadResource,
+    ListTemplates,
+    ListPrompts,
+    GetPrompt,
+    /// No tool does what follows.
+    Subscribe,
+    Unsubscribe,
+    Suggest,
+}
+
+/// Those on resources, as tools.
+static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
+    vec![
+        (
+            Operation::ListResources,
+            tool(
+                "list_resources",
+                "Lists the resources of a plugin, by their URIs",
+                json!({}),
+                &[],
+                list_of("resources"),
+            ),
+        ),
+        (
+            Operation::ReadResource,
+            tool(
+                "read_resource",
+                "Reads a resource of a plugin by its URI",
+                json!({
+                    "uri": { "type": "string", "description": "The URI, as it was listed, or made of a template" },
+                    "max_bytes": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "The maximum number of bytes to read; longer content is truncated",
+                    },
+                    "max_tokens": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "The same limit in tokens, counted as four bytes each; the smaller limit applies",
+                    },
+                }),
+                &["uri"],
+                None,
+            ),
+        ),
+        (
+            Operation::ListTemplates,
+            tool(
+                "list_resource_templates",
+                "Lists the templates (RFC 6570) of the URIs of a plugin's resources that are not listed one by one",
+                json!({}),
+                &[],
+                list_of("resourceTemplates"),
+            ),
+        ),
+    ]
+});
+
+/// Those on prompts, as tools.
+static ON_PROMPTS: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
+    vec![
+        (
+            Operation::ListPrompts,
+            tool(
+                "list_prompts",
+                "Lists the prompts of a plugin, with the arguments that they take",
+                json!({}),
+                &[],
+                list_of("prompts"),
+            ),
+        ),
+        (
+            Operation::GetPrompt,
+            tool(
+                "get_prompt",
+                "Fills in a prompt of a plugin and returns its messages",
+                json!({
+                    "name": { "type": "string", "description": "The prompt, as it was listed" },
+                    "arguments": {
+                        "type": "object",
+                        "additionalProperties": { "type": "string" },
+                        "description": "What it is filled in with, by the names of its arguments",
+                    },
+                }),
+                &["name"],
+                list_of("messages"),
+            ),
+        ),
+    ]
+});
+
+/// The operations on what a plugin has, as tools.
+pub(crate) fn on(
+    has_resources: bool,
+    has_prompts: bool,
+) -> impl Iterator<Item = &'static (Operation, DeclaredTool)> {
+    let resources = has_resources.then(|| ON_RESOURCES.iter()).into_iter().flatten();
+    resources.chain(has_prompts.then(|| ON_PROMPTS.iter()).into_iter().flatten())
+}
+
+/// Whether a tool of this name may be one that a host has once for all plugins.
+pub fn is_shared_tool(name: &str) -> bool {
+    shared_operation(name).is_some()
+}
+
+pub(crate) fn shared_operation(name: &str) -> Option<Operation> {
+    on(true, true).map(|(operation, _)| *operation).find(|operation| operation.name() == name)
+}
+
+/// An operation as a tool that does it for any of these plugins.
+pub(crate) fn shared(operation: Operation, ids: &[Arc<str>]) -> DeclaredTool {
+    let own = operation.as_tool().expect("operations that are shared are tools");
+    let definition = &own.definition;
+    let mut schema: Value =
+        serde_json::from_str(&definition.input_schema).expect("the host's own schemas are JSON");
+    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+    schema["properties"][SHARED_TOOL_PLUGIN] =
+        json!({ "type": "string", "enum": ids, "description": "The plugin, by its id" });
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.insert(0, SHARED_TOOL_PLUGIN.into());
+    }
+    DeclaredTool::own(ToolDefinition {
+        input_schema: schema.to_string(),
+        ..ToolDefinition::clone(definition)
+    })
+}
+
+fn tool(
+    name: &str,
+    description: &str,
+    properties: Value,
+    required: &[&str],
+    output: Option<Value>,
+) -> DeclaredTool {
+    let schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    let definition = ToolDefinition {
+        output_schema: output.map(|schema| schema.to_string()),
+        annotations: ToolAnnotations {
+            read_only: Some(true),
+            destructive: None,
+            idempotent: Some(true),
+            open_world: None,
+        },
+        ..ToolDefinition::new(name, description, &schema)
+    };
+    DeclaredTool::own(definition)
+}
+
+fn list_of(member: &str) -> Option<Value> {
+    Some(json!({
+        "type": "object",
+        "properties": { member: { "type": "array", "items": { "type": "object" } } },
+        "required": [member],
+    }))
+}
+
+impl Operation {
+    /// Its name. Those that are tools have it among a plugin's tools.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ListResources => "list_resources",
+            Self::ReadResource => "read_resource",
+            Self::ListTemplates => "list_resource_templates",
+            Self::ListPrompts => "list_prompts",
+            Self::GetPrompt => "get_prompt",
+            Self::Subscribe => "subscribe_resource",
+            Self::Unsubscribe => "unsubscribe_resource",
+            Self::Suggest => "suggest",
+        }
+    }
+
+    /// What is looked for where there is no plugin for it.
+    pub(crate) fn looked_for(self) -> &'static str {
+        match self.is_on_prompts() {
+            true => "plugin with prompts",
+            false => "plugin with resources",
+        }
+    }
+
+    /// Whether it is about prompts, and not about resources.
+    pub(crate) fn is_on_prompts(self) -> bool {
+        matches!(self, Self::ListPrompts | Self::GetPrompt)
+    }
+
+    pub(crate) fn kind(self) -> CallKind {
+        match self {
+            Self::ListResources => CallKind::ListResources,
+            Self::ReadResource => CallKind::ReadResource,
+            Self::ListTemplates => CallKind::ListResourceTemplates,
+            Self::ListPrompts => CallKind::ListPrompts,
+            Self::GetPrompt => CallKind::GetPrompt,
+            Self::Subscribe => CallKind::SubscribeResource,
+            Self::Unsubscribe => CallKind::UnsubscribeResource,
+            Self::Suggest => CallKind::Suggest,
+        }
+    }
+
+    /// What it is as a tool, if it is one.
+    pub(crate) fn as_tool(self) -> Option<&'static DeclaredTool> {
+        let found = on(true, true).find(|(operation, _)| *operation == self);
+        found.map(|(_, declared)| declared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::SHARED_TOOLS;
+
+    #[test]
+    fn the_tools_that_are_shared_are_known_by_their_names() {
+        let names: Vec<&str> = on(true, true).map(|(operation, _)| operation.name()).collect();
+        assert_eq!(names, SHARED_TOOLS);
+    }
+}
