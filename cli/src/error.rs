@@ -3,15 +3,13 @@
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use tenon_host::config::ConfigError;
 use tenon_host::lock::LockError;
 use tenon_host::services::ApprovalError;
 use tenon_host::{BuildError, CallError, Failure, WatchError, chain, visible};
 
-use crate::fetch::FetchError;
-use crate::output;
+use crate::fetch_error::FetchError;
 
 /// The exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
@@ -118,20 +116,6 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Says on standard error what went wrong, and on standard output for programs that read JSON,
-    /// and gives the exit code.
-    pub(crate) fn report(&self, json: bool) -> ExitCode {
-        if matches!(self, Self::Unread) {
-            return ExitCode::SUCCESS;
-        }
-        if json {
-            // Where standard output is closed there is nobody to tell.
-            let _ = output::json(&self.to_json());
-        }
-        self.tell();
-        ExitCode::from(self.exit_code())
-    }
-
     /// Says on standard error what went wrong.
     pub(crate) fn tell(&self) {
         // Plugins have a say in these words. What they break into lines must not look like ours.

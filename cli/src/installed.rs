@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tempfile::NamedTempFile;
 use tenon_host::admit::Refusal;
 use tenon_host::discover::{Candidate, Sources, USER, WORKSPACE, discover};
@@ -13,7 +13,6 @@ use tenon_host::{Config, HostEnvironment, PluginKind};
 
 use crate::authored::{alone, same};
 use crate::error::Error;
-use crate::fetch::stays_below;
 use crate::{Common, open};
 
 /// The name of a manifest.
@@ -417,6 +416,11 @@ fn lockable(folder: &Path) -> io::Result<File> {
 #[cfg(not(unix))]
 fn lockable(folder: &Path) -> io::Result<File> {
     File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"))
+}
+
+/// Whether a path stays below the folder that it begins in, as it is written.
+pub(crate) fn stays_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ mod commands;
 mod component;
 mod error;
 mod fetch;
+mod fetch_error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod installed;
 mod interrupt;
-mod known;
 mod language;
 mod model_json;
 mod open;
@@ -20,7 +20,6 @@ mod output;
 mod pins;
 mod progress;
 mod templates;
-mod trust;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -146,7 +145,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(error) => error.report(json),
+        Err(error) => output::report(&error, json),
     }
 }
 

@@ -1,5 +1,8 @@
 //! From the command line to a platform, and back.
 
+mod known;
+pub(crate) mod trust;
+
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -22,9 +25,8 @@ use crate::approval::{Asking, is_terminal};
 use crate::client::Client;
 use crate::error::Error;
 use crate::interrupt::Interrupts;
-use crate::known;
+use crate::output;
 use crate::progress::{self, Starts};
-use crate::trust;
 
 /// Where a command looks for plugins: in what was named, or else in the project and in what is the
 /// user's. Nothing is read yet.
@@ -538,7 +540,7 @@ pub(crate) async fn with_until(
             result = work(&platform) => result,
         },
     };
-    let code = result.unwrap_or_else(|error| error.report(common.json));
+    let code = result.unwrap_or_else(|error| output::report(&error, common.json));
     let mut ending = pin!(platform.shutdown());
     tokio::select! {
         () = interrupts.next() => return Ok(code),

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use std::process::ExitCode;
 use tenon_host::visible;
 
 use crate::error::Error;
@@ -175,6 +176,20 @@ fn read_bounded(name: &str, input: impl Read) -> Result<String, Error> {
         true => Err(Error::Input(format!("{name} is larger than {} MiB", MAX_INPUT_BYTES >> 20))),
         false => Ok(content),
     }
+}
+
+/// Says on standard error what went wrong, and on standard output for programs that read JSON, and gives the
+/// exit code.
+pub(crate) fn report(error: &Error, as_json: bool) -> ExitCode {
+    if matches!(error, Error::Unread) {
+        return ExitCode::SUCCESS;
+    }
+    if as_json {
+        // Where standard output is closed there is nobody to tell.
+        let _ = json(&error.to_json());
+    }
+    error.tell();
+    ExitCode::from(error.exit_code())
 }
 
 #[cfg(test)]

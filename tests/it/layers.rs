@@ -1,8 +1,10 @@
-//! The repository itself: crates depend on each other in one direction, and pages name what there is.
+//! The repository itself: crates, and the rooms in them, depend on each other in one direction, and pages name
+//! what there is.
 
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
@@ -78,4 +80,145 @@ fn the_glossary_names_only_what_there_is() {
             assert!(is_path || words.contains(last), "{row}: there is no {name}");
         }
     }
+}
+
+/// What one room takes of another, and where: `host/src/a.rs:3: use crate::b::C;`.
+type Uses = BTreeMap<String, BTreeMap<String, String>>;
+
+/// What the rooms of a crate take of each other. A room is a file or a folder beside `lib.rs` or `main.rs`.
+/// Tests are left out: they may look at more than what they test.
+fn uses_of(source: &Path) -> Uses {
+    let mut uses = Uses::new();
+    for file in files_in(source) {
+        let place = file.strip_prefix(source).expect("it is below").with_extension("");
+        let mut module: Vec<String> =
+            place.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if ["lib", "main"].contains(&module[0].as_str())
+            || module.iter().any(|name| name.starts_with("fuzz"))
+        {
+            continue;
+        }
+        module.retain(|name| name != "mod");
+        let text = fs::read_to_string(&file).expect("it is a text");
+        let code: String = without_tests(&text)
+            .lines()
+            .map(|line| format!("{}\n", line.split("//").next().unwrap_or_default()))
+            .collect();
+        // As many `super` as there are modules around lead to the crate.
+        for root in ["crate::".to_string(), "super::".repeat(module.len())] {
+            for (at, found) in code.match_indices(&root) {
+                for room in first_names(&code[at + found.len()..]) {
+                    let line = code[..at].matches('\n').count();
+                    let shown = code.lines().nth(line).unwrap_or_default().trim();
+                    let shown = format!("{}:{}: {shown}", file.display(), line + 1);
+                    let of_room = uses.entry(module[0].clone()).or_default();
+                    of_room.entry(room).or_insert(shown);
+                }
+            }
+        }
+    }
+    // What is no room is a name at the root of the crate.
+    let rooms: BTreeSet<String> = uses.keys().cloned().collect();
+    for (room, others) in &mut uses {
+        others.retain(|other, _| other != room && rooms.contains(other));
+    }
+    uses
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there").flatten();
+    let files = entries.flat_map(|entry| match entry.path() {
+        path if path.is_dir() => files_in(&path),
+        path if path.extension().is_some_and(|end| end == "rs") => vec![path],
+        _ => Vec::new(),
+    });
+    files.filter(|path| !path.ends_with("tests.rs") && !path.ends_with("trials.rs")).collect()
+}
+
+/// A file up to its tests.
+fn without_tests(text: &str) -> &str {
+    let tests = text.find("\nmod tests {").or_else(|| text.find("\nmod trials {"));
+    &text[..tests.unwrap_or(text.len())]
+}
+
+/// The names that a path may begin with: `a` of `a::B`, and both of `{a::B, c}`.
+fn first_names(rest: &str) -> Vec<String> {
+    let name = |text: &str| -> String {
+        text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    match rest.strip_prefix('{') {
+        None => vec![name(rest)],
+        Some(list) => {
+            let mut depth = 1;
+            let end = list.find(|c| {
+                depth += match c {
+                    '{' => 1,
+                    '}' => -1,
+                    _ => 0,
+                };
+                depth == 0
+            });
+            let mut depth = 0;
+            let names = list[..end.unwrap_or(list.len())].split(',').filter_map(|part| {
+                let found = (depth == 0).then(|| name(part));
+                depth += part.matches('{').count() as i32 - part.matches('}').count() as i32;
+                found
+            });
+            names.collect()
+        }
+    }
+}
+
+/// The rooms of a circle, from one of them back to it.
+fn circle(uses: &Uses) -> Option<Vec<String>> {
+    fn go(uses: &Uses, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> Option<Vec<String>> {
+        let here = way.last().expect("it begins somewhere").clone();
+        for next in uses.get(&here).into_iter().flat_map(|others| others.keys()) {
+            if let Some(at) = way.iter().position(|room| room == next) {
+                return Some(way[at..].iter().chain([next]).cloned().collect());
+            }
+            if !done.contains(next) {
+                way.push(next.clone());
+                let found = go(uses, way, done);
+                way.pop();
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        done.insert(here);
+        None
+    }
+    let mut done = BTreeSet::new();
+    uses.keys().find_map(|room| go(uses, &mut vec![room.clone()], &mut done))
+}
+
+#[test]
+fn rooms_depend_on_each_other_in_one_direction() {
+    for source in ["host/src", "cli/src"] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(source);
+        let uses = uses_of(&source);
+        assert!(uses.len() > 10, "{} has rooms", source.display());
+        if let Some(rooms) = circle(&uses) {
+            let lines = rooms.windows(2).map(|pair| uses[&pair[0]][&pair[1]].clone());
+            panic!("{} is a circle:\n{}", rooms.join(" -> "), lines.collect::<Vec<_>>().join("\n"));
+        }
+    }
+}
+
+#[test]
+fn a_circle_is_found() {
+    let uses = |pairs: &[(&str, &str)]| {
+        let mut uses = Uses::new();
+        for (one, other) in pairs {
+            uses.entry(other.to_string()).or_default();
+            uses.entry(one.to_string()).or_default().insert(other.to_string(), String::new());
+        }
+        uses
+    };
+    assert_eq!(circle(&uses(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
+    let found = circle(&uses(&[("a", "b"), ("b", "c"), ("c", "b")])).expect("there is one");
+    assert_eq!(found, ["b", "c", "b"]);
+    assert_eq!(first_names("{a::{B, C}, d, e::F}"), ["a", "d", "e"]);
+    assert_eq!(first_names("a::B;"), ["a"]);
 }

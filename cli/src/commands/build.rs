@@ -14,8 +14,9 @@ use tokio::process::Command;
 use crate::authored::Authored;
 use crate::error::Error;
 use crate::installed::check_file;
+use crate::open::trust;
 use crate::templates::Language;
-use crate::{Common, output, trust};
+use crate::{Common, output};
 
 /// Build the plugin of a folder
 #[derive(clap::Args)]

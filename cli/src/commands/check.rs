@@ -18,8 +18,9 @@ use crate::authored::Authored;
 use crate::commands::build::{self, size};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
 use crate::error::Error;
+use crate::open::trust;
 use crate::templates::Language;
-use crate::{Common, open, output, trust};
+use crate::{Common, open, output};
 
 /// Check the plugin of a folder before it is published
 #[derive(clap::Args)]

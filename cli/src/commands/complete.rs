@@ -11,7 +11,8 @@ use tenon_host::{CallError, Caller, Platform, one_line};
 
 use crate::error::Error;
 use crate::model_json::{self, summary};
-use crate::{Common, open, output, trust};
+use crate::open::trust;
+use crate::{Common, open, output};
 
 /// Ask a language model, or list the models
 #[derive(clap::Args)]

@@ -14,9 +14,11 @@ use crate::authored::same;
 use crate::commands::approve;
 use crate::component::Component;
 use crate::error::Error;
-use crate::fetch::{FetchError, Fetched, Fetcher, Source};
+use crate::fetch::{Fetched, Fetcher, Source};
+use crate::fetch_error::FetchError;
 use crate::installed::{About, MANIFEST, Place, is_left_over};
-use crate::{Common, open, output, trust};
+use crate::open::trust;
+use crate::{Common, open, output};
 
 /// Install a plugin, or everything in the lock file
 #[derive(clap::Args)]

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use tenon_host::discover::is_id;
 
 use crate::error::Error;
+use crate::open::trust;
 use crate::templates::{Language, Made, Order, World, files};
-use crate::{Common, output, trust};
+use crate::{Common, output};
 
 /// Create the project of a new plugin
 #[derive(clap::Args)]

@@ -11,7 +11,8 @@ use tenon_host::{HostEnvironment, one_line};
 use crate::approval::is_terminal;
 use crate::client::line;
 use crate::error::Error;
-use crate::{Common, open, output, trust};
+use crate::open::trust;
+use crate::{Common, open, output};
 
 /// Show what a project would run, and trust it
 #[derive(clap::Args)]

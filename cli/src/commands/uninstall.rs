@@ -10,7 +10,8 @@ use tenon_host::name::nearest;
 use crate::approval::is_terminal;
 use crate::error::Error;
 use crate::installed::{MANIFEST, Place};
-use crate::{Common, open, output, trust};
+use crate::open::trust;
+use crate::{Common, open, output};
 
 /// Remove an installed plugin and revoke its approvals
 #[derive(clap::Args)]

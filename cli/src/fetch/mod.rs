@@ -8,11 +8,10 @@ mod reference;
 mod registry;
 mod web;
 
-use hyper::StatusCode;
 use hyper::header::HeaderMap;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use tenon_host::HostEnvironment;
 use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use url::Url;
@@ -51,69 +50,6 @@ pub(crate) struct Fetched {
     pub(crate) manifest: Option<String>,
     /// The source, bound to what was there.
     pub(crate) resolved: Option<String>,
-}
-
-/// Why a source does not give what it should.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchError {
-    #[error("{what} has the wrong digest: expected {}, found {}", .expected.named(), .found.named())]
-    Digest { what: String, expected: Digest, found: Digest },
-    #[error("{what} is larger than {}", bytes(*.most))]
-    TooLarge { what: String, most: u64 },
-    #[error("refusing to contact {0} over plain HTTP")]
-    Plain(String),
-    #[error("refusing to send credentials to {0} over plain HTTP")]
-    Exposed(String),
-    #[error("{url} responded with {status}")]
-    Status { url: String, status: StatusCode },
-    #[error("{what}: authentication required")]
-    Unauthorized {
-        what: String,
-        /// Whether there were credentials, which were not enough.
-        known: bool,
-    },
-    #[error("{variable} names {}: {problem}", .path.display())]
-    Authorities { variable: &'static str, path: PathBuf, problem: String },
-    #[error("{url}: {problem}")]
-    Failed { url: String, problem: String },
-}
-
-impl FetchError {
-    /// Whether something was refused, and not just not there.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::Digest { .. } | Self::TooLarge { .. } | Self::Plain(_) | Self::Exposed(_)
-        )
-    }
-
-    pub(crate) fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Digest { .. } => {
-                Some("it was changed, or the digest is of something else; nothing was installed")
-            }
-            Self::Plain(_) => Some("use https, or `--insecure` to trust the network"),
-            Self::Unauthorized { known: false, .. } => {
-                Some("`docker login` and its like keep credentials in ~/.docker/config.json")
-            }
-            Self::Unauthorized { known: true, .. } => {
-                Some("the credentials in ~/.docker/config.json are not enough")
-            }
-            Self::TooLarge { .. }
-            | Self::Exposed(_)
-            | Self::Status { .. }
-            | Self::Authorities { .. }
-            | Self::Failed { .. } => None,
-        }
-    }
-}
-
-/// How many bytes, in words.
-fn bytes(most: u64) -> String {
-    match most >> 20 {
-        0 => format!("{most} bytes"),
-        mib => format!("{mib} MiB"),
-    }
 }
 
 impl fmt::Display for Source {
@@ -267,9 +203,4 @@ pub(crate) fn folder(folder: &Path) -> Result<Fetched, Error> {
         manifest: Some(manifest),
         resolved: None,
     })
-}
-
-/// Whether a path stays below the folder that it begins in, as it is written.
-pub(crate) fn stays_below(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -18,10 +18,10 @@ use tenon_host::HostEnvironment;
 use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use url::Url;
 
-use super::FetchError;
 use super::blobs::Blobs;
 use super::reference::Reference;
 use super::web::{Answer, Web, is_here, shown};
+use crate::fetch_error::FetchError;
 
 /// The annotation in which a manifest has the `plugin.toml` of its component.
 pub(super) const PLUGIN: &str = "tenon.plugin.toml";

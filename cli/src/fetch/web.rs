@@ -23,8 +23,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use url::{Host, Position, Url};
 
-use super::FetchError;
 use crate::Common;
+use crate::fetch_error::FetchError;
 use crate::progress::Download;
 
 /// The most redirects of one request.

@@ -6,8 +6,8 @@ use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
 use tenon_host::{CallError, KnownServer, PluginKind, SHARED_TOOL_PLUGIN, is_shared_tool};
 
+use super::Found;
 use crate::error::Error;
-use crate::open::Found;
 
 /// The call that a call of a tool comes to which the host has once for all plugins: of the same tool
 /// of the plugin that its arguments name.
