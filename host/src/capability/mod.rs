@@ -166,6 +166,7 @@ impl wasmtime::component::HasData for Host {
 mod tests {
     use super::*;
     use crate::grant::GrantSet;
+    use crate::runtime::wasm::link_older;
     use crate::host_environment::HostEnvironment;
     use std::path::Path;
 
@@ -226,7 +227,7 @@ mod tests {
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
         for target in borrowers(&everything(), &Grants::default(), &origin()) {
-            linker(&engine, target, |_, _| Ok(())).expect("each interface is linked once");
+            linker(&engine, target, link_older).expect("each interface is linked once");
         }
     }
 
@@ -294,7 +295,7 @@ mod tests {
         let (all, none, origin) = (everything(), Grants::default(), origin());
         let borrowers = borrowers(&all, &none, &origin);
         let linkers =
-            borrowers.map(|target| linker(&engine, target, |_, _| Ok(())).expect("it is linked"));
+            borrowers.map(|target| linker(&engine, target, link_older).expect("it is linked"));
         for (import, function, expected) in rows {
             let function = format!("(export \"{function}\" (func))");
             let text = format!("(component (import \"{import}\" (instance {function})))");

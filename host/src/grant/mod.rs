@@ -621,6 +621,7 @@ mod tests {
             set.add("filesystem", value, &host_environment, Path::new("/")).unwrap();
         }
         let warnings = set.warnings(&host_environment, &BTreeSet::new());
+        assert_eq!(GrantWarning::of(&set.texts(), &host_environment, &BTreeSet::new()), warnings);
         let [GrantWarning { capability, value, .. }] = &warnings[..] else {
             panic!("{warnings:?}")
         };

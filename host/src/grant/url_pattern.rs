@@ -190,8 +190,7 @@ pub(crate) fn never_sent(method: &Method) -> bool {
 
 /// The host of `HOST` or `HOST:PORT`, and the port. An address of IPv6 stands in brackets.
 fn split_port(authority: &str) -> Result<(&str, Option<&str>), String> {
-    let end_of_address = authority.find(']').map_or(0, |end| end + 1);
-    let (address, rest) = authority.split_at(end_of_address);
+    let (address, rest) = authority.split_at(authority.find(']').unwrap_or(0));
     match rest.split_once(':') {
         Some((name, port)) => Ok((&authority[..address.len() + name.len()], Some(port))),
         None => Ok((authority, None)),
@@ -354,6 +353,7 @@ mod tests {
         check("https://*.b.c/*", "https://x.a.b.c/", true);
         check("https://*.b.c/*", "https://b.c/", false);
         check("https://*.b.c/*", "https://xb.c/", false);
+        check("https://*.b.c/*", "https://.b.c/", false);
         check("https://b\u{fc}cher.example/*", "https://xn--bcher-kva.example/", true);
         check("https://b\u{fc}cher.example/*", "https://B%C3%9CCHER.example/", true);
         check("http://127.0.0.1/*", "http://0x7f.1/", true);

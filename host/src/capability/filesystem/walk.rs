@@ -390,7 +390,7 @@ impl Folder {
 
     /// The same folder, to be read and not only walked through.
     fn to_read(&self) -> Result<Self, Errno> {
-        let handle = self.open(".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let handle = self.open(".", OFlags::DIRECTORY, Mode::empty())?;
         Ok(self.reopened(Arc::new(File::from(handle))))
     }
 
@@ -658,6 +658,7 @@ pub(super) fn file_type(stat: &Stat) -> FileType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grant::GrantSet;
     use crate::host_environment::HostEnvironment;
     use rustix::io::{FdFlags, fcntl_getfd};
     use std::collections::BTreeSet;
@@ -689,6 +690,21 @@ mod tests {
 
     fn opened(files: &Files, path: &Path) -> Folder {
         files.open_resolved(path.to_str().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_was_granted_is_there_but_for_the_hosts_own_folders_and_what_decides() {
+        let mut set = GrantSet::default();
+        set.add_approved("filesystem", "readwrite:/no/such/**").unwrap();
+        let host_environment =
+            HostEnvironment { state: Some("/no/such/state".into()), ..HostEnvironment::default() };
+        let deciding = BTreeSet::from(["/no/such/decides".into()]);
+        let files = Files::of(&Grants::new(set.clone(), set), &host_environment, &deciding);
+        let may_write = |path: &str| files.rights(path).write.here;
+        assert!(may_write("/no/such/x"));
+        assert!(!may_write("/no/such/state/x") && !may_write("/no/such/decides"));
+        let nothing = Files::of(&Grants::default(), &host_environment, &deciding);
+        assert!(!nothing.rights("/no/such/x").any());
     }
 
     #[test]
