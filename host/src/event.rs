@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
-use crate::call::Usage;
-use crate::call::{CallKind, Fingerprint, HandlerReport};
+use crate::call::{CallKind, Fingerprint, HandlerReport, Usage};
 
 /// Whether a server runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

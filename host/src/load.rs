@@ -16,8 +16,7 @@ use crate::capability::config::Config;
 use crate::capability::filesystem::Files;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::network::{Network, NetworkGrants};
-use crate::capability::{self, ImportError, LinkTarget, Need};
-use crate::capability::{HostState, Setting};
+use crate::capability::{self, HostState, ImportError, LinkTarget, Need, Setting};
 use crate::config::Mode;
 use crate::config::combine::Owner;
 use crate::discover::{
@@ -32,22 +31,18 @@ use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
 use crate::lock::LockEntry;
 use crate::manifest::Permissions;
-use crate::observe::PluginNotifications;
-use crate::observe::{PluginLog, RateLimiter};
-use crate::runtime::Supervised;
-use crate::runtime::wasm::link_older;
+use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
-    check_exports,
+    check_exports, link_older,
 };
 use crate::runtime::{
-    Allocation, Plugin, PluginHandle, RhaiPlugin, ScriptError, ScriptSetting, Threads,
+    Allocation, Plugin, PluginHandle, Retiring, RhaiPlugin, ScriptError, ScriptSetting, Supervised,
+    Threads, Uses,
 };
-use crate::runtime::{Retiring, Uses};
 use crate::schema::SchemaSandbox;
 use crate::secret::{Redactor, Secret, Secrets};
-use crate::server::Spec;
-use crate::server::{Listing, StartQueue, Supervisor};
+use crate::server::{Listing, Spec, StartQueue, Supervisor};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));

@@ -10,8 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-use crate::config::ContextTable;
-use crate::config::Mode;
+use crate::config::{ContextTable, Mode};
 use crate::entry::{self, McpEntry};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::grant::GrantSet;

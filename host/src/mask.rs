@@ -22,8 +22,7 @@ use crate::bindings::types::{
     Content, ContentBlock, Error, HookPoint, Media, ResourceBody, ResourceContents, ResourceLink,
     ToolResult,
 };
-use crate::call::CallError;
-use crate::call::Failure;
+use crate::call::{CallError, Failure};
 use crate::secret::Redactor;
 use crate::text::shorten;
 

@@ -1,8 +1,7 @@
 //! `environment`: variables of the host's environment, for the guest's own standard library. Values
 //! are their names.
 
-use crate::grant::ENVIRONMENT;
-use crate::grant::Grants;
+use crate::grant::{ENVIRONMENT, Grants};
 use crate::host_environment::HostEnvironment;
 
 /// The variables that were granted and that are set to a text.

@@ -166,8 +166,8 @@ impl wasmtime::component::HasData for Host {
 mod tests {
     use super::*;
     use crate::grant::GrantSet;
-    use crate::runtime::wasm::link_older;
     use crate::host_environment::HostEnvironment;
+    use crate::runtime::wasm::link_older;
     use std::path::Path;
 
     #[test]

@@ -14,8 +14,7 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::console::Console;
 use crate::bindings::log::Level;
-use crate::call::Caller;
-use crate::call::CurrentCall;
+use crate::call::{Caller, CurrentCall};
 use crate::capability::config::Config;
 #[cfg(unix)]
 use crate::capability::filesystem::FilesView;
@@ -23,11 +22,9 @@ use crate::capability::filesystem::{Files, Folders};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Http;
 use crate::limits::{Limit, Limits};
-use crate::observe::PluginNotifications;
-use crate::observe::{PluginLog, RateLimiter};
+use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 use crate::secret::Secret;
-use crate::server::Supervisor;
-use crate::server::{ChildSlot, Spec};
+use crate::server::{ChildSlot, Spec, Supervisor};
 
 /// What every instance of a plugin is made with.
 pub(crate) struct Setting {

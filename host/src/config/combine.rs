@@ -12,8 +12,7 @@ use super::{
     Config, DEFAULT_RETRY_BACKOFF, HookSettings, NameSettings, OnFailure, ResourceTools,
     SideEffects, ToolRule,
 };
-use crate::config::Origin;
-use crate::config::Supervision;
+use crate::config::{Origin, Supervision};
 use crate::pins::PinMode;
 use crate::text::fits;
 use crate::tool_filter::ToolFilter;

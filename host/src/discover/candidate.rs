@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use super::{FileChecks, Origin, PluginKind, file_checks};
 use crate::approval::{ApprovalRequest, CommandLine, GrantWarning};
-use crate::config::ContextSettings;
-use crate::config::Mode;
-use crate::config::Supervision;
 use crate::config::combine::Owner;
+use crate::config::{ContextSettings, Mode, Supervision};
 use crate::discover::trust::ProjectPrograms;
 use crate::entry::{EntryRules, EnvironmentPolicy, LogLevel, Protocol, Transport};
 use crate::expand::secrets_in;

@@ -26,8 +26,7 @@ use tokio::sync::oneshot;
 pub use query::{Query, read};
 
 use self::weight::weigh;
-use crate::call::Usage;
-use crate::call::{CallKind, Fingerprint};
+use crate::call::{CallKind, Fingerprint, Usage};
 use crate::files::claim;
 use crate::secret::Redactor;
 use files::{LOCK_TIMEOUT, MAX_FILES};

@@ -14,15 +14,15 @@ use super::state::CallState;
 use super::{InvokeContext, span};
 use crate::bindings::hook_handler::{Event, Outcome};
 use crate::bindings::types::{CallContext, HookPoint};
-use crate::call::Failure;
-use crate::call::{Call, CallError, CallKind, Caller, HandlerReport, HookOutcome, HookReport};
+use crate::call::{
+    Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
+};
 use crate::config::OnFailure;
 use crate::escape;
 use crate::history::weight::weigh_members;
 use crate::mask::{Mask, Unmasked};
 use crate::register::constraints::Constraints;
-use crate::register::hook_cache::Decision;
-use crate::register::hook_cache::HookCacheKey;
+use crate::register::hook_cache::{Decision, HookCacheKey};
 use crate::register::{Registered, Registry};
 use crate::runtime::PluginHandle;
 use crate::secret::Redactor;

@@ -9,9 +9,9 @@ use tracing::Span;
 use super::{InvokeContext, next_call};
 use crate::bindings::model::CompletionSummary;
 use crate::bindings::types::CallContext;
-use crate::call::TraceParent;
-use crate::call::{Call, CallError, CallKind, Caller, Fingerprint};
-use crate::call::{CurrentCall, Failure, Usage};
+use crate::call::{
+    Call, CallError, CallKind, Caller, CurrentCall, Failure, Fingerprint, TraceParent, Usage,
+};
 use crate::event::{CallEvent, Event, Step};
 use crate::history::{Entry, Record, milliseconds};
 use crate::mask;

@@ -18,20 +18,16 @@ use super::{
     problem,
 };
 use crate::bindings::types::CallContext;
-use crate::call::Failure;
-use crate::call::within;
+use crate::call::{Failure, within};
 use crate::capability::config::Config;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::{self, LinkTarget};
-use crate::capability::{HostState, Setting};
+use crate::capability::{self, HostState, LinkTarget, Setting};
 use crate::config::Mode;
 use crate::files::Digest;
 use crate::grant::Grants;
 use crate::limits::{Limit, Limits, SchemaLimit};
-use crate::observe::PluginNotifications;
-use crate::observe::{PluginLog, RateLimiter};
-use crate::runtime::wasm::link_older;
-use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime};
+use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
+use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, link_older};
 use crate::runtime::{Allocation, Plugin};
 use crate::secret::{Redactor, Secrets};
 

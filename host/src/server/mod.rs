@@ -17,8 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::bindings::lifecycle::Registration;
-use crate::call::Failure;
-use crate::call::within;
+use crate::call::{Failure, within};
 pub use crate::config::Supervision;
 use crate::event::Event;
 pub use crate::event::{BreakerState, ServerState};

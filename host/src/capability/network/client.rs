@@ -30,8 +30,7 @@ use super::grants::{NetworkGrants, everything_at, wanted};
 use crate::capability::granted::not_granted;
 use crate::grant::{NETWORK, never_sent};
 use crate::limits::{Limits, MAX_DURATION};
-use crate::services::NetworkBackend;
-use crate::services::Stream;
+use crate::services::{NetworkBackend, Stream};
 
 /// The longest URL, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;

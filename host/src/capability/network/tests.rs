@@ -24,12 +24,10 @@ use super::{MAX_HEADER_BYTES, get};
 use crate::bindings::types;
 use crate::capability::granted::GrantedCapabilities;
 use crate::discover::Remote;
-use crate::grant::Grants;
-use crate::grant::UrlGrant;
+use crate::grant::{Grants, UrlGrant};
 use crate::limits::Limits;
 use crate::load::remote_grants;
-use crate::services::NetworkBackend;
-use crate::services::{Connector, Resolver, Stream};
+use crate::services::{Connector, NetworkBackend, Resolver, Stream};
 
 /// What a server does with a connection, once it has heard a request.
 #[derive(Clone)]

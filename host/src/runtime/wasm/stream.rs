@@ -18,8 +18,7 @@ use crate::bindings::model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
 };
 use crate::bindings::types::{CallContext, Error};
-use crate::call::Failure;
-use crate::call::within;
+use crate::call::{Failure, within};
 use crate::capability::HostState;
 use crate::limits::MAX_DURATION;
 use crate::mask::Mask;

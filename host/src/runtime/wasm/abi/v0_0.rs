@@ -7,8 +7,7 @@ use super::{Abi, Answer, ExportError, Interface};
 use crate::bindings::lifecycle::{Identity, Registration};
 use crate::bindings::log::Level;
 use crate::bindings::types::{CallContext, Error, ToolDefinition, ToolResult};
-use crate::capability::Host;
-use crate::capability::HostState;
+use crate::capability::{Host, HostState};
 
 mod bindings {
     #![allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, rustdoc::all)]
