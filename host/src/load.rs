@@ -489,7 +489,7 @@ impl Loader {
             );
         }
         let grants = &candidate.grants;
-        let files = Arc::new(Files::of(&grants, &self.host_environment, &self.deciding.load()));
+        let files = Arc::new(Files::of(grants, &self.host_environment, &self.deciding.load()));
         let environment = capability::environment::of(grants, &self.host_environment);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);
@@ -500,7 +500,7 @@ impl Loader {
         let log = PluginLog::new(id.clone(), redactor.clone(), limits.log_rate);
         let log = Arc::new(log.among(self.host_services.secrets.clone()));
         let backend = self.host_services.services.network.clone();
-        let network = NetworkGrants::of(&grants).map(|granted| {
+        let network = NetworkGrants::of(grants).map(|granted| {
             let limits = match kind {
                 // Of a server elsewhere the bridge keeps the time, and a stream is no call.
                 PluginKind::Mcp => Limits { wall: MAX_STREAM_TIME, ..limits.clone() },
