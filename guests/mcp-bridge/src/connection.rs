@@ -437,8 +437,9 @@ pub(crate) fn cancel(call_id: &str) {
             waiting.retain(|waiting| waiting.call_id.as_deref() != Some(call_id));
         }
         let mut expected = state.expected.iter();
-        let serves =
-            |(_, expected): &(&OperationId, &Expected)| expected.call_id.as_deref() == Some(call_id);
+        let serves = |(_, expected): &(&OperationId, &Expected)| {
+            expected.call_id.as_deref() == Some(call_id)
+        };
         if let Some((operation, _)) = expected.find(serves) {
             state.client.cancel(*operation);
         }

@@ -84,9 +84,8 @@ impl tool_handler::Guest for Bridge {
             list_tools(capabilities.tasks).await?;
         }
         let Called { task, mirrored } = connection::called(&name);
-        let arguments = Json::parse(arguments).map_err(|error| {
-            Error::InvalidInput(format!("the arguments are not JSON: {error}"))
-        })?;
+        let arguments = Json::parse(arguments)
+            .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
         let mut params = Members::new().with("name", &*name);
         params.push("arguments", arguments);
         let asked = Asked { method: "tools/call", params, subject: Some(&name) };

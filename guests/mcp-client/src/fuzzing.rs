@@ -19,8 +19,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Members,
-    Action, AskId, Client, Era, Error, Features, OperationId, Protocol, Request, Root, Settings,
+    Action, AskId, Client, Era, Error, Features, Members, OperationId, Protocol, Request, Root,
+    Settings,
 };
 
 /// Runs a conversation, and panics where the client does not keep a promise.

@@ -1,12 +1,11 @@
 //! The handshake: in which era the server speaks, and who it is.
 
-
 use super::{
     Action, Client, EarlyEnd, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State,
 };
+use crate::json::Members;
 use crate::message::Payload;
 use crate::server::{Server, unknown_revision};
-use crate::json::Members;
 use crate::settings::{Era, Protocol};
 use crate::{MODERN, REVISIONS};
 
@@ -131,7 +130,8 @@ impl Client {
                     Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
                     None => deadline,
                 };
-                let line = self.line("server/discover", &Members::new(), &[&self.modern_meta], false);
+                let line =
+                    self.line("server/discover", &Members::new(), &[&self.modern_meta], false);
                 self.send(operation, "server/discover", line, deadline, Purpose::Discover);
             }
         }

@@ -8,8 +8,8 @@ use super::{
     Action, Awaited, Client, Error, InFlight, LogLevel, NEVER, OperationId, Outcome, Purpose,
     Request,
 };
-use crate::message::Payload;
 use crate::json::Members;
+use crate::message::Payload;
 use crate::settings::Era;
 
 /// How long after the first word of it the tools are said to have changed, in milliseconds: servers
@@ -259,7 +259,15 @@ impl Client {
         let params = Members::new().with("notifications", wanted);
         let operation = self.operation();
         let method = "subscriptions/listen";
-        self.send_request(operation, method, &params, &Members::new(), false, NEVER, Purpose::Listen);
+        self.send_request(
+            operation,
+            method,
+            &params,
+            &Members::new(),
+            false,
+            NEVER,
+            Purpose::Listen,
+        );
         self.subscriptions.stream = Some(self.ids);
         self.subscriptions.oldest = oldest.or(Some(self.ids));
     }

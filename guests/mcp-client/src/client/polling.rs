@@ -110,7 +110,15 @@ impl Client {
             };
             let (params, task) = (of_task(&polled.task), polled.task.clone());
             let purpose = Purpose::TaskStatus(polled);
-            self.send_request(operation, "tasks/get", &params, &Members::new(), false, deadline, purpose);
+            self.send_request(
+                operation,
+                "tasks/get",
+                &params,
+                &Members::new(),
+                false,
+                deadline,
+                purpose,
+            );
             self.name_last(Some(task));
         }
     }

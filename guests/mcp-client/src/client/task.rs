@@ -36,7 +36,15 @@ impl Client {
         // It is answered when the task is over.
         let params = of_task(&task);
         let purpose = Purpose::TaskResult { task };
-        self.send_request(operation, "tasks/result", &params, &Members::new(), false, deadline, purpose);
+        self.send_request(
+            operation,
+            "tasks/result",
+            &params,
+            &Members::new(),
+            false,
+            deadline,
+            purpose,
+        );
     }
 
     pub(super) fn cancel_task(&mut self, task: &str) {

@@ -9,7 +9,11 @@ const ALL: Features = Features { forms: true, pages: true, sampling: true };
 /// A call that became the task `x`, to be asked about after 200 milliseconds.
 fn made(features: Features) -> (Client, OperationId) {
     let mut client = modern(features);
-    let request = Request { params: Members::new().with("name", "t"), subject: Some("t"), ..of("tools/call") };
+    let request = Request {
+        params: Members::new().with("name", "t"),
+        subject: Some("t"),
+        ..of("tools/call")
+    };
     let operation = client.request(Request { timeout: Some(10_000), ..request }, 0);
     let sent = written(&mut client).remove(0);
     let capabilities = "io.modelcontextprotocol/clientCapabilities";

@@ -4,7 +4,8 @@ use super::*;
 
 fn begun() -> (Client, OperationId) {
     let mut client = connected();
-    let request = Request { params: Members::new().with("name", "t"), task: true, ..of("tools/call") };
+    let request =
+        Request { params: Members::new().with("name", "t"), task: true, ..of("tools/call") };
     let operation = client.request(request, 0);
     assert_eq!(written(&mut client)[0]["params"], json!({"name": "t", "task": {}}));
     // Its status may be told before there is a task.
@@ -50,7 +51,10 @@ fn a_task_is_cancelled_by_its_own_method() {
 #[test]
 fn a_server_that_begins_no_task_has_failed() {
     let mut client = connected();
-    client.request(Request { params: Members::new().with("name", "t"), task: true, ..of("tools/call") }, 0);
+    client.request(
+        Request { params: Members::new().with("name", "t"), task: true, ..of("tools/call") },
+        0,
+    );
     actions(&mut client);
     receive(&mut client, json!({"id": 2, "result": {"content": []}}));
     assert!(matches!(&finished(&mut client)[..], [(_, Err(Error::Protocol(_)))]));
