@@ -396,7 +396,7 @@ impl Client {
         );
         let id = match beginning(prefix) {
             Beginning::Answer(id) => {
-                id.filter(|id| self.in_flight.get(id).is_some()).or_else(|| self.only_request())
+                id.filter(|id| self.in_flight.contains_key(id)).or_else(|| self.only_request())
             }
             Beginning::Other => None,
         };
@@ -578,7 +578,7 @@ impl Client {
         };
         let waits =
             |request: &InFlight| !matches!(request.purpose, Purpose::Asking(_) | Purpose::Task(_));
-        let id = id.filter(|id| self.in_flight.get(&id).is_some_and(waits));
+        let id = id.filter(|id| self.in_flight.get(id).is_some_and(waits));
         let Some(request) = id.and_then(|id| self.forget(id)) else {
             let problem = "the server answered what was not asked, or twice, or too late";
             return self.log(LogLevel::Debug, problem);
