@@ -581,6 +581,22 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn what_is_a_secret_of_one_plugin_is_masked_for_all() {
+        let shared = SharedSecrets::default();
+        let secrets = |value: &str| {
+            let mut secrets = Secrets::default();
+            secrets.add("API_KEY", value);
+            secrets
+        };
+        assert!(shared.redactor().is_none());
+        for value in ["hunter22", "swordfish9"] {
+            shared.know(&secrets(value));
+        }
+        let redactor = shared.redactor().expect("there are secrets");
+        assert_eq!(redactor.text("hunter22 swordfish9"), format!("{MASK} {MASK}"));
+    }
+
+    #[test]
     fn names_of_secrets() {
         for (name, expected) in [
             ("GITHUB_TOKEN", true),
