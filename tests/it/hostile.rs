@@ -27,8 +27,8 @@ async fn platform() -> Running {
         ]
         [limits]
         memory_mib = 64
-        cpu = "500ms"
-        wall = "2s"
+        cpu = "1s"
+        wall = "6s"
         transfer_mib = 4
         host_calls = 10000
         "#,
