@@ -199,30 +199,30 @@ impl PathGrant {
     }
 
     /// Where the glob stands after one more name, which it has to spell out.
-    pub(crate) fn step_by_name(&self, Places(places): Places, name: &str) -> Places {
-        let is_name =
-            |i: usize| matches!(&self.segments[i], Segment::Literal(literal) if literal == name);
-        let named = self.next_of(Places(places)).filter(|i| is_name(*i));
-        Places(named.fold(0, |next, i| next | self.closure(i + 1)))
+    pub(crate) fn step_by_name(&self, places: Places, name: &str) -> Places {
+        self.advance(
+            places,
+            |segment| matches!(segment, Segment::Literal(literal) if literal == name),
+        )
     }
 
     /// Where the glob stands after one more name.
-    pub(crate) fn step(&self, Places(places): Places, name: &str) -> Places {
-        let mut left = places & ((1 << self.segments.len()) - 1);
-        let mut next = 0;
-        while left != 0 {
-            let i = left.trailing_zeros() as usize;
-            left &= left - 1;
-            next |= match &self.segments[i] {
-                Segment::Any => self.closure(i),
-                Segment::Literal(literal) if literal == name => self.closure(i + 1),
-                Segment::Wildcards(pattern) if fits_with(WILDCARD, pattern, name) => {
-                    self.closure(i + 1)
-                }
-                Segment::Literal(_) | Segment::Wildcards(_) => 0,
-            };
-        }
-        Places(next)
+    pub(crate) fn step(&self, places: Places, name: &str) -> Places {
+        self.advance(places, |segment| match segment {
+            Segment::Any => true,
+            Segment::Literal(literal) => literal == name,
+            Segment::Wildcards(pattern) => fits_with(WILDCARD, pattern, name),
+        })
+    }
+
+    /// Where the glob stands after one more segment. `takes` says which of its own segments take that one.
+    fn advance(&self, places: Places, takes: impl Fn(&Segment) -> bool) -> Places {
+        let taking = self.next_of(places).filter(|i| takes(&self.segments[*i]));
+        let after = |i: usize| match &self.segments[i] {
+            Segment::Any => i,
+            Segment::Literal(_) | Segment::Wildcards(_) => i + 1,
+        };
+        Places(taking.fold(0, |next, i| next | self.closure(after(i))))
     }
 
     /// Whether this grant allows all that another one does, with every path that it covers. Segments of the
@@ -246,14 +246,6 @@ impl PathGrant {
             if !compared.insert((number, places.0)) {
                 continue;
             }
-            let step = |takes: &dyn Fn(&Segment) -> bool| {
-                let next = self.next_of(places).fold(0, |next, i| match &self.segments[i] {
-                    Segment::Any if takes(&Segment::Any) => next | self.closure(i),
-                    segment if takes(segment) => next | self.closure(i + 1),
-                    _ => next,
-                });
-                Places(next)
-            };
             let by_name = by_name.get(number) == Some(&true);
             match other.segments.get(number) {
                 None if places.0 & (1 << self.segments.len()) == 0 => return false,
@@ -261,13 +253,16 @@ impl PathGrant {
                 Some(Segment::Any) => {
                     let unknown = Segment::Wildcards(WILDCARD.into());
                     to_compare.push((number + 1, places));
-                    to_compare.push((number, step(&|segment| segment.covers(&unknown))));
+                    to_compare
+                        .push((number, self.advance(places, |segment| segment.covers(&unknown))));
                 }
                 Some(wanted) if by_name => {
-                    to_compare.push((number + 1, step(&|segment| segment == wanted)));
+                    to_compare
+                        .push((number + 1, self.advance(places, |segment| segment == wanted)));
                 }
                 Some(wanted) => {
-                    to_compare.push((number + 1, step(&|segment| segment.covers(wanted))));
+                    to_compare
+                        .push((number + 1, self.advance(places, |segment| segment.covers(wanted))));
                 }
             }
         }
