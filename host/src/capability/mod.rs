@@ -143,13 +143,11 @@ pub(crate) fn linker(
     link_older: impl Fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
-    for capability in CAPABILITIES {
-        let link = LINKS.iter().find(|(name, _)| *name == capability.name);
-        if let Some((_, link)) = link
-            && is_lent_to(capability, target)
-        {
+    for (name, link) in LINKS {
+        let capability = Capability::named(name).expect("what is linked is a capability");
+        if is_lent_to(capability, target) {
             link(&mut linker)?;
-            link_older(capability.name, &mut linker)?;
+            link_older(name, &mut linker)?;
         }
     }
     Ok(linker)
