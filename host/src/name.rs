@@ -137,10 +137,6 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     nearest.filter(|(distance, _)| *distance <= most).map(|(_, known)| known)
 }
 
-/// The tools that a host may have once for all plugins, for their resources and prompts.
-pub(crate) const SHARED_TOOLS: [&str; 5] =
-    ["list_resources", "read_resource", "list_resource_templates", "list_prompts", "get_prompt"];
-
 #[cfg(test)]
 mod tests {
     use super::*;

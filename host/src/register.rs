@@ -21,7 +21,7 @@ use self::tool_metrics::ToolMetrics;
 use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
 use crate::bindings::model::ModelInfo;
 use crate::bindings::types::{HookPoint, ToolDefinition};
-use crate::call::{Call, CallError, Failure, SHARED_TOOL_PLUGIN};
+use crate::call::{Call, CallError, Failure, Operation, SHARED_TOOL_PLUGIN};
 use crate::config::combine::{OwnSettings, Owner, ToolFilters, ToolRules};
 use crate::config::{Config, OnFailure, ResourceTools, ToolRule};
 use crate::diagnostic::Diagnostic;
@@ -39,7 +39,6 @@ use crate::secret::{MASK, Redactor, Secrets};
 use crate::text::{cut, one_line};
 use crate::tool_filter::{LeftOutBy, ToolFilter};
 pub use known_server::KnownServer;
-use operation::Operation;
 
 /// A plugin together with what it contributes.
 pub struct Registered {
@@ -733,7 +732,7 @@ impl Registry {
     /// Puts one tool in the place of those that do the same for a plugin each.
     fn share_operations(&mut self) {
         let host = Arc::new(Registered::host());
-        for operation in operation::on(true, true).map(|(operation, _)| *operation) {
+        for operation in Operation::TOOLS {
             let served = Served::ByHost(operation);
             let same = self.tools.values().filter(|entry| entry.tool.served == served);
             let same = same.filter(|entry| entry.constraints.enabled);

@@ -6,6 +6,7 @@ mod current;
 pub(crate) mod failure;
 mod fingerprint;
 mod hook_report;
+mod operation;
 mod paused_time;
 mod trace;
 
@@ -20,12 +21,13 @@ pub use current::Usage;
 pub use failure::Failure;
 pub use fingerprint::Fingerprint;
 pub use hook_report::{HandlerReport, HookOutcome, HookReport};
+pub(crate) use operation::Operation;
 pub use paused_time::OuterCalls;
 pub(crate) use paused_time::StandStill;
 pub(crate) use trace::TraceParent;
 
 use crate::bindings::types::{CallContext, Error};
-use crate::name::{SHARED_TOOLS, nearest};
+use crate::name::nearest;
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -220,13 +222,8 @@ impl CallError {
     /// That a plugin has nothing which a tool is for that is there once for all plugins. Nothing where
     /// there is no such tool.
     pub fn nothing_for_shared_tool(tool: &str, plugin: &str) -> Option<Self> {
-        SHARED_TOOLS.contains(&tool).then(|| {
-            let what = match tool.contains("prompt") {
-                true => "plugin with prompts",
-                false => "plugin with resources",
-            };
-            Self::NotFound { what, name: plugin.to_string(), nearest: None }
-        })
+        let what = Operation::of_tool(tool)?.looked_for();
+        Some(Self::NotFound { what, name: plugin.to_string(), nearest: None })
     }
 
     /// Nothing is called `name`; the nearest of `names` may be what was meant.

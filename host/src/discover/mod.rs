@@ -36,6 +36,7 @@ pub(crate) use file_checks::FileChecks;
 pub use roots::{USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
+use crate::call::Operation;
 use crate::config::combine::OwnSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
@@ -46,7 +47,7 @@ use crate::grant::{GrantSet, TOOLS};
 use crate::host_environment::HostEnvironment;
 use crate::manifest::Permissions;
 pub use crate::manifest::is_id;
-use crate::name::{NameStyle, SHARED_TOOLS, nearest};
+use crate::name::{NameStyle, nearest};
 use crate::text::fits;
 use reader::Reader;
 
@@ -475,7 +476,9 @@ fn may_be_among(requests: &GrantSet, prefix: &str) -> bool {
 
 /// Whether one is requested that a host has once for all plugins.
 fn is_one_shared(requests: &GrantSet) -> bool {
-    SHARED_TOOLS.iter().any(|name| requests.values(TOOLS).any(|pattern| fits(pattern, name)))
+    Operation::TOOLS
+        .iter()
+        .any(|operation| requests.values(TOOLS).any(|pattern| fits(pattern, operation.name())))
 }
 
 /// Of several with one id, the first counts; candidates are in the order of precedence. But what a

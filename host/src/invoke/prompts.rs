@@ -9,10 +9,9 @@ use super::{TRUNCATED, another_answer};
 use crate::bindings::completions::{Blank, Place, Suggestions};
 use crate::bindings::prompts::{Prompt, PromptDefinition};
 use crate::bindings::types::{CallContext, Content, ContentBlock};
-use crate::call::{CallError, Failure};
+use crate::call::{CallError, Failure, Operation};
 use crate::mask::{Masked, Opening};
 use crate::mcp_json;
-use crate::register::operation::Operation;
 use crate::runtime::PluginHandle;
 use crate::text::cut;
 

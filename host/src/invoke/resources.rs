@@ -7,10 +7,9 @@ use super::pages::{Page, all_pages};
 use super::{Budget, TRUNCATED, another_answer};
 use crate::bindings::resources::{ListedResource, ResourceTemplate};
 use crate::bindings::types::{CallContext, ResourceBody, ResourceContents, ResourceLink};
-use crate::call::{CallError, Failure};
+use crate::call::{CallError, Failure, Operation};
 use crate::mask::{Masked, Opening};
 use crate::mcp_json;
-use crate::register::operation::Operation;
 use crate::runtime::PluginHandle;
 use crate::text::cut;
 

@@ -6,21 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::DeclaredTool;
 use crate::bindings::types::{ToolAnnotations, ToolDefinition};
-use crate::call::{CallKind, SHARED_TOOL_PLUGIN};
-
-/// One of the host's own operations on a plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
-    ListResources,
-    ReadResource,
-    ListTemplates,
-    ListPrompts,
-    GetPrompt,
-    /// No tool does what follows.
-    Subscribe,
-    Unsubscribe,
-    Suggest,
-}
+use crate::call::{Operation, SHARED_TOOL_PLUGIN};
 
 /// Those on resources, as tools.
 static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
@@ -114,11 +100,7 @@ pub(crate) fn on(
 
 /// Whether a tool of this name may be one that a host has once for all plugins.
 pub fn is_shared_tool(name: &str) -> bool {
-    shared_operation(name).is_some()
-}
-
-pub(crate) fn shared_operation(name: &str) -> Option<Operation> {
-    on(true, true).map(|(operation, _)| *operation).find(|operation| operation.name() == name)
+    Operation::of_tool(name).is_some()
 }
 
 /// An operation as a tool that does it for any of these plugins.
@@ -174,46 +156,6 @@ fn list_of(member: &str) -> Option<Value> {
 }
 
 impl Operation {
-    /// Its name. Those that are tools have it among a plugin's tools.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::ListResources => "list_resources",
-            Self::ReadResource => "read_resource",
-            Self::ListTemplates => "list_resource_templates",
-            Self::ListPrompts => "list_prompts",
-            Self::GetPrompt => "get_prompt",
-            Self::Subscribe => "subscribe_resource",
-            Self::Unsubscribe => "unsubscribe_resource",
-            Self::Suggest => "suggest",
-        }
-    }
-
-    /// What is looked for where there is no plugin for it.
-    pub(crate) fn looked_for(self) -> &'static str {
-        match self.is_on_prompts() {
-            true => "plugin with prompts",
-            false => "plugin with resources",
-        }
-    }
-
-    /// Whether it is about prompts, and not about resources.
-    pub(crate) fn is_on_prompts(self) -> bool {
-        matches!(self, Self::ListPrompts | Self::GetPrompt)
-    }
-
-    pub(crate) fn kind(self) -> CallKind {
-        match self {
-            Self::ListResources => CallKind::ListResources,
-            Self::ReadResource => CallKind::ReadResource,
-            Self::ListTemplates => CallKind::ListResourceTemplates,
-            Self::ListPrompts => CallKind::ListPrompts,
-            Self::GetPrompt => CallKind::GetPrompt,
-            Self::Subscribe => CallKind::SubscribeResource,
-            Self::Unsubscribe => CallKind::UnsubscribeResource,
-            Self::Suggest => CallKind::Suggest,
-        }
-    }
-
     /// What it is as a tool, if it is one.
     pub(crate) fn as_tool(self) -> Option<&'static DeclaredTool> {
         let found = on(true, true).find(|(operation, _)| *operation == self);
@@ -224,11 +166,12 @@ impl Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::SHARED_TOOLS;
 
     #[test]
     fn the_tools_that_are_shared_are_known_by_their_names() {
-        let names: Vec<&str> = on(true, true).map(|(operation, _)| operation.name()).collect();
-        assert_eq!(names, SHARED_TOOLS);
+        let operations: Vec<Operation> = on(true, true).map(|(operation, _)| *operation).collect();
+        assert_eq!(operations, Operation::TOOLS);
+        let names: Vec<&str> = on(true, true).map(|(_, tool)| &*tool.definition.name).collect();
+        assert_eq!(names, Operation::TOOLS.map(Operation::name));
     }
 }
