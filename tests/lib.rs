@@ -5,3 +5,25 @@ mod authoring {}
 
 #[doc = include_str!("../docs/reference/embedding.md")]
 mod embedding {}
+
+/// The world `tool` as wasmtime generates it, for whoever calls a component without Tenon.
+#[allow(missing_docs, unused_qualifications, clippy::all, rustdoc::all)]
+pub mod bare {
+    wasmtime::component::bindgen!({
+        path: "../wit",
+        world: "tenon:plugin/tool",
+        imports: { default: trappable },
+        exports: { default: async | store },
+    });
+
+    pub use exports::tenon::plugin::tool_handler::{Guest, GuestIndices};
+    pub use tenon::plugin::types::{CallContext, Content, ToolResult};
+
+    /// The text of an answer that is one text.
+    pub fn text_of(mut result: ToolResult) -> String {
+        match result.content.remove(0).body {
+            Content::Text(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -23,10 +23,9 @@ use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
-use tenon_host::bindings::completions::{Blank, Place};
 use tenon_host::invoke::TRUNCATED;
 use tenon_host::services::{ClientFeatures, Offers, ServerRequest};
-use tenon_host::types::{Error, ResourceBody, ToolResult};
+use tenon_host::types::{Blank, Error, Place, ResourceBody, ToolResult};
 use tenon_host::{
     Call, Caller, Config, Event, HostEnvironment, Platform, PluginState, RESULT_URI, mcp_json,
 };

@@ -138,7 +138,7 @@ impl Error {
         if let Some(Failure::Answered(tenon_host::types::Error::Unavailable(unavailable))) = failure
             && let Some(time) = unavailable.retry_after
         {
-            error["retryAfterMillis"] = json!(time);
+            error["retryAfterMillis"] = json!(time.as_millis() as u64);
         }
         json!({ "error": error })
     }
@@ -256,6 +256,7 @@ fn code_of(failure: &Failure) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use tenon_host::types::{Error as Answer, Unavailability};
 
     #[test]
@@ -265,7 +266,10 @@ mod tests {
             let failure = Failure::Answered(Answer::Unavailable(answer));
             Error::from(CallError::Failed { plugin: "p".into(), failure }).to_json()
         };
-        assert_eq!(unavailable(Some(1500))["error"]["retryAfterMillis"], 1500);
+        assert_eq!(
+            unavailable(Some(Duration::from_millis(1500)))["error"]["retryAfterMillis"],
+            1500
+        );
         assert_eq!(unavailable(None)["error"].get("retryAfterMillis"), None);
     }
 }

@@ -6,11 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tenon_host::mcp_json;
-use tenon_host::model::{
-    CompletionSummary, Message, ModelTool, Part, Reasoning, Role, StopReason, ToolAnswer, ToolCall,
-    ToolChoice,
+use tenon_host::types::{
+    CompletionSummary, Media, Message, ModelTool, Part, Reasoning, Role, StopReason, ToolAnswer,
+    ToolCall, ToolChoice,
 };
-use tenon_host::types::Media;
 
 /// A message, as it is written.
 #[derive(Deserialize)]

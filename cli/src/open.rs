@@ -9,11 +9,13 @@ use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::admit::{Approvals, Contents, Refusal, Rules, admit};
+use tenon_host::admit::{Contents, Refusal, Rules, admit};
 use tenon_host::config::OnFailure;
 use tenon_host::discover::{Candidate, Discovery, Skipped, Sources, discover_trusted};
 use tenon_host::name::nearest;
-use tenon_host::services::{ApprovalFile, Approver, ClientFeatures, GrantAll, Offers};
+use tenon_host::services::{
+    ApprovalFile, Approver, ClientFeatures, GrantAll, Offers, ask_approver,
+};
 use tenon_host::trust::ProjectTrust;
 use tenon_host::{
     CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
@@ -323,7 +325,7 @@ impl Found {
         }
         let Some(approvals) = self.approvals() else { return false };
         let rules = Rules::new(&self.sources.configs).contents(Contents::read(&candidates));
-        let said = Approvals::ask(&candidates, &rules, &approvals).await;
+        let said = ask_approver(&candidates, &rules, &approvals).await;
         let rules = rules.approve(said);
         candidates.into_iter().any(|candidate| admit(candidate, &rules).is_ok())
     }
@@ -433,7 +435,7 @@ async fn having(platform: Platform, ids: &[&str]) -> Result<Platform, Error> {
 /// What every host has against a plugin, whatever it is granted.
 pub(crate) async fn refusal(candidate: &Candidate) -> Option<Refusal> {
     let rules = Rules::default();
-    let approvals = Approvals::ask(std::slice::from_ref(candidate), &rules, &GrantAll).await;
+    let approvals = ask_approver(std::slice::from_ref(candidate), &rules, &GrantAll).await;
     admit(candidate.clone(), &rules.approve(approvals)).err()
 }
 

@@ -9,17 +9,17 @@ use std::fmt::{self, Write};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use tenon_host::model::{
-    Completion, CompletionRequest, CompletionSummary, ModelFeatures, ModelInfo, Part, StopReason,
-    TokenUsage,
-};
+use tenon_host::Plugin;
 use tenon_host::runtime::Failure;
 use tenon_host::services::{
     Approval, ApprovalChange, ApprovalRequest, Approver, Connector, Memory, MemorySearch,
     Messaging, OutgoingMessage, Resolver, Secret, SecretStore, Stream, SystemNetwork,
 };
-use tenon_host::types::{CallContext, Error, ToolDefinition, ToolResult};
-use tenon_host::{Plugin, bindings};
+use tenon_host::types::{
+    CallContext, Completion, CompletionRequest, CompletionSummary, Error, Identity, ModelFeatures,
+    ModelInfo, Part, ProviderDefinition, Registration, StopReason, TokenUsage, ToolDefinition,
+    ToolResult,
+};
 use tracing::Metadata;
 use tracing::dispatcher::{self, DefaultGuard, Dispatch, WeakDispatch};
 use tracing::field::{Field, Visit};
@@ -192,8 +192,7 @@ pub(crate) const WITNESS: &str = "conformance-witness";
 
 #[async_trait]
 impl Plugin for Witness {
-    async fn register(&self) -> Result<bindings::lifecycle::Registration, Failure> {
-        use bindings::lifecycle::{Identity, ProviderDefinition, Registration};
+    async fn register(&self) -> Result<Registration, Failure> {
         let schema = json!({ "type": "object" });
         let tool = |name| ToolDefinition::new(name, "is called by others", &schema);
         let identity = Identity {
@@ -227,7 +226,7 @@ impl Plugin for Witness {
             title: None,
             context_window: None,
             max_output_tokens: None,
-            features: ModelFeatures::empty(),
+            features: ModelFeatures::default(),
         };
         Ok(vec![model("known"), model("other")])
     }

@@ -1,4 +1,4 @@
 //! Files of approvals of any text.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_host::fuzzing::run("approval_file", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_config::fuzzing::run("approval_file", data));

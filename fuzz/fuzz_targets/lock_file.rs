@@ -1,4 +1,4 @@
 //! Lock files of any text.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_host::fuzzing::run("lock_file", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_config::fuzzing::run("lock_file", data));

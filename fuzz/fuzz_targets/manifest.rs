@@ -1,4 +1,4 @@
 //! Manifests of any text.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_host::fuzzing::run("manifest", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_config::fuzzing::run("manifest", data));

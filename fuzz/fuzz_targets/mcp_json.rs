@@ -1,4 +1,4 @@
 //! Files with MCP servers of any text.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_host::fuzzing::run("mcp_json", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_config::fuzzing::run("mcp_json", data));

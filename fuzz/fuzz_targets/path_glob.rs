@@ -1,4 +1,4 @@
 //! Globs over paths against a model.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_host::fuzzing::run("path_glob", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_config::fuzzing::run("path_glob", data));

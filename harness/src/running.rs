@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tenon_host::bindings::eval_handler::Evaluation;
 use tenon_host::hook::HookPoint;
 use tenon_host::invoke::HookReport;
-use tenon_host::model::{Completion, CompletionRequest};
-use tenon_host::types::ToolResult;
+use tenon_host::types::{Completion, CompletionRequest, Evaluation, ToolResult};
 use tenon_host::{Call, CallError, Caller, CompletionStream, Platform};
 
 use crate::ID;

@@ -12,11 +12,9 @@
 
 use serde_json::{Map, Value, json};
 use std::error::Error;
-use tenon_host::bindings::eval_handler::Verdict;
 use tenon_host::invoke::{CallKind, HandlerReport, HookOutcome};
-use tenon_host::model::{CompletionRequest, ModelTool, Part, ToolChoice};
 use tenon_host::services::GrantAll;
-use tenon_host::types::HookPoint;
+use tenon_host::types::{CompletionRequest, HookPoint, ModelTool, Part, ToolChoice, Verdict};
 use tenon_host::{Call, Caller, Event, Platform, Step, Subscription, mcp_json};
 
 /// How often the goal is refined.

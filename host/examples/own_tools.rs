@@ -58,7 +58,7 @@ fn notebook(notes: Arc<Mutex<Vec<String>>>) -> Builtin {
             }
         })
         .hook(HookPoint::BeforeToolCall, |_event| async {
-            Ok(tenon_host::bindings::hook_handler::Outcome::Continue)
+            Ok(tenon_host::types::HookDecision::Continue)
         })
 }
 

@@ -9,15 +9,12 @@
 
 use serde_json::Value;
 use std::borrow::Cow;
-
-use crate::bindings::completions::Suggestions;
-use crate::bindings::eval_handler::{Evaluation, Finding};
-use crate::bindings::lifecycle::{Identity, Registration};
-use crate::bindings::model::{Completion, ModelInfo, Part};
-use crate::bindings::prompts::{Prompt, PromptDefinition};
-use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{Content, ContentBlock, ResourceBody, ResourceContents, ToolResult};
-use crate::text::{one_line, visible, visible_json};
+use tenon_types::text::{one_line, visible, visible_json};
+use tenon_types::{
+    Completion, Content, ContentBlock, Evaluation, Finding, Identity, ListedResource, ModelInfo,
+    Part, Prompt, PromptDefinition, Registration, ResourceBody, ResourceContents, ResourceTemplate,
+    Suggestions, ToolResult,
+};
 
 /// What a plugin registers.
 pub(crate) fn registration(mut registration: Registration) -> Registration {
@@ -238,8 +235,8 @@ fn read_out(value: &mut Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::model::{CompletionSummary, Reasoning, StopReason, TokenUsage};
     use serde_json::json;
+    use tenon_types::{CompletionSummary, Reasoning, StopReason, TokenUsage};
 
     #[test]
     fn a_result_says_what_it_hides_and_its_json_means_the_same() {

@@ -1,26 +1,18 @@
 //! What is fuzzed: functions that take any bytes, and panic where the host and a model of it
-//! disagree. Each stands beside what it is about.
+//! disagree. Each stands beside what it is about; see also `tenon_config::fuzzing`.
 //!
 //! They are run in two ways. `fuzz/` has them as targets of cargo-fuzz, which finds its way through
 //! the code by what an input reaches. The tests here run them with the inputs in `fuzz/seeds`, and
 //! with what a generator makes of these; they need no other build than all tests do.
 
-use crate::{approvals, capability, entry, grant, lock, manifest, pins, schema, secret};
+use tenon_config::fuzzing::{Target, with_text};
 
-/// Something to run with any bytes.
-pub type Target = fn(&[u8]);
+use crate::{capability, schema};
 
 /// What there is, by its name.
-pub const TARGETS: [(&str, Target); 10] = [
-    ("approval_file", |data| with_text(data, approvals::fuzz::approval_file)),
+pub const TARGETS: [(&str, Target); 3] = [
     ("json_schema", |data| with_text(data, schema::fuzz::json_schema)),
-    ("lock_file", |data| with_text(data, lock::fuzz::lock_file)),
-    ("manifest", |data| with_text(data, manifest::fuzz::manifest)),
-    ("mcp_json", |data| with_text(data, entry::fuzz::mcp_json)),
-    ("path_glob", |data| with_text(data, grant::path_glob)),
     ("path_walk", |data| with_text(data, capability::filesystem::path_walk)),
-    ("pin_file", |data| with_text(data, pins::pin_file)),
-    ("redactor", |data| with_text(data, secret::fuzz::redactor)),
     ("url_pattern", |data| with_text(data, capability::network::url_pattern)),
 ];
 
@@ -30,51 +22,14 @@ pub fn run(name: &str, data: &[u8]) {
     target(data);
 }
 
-/// All inputs are text, which people can read and write.
-fn with_text(data: &[u8], target: fn(&str)) {
-    if let Ok(text) = std::str::from_utf8(data) {
-        target(text);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use tenon_inputs::{Kind, folder};
-
-    /// Those that are fuzzed elsewhere: the guests, and the command.
-    const ELSEWHERE: [&str; 7] =
-        ["http", "http_client", "inspect", "mcp_client", "oci_manifest", "sse", "tool_result"];
-
-    #[test]
-    fn approval_files() {
-        fuzz("approval_file");
-    }
+    use tenon_inputs::Kind;
 
     #[test]
     fn json_schemas() {
         fuzz("json_schema");
-    }
-
-    #[test]
-    fn lock_files() {
-        fuzz("lock_file");
-    }
-
-    #[test]
-    fn manifests() {
-        fuzz("manifest");
-    }
-
-    #[test]
-    fn mcp_json_files() {
-        fuzz("mcp_json");
-    }
-
-    #[test]
-    fn path_globs() {
-        fuzz("path_glob");
     }
 
     #[test]
@@ -83,33 +38,8 @@ mod tests {
     }
 
     #[test]
-    fn pin_files() {
-        fuzz("pin_file");
-    }
-
-    #[test]
-    fn redactors() {
-        fuzz("redactor");
-    }
-
-    #[test]
     fn url_patterns() {
         fuzz("url_pattern");
-    }
-
-    #[test]
-    fn every_target_is_one_of_cargo_fuzz() {
-        let known = TARGETS.iter().map(|(name, _)| *name).chain(ELSEWHERE);
-        let mut known: Vec<String> = known.map(Into::into).collect();
-        known.sort();
-        for of in ["fuzz_targets", "seeds", "dictionaries"] {
-            let entries = fs::read_dir(folder().join(of)).unwrap();
-            let name = |path: std::path::PathBuf| path.file_stem().unwrap().to_owned();
-            let mut names: Vec<String> =
-                entries.map(|entry| name(entry.unwrap().path()).into_string().unwrap()).collect();
-            names.sort();
-            assert_eq!(names, known, "{of}");
-        }
     }
 
     fn fuzz(name: &str) {

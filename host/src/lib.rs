@@ -31,64 +31,31 @@
 //! This library never prints, never ends the process and never reads its arguments; what it takes
 //! from the environment is in [`HostEnvironment`] and can be replaced.
 
-pub mod admit;
-mod approval;
-mod approvals;
-pub mod bindings;
+mod bindings;
 mod call;
 pub mod capability;
-pub mod config;
-mod contract;
-mod diagnostic;
-pub mod discover;
-mod entry;
 mod escape;
 mod event;
-mod expand;
-pub mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod grant;
 pub mod history;
-pub mod hook;
-mod host_environment;
 pub mod invoke;
-mod json_file;
-mod limits;
 pub mod load;
-pub mod lock;
-#[cfg(test)]
-mod logged;
-mod manifest;
 mod mask;
-pub mod mcp_json;
-pub mod name;
 mod observe;
-mod pins;
 mod platform;
-pub mod policy;
 pub mod register;
 pub mod runtime;
 mod schema;
-mod secret;
 mod server;
 pub mod services;
 mod stored_results;
-mod text;
 pub mod tls;
-mod toml_text;
-mod tool_filter;
 
-pub use bindings::{model, types};
 pub use call::SHARED_TOOL_PLUGIN;
-pub use config::{Config, ResourceTools};
-pub use diagnostic::{Diagnostic, chain};
-pub use discover::{PluginKind, trust};
 pub use event::{CallEvent, Change, Event, Step, Subscription};
-pub use host_environment::HostEnvironment;
 pub use invoke::{Call, CallError, Caller};
-pub use limits::{Limit, Limits, SchemaLimit, TICK};
 pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
@@ -96,8 +63,11 @@ pub use platform::{
 pub use register::KnownServer;
 pub use register::operation::is_shared_tool;
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
-pub use secret::MASK;
 pub use server::{BreakerState, ServerReport, ServerState, StartProgress, Supervision};
 pub use stored_results::{STRUCTURED, URI as RESULT_URI};
-pub use text::{one_line, visible, visible_json};
-pub use tool_filter::ToolFilter;
+pub use tenon_config::{
+    Config, Diagnostic, HostEnvironment, Limit, Limits, MASK, PluginKind, ResourceTools,
+    SchemaLimit, TICK, ToolFilter, admit, chain, config, discover, files, lock, policy, trust,
+};
+pub use tenon_types::text::{one_line, visible, visible_json};
+pub use tenon_types::{self as types, hook, mcp_json, name};

@@ -9,39 +9,40 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tenon_config::admit::Admitted;
+use tenon_config::config::Mode;
+use tenon_config::config::combine::Owner;
+use tenon_config::discover::{
+    Candidate, Fingerprint, Origin, Place, PluginKind, Program, Remote, Server, ServerOptions,
+    Source, inherited_environment,
+};
+use tenon_config::entry::Protocol;
+use tenon_config::expand;
+use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
+use tenon_config::grant::FileRules;
+use tenon_config::grant::{GrantSet, Grants, NETWORK};
+use tenon_config::host_environment::HostEnvironment;
+use tenon_config::limits::Limits;
+use tenon_config::lock::LockEntry;
+use tenon_config::manifest::Permissions;
+use tenon_config::secret::{Redactor, Secret, Secrets};
 use wasmtime::component::{Component, Linker};
 
-use crate::admit::Admitted;
 use crate::capability::config::Config;
 use crate::capability::filesystem::Files;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::network::{Network, NetworkGrants};
 use crate::capability::{self, HostState, ImportError, LinkTarget, Need, Setting};
-use crate::config::Mode;
-use crate::config::combine::Owner;
-use crate::discover::{
-    Candidate, Fingerprint, Origin, Place, PluginKind, Program, Remote, Server, ServerOptions,
-    Source, inherited_environment,
-};
-use crate::entry::Protocol;
-use crate::expand;
-use crate::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
-use crate::grant::{GrantSet, Grants, NETWORK};
-use crate::host_environment::HostEnvironment;
-use crate::limits::Limits;
-use crate::lock::LockEntry;
-use crate::manifest::Permissions;
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
-    check_exports, link_older,
+    check_exports, find_exports, link_older,
 };
 use crate::runtime::{
     Allocation, Plugin, PluginHandle, Retiring, RhaiPlugin, ScriptError, ScriptSetting, Supervised,
     Threads, Uses,
 };
 use crate::schema::SchemaSandbox;
-use crate::secret::{Redactor, Secret, Secrets};
 use crate::server::{Listing, Spec, StartQueue, Supervisor};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
@@ -489,7 +490,11 @@ impl Loader {
             );
         }
         let grants = &candidate.grants;
-        let files = Arc::new(Files::of(grants, &self.host_environment, &self.deciding.load()));
+        let files = Arc::new(Files::new(FileRules::of(
+            grants,
+            &self.host_environment,
+            &self.deciding.load(),
+        )));
         let environment = capability::environment::of(grants, &self.host_environment);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);
@@ -744,7 +749,7 @@ fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), Lo
 
 fn link(linker: &Linker<HostState>, component: &Component) -> Result<Linked, ExportError> {
     let pre = linker.instantiate_pre(component).map_err(|error| ExportError::linking(&error))?;
-    let indices = Indices::new(&pre)?;
+    let indices = find_exports(&pre)?;
     Ok(Linked { pre, indices })
 }
 
@@ -782,8 +787,8 @@ fn startup_of(server: &Server) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
-    use crate::discover::{Sources, discover};
+    use tenon_config::config;
+    use tenon_config::discover::{Sources, discover};
 
     /// A component that requests something, or nothing.
     fn candidate(requests: bool) -> Candidate {

@@ -8,23 +8,16 @@ use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_config::secret::Redactor;
+use tenon_types::text::shorten;
+use tenon_types::{
+    Completion, CompletionSummary, Content, ContentBlock, Evaluation, Finding, HookPoint, Identity,
+    ListedResource, Media, ModelInfo, OutgoingMessage, Part, Prompt, PromptArgument,
+    PromptDefinition, PromptMessage, Reasoning, Registration, ResourceBody, ResourceContents,
+    ResourceLink, ResourceTemplate, StopReason, Suggestions, ToolAnswer, ToolCall, ToolResult,
+};
 
-use crate::bindings::completions::Suggestions;
-use crate::bindings::eval_handler::{Evaluation, Finding};
-use crate::bindings::lifecycle::{Identity, Registration};
-use crate::bindings::model::{
-    Completion, CompletionSummary, ModelInfo, Part, Reasoning, StopReason, ToolAnswer, ToolCall,
-};
-use crate::bindings::prompts::{Prompt, PromptArgument, PromptDefinition, PromptMessage};
-use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::services::OutgoingMessage;
-use crate::bindings::types::{
-    Content, ContentBlock, Error, HookPoint, Media, ResourceBody, ResourceContents, ResourceLink,
-    ToolResult,
-};
 use crate::call::{CallError, Failure};
-use crate::secret::Redactor;
-use crate::text::shorten;
 
 /// What a plugin answered or said, with whatever secrets are in it. Nobody gets it but as [`Masked`].
 ///
@@ -469,7 +462,7 @@ fn failure(redactor: &Redactor, mut failure: Failure) -> Failure {
 
 fn mask_failure(redactor: &Redactor, failure: &mut Failure) {
     match failure {
-        Failure::Answered(answer) => words(redactor, message_of(answer)),
+        Failure::Answered(answer) => words(redactor, answer.message_mut()),
         Failure::Trapped(text)
         | Failure::Lost(text)
         | Failure::Contract(text)
@@ -483,27 +476,14 @@ fn words(redactor: &Redactor, text: &mut String) {
     shorten(text, MAX_MESSAGE_BYTES);
 }
 
-fn message_of(error: &mut Error) -> &mut String {
-    match error {
-        Error::InvalidInput(message)
-        | Error::NotFound(message)
-        | Error::Denied(message)
-        | Error::Timeout(message)
-        | Error::Cancelled(message)
-        | Error::Failed(message) => message,
-        Error::Unavailable(unavailability) => &mut unavailability.message,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::eval_handler::Verdict;
-    use crate::bindings::lifecycle::{EvalDefinition, ProviderDefinition};
-    use crate::bindings::model::{ModelFeatures, TokenUsage};
-    use crate::bindings::prompts::PromptRole;
-    use crate::bindings::types::{ToolDefinition, Unavailability};
-    use crate::logged::logged;
+    use tenon_config::logged::logged;
+    use tenon_types::{
+        Error, EvalDefinition, ModelFeatures, PromptRole, ProviderDefinition, TokenUsage,
+        ToolDefinition, Unavailability, Verdict,
+    };
 
     const SECRET: &str = "hunter22";
 
@@ -667,7 +647,7 @@ mod tests {
             title: Some(text()),
             context_window: None,
             max_output_tokens: None,
-            features: ModelFeatures::empty(),
+            features: ModelFeatures::default(),
         };
         let mut models = vec![model("a".into()), model(text()), model("b".into())];
         let said = logged(|| models.mask(&knowing()));
@@ -687,7 +667,7 @@ mod tests {
 
     #[test]
     fn failures_and_errors_are_masked_and_bounded() {
-        let unavailable = Unavailability { message: text(), retry_after: Some(1) };
+        let unavailable = Unavailability { message: text(), retry_after: None };
         let answers = [
             Error::InvalidInput(text()),
             Error::NotFound(text()),

@@ -13,31 +13,32 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tenon_config::config::combine::{OwnSettings, Owner, ToolFilters, ToolRules};
+use tenon_config::config::{Config, OnFailure, ResourceTools, ToolRule};
+use tenon_config::diagnostic::Diagnostic;
+use tenon_config::discover::{Origin, PluginKind};
+use tenon_config::grant::Grants;
+use tenon_config::limits::Limits;
+use tenon_config::manifest::Permissions;
+use tenon_config::pins::{self, PinKind, Quarantine};
+use tenon_config::secret::{MASK, Redactor, Secrets};
+use tenon_config::tool_filter::{LeftOutBy, ToolFilter};
+use tenon_types::name::ToolName;
+use tenon_types::text::{cut, one_line};
+use tenon_types::{
+    EvalDefinition, HookPoint, Identity, ModelInfo, Operation, ProviderDefinition, Registration,
+    ToolDefinition,
+};
 use tokio::sync::OnceCell;
 
 use self::constraints::Constraints;
 use self::hook_cache::HookCache;
 use self::tool_metrics::ToolMetrics;
-use crate::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
-use crate::bindings::model::ModelInfo;
-use crate::bindings::types::{HookPoint, ToolDefinition};
-use crate::call::{Call, CallError, Failure, Operation, SHARED_TOOL_PLUGIN};
-use crate::config::combine::{OwnSettings, Owner, ToolFilters, ToolRules};
-use crate::config::{Config, OnFailure, ResourceTools, ToolRule};
-use crate::diagnostic::Diagnostic;
-use crate::discover::{Origin, PluginKind};
-use crate::grant::Grants;
-use crate::limits::Limits;
+use crate::call::{Call, CallError, Failure, SHARED_TOOL_PLUGIN};
 use crate::load::Loaded;
-use crate::manifest::Permissions;
 use crate::mask::{Unmasked, within_unmasked};
-use crate::name::ToolName;
-use crate::pins::{self, PinKind, Quarantine};
 use crate::runtime::{Builtin, MAX_TOOLS_PER_PLUGIN, as_registered};
 use crate::schema::{self, Compiled, Schema};
-use crate::secret::{MASK, Redactor, Secrets};
-use crate::text::{cut, one_line};
-use crate::tool_filter::{LeftOutBy, ToolFilter};
 pub use known_server::KnownServer;
 
 /// A plugin together with what it contributes.
@@ -957,7 +958,7 @@ impl Registry {
         if let Some(by) = disabled {
             return Err(CallError::Disabled { tool: name.to_string(), by: by.describe() });
         }
-        let hints = operation.as_tool().map(|declared| &declared.definition.annotations);
+        let hints = operation::as_tool(operation).map(|declared| &declared.definition.annotations);
         Ok((Constraints::new(hints, self.rule(plugin, &name, original)), None))
     }
 
@@ -1004,10 +1005,10 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
     use crate::runtime::Builtin;
     use crate::types::ToolResult;
     use serde_json::json;
+    use tenon_config::limits::Limits;
 
     async fn registered(id: &str, tools: Vec<ToolDefinition>) -> Arc<Registered> {
         let builtin = tools.into_iter().fold(Builtin::new(id, ""), |builtin, definition| {

@@ -8,22 +8,25 @@ use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
+use tenon_config::admit::{Approvals, Rules};
+use tenon_config::discover::Candidate;
+use tenon_config::pins::Quarantine;
+use tenon_types::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
-pub use crate::approval::{
+pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine, GrantAll, GrantWarning,
 };
-pub use crate::approvals::{ApprovalError, ApprovalFile, Former};
-pub use crate::bindings::services::{Memory, OutgoingMessage};
-pub use crate::pins::{
+pub use tenon_config::approvals::{ApprovalError, ApprovalFile, Former};
+pub use tenon_config::pins::{
     Definition, DefinitionChange, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinFile,
     PinKind, PinMode, Pins, UnstablePart,
 };
-pub use crate::secret::{Secret, SecretStore};
+pub use tenon_config::secret::{Secret, SecretStore};
+pub use tenon_types::{Memory, OutgoingMessage};
 
-use crate::bindings::types::Error;
 use crate::tls;
 
 /// Sends plugins' messages to people, for the capability `services`.
@@ -215,4 +218,34 @@ impl Default for Services {
             secrets: None,
         }
     }
+}
+/// Asks about all candidates that need approval, one after the other.
+pub async fn ask_approver(
+    candidates: &[Candidate],
+    rules: &Rules,
+    approver: &dyn Approver,
+) -> Approvals {
+    let mut approvals = Approvals::default();
+    for candidate in Approvals::wanted(candidates, rules) {
+        let candidate = candidate.clone();
+        // It reads the plugin's file.
+        let asked = tokio::task::spawn_blocking(move || candidate.request_approval()).await;
+        let Ok((request, content)) = asked else { continue };
+        if Approvals::can_ask(&request, content) {
+            let approval = approver.approve(&request).await;
+            approvals.insert(&request.plugin, content, approval);
+        }
+    }
+    approvals
+}
+
+/// What a keeper of pins says of what these servers have said. It may block, so it is asked on a thread for that.
+pub(crate) async fn ask_pins(
+    pins: Arc<dyn Pins>,
+    servers: Vec<(PinMode, Vec<ObservedDefinitions>)>,
+) -> Quarantine {
+    let servers = Arc::new(servers);
+    let asked = servers.clone();
+    let answer = tokio::task::spawn_blocking(move || Quarantine::ask(&*pins, &asked)).await;
+    answer.unwrap_or_else(|error| Quarantine::unknown(&servers, &error.to_string()))
 }

@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use tempfile::TempDir;
-
-use crate::bindings::types::{Content, ResourceBody, ResourceContents, ToolResult};
-use crate::config::{Invisible, ResultSettings};
-use crate::files;
-use crate::mcp_json;
+use tenon_config::config::{Invisible, ResultSettings};
+use tenon_config::files;
+use tenon_types::mcp_json;
+use tenon_types::{Content, ResourceBody, ResourceContents, ToolResult};
 
 /// How the URIs begin under which results are kept that were too long to be passed on.
 pub const URI: &str = "tenon://results/";
@@ -173,7 +172,7 @@ fn contents(uri: &str, result: ToolResult) -> Vec<ResourceContents> {
         }
         Content::Resource(contents) => contents,
         other @ (Content::ResourceLink(_) | Content::Other(_)) => {
-            let block = crate::bindings::types::ContentBlock { body: other, extra: block.extra };
+            let block = tenon_types::ContentBlock { body: other, extra: block.extra };
             part(
                 "application/json",
                 ResourceBody::Text(mcp_json::content_block(&block).to_string()),

@@ -18,12 +18,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tenon_host::admit::{Rules, admit};
-use tenon_host::bindings::tool_handler;
 use tenon_host::discover::{Sources, discover};
 use tenon_host::load::Loader;
 use tenon_host::services::GrantAll;
-use tenon_host::types::{CallContext, HookPoint};
+use tenon_host::types::HookPoint;
 use tenon_host::{Allocation, Builder, Call, Caller, Config, HostEnvironment, Platform};
+use tenon_tests::bare;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
 use wasmtime::{
@@ -196,7 +196,7 @@ impl WasiView for State {
 struct Bare {
     engine: Engine,
     pre: InstancePre<State>,
-    tools: tool_handler::GuestIndices,
+    tools: bare::GuestIndices,
 }
 
 fn bare_config(pool: bool) -> wasmtime::Config {
@@ -234,7 +234,7 @@ impl Bare {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI is linked");
         wasmtime_wasi::p3::add_to_linker(&mut linker).expect("WASI is linked");
         let pre = linker.instantiate_pre(&component).expect("the component is linked");
-        let tools = tool_handler::GuestIndices::new(&pre).expect("it has tools");
+        let tools = bare::GuestIndices::new(&pre).expect("it has tools");
         Self { engine, pre, tools }
     }
 
@@ -250,7 +250,7 @@ impl Bare {
         store
     }
 
-    async fn instance(&self) -> (Store<State>, tool_handler::Guest) {
+    async fn instance(&self) -> (Store<State>, bare::Guest) {
         let mut store = self.store();
         let instance = self.pre.instantiate_async(&mut store).await.expect("it is instantiated");
         let tools = self.tools.load(&mut store, &instance).expect("it has tools");
@@ -258,7 +258,7 @@ impl Bare {
     }
 }
 
-async fn bare_call(store: &mut Store<State>, tools: &tool_handler::Guest) {
+async fn bare_call(store: &mut Store<State>, tools: &bare::Guest) {
     let result = store
         .run_concurrent(async |accessor| {
             let arguments = arguments().to_string();
@@ -268,8 +268,8 @@ async fn bare_call(store: &mut Store<State>, tools: &tool_handler::Guest) {
     black_box(result.expect("the loop runs").expect("no trap").expect("an answer"));
 }
 
-fn context() -> CallContext {
-    CallContext {
+fn context() -> bare::CallContext {
+    bare::CallContext {
         call_id: "1".into(),
         agent_id: None,
         session_id: None,
@@ -445,7 +445,7 @@ async fn files(rows: &mut Vec<Row>) {
                 });
                 let answer = called.await.expect("the loop runs").expect("no trap");
                 assert_eq!(
-                    answer.expect("an answer").plain_text(),
+                    bare::text_of(answer.expect("an answer")),
                     format!("0 of {READS} and 0 refused")
                 );
             },

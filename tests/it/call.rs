@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tenon_host::bindings::hook_handler::Outcome;
 use tenon_host::invoke::OUTPUT_MISMATCH;
-use tenon_host::types::{Error, HookPoint, ToolDefinition, ToolResult, Unavailability};
+use tenon_host::types::{
+    Error, HookDecision, HookPoint, ToolDefinition, ToolResult, Unavailability,
+};
 use tenon_host::{Builtin, CallError, mcp_json};
 
 use crate::guests;
@@ -76,7 +77,10 @@ async fn flaky(
         async move {
             if number < 3 {
                 let message = "warming up".to_string();
-                return Err(Error::Unavailable(Unavailability { message, retry_after: Some(1) }));
+                return Err(Error::Unavailable(Unavailability {
+                    message,
+                    retry_after: Some(Duration::from_millis(1)),
+                }));
             }
             Ok(ToolResult::text(number.to_string()))
         }
@@ -193,7 +197,7 @@ async fn null_for_what_can_be_left_out_is_left_out_for_hooks_and_plugin() {
         })
         .hook(HookPoint::BeforeToolCall, move |event| {
             heard.lock().unwrap().push(event.context.clone());
-            async { Ok(Outcome::Continue) }
+            async { Ok(HookDecision::Continue) }
         });
     let project = Project::new("");
     let platform = project.builder().builtin("p", plugin).build().await.unwrap();

@@ -279,8 +279,8 @@ async fn a_hook_that_is_in_the_way_is_noticed() {
             let hook = Builtin::new("guard", "forbids everything").hook(
                 HookPoint::BeforeToolCall,
                 |_| async {
-                    use tenon_host::bindings::hook_handler::Outcome;
-                    Ok(Outcome::Veto("nobody may".into()))
+                    use tenon_host::types::HookDecision;
+                    Ok(HookDecision::Veto("nobody may".into()))
                 },
             );
             builder.builtin("guard", hook)

@@ -1,7 +1,7 @@
 //! Evaluations through the registry.
 
 use serde_json::{Value, json};
-use tenon_host::bindings::eval_handler::Verdict;
+use tenon_host::types::Verdict;
 use tenon_host::{CallError, Caller, Failure};
 
 use crate::guests;

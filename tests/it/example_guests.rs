@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Value, json};
-use tenon_host::model::{CompletionRequest, Delta, ModelTool, Part, StopReason};
+use std::time::Duration;
 use tenon_host::services::{GrantAll, Secret, SecretStore};
-use tenon_host::types::{Error, ToolResult};
+use tenon_host::types::{CompletionRequest, Delta, Error, ModelTool, Part, StopReason, ToolResult};
 use tenon_host::{CallError, Caller, Failure, PluginState};
 
 use crate::guests;
@@ -212,7 +212,7 @@ async fn what_a_model_server_says_is_wrong_is_passed_on_without_the_key() {
     let Error::Unavailable(busy) = fails("429 Too Many Requests", &["retry-after: 2"]).await else {
         panic!("it is busy")
     };
-    assert_eq!(busy.retry_after, Some(2000));
+    assert_eq!(busy.retry_after, Some(Duration::from_secs(2)));
     assert!(matches!(fails("503 Service Unavailable", &[]).await, Error::Unavailable(_)));
     server.answer_next("200 OK", &["content-type: application/json"], "{");
     let malformed = answered(platform.complete(request(), &Caller::default()).await);

@@ -5,9 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tenon_host::Caller;
-use tenon_host::bindings::completions::{Blank, Place};
 use tenon_host::invoke::USAGE;
 use tenon_host::mcp_json::Form;
+use tenon_host::types::{Blank, Place};
 
 use crate::support::{Project, SCRIPTED_SERVER, failure, stderr, stdout};
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use tenon_harness::{BuildFailed, Harness, StartError};
 use tenon_host::hook::HookPoint;
 use tenon_host::invoke::HookOutcome;
-use tenon_host::model::{CompletionRequest, Message, Part, Role, Sampling, ToolChoice};
 use tenon_host::services::{Messaging, OutgoingMessage};
-use tenon_host::types::Error;
+use tenon_host::types::{CompletionRequest, Error, Message, Part, Role, Sampling, ToolChoice};
 use tenon_host::{CallError, Failure, Limits, PluginState};
 
 use crate::guests;

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tenon_host::model::CompletionRequest;
 use tenon_host::services::GrantAll;
-use tenon_host::types::Error;
+use tenon_host::types::{CompletionRequest, Error};
 use tenon_host::{Call, CallError, Caller, Failure, Limit, Platform};
 
 use crate::guests;

@@ -21,7 +21,9 @@ fn crates_depend_on_each_other_in_one_direction() {
             "tenon-cli" => &["tenon-contract", "tenon-host", "tenon-inputs"],
             "tenon-conformance" => &["tenon-contract", "tenon-host"],
             "tenon-harness" => &["tenon-host"],
-            "tenon-host" => &["tenon-contexts", "tenon-contract", "tenon-inputs"],
+            "tenon-config" => &["tenon-inputs", "tenon-types"],
+            "tenon-host" => &["tenon-config", "tenon-contract", "tenon-inputs", "tenon-types"],
+            "tenon-types" => &["tenon-contexts"],
             "tenon-sdk" => &["tenon-contexts", "tenon-sdk-macros"],
             "tenon-tests" => {
                 &["tenon-conformance", "tenon-contract", "tenon-harness", "tenon-host", "tenon-sdk"]
@@ -36,6 +38,22 @@ fn crates_depend_on_each_other_in_one_direction() {
             let ours = dependency.starts_with("tenon-") || dependency == "xtask";
             assert!(!ours || allowed(name).contains(&dependency), "{name} depends on {dependency}");
         }
+    }
+}
+
+#[test]
+fn what_is_decided_before_code_is_loaded_needs_neither_wasmtime_nor_an_executor() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--package", "tenon-config", "--edges", "normal"])
+        .args(["--prefix", "none", "--format", "{p}", "--offline"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()
+        .expect("cargo starts");
+    let tree = String::from_utf8(output.stdout).expect("names are UTF-8");
+    let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.contains("tenon-types"), "{tree}");
+    for name in ["tokio", "wasmtime", "rhai"] {
+        assert!(!names.contains(name), "tenon-config needs {name}");
     }
 }
 
@@ -195,7 +213,7 @@ fn circle(uses: &Uses) -> Option<Vec<String>> {
 
 #[test]
 fn rooms_depend_on_each_other_in_one_direction() {
-    for source in ["host/src", "cli/src"] {
+    for source in ["host/types/src", "host/config/src", "host/src", "cli/src"] {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(source);
         let uses = uses_of(&source);
         assert!(uses.len() > 10, "{} has rooms", source.display());
@@ -203,6 +221,21 @@ fn rooms_depend_on_each_other_in_one_direction() {
             let lines = rooms.windows(2).map(|pair| uses[&pair[0]][&pair[1]].clone());
             panic!("{} is a circle:\n{}", rooms.join(" -> "), lines.collect::<Vec<_>>().join("\n"));
         }
+    }
+}
+
+/// Types that are generated for one version of the contract are no types of the host's: what another version
+/// changes is changed there.
+#[test]
+fn only_capabilities_and_adapters_see_the_generated_types() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src");
+    for file in files_in(&source) {
+        let place = file.strip_prefix(&source).expect("it is below").to_string_lossy().into_owned();
+        let may = ["bindings/", "capability/", "runtime/wasm/"]
+            .iter()
+            .any(|room| place.starts_with(room));
+        let text = fs::read_to_string(&file).expect("it is a text");
+        assert!(may || !text.contains("crate::bindings"), "{place} sees the generated types");
     }
 }
 

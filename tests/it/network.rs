@@ -374,7 +374,7 @@ async fn there_are_sockets_where_a_host_has_any() {
 
 /// Calls a tool of the guest on a host that has all of the network in it, and nothing of ours.
 async fn with_sockets(tool: &str, arguments: Value) -> String {
-    use tenon_host::bindings::tool_handler::GuestIndices;
+    use tenon_tests::bare::{CallContext, GuestIndices, text_of};
     use wasmtime::component::{Component, Linker, ResourceTable, ResourceType, types};
     use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable};
     use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -435,7 +435,7 @@ async fn with_sockets(tool: &str, arguments: Value) -> String {
     let mut store = wasmtime::Store::new(&engine, State(wasi, ResourceTable::new()));
     let instance = pre.instantiate_async(&mut store).await.expect("it is instantiated");
     let tools = tools.load(&mut store, &instance).expect("it has tools");
-    let context = tenon_host::types::CallContext {
+    let context = CallContext {
         call_id: "1".into(),
         agent_id: None,
         session_id: None,
@@ -446,8 +446,7 @@ async fn with_sockets(tool: &str, arguments: Value) -> String {
     let called = store
         .run_concurrent(async |accessor| tools.call_call(accessor, tool, arguments, context).await)
         .await;
-    let result = called.expect("the loop runs").expect("no trap").expect("an answer");
-    result.plain_text()
+    text_of(called.expect("the loop runs").expect("no trap").expect("an answer"))
 }
 
 #[tokio::test]

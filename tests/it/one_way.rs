@@ -5,14 +5,13 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenon_host::bindings::completions::{Blank, Place};
-use tenon_host::bindings::eval_handler::Verdict;
-use tenon_host::bindings::lifecycle::{Identity, Registration};
 use tenon_host::history::{self, Query};
 use tenon_host::invoke::{CallKind, TRUNCATED};
-use tenon_host::model::CompletionRequest;
 use tenon_host::services::{GrantAll, Messaging, OutgoingMessage};
-use tenon_host::types::{CallContext, Error, HookPoint, ResourceBody, ResourceContents};
+use tenon_host::types::{
+    Blank, CallContext, CompletionRequest, Error, HookPoint, Identity, Place, Registration,
+    ResourceBody, ResourceContents, Verdict,
+};
 use tenon_host::{CallError, Caller, Event, Failure, Platform, Plugin, Step};
 
 use crate::guests;

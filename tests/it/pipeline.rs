@@ -5,14 +5,13 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenon_host::bindings::completions::{Blank, Place, Suggestions};
-use tenon_host::bindings::lifecycle::{Identity, Registration};
-use tenon_host::bindings::prompts::{Prompt, PromptPage};
-use tenon_host::bindings::resources::{ResourcePage, TemplatePage};
 use tenon_host::history::{self, Query, Record};
 use tenon_host::invoke::{CallKind, TRUNCATED, USAGE};
 use tenon_host::services::GrantAll;
-use tenon_host::types::{CallContext, Content, HookPoint, ResourceBody, ResourceContents};
+use tenon_host::types::{
+    Blank, CallContext, Content, HookPoint, Identity, Place, Prompt, PromptPage, Registration,
+    ResourceBody, ResourceContents, ResourcePage, Suggestions, TemplatePage,
+};
 use tenon_host::{
     Call, CallError, Caller, Event, Failure, MASK, Platform, Plugin, Step, Subscription, mcp_json,
 };

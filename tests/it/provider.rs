@@ -2,8 +2,7 @@
 
 use futures::StreamExt;
 use std::time::Duration;
-use tenon_host::model::{CompletionRequest, Delta, ModelTool, Part, StopReason, ToolChoice};
-use tenon_host::types::Error;
+use tenon_host::types::{CompletionRequest, Delta, Error, ModelTool, Part, StopReason, ToolChoice};
 use tenon_host::{CallError, Caller, Failure};
 
 use crate::guests;

@@ -2,19 +2,13 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tenon_host::bindings::completions::{Blank, Place, Suggestions};
-use tenon_host::bindings::eval_handler::{Evaluation, Finding, Verdict};
-use tenon_host::bindings::hook_handler::{Event, Outcome};
-use tenon_host::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
-use tenon_host::bindings::prompts::{Prompt, PromptMessage, PromptRole};
 use tenon_host::invoke::Budget;
-use tenon_host::model::{
-    Completion, CompletionRequest, CompletionSummary, ModelInfo, Part, Reasoning, StopReason,
-    TokenUsage, ToolAnswer, ToolCall,
-};
 use tenon_host::types::{
-    CallContext, Content, ContentBlock, HookPoint, ResourceBody, ResourceContents, ToolDefinition,
-    ToolResult,
+    Blank, CallContext, Completion, CompletionRequest, CompletionSummary, Content, ContentBlock,
+    EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint, Identity, ModelInfo,
+    Part, Place, Prompt, PromptMessage, PromptRole, ProviderDefinition, Reasoning, Registration,
+    ResourceBody, ResourceContents, StopReason, Suggestions, TokenUsage, ToolAnswer, ToolCall,
+    ToolDefinition, ToolResult, Verdict,
 };
 use tenon_host::{Call, Caller, Failure, Platform, Plugin};
 
@@ -69,8 +63,8 @@ impl Plugin for Hiding {
         })
     }
 
-    async fn handle(&self, _: Event) -> Result<Outcome, Failure> {
-        Ok(Outcome::Veto(HIDDEN.into()))
+    async fn handle(&self, _: HookEvent) -> Result<HookDecision, Failure> {
+        Ok(HookDecision::Veto(HIDDEN.into()))
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {

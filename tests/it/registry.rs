@@ -3,13 +3,14 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tenon_host::bindings::lifecycle::{Identity, Registration};
 use tenon_host::history::{self, Query};
 use tenon_host::invoke::Budget;
 use tenon_host::services::{
     GrantAll, ObservedDefinitions, PinCheck, PinError, PinFile, PinKind, Pins,
 };
-use tenon_host::types::{CallContext, Content, ResourceBody, ToolDefinition, ToolResult};
+use tenon_host::types::{
+    CallContext, Content, Identity, Registration, ResourceBody, ToolDefinition, ToolResult,
+};
 use tenon_host::{Builder, Builtin, CallError, Caller, Event, Failure, Platform, Plugin};
 
 use crate::guests;
@@ -895,9 +896,8 @@ async fn a_secret_in_a_uri_is_not_among_the_pins() {
 /// Holds everything.
 struct Strict;
 
-#[async_trait]
 impl Pins for Strict {
-    async fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
+    fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
         Err(PinError::Other("the vault is closed".into()))
     }
 }
@@ -918,7 +918,7 @@ impl Plugin for Prompting {
         _: &str,
         _: Vec<(String, String)>,
         _: CallContext,
-    ) -> Result<tenon_host::bindings::prompts::Prompt, Failure> {
+    ) -> Result<tenon_host::types::Prompt, Failure> {
         Err(Failure::Trapped("no".into()))
     }
 }

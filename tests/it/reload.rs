@@ -160,7 +160,7 @@ async fn a_call_in_flight_finishes_where_it_began() {
         agent_id: None,
         session_id: None,
         traceparent: None,
-        deadline: None,
+        time_left: None,
     };
     let met = plugin.loaded().plugin().call_tool("meet", "{}".into(), context).await;
     assert!(met.is_ok(), "they meet");

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tenon_host::bindings::eval_handler::{Evaluation, Verdict};
-use tenon_host::bindings::hook_handler::{Event, Outcome};
-use tenon_host::bindings::lifecycle::{EvalDefinition, Identity, Registration};
-use tenon_host::types::{CallContext, HookPoint, ToolDefinition, ToolResult};
+use tenon_host::types::{
+    CallContext, EvalDefinition, Evaluation, HookDecision, HookEvent, HookPoint, Identity,
+    Registration, ToolDefinition, ToolResult, Verdict,
+};
 use tenon_host::{CallError, Caller, Failure, Limit, Plugin};
 
 use crate::support::{Project, Running, SCRIPTED_SERVER, call, parsed, stderr, stdout, text};
@@ -52,13 +52,13 @@ impl Plugin for Stub {
     }
 
     /// Arguments that ask for it become what the plugin likes.
-    async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
+    async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         let mut context: Value = serde_json::from_str(&event.context).unwrap();
         if context["arguments"] != json!({ "change": true }) {
-            return Ok(Outcome::Continue);
+            return Ok(HookDecision::Continue);
         }
         context["arguments"] = serde_json::from_str(&self.answer).unwrap();
-        Ok(Outcome::Replace(context.to_string()))
+        Ok(HookDecision::Replace(context.to_string()))
     }
 
     async fn evaluate(

@@ -4,29 +4,20 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use tenon_host::bindings::completions::{Blank, Place, Suggestions};
-use tenon_host::bindings::eval_handler::{Evaluation, Finding, Verdict};
-use tenon_host::bindings::hook_handler::{Event as HookEvent, Outcome};
-use tenon_host::bindings::lifecycle::{EvalDefinition, Identity, ProviderDefinition, Registration};
-use tenon_host::bindings::prompts::{
-    Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole,
-};
-use tenon_host::bindings::resources::{
-    ListedResource, ResourcePage, ResourceTemplate, TemplatePage,
-};
 use tenon_host::history::{self, Query};
 use tenon_host::invoke::CallKind;
-use tenon_host::model::{
-    Completion, CompletionRequest, CompletionSummary, ModelFeatures, ModelInfo, Part, Reasoning,
-    StopReason, TokenUsage, ToolAnswer, ToolCall,
-};
 use tenon_host::services::{
     ClientFeatures, GrantAll, Memory, MemorySearch, Messaging, Offers, OutgoingMessage,
     ServerRequest,
 };
 use tenon_host::types::{
-    CallContext, Content, ContentBlock, Error, HookPoint, Media, ResourceBody, ResourceContents,
-    ResourceLink, ToolDefinition, ToolResult,
+    Blank, CallContext, Completion, CompletionRequest, CompletionSummary, Content, ContentBlock,
+    Error, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint, Identity,
+    ListedResource, Media, ModelFeatures, ModelInfo, Part, Place, Prompt, PromptArgument,
+    PromptDefinition, PromptMessage, PromptPage, PromptRole, ProviderDefinition, Reasoning,
+    Registration, ResourceBody, ResourceContents, ResourceLink, ResourcePage, ResourceTemplate,
+    StopReason, Suggestions, TemplatePage, TokenUsage, ToolAnswer, ToolCall, ToolDefinition,
+    ToolResult, Verdict,
 };
 use tenon_host::{Call, Caller, Event, Failure, MASK, Platform, Plugin, Subscription};
 
@@ -150,10 +141,10 @@ impl Plugin for Telling {
         }
     }
 
-    async fn handle(&self, event: HookEvent) -> Result<Outcome, Failure> {
+    async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         match event.point.to_string().as_str() {
-            "custom:context" => Ok(Outcome::Replace(json_said())),
-            "custom:veto" => Ok(Outcome::Veto(said())),
+            "custom:context" => Ok(HookDecision::Replace(json_said())),
+            "custom:veto" => Ok(HookDecision::Veto(said())),
             _ => Err(Failure::Answered(Error::Failed(said()))),
         }
     }
@@ -165,7 +156,7 @@ impl Plugin for Telling {
             title: Some(said()),
             context_window: None,
             max_output_tokens: None,
-            features: ModelFeatures::empty(),
+            features: ModelFeatures::default(),
         };
         Ok(vec![model("m", "p"), model(&said(), "p"), model("n", &said())])
     }

@@ -1,10 +1,9 @@
 //! What servers ask of a model (`sampling/createMessage` of MCP), put to a configured provider.
 
 use serde_json::{Value, json};
-use tenon_host::model::{
-    Completion, CompletionRequest, Message, Part, Role, StopReason, ToolChoice,
+use tenon_host::types::{
+    Completion, CompletionRequest, Error, Message, Part, Role, StopReason, ToolChoice,
 };
-use tenon_host::types::Error;
 
 use crate::model_json;
 
@@ -110,8 +109,7 @@ pub(super) fn answer(completion: &Completion) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_host::model::{CompletionSummary, TokenUsage, ToolCall};
-    use tenon_host::types::Content;
+    use tenon_host::types::{CompletionSummary, Content, TokenUsage, ToolCall};
 
     #[test]
     fn what_tools_were_called_for_and_answered_is_put_to_the_model() {

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::model::{
+use tenon_host::types::{
     CompletionRequest, Delta, Message, ModelFeatures, Part, Role, StopReason, ToolCall,
 };
 use tenon_host::{CallError, Caller, Platform, one_line};
@@ -134,13 +134,14 @@ async fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
 }
 
 fn features(features: ModelFeatures) -> Vec<&'static str> {
+    let ModelFeatures { tools, images, audio, response_schema } = features;
     let known = [
-        ("tools", ModelFeatures::TOOLS),
-        ("images", ModelFeatures::IMAGES),
-        ("audio", ModelFeatures::AUDIO),
-        ("responseSchema", ModelFeatures::RESPONSE_SCHEMA),
+        ("tools", tools),
+        ("images", images),
+        ("audio", audio),
+        ("responseSchema", response_schema),
     ];
-    known.into_iter().filter(|(_, one)| features.contains(*one)).map(|(name, _)| name).collect()
+    known.into_iter().filter_map(|(name, has)| has.then_some(name)).collect()
 }
 
 fn request(model: String, args: &Args) -> Result<CompletionRequest, Error> {

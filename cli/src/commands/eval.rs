@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_host::bindings::eval_handler::{Evaluation, Finding, Verdict};
-use tenon_host::bindings::lifecycle::EvalDefinition;
+use tenon_host::types::{EvalDefinition, Evaluation, Finding, Verdict};
 use tenon_host::{PluginKind, one_line};
 
 use crate::error::Error;

@@ -1,7 +1,8 @@
 //! `tenon plugins`
 
 use std::process::ExitCode;
-use tenon_host::admit::{Approvals, Contents, Rules, Snapshot};
+use tenon_host::admit::{Contents, Rules, Snapshot};
+use tenon_host::services::ask_approver;
 use tenon_host::visible;
 
 use crate::error::Error;
@@ -17,7 +18,7 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
     let rules = Rules::new(&found.sources.configs).contents(Contents::read(candidates));
     let rules = match found.approvals() {
         Some(file) => {
-            let approvals = Approvals::ask(candidates, &rules, &file).await;
+            let approvals = ask_approver(candidates, &rules, &file).await;
             rules.approve(approvals)
         }
         None => rules,

@@ -1,8 +1,8 @@
 //! `tenon prompts`
 
 use std::process::ExitCode;
-use tenon_host::bindings::prompts::{Prompt, PromptDefinition};
 use tenon_host::mcp_json::{self, Form};
+use tenon_host::types::{Prompt, PromptDefinition};
 use tenon_host::{Caller, one_line};
 
 use super::call::block;

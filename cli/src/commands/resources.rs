@@ -5,10 +5,9 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::bindings::resources::{ListedResource, ResourceTemplate};
 use tenon_host::invoke::{Budget, TRUNCATED};
 use tenon_host::mcp_json::{Form, FormBeside};
-use tenon_host::types::{ResourceBody, ResourceContents};
+use tenon_host::types::{ListedResource, ResourceBody, ResourceContents, ResourceTemplate};
 use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, STRUCTURED, one_line};
 
 use crate::error::Error;

@@ -1,15 +1,14 @@
 //! Why a call into a plugin gave no answer.
 
 use std::time::Duration;
-
-use crate::bindings::types::Error;
-use crate::limits::Limit;
+use tenon_config::limits::Limit;
+use tenon_types::Error;
 
 /// Why a call into a plugin gave no answer, and whose fault it is.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Failure {
     /// The plugin worked and answered with an error of the contract.
-    #[error("{}", message(.0))]
+    #[error("{0}")]
     Answered(Error),
     /// The plugin broke off: a WebAssembly trap, or an error in a script.
     #[error("it trapped: {0}")]
@@ -41,15 +40,7 @@ impl Failure {
     /// Adds what the plugin was refused and got to know as a mere code.
     pub(crate) fn explain(&mut self, refusals: &[String]) {
         let message = match self {
-            Self::Answered(error) => match error {
-                Error::InvalidInput(message)
-                | Error::NotFound(message)
-                | Error::Denied(message)
-                | Error::Timeout(message)
-                | Error::Cancelled(message)
-                | Error::Failed(message) => message,
-                Error::Unavailable(unavailability) => &mut unavailability.message,
-            },
+            Self::Answered(error) => error.message_mut(),
             Self::Trapped(message) => message,
             _ => return,
         };
@@ -70,19 +61,6 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Answered(error)
-    }
-}
-
-/// An error of the contract as a sentence.
-pub(crate) fn message(error: &Error) -> String {
-    match error {
-        Error::InvalidInput(message) => format!("invalid input: {message}"),
-        Error::NotFound(message) => format!("not found: {message}"),
-        Error::Denied(message) => format!("denied: {message}"),
-        Error::Timeout(message) => format!("timeout: {message}"),
-        Error::Cancelled(message) => format!("cancelled: {message}"),
-        Error::Unavailable(unavailability) => format!("unavailable: {}", unavailability.message),
-        Error::Failed(message) => format!("failed: {message}"),
     }
 }
 

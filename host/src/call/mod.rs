@@ -6,7 +6,6 @@ mod current;
 pub(crate) mod failure;
 mod fingerprint;
 mod hook_report;
-mod operation;
 mod paused_time;
 mod trace;
 
@@ -15,19 +14,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_types::name::nearest;
+use tenon_types::{CallContext, Error, Operation};
 
 pub(crate) use current::CurrentCall;
 pub use current::Usage;
 pub use failure::Failure;
 pub use fingerprint::Fingerprint;
 pub use hook_report::{HandlerReport, HookOutcome, HookReport};
-pub(crate) use operation::Operation;
 pub use paused_time::OuterCalls;
 pub(crate) use paused_time::StandStill;
 pub(crate) use trace::TraceParent;
-
-use crate::bindings::types::{CallContext, Error};
-use crate::name::nearest;
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +77,21 @@ pub enum CallKind {
     Evaluation,
     /// To handle a hook point.
     Hook,
+}
+
+impl From<Operation> for CallKind {
+    fn from(operation: Operation) -> Self {
+        match operation {
+            Operation::ListResources => Self::ListResources,
+            Operation::ReadResource => Self::ReadResource,
+            Operation::ListTemplates => Self::ListResourceTemplates,
+            Operation::ListPrompts => Self::ListPrompts,
+            Operation::GetPrompt => Self::GetPrompt,
+            Operation::Subscribe => Self::SubscribeResource,
+            Operation::Unsubscribe => Self::UnsubscribeResource,
+            Operation::Suggest => Self::Suggest,
+        }
+    }
 }
 
 impl CallKind {
@@ -278,7 +290,7 @@ impl Caller {
             agent_id: self.agent_id.clone(),
             session_id: self.session_id.clone(),
             traceparent: trace.map(|trace| trace.to_string()),
-            deadline: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            time_left: Some(timeout),
         };
         (timeout, context)
     }

@@ -9,12 +9,12 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use tenon_types::LogLevel;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::Setting;
-use crate::bindings::log::Level;
 
 /// How much of the standard error is kept.
 const MAX_KEPT_BYTES: usize = 4096;
@@ -88,8 +88,8 @@ impl Inner {
                 let line = std::mem::take(line);
                 let line = self.without_secrets(&line);
                 let (level, name) = match stream {
-                    Stream::Out => (Level::Debug, "stdout"),
-                    Stream::Err => (Level::Info, "stderr"),
+                    Stream::Out => (LogLevel::Debug, "stdout"),
+                    Stream::Err => (LogLevel::Info, "stderr"),
                 };
                 let message = format!("{name}: {}", line.trim_end());
                 self.setting.log.write(level, &message, &[]);

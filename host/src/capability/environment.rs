@@ -1,8 +1,8 @@
 //! `environment`: variables of the host's environment, for the guest's own standard library. Values
 //! are their names.
 
-use crate::grant::{ENVIRONMENT, Grants};
-use crate::host_environment::HostEnvironment;
+use tenon_config::grant::{ENVIRONMENT, Grants};
+use tenon_config::host_environment::HostEnvironment;
 
 /// The variables that were granted and that are set to a text.
 pub(crate) fn of(grants: &Grants, host_environment: &HostEnvironment) -> Vec<(String, String)> {

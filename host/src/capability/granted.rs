@@ -4,20 +4,20 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock, Weak};
+use tenon_config::grant::Grants;
+use tenon_config::secret::SharedSecrets;
+use tenon_types::text::one_line;
+use tenon_types::{
+    Completion, CompletionRequest, Error, HookPoint, LogLevel, ToolDefinition, ToolResult,
+};
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
-use crate::bindings::log::Level;
-use crate::bindings::model::{Completion, CompletionRequest};
-use crate::bindings::types::{Error, HookPoint, ToolDefinition, ToolResult};
 use crate::call::{Call, CallError, Caller, Failure, HookReport};
 use crate::capability::network::Network;
-use crate::grant::Grants;
 use crate::mask::{Mask, Masked, Unmasked};
 use crate::observe::PluginLog;
-use crate::secret::SharedSecrets;
 use crate::services::{ClientFeatures, Services};
-use crate::text::one_line;
 
 /// What one plugin was lent.
 pub(crate) struct GrantedCapabilities {
@@ -106,7 +106,7 @@ impl GrantedCapabilities {
     /// A refusal of which the operator learns more than the plugin.
     pub(super) fn denied_and_logged(&self, words: String, logged: &str) -> Error {
         if let Some(log) = &self.log {
-            log.write(Level::Warn, logged, &[]);
+            log.write(LogLevel::Warn, logged, &[]);
         }
         Error::Denied(words)
     }
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_refusal_of_what_was_requested_names_what_would_grant_it() {
-        let mut requested = crate::grant::GrantSet::default();
+        let mut requested = tenon_config::grant::GrantSet::default();
         requested.add_approved("tools", "a__*").unwrap();
         requested.add_approved("filesystem", "readwrite:/a/**").unwrap();
         let grants = Grants::new(requested, Default::default());

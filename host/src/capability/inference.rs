@@ -1,14 +1,14 @@
 //! `inference`: language models, through the providers of the host. Values are models, by their ids
 //! or as `plugin/id`.
 
-use crate::grant::PROVIDERS;
+use tenon_config::grant::PROVIDERS;
+use tenon_types::{Completion, CompletionRequest, Error};
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use crate::bindings::inference;
-use crate::bindings::model::{Completion, CompletionRequest};
-use crate::bindings::types::Error;
+use crate::bindings::convert::Convert;
+use crate::bindings::{inference, model, types};
 use crate::call::Caller;
 use crate::capability::HostState;
 
@@ -33,9 +33,10 @@ impl inference::Host for HostState {}
 impl<T> inference::HostWithStore<T> for Host {
     async fn complete(
         accessor: &Accessor<T, Self>,
-        request: CompletionRequest,
-    ) -> wasmtime::Result<Result<Completion, Error>> {
+        request: model::CompletionRequest,
+    ) -> wasmtime::Result<Result<model::Completion, types::Error>> {
+        let request = request.convert();
         let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
-        Ok(apart(async move { complete(&granted, caller, request).await }).await)
+        Ok(apart(async move { complete(&granted, caller, request).await }).await.convert())
     }
 }

@@ -1,8 +1,10 @@
 //! `log`: a plugin's words for the operator; see [`crate::observe::PluginLog`].
 
+use tenon_types::LogLevel;
 use wasmtime::component::Linker;
 
 use super::{Host, HostState};
+use crate::bindings::convert::Convert;
 use crate::bindings::log::{self, Level};
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -16,6 +18,7 @@ impl log::Host for HostState {
         message: String,
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
+        let level: LogLevel = level.convert();
         self.span().in_scope(|| self.setting.log.write(level, &message, &fields));
         Ok(())
     }

@@ -1,17 +1,18 @@
 //! `mcp-host`: what a bridge asks on behalf of its MCP server, and what it tells of it.
 
 use serde_json::Value;
+use tenon_types::Error;
+use tenon_types::text::cut;
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::apart;
-use crate::bindings::mcp_host;
-use crate::bindings::types::Error;
+use crate::bindings::convert::Convert;
+use crate::bindings::{mcp_host, types};
 use crate::call::StandStill;
 use crate::capability::HostState;
 use crate::mask::Unmasked;
 use crate::services::ServerRequest;
-use crate::text::cut;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     mcp_host::add_to_linker::<_, Host>(linker, |state| state)
@@ -60,16 +61,16 @@ impl<T> mcp_host::HostWithStore<T> for Host {
         accessor: &Accessor<T, Self>,
         params: String,
         call_id: Option<String>,
-    ) -> wasmtime::Result<Result<String, Error>> {
-        Ok(ask(accessor, Kind::Elicitation, &params, call_id).await)
+    ) -> wasmtime::Result<Result<String, types::Error>> {
+        Ok(ask(accessor, Kind::Elicitation, &params, call_id).await.convert())
     }
 
     async fn sample(
         accessor: &Accessor<T, Self>,
         params: String,
         call_id: Option<String>,
-    ) -> wasmtime::Result<Result<String, Error>> {
-        Ok(ask(accessor, Kind::Sampling, &params, call_id).await)
+    ) -> wasmtime::Result<Result<String, types::Error>> {
+        Ok(ask(accessor, Kind::Sampling, &params, call_id).await.convert())
     }
 }
 

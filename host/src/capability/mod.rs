@@ -12,7 +12,6 @@ pub(crate) mod granted;
 pub(crate) mod inference;
 pub(crate) mod log;
 mod mcp_host;
-mod needs;
 pub(crate) mod network;
 pub(crate) mod notify;
 pub(crate) mod secrets;
@@ -22,12 +21,11 @@ mod stdio_child;
 pub(crate) mod tools;
 mod wasi;
 
+use tenon_config::grant::{Grants, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
 use wasmtime::component::{Component, Linker};
 
-pub use crate::grant::{Availability, CAPABILITIES, Capability, Values};
-pub use needs::{Need, Verdict};
+pub use tenon_config::grant::{Availability, CAPABILITIES, Capability, Need, Values, Verdict};
 
-use crate::grant::{Grants, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
 pub(crate) use state::{HostState, Refuse, Setting};
 
 /// Puts a capability into a linker.
@@ -163,10 +161,10 @@ impl wasmtime::component::HasData for Host {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::GrantSet;
-    use crate::host_environment::HostEnvironment;
     use crate::runtime::wasm::link_older;
     use std::path::Path;
+    use tenon_config::grant::GrantSet;
+    use tenon_config::host_environment::HostEnvironment;
 
     #[test]
     fn an_import_is_found_by_its_package_or_interface_in_any_version() {

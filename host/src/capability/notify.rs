@@ -1,13 +1,13 @@
 //! `notify`: news from a plugin, for the host to act on after the call.
 
 use std::time::Instant;
+use tenon_types::text::cut;
 use wasmtime::component::Linker;
 
 use super::{Host, HostState};
 use crate::bindings::notify;
 use crate::event::Event;
 use crate::mask::Unmasked;
-use crate::text::cut;
 
 /// The longest message of progress, and the longest id, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 10;

@@ -1,12 +1,13 @@
 //! `secrets`: values that the host's [`crate::services::SecretStore`] keeps for a plugin. Values are
 //! their names.
 
-use crate::grant::SECRETS;
+use tenon_config::grant::SECRETS;
+use tenon_types::Error;
 use wasmtime::component::Linker;
 
 use super::Host;
-use crate::bindings::secrets;
-use crate::bindings::types::Error;
+use crate::bindings::convert::Convert;
+use crate::bindings::{secrets, types};
 use crate::capability::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -14,14 +15,14 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 }
 
 impl secrets::Host for HostState {
-    fn get(&mut self, name: String) -> wasmtime::Result<Result<String, Error>> {
+    fn get(&mut self, name: String) -> wasmtime::Result<Result<String, types::Error>> {
         let setting = &self.setting;
         if let Err(denied) = setting.granted.require(SECRETS, &name, &format!("the secret {name}"))
         {
-            return Ok(Err(denied));
+            return Ok(Err(denied.convert()));
         }
         let unset = || Error::NotFound(format!("the secret {name} is not set"));
         let secret = setting.secrets.get(&name).ok_or_else(unset);
-        Ok(secret.map(|secret| secret.reveal().to_string()))
+        Ok(secret.map(|secret| secret.reveal().to_string()).convert())
     }
 }

@@ -1,14 +1,15 @@
 //! `services`: what the host itself does for plugins, behind [`crate::services`]. Values are
 //! `send-message`, or `send-message:CHANNEL` for one channel alone, and `search-memory`.
 
-use crate::grant::SERVICES;
 use serde_json::{Map, Value};
+use tenon_config::grant::SERVICES;
+use tenon_types::{Error, HookPoint, Memory, OutgoingMessage};
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use crate::bindings::services::{self, Memory, OutgoingMessage};
-use crate::bindings::types::{Error, HookPoint};
+use crate::bindings::convert::Convert;
+use crate::bindings::{services, types};
 use crate::call::{CallError, Caller, HookOutcome};
 use crate::capability::HostState;
 use crate::mask::{Masked, Unmasked};
@@ -88,20 +89,20 @@ impl services::Host for HostState {}
 impl<T> services::HostWithStore<T> for Host {
     async fn send_message(
         accessor: &Accessor<T, Self>,
-        message: OutgoingMessage,
-    ) -> wasmtime::Result<Result<(), Error>> {
-        let message = Unmasked::new(message);
+        message: services::OutgoingMessage,
+    ) -> wasmtime::Result<Result<(), types::Error>> {
+        let message = Unmasked::new(message.convert());
         let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
-        Ok(apart(async move { send_message(&granted, caller, message).await }).await)
+        Ok(apart(async move { send_message(&granted, caller, message).await }).await.convert())
     }
 
     async fn search_memory(
         accessor: &Accessor<T, Self>,
         query: String,
         limit: u32,
-    ) -> wasmtime::Result<Result<Vec<Memory>, Error>> {
+    ) -> wasmtime::Result<Result<Vec<services::Memory>, types::Error>> {
         let query = Unmasked::new(query);
         let granted = accessor.with(|mut access| access.get().setting.granted.clone());
-        Ok(apart(async move { search_memory(&granted, query, limit).await }).await)
+        Ok(apart(async move { search_memory(&granted, query, limit).await }).await.convert())
     }
 }

@@ -6,6 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tenon_config::limits::{Limit, Limits};
+use tenon_config::secret::Secret;
+use tenon_types::LogLevel;
 use tracing::Span;
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
@@ -13,7 +16,6 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::console::Console;
-use crate::bindings::log::Level;
 use crate::call::{Caller, CurrentCall};
 use crate::capability::config::Config;
 #[cfg(unix)]
@@ -21,9 +23,7 @@ use crate::capability::filesystem::FilesView;
 use crate::capability::filesystem::{Files, Folders};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Http;
-use crate::limits::{Limit, Limits};
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
-use crate::secret::Secret;
 use crate::server::{ChildSlot, Spec, Supervisor};
 
 /// What every instance of a plugin is made with.
@@ -239,7 +239,7 @@ impl Refuse {
     /// that they can do without.
     pub(crate) fn looked(&self, tried: &str, capability: &str, value: &str) {
         let words = self.setting.granted.not_granted(tried, capability, value);
-        self.span().in_scope(|| self.setting.log.write(Level::Debug, &words, &[]));
+        self.span().in_scope(|| self.setting.log.write(LogLevel::Debug, &words, &[]));
     }
 
     /// What the plugin tried cannot be granted.
@@ -255,7 +255,7 @@ impl Refuse {
 
     /// Says it in these words, and in others to the operator.
     pub(crate) fn say_and_log(&self, words: String, logged: &str) {
-        let written = self.span().in_scope(|| self.setting.log.write(Level::Warn, logged, &[]));
+        let written = self.span().in_scope(|| self.setting.log.write(LogLevel::Warn, logged, &[]));
         if let Some(current_call) = &self.current_call {
             current_call.refused(words, written);
         }

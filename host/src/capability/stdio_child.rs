@@ -6,10 +6,10 @@ use tokio::time::Instant;
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
-use crate::bindings::stdio_child::{self, Event};
-use crate::bindings::types::Error;
+use crate::bindings::convert::Convert;
+use crate::bindings::{stdio_child, types};
 use crate::capability::HostState;
-use crate::server::{Child, ChildSlot};
+use crate::server::{Child, ChildEvent, ChildSlot, ExitStatus, OversizedLine};
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     stdio_child::add_to_linker::<_, Host>(linker, |state| state)
@@ -29,12 +29,12 @@ fn with<T, R>(
 }
 
 impl<T> stdio_child::HostWithStore<T> for Host {
-    async fn start(accessor: &Accessor<T, Self>) -> wasmtime::Result<Result<(), Error>> {
+    async fn start(accessor: &Accessor<T, Self>) -> wasmtime::Result<Result<(), types::Error>> {
         if let Some(former) = with(accessor, ChildSlot::take)? {
             former.stop().await;
         }
         if let Some(distrust) = with(accessor, |slot| slot.spec())?.distrust().await {
-            return Ok(Err(distrust));
+            return Ok(Err(distrust.convert()));
         }
         let supervisor = with(accessor, |slot| slot.supervisor())?;
         let started = match supervisor.start(Instant::now()) {
@@ -44,32 +44,36 @@ impl<T> stdio_child::HostWithStore<T> for Host {
             }
             Err(too_often) => Err(too_often.into()),
         };
-        Ok(started.map_err(|error| error.into_contract()))
+        Ok(started.map_err(|error| error.into_contract()).convert())
     }
 
     async fn write_lines(
         accessor: &Accessor<T, Self>,
         lines: Vec<Vec<u8>>,
-    ) -> wasmtime::Result<Result<(), Error>> {
+    ) -> wasmtime::Result<Result<(), types::Error>> {
         let Some(child) = with(accessor, |slot| slot.child())? else {
-            return Ok(Err(crate::server::unavailable("the server is not running")));
+            let error = crate::server::unavailable("the server is not running");
+            return Ok(Err(error.convert()));
         };
-        Ok(child.write_lines(lines).await)
+        Ok(child.write_lines(lines).await.convert())
     }
 
-    async fn next_events(accessor: &Accessor<T, Self>) -> wasmtime::Result<Vec<Event>> {
+    async fn next_events(
+        accessor: &Accessor<T, Self>,
+    ) -> wasmtime::Result<Vec<stdio_child::Event>> {
         loop {
             let (child, changed, due) = with(accessor, |slot| slot.watch())?;
-            let mut events = tokio::select! {
+            let events = tokio::select! {
                 biased;
                 events = next_events(child.as_deref()) => events,
                 () = ready(()), if due => Vec::new(),
                 () = changed.notified() => continue,
             };
+            let mut events: Vec<_> = events.into_iter().map(in_the_contract).collect();
             // Behind what the child said, which must not hide it by never falling silent.
             if due {
                 with(accessor, ChildSlot::clear_timer)?;
-                events.push(Event::Timer);
+                events.push(stdio_child::Event::Timer);
             }
             return Ok(events);
         }
@@ -84,10 +88,24 @@ impl<T> stdio_child::HostWithStore<T> for Host {
 }
 
 /// The events of a child, or nothing for ever.
-async fn next_events(child: Option<&Child>) -> Vec<Event> {
+async fn next_events(child: Option<&Child>) -> Vec<ChildEvent> {
     match child {
         Some(child) => child.next_events().await,
         None => pending().await,
+    }
+}
+
+/// What happened to a child, in the words of the contract.
+fn in_the_contract(event: ChildEvent) -> stdio_child::Event {
+    match event {
+        ChildEvent::Line(line) => stdio_child::Event::Line(line),
+        ChildEvent::Oversized(OversizedLine { prefix, length }) => {
+            stdio_child::Event::Oversized(stdio_child::OversizedLine { prefix, length })
+        }
+        ChildEvent::Closed => stdio_child::Event::Closed,
+        ChildEvent::Exited(ExitStatus { code, signal }) => {
+            stdio_child::Event::Exited(stdio_child::ExitStatus { code, signal })
+        }
     }
 }
 

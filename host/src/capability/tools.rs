@@ -1,12 +1,13 @@
 //! `tools`: other tools, through the same pipeline as for any caller. Values are names of tools.
 
-use crate::grant::TOOLS;
+use tenon_config::grant::TOOLS;
+use tenon_types::{Error, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use crate::bindings::tools;
-use crate::bindings::types::{Error, ToolDefinition, ToolResult};
+use crate::bindings::convert::Convert;
+use crate::bindings::{tools, types};
 use crate::call::{Call, Caller};
 use crate::capability::HostState;
 
@@ -44,17 +45,17 @@ impl tools::Host for HostState {}
 impl<T> tools::HostWithStore<T> for Host {
     async fn list_tools(
         accessor: &Accessor<T, Self>,
-    ) -> wasmtime::Result<Result<Vec<ToolDefinition>, Error>> {
+    ) -> wasmtime::Result<Result<Vec<types::ToolDefinition>, types::Error>> {
         let granted = accessor.with(|mut access| access.get().setting.granted.clone());
-        Ok(list(&granted))
+        Ok(list(&granted).convert())
     }
 
     async fn call(
         accessor: &Accessor<T, Self>,
         name: String,
         arguments: String,
-    ) -> wasmtime::Result<Result<ToolResult, Error>> {
+    ) -> wasmtime::Result<Result<types::ToolResult, types::Error>> {
         let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
-        Ok(apart(async move { call(&granted, caller, name, &arguments).await }).await)
+        Ok(apart(async move { call(&granted, caller, name, &arguments).await }).await.convert())
     }
 }

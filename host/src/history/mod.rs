@@ -21,14 +21,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tenon_config::files::claim;
+use tenon_config::secret::Redactor;
 use tokio::sync::oneshot;
 
 pub use query::{Query, read};
 
 use self::weight::weigh;
 use crate::call::{CallKind, Fingerprint, Usage};
-use crate::files::claim;
-use crate::secret::Redactor;
 use files::{LOCK_TIMEOUT, MAX_FILES};
 use writer::Writer;
 

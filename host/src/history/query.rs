@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use tenon_types::text::fits;
 
 use super::Record;
 use super::files::{MAX_FILES, open, path, readable, turn};
 use crate::call::CallKind;
-use crate::text::fits;
 
 /// The longest line that is read, in bytes; none of ours is longer.
 const MAX_LINE_BYTES: u64 = 1 << 20;

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
+use tenon_types::text::shorten;
 
 use super::files::{FILE_NAME, MAX_FILES, open, path, private, turn};
 use super::{Entry, Message, Shared, TOO_LONG};
-use crate::text::shorten;
 
 /// How long a record may wait to be written, with others.
 const WRITE_DELAY: Duration = Duration::from_millis(50);

@@ -3,24 +3,25 @@
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use std::sync::Arc;
+use tenon_config::secret::Redactor;
+use tenon_types::mcp_json;
+use tenon_types::{CallContext, HookPoint, ToolResult};
 use tracing::Span;
 
-use super::operations::OperationAnswer;
+use super::operations::{self, OperationAnswer};
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::{CallState, REFUSED, USAGE};
 use super::truncate::{bound, bound_again, length};
 use super::{InvokeContext, span};
-use crate::bindings::types::{CallContext, HookPoint, ToolResult};
 use crate::call::{Call, CallError, CallKind, Failure, Usage};
+use crate::escape;
 use crate::mask::{Masked, Unmasked};
 use crate::register::constraints::Constraints;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{Registered, Registry, ResolvedTool, Served, Tool};
 use crate::runtime::PluginHandle;
 use crate::schema::nulls;
-use crate::secret::Redactor;
 use crate::stored_results::Results;
-use crate::{escape, mcp_json};
 
 /// The member of a result's `_meta` that says how structured content differs from what the tool's
 /// output schema promised.
@@ -117,7 +118,7 @@ impl Request for ToolRequest<'_> {
                     })
                 }
                 Served::ByHost(operation) => {
-                    let answer = operation.serve(plugin, redactor, arguments, context);
+                    let answer = operations::serve(operation, plugin, redactor, arguments, context);
                     let answer = Box::pin(answer).await;
                     answer.map(|answer| answer.map(OperationAnswer::into_result))
                 }

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tenon_config::secret::Redactor;
+use tenon_types::mcp_json;
+use tenon_types::{CallContext, Evaluation, Finding, HookPoint, ToolResult};
 use tracing::Span;
 
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{InvokeContext, TRUNCATED, span};
-use crate::bindings::eval_handler::{Evaluation, Finding};
-use crate::bindings::types::{CallContext, HookPoint, ToolResult};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
+use crate::escape;
 use crate::mask::{Masked, Unmasked};
 use crate::register::constraints::Constraints;
 use crate::register::{Eval, Registered, Registry};
 use crate::runtime::PluginHandle;
-use crate::secret::Redactor;
 use crate::stored_results::Results;
-use crate::{escape, mcp_json};
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(

@@ -7,17 +7,18 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tenon_config::config::OnFailure;
+use tenon_config::secret::Redactor;
+use tenon_types::text::shorten;
+use tenon_types::{CallContext, HookDecision, HookEvent, HookPoint};
 use tracing::Span;
 
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
 use super::{InvokeContext, span};
-use crate::bindings::hook_handler::{Event, Outcome};
-use crate::bindings::types::{CallContext, HookPoint};
 use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
-use crate::config::OnFailure;
 use crate::escape;
 use crate::history::weight::weigh_members;
 use crate::mask::{Mask, Unmasked};
@@ -25,8 +26,6 @@ use crate::register::constraints::Constraints;
 use crate::register::hook_cache::{Decision, HookCacheKey};
 use crate::register::{Registered, Registry};
 use crate::runtime::PluginHandle;
-use crate::secret::Redactor;
-use crate::text::shorten;
 
 /// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the context
 /// as it was before it, or stops there, as the configuration has it.
@@ -211,7 +210,7 @@ impl Request for Handler<'_> {
         let (point, before) = (self.point, self.context);
         let json = serde_json::to_string(before).expect("the keys of a tree are texts");
         let bytes_in = json.len() as u64;
-        let event = Event { point: point.clone(), context: json, call };
+        let event = HookEvent { point: point.clone(), context: json, call };
         let decision = async move {
             let outcome = plugin.handle(event).await;
             outcome.map(|outcome| decide(point, before, outcome?))
@@ -224,19 +223,19 @@ impl Request for Handler<'_> {
 fn decide(
     point: &HookPoint,
     before: &Map<String, Value>,
-    outcome: Outcome,
+    outcome: HookDecision,
 ) -> Result<Decision, Failure> {
     match outcome {
-        Outcome::Continue => Ok(Decision::Continue),
-        Outcome::Replace(json) => match serde_json::from_str(&json) {
+        HookDecision::Continue => Ok(Decision::Continue),
+        HookDecision::Replace(json) => match serde_json::from_str(&json) {
             Ok(Value::Object(replaced)) => replace(point, before, replaced),
             Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
             Err(error) => Err(Failure::Contract(format!("the new context is not JSON: {error}"))),
         },
-        Outcome::Veto(_) if !point.allows_veto() => {
+        HookDecision::Veto(_) if !point.allows_veto() => {
             Err(Failure::Contract(format!("{point} cannot be vetoed: it has happened")))
         }
-        Outcome::Veto(reason) => Ok(Decision::Veto(reason)),
+        HookDecision::Veto(reason) => Ok(Decision::Veto(reason)),
     }
 }
 

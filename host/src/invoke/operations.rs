@@ -4,6 +4,12 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tenon_config::secret::Redactor;
+use tenon_types::mcp_json;
+use tenon_types::{
+    CallContext, Content, ContentBlock, ListedResource, Operation, Prompt, PromptDefinition,
+    ResourceContents, ResourceTemplate, Suggestions, ToolResult,
+};
 use tracing::Span;
 
 use super::call::TOOL_POINTS;
@@ -11,71 +17,65 @@ use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{Budget, InvokeContext, prompts, resources, span};
-use crate::bindings::completions::Suggestions;
-use crate::bindings::prompts::{Prompt, PromptDefinition};
-use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{CallContext, Content, ContentBlock, ResourceContents, ToolResult};
-use crate::call::{Call, CallError, Caller, Failure, Operation};
+use crate::call::{Call, CallError, Caller, Failure};
+use crate::escape;
 use crate::mask::{self, Mask, Masked, Unmasked};
 use crate::register::constraints::Constraints;
+use crate::register::operation::as_tool;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{Registered, Registry};
 use crate::runtime::PluginHandle;
-use crate::secret::Redactor;
 use crate::stored_results::Results;
-use crate::{escape, mcp_json};
 
-impl Operation {
-    /// Does it for a plugin. The arguments are what the tool's schema takes.
-    pub(super) async fn serve(
-        self,
-        plugin: PluginHandle<'_>,
-        redactor: &Arc<Redactor>,
-        arguments: &Value,
-        context: CallContext,
-    ) -> Unmasked<Result<OperationAnswer, Failure>> {
-        let text = |name: &str| arguments[name].as_str().unwrap_or_default();
-        let answer: Unmasked<Result<_, Failure>> = Unmasked::of(|opening| async move {
-            Ok(match self {
-                Self::ListResources => {
-                    OperationAnswer::Resources(resources::all(plugin, context, opening).await?)
-                }
-                Self::ListTemplates => {
-                    let listed = resources::all_templates(plugin, context, opening).await;
-                    OperationAnswer::Templates(match listed {
-                        Err(Failure::Unsupported(_)) => Vec::new(),
-                        listed => listed?,
-                    })
-                }
-                Self::ReadResource => {
-                    let read = plugin.read_resource(text("uri"), context).await;
-                    OperationAnswer::Contents(read.open(opening)?)
-                }
-                Self::ListPrompts => {
-                    OperationAnswer::Prompts(prompts::all(plugin, context, opening).await?)
-                }
-                Self::GetPrompt => {
-                    let filled_in = pairs(&arguments["arguments"]);
-                    let prompt = plugin.get_prompt(text("name"), filled_in, context).await;
-                    OperationAnswer::Prompt(prompt.open(opening)?)
-                }
-                Self::Subscribe | Self::Unsubscribe => {
-                    let wanted = self == Self::Subscribe;
-                    plugin.subscribe(text("uri"), wanted, context).await.open(opening)?;
-                    OperationAnswer::Done
-                }
-                Self::Suggest => {
-                    let blank = prompts::blank(arguments).map_err(Failure::Host)?;
-                    let suggested = plugin.suggest(blank, context).await;
-                    OperationAnswer::Suggestions(suggested.open(opening)?)
-                }
-            })
+/// Does an operation for a plugin. The arguments are what the tool's schema takes.
+pub(super) async fn serve(
+    operation: Operation,
+    plugin: PluginHandle<'_>,
+    redactor: &Arc<Redactor>,
+    arguments: &Value,
+    context: CallContext,
+) -> Unmasked<Result<OperationAnswer, Failure>> {
+    let text = |name: &str| arguments[name].as_str().unwrap_or_default();
+    let answer: Unmasked<Result<_, Failure>> = Unmasked::of(|opening| async move {
+        Ok(match operation {
+            Operation::ListResources => {
+                OperationAnswer::Resources(resources::all(plugin, context, opening).await?)
+            }
+            Operation::ListTemplates => {
+                let listed = resources::all_templates(plugin, context, opening).await;
+                OperationAnswer::Templates(match listed {
+                    Err(Failure::Unsupported(_)) => Vec::new(),
+                    listed => listed?,
+                })
+            }
+            Operation::ReadResource => {
+                let read = plugin.read_resource(text("uri"), context).await;
+                OperationAnswer::Contents(read.open(opening)?)
+            }
+            Operation::ListPrompts => {
+                OperationAnswer::Prompts(prompts::all(plugin, context, opening).await?)
+            }
+            Operation::GetPrompt => {
+                let filled_in = pairs(&arguments["arguments"]);
+                let prompt = plugin.get_prompt(text("name"), filled_in, context).await;
+                OperationAnswer::Prompt(prompt.open(opening)?)
+            }
+            Operation::Subscribe | Operation::Unsubscribe => {
+                let wanted = operation == Operation::Subscribe;
+                plugin.subscribe(text("uri"), wanted, context).await.open(opening)?;
+                OperationAnswer::Done
+            }
+            Operation::Suggest => {
+                let blank = prompts::blank(arguments).map_err(Failure::Host)?;
+                let suggested = plugin.suggest(blank, context).await;
+                OperationAnswer::Suggestions(suggested.open(opening)?)
+            }
         })
-        .await;
-        // Half a secret would not be known for one, nor one with escapes in it.
-        let answer = answer.mask(redactor);
-        answer.map(|answer| answer.map(|answer| answer.prepared(budget(arguments)))).again()
-    }
+    })
+    .await;
+    // Half a secret would not be known for one, nor one with escapes in it.
+    let answer = answer.mask(redactor);
+    answer.map(|answer| answer.map(|answer| answer.prepared(budget(arguments)))).again()
 }
 
 /// What a plugin answers to an operation.
@@ -320,7 +320,7 @@ impl<'a> PluginQuery<'a> {
         let name = operation.name();
         let name = plugin.map_or_else(|| name.into(), |of| registry.name_of(of, name).to_string());
         let call = Call { name, arguments, caller: caller.clone() };
-        let mut state = CallState::begin(invoke_context, registry, operation.kind(), call);
+        let mut state = CallState::begin(invoke_context, registry, operation.into(), call);
         if let Some(plugin) = plugin {
             state.of_plugin(plugin.loaded().id());
         }
@@ -390,8 +390,7 @@ impl Request for OperationRequest<'_> {
                 vec!["at /uri: it is not text".into()]
             }
             // Schemas of the host's own cost little.
-            operation => operation
-                .as_tool()
+            operation => as_tool(operation)
                 .and_then(|declared| declared.arguments.problems(arguments))
                 .unwrap_or_default(),
         })
@@ -405,7 +404,7 @@ impl Request for OperationRequest<'_> {
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<OperationAnswer, Failure>>> + Send) {
         let bytes_in = mcp_json::written(arguments).len() as u64;
-        (bytes_in, Box::pin(self.operation.serve(plugin, redactor, arguments, context)))
+        (bytes_in, Box::pin(serve(self.operation, plugin, redactor, arguments, context)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Listings that come in pages.
 
-use crate::limits::MAX_PAGES;
 use serde_json::Value;
 use std::collections::HashSet;
+use tenon_config::limits::MAX_PAGES;
 
 use crate::call::Failure;
 

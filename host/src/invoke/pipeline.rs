@@ -8,12 +8,13 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_config::secret::Redactor;
+use tenon_types::{CallContext, HookPoint};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use super::hooks::fire;
 use super::state::{Attempt, CallState};
-use crate::bindings::types::{CallContext, HookPoint};
 use crate::call::{CallError, Failure, HookOutcome, HookReport, Usage, within};
 use crate::event::Step;
 use crate::mask::{Mask, Masked, Unmasked, within_unmasked};
@@ -21,7 +22,6 @@ use crate::register::constraints::Constraints;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{Registered, Registry};
 use crate::runtime::PluginHandle;
-use crate::secret::Redactor;
 use crate::stored_results::Results;
 
 /// Something that is asked of a plugin.

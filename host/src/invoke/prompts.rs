@@ -1,19 +1,20 @@
 //! Prompts: listing and filling in what plugins have, always as somebody's explicit act.
 
 use serde_json::{Map, Value, json};
+use tenon_types::mcp_json;
+use tenon_types::text::cut;
+use tenon_types::{
+    Blank, CallContext, Content, ContentBlock, Operation, Place, Prompt, PromptDefinition,
+    Suggestions,
+};
 
 use super::operations::{OperationAnswer, PluginQuery, pairs};
 use super::pages::{Page, all_pages};
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{TRUNCATED, another_answer};
-use crate::bindings::completions::{Blank, Place, Suggestions};
-use crate::bindings::prompts::{Prompt, PromptDefinition};
-use crate::bindings::types::{CallContext, Content, ContentBlock};
-use crate::call::{CallError, Failure, Operation};
+use crate::call::{CallError, Failure};
 use crate::mask::{Masked, Opening};
-use crate::mcp_json;
 use crate::runtime::PluginHandle;
-use crate::text::cut;
 
 /// Lists the prompts of a plugin.
 pub(crate) async fn list(

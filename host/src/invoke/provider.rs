@@ -5,23 +5,26 @@ use serde_json::{Value, json};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_config::secret::Redactor;
+use tenon_types::mcp_json;
+use tenon_types::text::cut;
+use tenon_types::{
+    CallContext, Completion, CompletionRequest, Content, ContentBlock, Message, ModelInfo, Part,
+    Role, ToolResult,
+};
 use tracing::Span;
 
 use super::pipeline::{self, Answer, Points, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{InvokeContext, TRUNCATED, span};
-use crate::bindings::model::{Completion, CompletionRequest, Message, ModelInfo, Part, Role};
-use crate::bindings::types::{CallContext, Content, ContentBlock, ToolResult};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
+use crate::escape;
 use crate::mask::{Masked, Unmasked, within_unmasked};
 use crate::register::constraints::Constraints;
 use crate::register::{Registered, Registry};
 use crate::runtime::{CompletionStream, PluginHandle};
-use crate::secret::Redactor;
 use crate::stored_results::Results;
-use crate::text::cut;
-use crate::{escape, mcp_json};
 
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]

@@ -1,17 +1,19 @@
 //! Resources: listing and reading what plugins have, always as somebody's explicit act.
 
 use serde_json::json;
+use tenon_types::mcp_json;
+use tenon_types::text::cut;
+use tenon_types::{
+    CallContext, ListedResource, Operation, ResourceBody, ResourceContents, ResourceLink,
+    ResourceTemplate,
+};
 
 use super::operations::{OperationAnswer, PluginQuery};
 use super::pages::{Page, all_pages};
 use super::{Budget, TRUNCATED, another_answer};
-use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{CallContext, ResourceBody, ResourceContents, ResourceLink};
-use crate::call::{CallError, Failure, Operation};
+use crate::call::{CallError, Failure};
 use crate::mask::{Masked, Opening};
-use crate::mcp_json;
 use crate::runtime::PluginHandle;
-use crate::text::cut;
 
 /// Lists the resources of a plugin.
 pub(crate) async fn list(

@@ -4,11 +4,11 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+use tenon_config::secret::Redactor;
+use tenon_types::{CallContext, CompletionSummary};
 use tracing::Span;
 
 use super::{InvokeContext, next_call};
-use crate::bindings::model::CompletionSummary;
-use crate::bindings::types::CallContext;
 use crate::call::{
     Call, CallError, CallKind, Caller, CurrentCall, Failure, Fingerprint, TraceParent, Usage,
 };
@@ -17,7 +17,6 @@ use crate::history::{Entry, Record, milliseconds};
 use crate::mask;
 use crate::register::Registry;
 use crate::runtime::StreamObserver;
-use crate::secret::Redactor;
 
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
 pub const USAGE: &str = "tenon/usage";

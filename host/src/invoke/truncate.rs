@@ -4,11 +4,11 @@
 use serde_json::json;
 use std::io;
 use std::sync::Arc;
+use tenon_types::mcp_json;
+use tenon_types::text::cut;
+use tenon_types::{Content, ContentBlock, ResourceBody, ResourceLink, ToolResult};
 
-use crate::bindings::types::{Content, ContentBlock, ResourceBody, ResourceLink, ToolResult};
-use crate::mcp_json;
 use crate::stored_results::Results;
-use crate::text::cut;
 
 /// The member of a result's `_meta` that says that it was cut: `bytes`, how long the whole is, and
 /// `uri`, where it is kept.

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use tenon_config::secret::{Redactor, SharedSecrets};
+use tenon_types::LogLevel;
+use tenon_types::text::{cut, one_line};
 
-use crate::bindings::log::Level;
 use crate::mask::{Mask, Masked, Unmasked};
-use crate::secret::{Redactor, SharedSecrets};
-use crate::text::{cut, one_line};
 
 /// The most bytes of a message, and of its fields together.
 const MAX_MESSAGE_BYTES: usize = 8 << 10;
@@ -82,14 +82,19 @@ impl PluginLog {
 
     /// Writes a message in one line, if anybody would see it and the allowance lasts. Gives whether
     /// the allowance did.
-    pub(crate) fn write(&self, level: Level, message: &str, fields: &[(String, String)]) -> bool {
+    pub(crate) fn write(
+        &self,
+        level: LogLevel,
+        message: &str,
+        fields: &[(String, String)],
+    ) -> bool {
         // What nobody sees must not use up the room of what somebody is to see.
         let is_seen = match level {
-            Level::Trace => tracing::enabled!(tracing::Level::TRACE),
-            Level::Debug => tracing::enabled!(tracing::Level::DEBUG),
-            Level::Info => tracing::enabled!(tracing::Level::INFO),
-            Level::Warn => tracing::enabled!(tracing::Level::WARN),
-            Level::Error => tracing::enabled!(tracing::Level::ERROR),
+            LogLevel::Trace => tracing::enabled!(tracing::Level::TRACE),
+            LogLevel::Debug => tracing::enabled!(tracing::Level::DEBUG),
+            LogLevel::Info => tracing::enabled!(tracing::Level::INFO),
+            LogLevel::Warn => tracing::enabled!(tracing::Level::WARN),
+            LogLevel::Error => tracing::enabled!(tracing::Level::ERROR),
         };
         if !is_seen {
             return true;
@@ -106,11 +111,11 @@ impl PluginLog {
         };
         let shown = shown(fields.iter().map(masked));
         match level {
-            Level::Trace => tracing::trace!(plugin, "{message}{shown}"),
-            Level::Debug => tracing::debug!(plugin, "{message}{shown}"),
-            Level::Info => tracing::info!(plugin, "{message}{shown}"),
-            Level::Warn => tracing::warn!(plugin, "{message}{shown}"),
-            Level::Error => tracing::error!(plugin, "{message}{shown}"),
+            LogLevel::Trace => tracing::trace!(plugin, "{message}{shown}"),
+            LogLevel::Debug => tracing::debug!(plugin, "{message}{shown}"),
+            LogLevel::Info => tracing::info!(plugin, "{message}{shown}"),
+            LogLevel::Warn => tracing::warn!(plugin, "{message}{shown}"),
+            LogLevel::Error => tracing::error!(plugin, "{message}{shown}"),
         }
         true
     }
@@ -180,16 +185,16 @@ mod tests {
 
     fn logged(write: impl FnOnce(&PluginLog)) -> String {
         let log = PluginLog::new("p".into(), Default::default(), 1);
-        crate::logged::logged(|| write(&log))
+        tenon_config::logged::logged(|| write(&log))
     }
 
     #[test]
     fn what_nobody_sees_takes_no_room() {
         let said = logged(|log| {
-            (0..1000).for_each(|_| assert!(log.write(Level::Debug, "unseen", &[])));
-            assert!(log.write(Level::Warn, "seen", &[]));
-            (1..5).for_each(|_| assert!(log.write(Level::Warn, "more", &[])));
-            assert!(!log.write(Level::Warn, "too much", &[]));
+            (0..1000).for_each(|_| assert!(log.write(LogLevel::Debug, "unseen", &[])));
+            assert!(log.write(LogLevel::Warn, "seen", &[]));
+            (1..5).for_each(|_| assert!(log.write(LogLevel::Warn, "more", &[])));
+            assert!(!log.write(LogLevel::Warn, "too much", &[]));
         });
         assert!(said.starts_with(" WARN seen plugin=\"p\"\n"), "{said}");
         assert!(!said.contains("unseen") && !said.contains("too much"), "{said}");
@@ -199,7 +204,7 @@ mod tests {
     fn a_message_is_one_line() {
         let said = logged(|log| {
             let fields = [("a\nb".to_string(), "c\u{2028}d".to_string())];
-            log.write(Level::Warn, "one\n WARN two", &fields);
+            log.write(LogLevel::Warn, "one\n WARN two", &fields);
         });
         assert_eq!(said, " WARN one\\n WARN two (a\\nb=\"c\\u{2028}d\") plugin=\"p\"\n");
     }

@@ -10,36 +10,36 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
+use tenon_config::admit::{Contents, Refusal, Rules, admit};
+use tenon_config::config::{Config, ConfigError, combine};
+use tenon_config::diagnostic::{Diagnostic, chain};
+use tenon_config::discover::trust::ProjectTrust;
+use tenon_config::discover::{
+    Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
+};
+use tenon_config::host_environment::HostEnvironment;
+use tenon_config::limits::Limits;
+use tenon_config::pins::Quarantine;
+use tenon_config::secret::SurroundingSecrets;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::reload::{LoadedFrom, Plugins, Slot};
 use super::report::{gone, there};
 use super::reregister::reregister;
 use super::{Inner, Platform, PluginReport, PluginState};
-use crate::admit::{Approvals, Contents, Refusal, Rules, admit};
 use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
-use crate::config::{Config, ConfigError, combine};
-use crate::diagnostic::{Diagnostic, chain};
-use crate::discover::trust::ProjectTrust;
-use crate::discover::{
-    Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
-};
 use crate::history::History;
-use crate::host_environment::HostEnvironment;
 use crate::invoke::InvokeContext;
-use crate::limits::Limits;
 use crate::load::{LoadError, Loaded, Loader};
 use crate::observe::PluginNotifications;
-use crate::pins::Quarantine;
 use crate::register::{Registered, learn, register, register_as};
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
-use crate::secret::SurroundingSecrets;
 use crate::server::{StartObserver, StartProgress};
 use crate::services::{
     Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
-    Services,
+    Services, ask_approver,
 };
 use crate::stored_results::Results;
 
@@ -417,7 +417,7 @@ impl PluginFactory {
                 .expect("reading does not panic, and is not aborted"),
         };
         let rules = rules.contents(contents);
-        let approvals = Approvals::ask(candidates, &rules, &*self.approver).await;
+        let approvals = ask_approver(candidates, &rules, &*self.approver).await;
         Arc::new(rules.approve(approvals))
     }
 

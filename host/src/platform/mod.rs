@@ -17,6 +17,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use tenon_config::diagnostic::Diagnostic;
+use tenon_types::{
+    Blank, Completion, CompletionRequest, Evaluation, HookPoint, ListedResource, Prompt,
+    PromptDefinition, ResourceContents, ResourceTemplate, Suggestions, ToolDefinition, ToolResult,
+};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
@@ -25,15 +30,8 @@ pub use reload::Difference;
 pub use report::{PluginReport, PluginState};
 pub use watch::{OnChange, Watch, WatchError};
 
-use crate::bindings::completions::{Blank, Suggestions};
-use crate::bindings::eval_handler::Evaluation;
-use crate::bindings::model::{Completion, CompletionRequest};
-use crate::bindings::prompts::{Prompt, PromptDefinition};
-use crate::bindings::resources::{ListedResource, ResourceTemplate};
-use crate::bindings::types::{HookPoint, ResourceContents, ToolDefinition, ToolResult};
 use crate::call::{Call, CallError, Caller, HookReport};
 use crate::capability::granted::PlatformApi;
-use crate::diagnostic::Diagnostic;
 use crate::escape;
 use crate::event::Subscription;
 use crate::invoke::{self, Budget, InvokeContext, Model, PluginQuery};
@@ -202,7 +200,7 @@ impl Platform {
     ///
     /// # Errors
     ///
-    /// If the context is not an object, or a member has the wrong type (see [`crate::hook::context`]).
+    /// If the context is not an object, or a member has the wrong type (see [`tenon_types::hook::context`]).
     /// Failures of handlers are in the report.
     pub async fn fire(
         &self,

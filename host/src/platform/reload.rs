@@ -10,6 +10,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tenon_config::admit::{Rules, admit};
+use tenon_config::config::{Config, combine};
+use tenon_config::diagnostic::{Diagnostic, chain};
+use tenon_config::discover::trust::{Distrust, Untrusted};
+use tenon_config::discover::{
+    Candidate, Discovery, Fingerprint, Skipped, Sources, discover_trusted,
+};
+use tenon_config::grant::Grants;
+use tenon_config::pins::{PinKind, Quarantine};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -17,16 +26,10 @@ use tokio::time::sleep;
 use super::build::PluginFactory;
 use super::report::left_out;
 use super::{Current, Inner, Platform, PluginReport, PluginState};
-use crate::admit::{Rules, admit};
-use crate::config::{Config, combine};
-use crate::diagnostic::{Diagnostic, chain};
-use crate::discover::trust::{Distrust, Untrusted};
-use crate::discover::{Candidate, Discovery, Fingerprint, Skipped, Sources, discover_trusted};
 use crate::event::{Change, Event};
-use crate::grant::Grants;
-use crate::pins::{PinKind, Quarantine};
 use crate::register::{Registered, Registry, Settings};
 use crate::runtime::Retiring;
+use crate::services::ask_pins;
 
 /// How long the calls of a plugin that was replaced may go on.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -152,7 +155,7 @@ impl Plugins {
             Some((mode, seen.into()))
         });
         let servers = servers.collect();
-        self.quarantine = Quarantine::ask(&**pins, servers).await;
+        self.quarantine = ask_pins(pins.clone(), servers).await;
         for slot in &self.slots {
             let Some(registered) = &slot.registered else { continue };
             let hold = self.quarantine.of(&slot.id, PinKind::Instructions, "");

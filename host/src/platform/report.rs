@@ -3,11 +3,11 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use tenon_config::discover::{PluginKind, SkipReason, Skipped};
+use tenon_config::limits::Limits;
 
 use crate::call::Failure;
 use crate::capability::Need;
-use crate::discover::{PluginKind, SkipReason, Skipped};
-use crate::limits::Limits;
 use crate::register::Registered;
 use crate::server::ServerReport;
 

@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use tenon_config::config::WatchSettings;
+use tenon_config::limits::MAX_DURATION;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::reload::Difference;
 use super::{Inner, Platform};
-use crate::config::WatchSettings;
 use crate::event::Event;
-use crate::limits::MAX_DURATION;
 
 /// What to do about changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 use std::time::Duration;
+use tenon_config::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
+use tenon_types::{Error, ToolAnnotations};
 
-use crate::bindings::types::{Error, ToolAnnotations};
 use crate::call::Failure;
-use crate::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
 
 /// The longest wait between attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
@@ -51,7 +51,7 @@ impl Constraints {
         }
         let asked = match failure {
             Failure::Answered(Error::Unavailable(unavailable)) => {
-                unavailable.retry_after.map_or(Duration::ZERO, Duration::from_millis)
+                unavailable.retry_after.unwrap_or_default()
             }
             Failure::Answered(Error::Timeout(_)) | Failure::Deadline(_) | Failure::Lost(_) => {
                 Duration::ZERO
@@ -66,10 +66,10 @@ impl Constraints {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::types::Unavailability;
-    use crate::config::Config;
-    use crate::config::combine::ToolRules;
-    use crate::discover::Origin;
+    use tenon_config::config::Config;
+    use tenon_config::config::combine::ToolRules;
+    use tenon_config::discover::Origin;
+    use tenon_types::Unavailability;
 
     fn constraints(config: &str, read_only: Option<bool>, idempotent: Option<bool>) -> Constraints {
         let config = Config::parse(config, "tenon.toml").expect("it is read");
@@ -131,7 +131,8 @@ mod tests {
             [1, 2, 3, 4].map(|attempt| seconds(attempt, &lost)),
             [Some(1), Some(2), Some(4), None]
         );
-        let busy = Unavailability { message: "busy".into(), retry_after: Some(9_000) };
+        let busy =
+            Unavailability { message: "busy".into(), retry_after: Some(Duration::from_secs(9)) };
         assert_eq!(seconds(1, &Failure::Answered(Error::Unavailable(busy))), Some(9));
         assert_eq!(seconds(1, &Failure::Trapped("x".into())), None);
         assert_eq!(seconds(1, &Failure::Answered(Error::Failed("x".into()))), None);

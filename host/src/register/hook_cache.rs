@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use tenon_types::HookPoint;
 
-use crate::bindings::types::HookPoint;
 use crate::call::{Caller, Fingerprint};
 use crate::history::weight::weigh_members;
 

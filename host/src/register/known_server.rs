@@ -1,11 +1,11 @@
 //! What is known of a server that is not started.
 
 use serde_json::Value;
+use tenon_config::discover::{Candidate, Source};
+use tenon_config::host_environment::HostEnvironment;
+use tenon_types::ToolDefinition;
 
 use super::operation;
-use crate::bindings::types::ToolDefinition;
-use crate::discover::{Candidate, Source};
-use crate::host_environment::HostEnvironment;
 use crate::schema::{self, nulls};
 use crate::server::Listing;
 use crate::services::Offers;

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
+use tenon_types::{Operation, ToolAnnotations, ToolDefinition};
 
 use super::DeclaredTool;
-use crate::bindings::types::{ToolAnnotations, ToolDefinition};
-use crate::call::{Operation, SHARED_TOOL_PLUGIN};
+use crate::call::SHARED_TOOL_PLUGIN;
 
 /// Those on resources, as tools.
 static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
@@ -105,7 +105,7 @@ pub fn is_shared_tool(name: &str) -> bool {
 
 /// An operation as a tool that does it for any of these plugins.
 pub(crate) fn shared(operation: Operation, ids: &[Arc<str>]) -> DeclaredTool {
-    let own = operation.as_tool().expect("operations that are shared are tools");
+    let own = as_tool(operation).expect("operations that are shared are tools");
     let definition = &own.definition;
     let mut schema: Value =
         serde_json::from_str(&definition.input_schema).expect("the host's own schemas are JSON");
@@ -155,12 +155,9 @@ fn list_of(member: &str) -> Option<Value> {
     }))
 }
 
-impl Operation {
-    /// What it is as a tool, if it is one.
-    pub(crate) fn as_tool(self) -> Option<&'static DeclaredTool> {
-        let found = on(true, true).find(|(operation, _)| *operation == self);
-        found.map(|(_, declared)| declared)
-    }
+/// What an operation is as a tool, if it is one.
+pub(crate) fn as_tool(operation: Operation) -> Option<&'static DeclaredTool> {
+    on(true, true).find(|(other, _)| *other == operation).map(|(_, declared)| declared)
 }
 
 #[cfg(test)]

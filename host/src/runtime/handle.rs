@@ -2,16 +2,13 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tenon_types::{
+    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent,
+    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
+    TemplatePage, ToolResult,
+};
 
 use super::{CompletionStream, Plugin};
-use crate::bindings::completions::{Blank, Suggestions};
-use crate::bindings::eval_handler::Evaluation;
-use crate::bindings::hook_handler::{Event, Outcome};
-use crate::bindings::lifecycle::Registration;
-use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
-use crate::bindings::prompts::{Prompt, PromptPage};
-use crate::bindings::resources::{ResourcePage, TemplatePage};
-use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
 use crate::call::Failure;
 use crate::mask::Unmasked;
 
@@ -48,7 +45,10 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::handle`].
-    pub fn handle(self, event: Event) -> impl Future<Output = Answer<Outcome>> + Send + 'a {
+    pub fn handle(
+        self,
+        event: HookEvent,
+    ) -> impl Future<Output = Answer<HookDecision>> + Send + 'a {
         self.0.handle(event).map(Unmasked::new)
     }
 

@@ -15,30 +15,27 @@ pub(crate) mod wasm;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use std::sync::Arc;
+use tenon_config::secret::Redactor;
+use tenon_types::{
+    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent,
+    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
+    TemplatePage, ToolResult,
+};
 
 pub use crate::call::{Failure, OuterCalls, Usage};
-pub use crate::config::Mode;
 pub use builtin::Builtin;
 pub(crate) use drain::{Retiring, Uses};
 pub use handle::PluginHandle;
 pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
 pub use rhai::{ScriptError, check_script};
 pub(crate) use supervised::Supervised;
+pub use tenon_config::config::Mode;
 pub use wasm::stream::CompletionStream;
 pub(crate) use wasm::stream::StreamObserver;
 pub use wasm::{Allocation, EngineError, ExportError, speaks};
 
-use crate::bindings::completions::{Blank, Suggestions};
-use crate::bindings::eval_handler::Evaluation;
-use crate::bindings::hook_handler::{Event, Outcome};
-use crate::bindings::lifecycle::Registration;
-use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
-use crate::bindings::prompts::{Prompt, PromptPage};
-use crate::bindings::resources::{ResourcePage, TemplatePage};
-use crate::bindings::types::{CallContext, ResourceContents, ToolResult};
 use crate::escape;
 use crate::mask::Unmasked;
-use crate::secret::Redactor;
 
 /// A plugin of any kind.
 ///
@@ -68,7 +65,7 @@ pub trait Plugin: Send + Sync + 'static {
     }
 
     /// Handles an event.
-    async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
+    async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         let _ = event;
         Err(Failure::Unsupported("hooks"))
     }

@@ -9,24 +9,23 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tenon_config::limits::MAX_PAGES;
+use tenon_config::pins::{Definition, PinKind};
+use tenon_config::secret::Redactor;
+use tenon_types::{
+    Blank, CallContext, Error, Prompt, PromptPage, Registration, ResourceContents, ResourcePage,
+    Suggestions, TemplatePage, ToolResult, Unavailability,
+};
 use tokio::time::Instant;
 
-use crate::bindings::completions::{Blank, Suggestions};
-use crate::bindings::lifecycle::Registration;
-use crate::bindings::prompts::{Prompt, PromptPage};
-use crate::bindings::resources::{ResourcePage, TemplatePage};
-use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult, Unavailability};
 use crate::call::{CurrentCall, Failure};
 use crate::escape;
-use crate::limits::MAX_PAGES;
 use crate::mask::{self, Mask, Unmasked};
-use crate::pins::{Definition, PinKind};
 use crate::runtime::Plugin;
-use crate::secret::Redactor;
 use crate::server::Supervisor;
 
 /// After how many milliseconds a server has surely been registered again.
-const AGAIN: u64 = 1_000;
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub(crate) struct Supervised<P> {
@@ -196,7 +195,7 @@ impl<P: Plugin> Supervised<P> {
     /// not made says nothing of the server.
     async fn guarded<'a, R>(
         &'a self,
-        deadline: Option<u64>,
+        time_left: Option<Duration>,
         call: impl FnOnce() -> Result<BoxFuture<'a, Result<R, Failure>>, Failure>,
     ) -> Result<R, Failure> {
         if let Some(asking) = self.being_asked() {
@@ -213,10 +212,10 @@ impl<P: Plugin> Supervised<P> {
             );
             return Err(Failure::Answered(Error::Unavailable(Unavailability {
                 message,
-                retry_after: Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+                retry_after: Some(wait),
             })));
         }
-        let deadline = deadline.map(|limit| began + Duration::from_millis(limit));
+        let deadline = time_left.map(|time_left| began + time_left);
         let (supervisor, current_call) = (&self.supervisor, CurrentCall::current());
         let mut trying = Trying { supervisor, began, deadline, current_call, done: false };
         let answer = answer.await;
@@ -284,12 +283,12 @@ impl<P: Plugin> Plugin for Supervised<P> {
         arguments: String,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        let deadline = context.deadline;
+        let time_left = context.time_left;
         let call = || {
             self.as_shown(name)?;
             Ok(self.bridge.call_tool(name, arguments, context))
         };
-        self.guarded(deadline, call).await
+        self.guarded(time_left, call).await
     }
 
     async fn list_resources(
@@ -297,8 +296,8 @@ impl<P: Plugin> Plugin for Supervised<P> {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        let (is_first, deadline) = (cursor.is_none(), context.deadline);
-        let listed = self.guarded(deadline, || Ok(self.bridge.list_resources(cursor, context)));
+        let (is_first, time_left) = (cursor.is_none(), context.time_left);
+        let listed = self.guarded(time_left, || Ok(self.bridge.list_resources(cursor, context)));
         let mut page = listed.await?;
         let is_whole = is_first && page.next.is_none();
         self.keep_as_pinned(
@@ -319,8 +318,8 @@ impl<P: Plugin> Plugin for Supervised<P> {
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
         let is_first = cursor.is_none();
-        let deadline = context.deadline;
-        let listed = self.guarded(deadline, || Ok(self.bridge.list_templates(cursor, context)));
+        let time_left = context.time_left;
+        let listed = self.guarded(time_left, || Ok(self.bridge.list_templates(cursor, context)));
         let mut page = listed.await?;
         let is_whole = is_first && page.next.is_none();
         self.keep_as_pinned(
@@ -340,7 +339,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         uri: &str,
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        self.guarded(context.deadline, || Ok(self.bridge.read_resource(uri, context))).await
+        self.guarded(context.time_left, || Ok(self.bridge.read_resource(uri, context))).await
     }
 
     async fn subscribe(
@@ -349,7 +348,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
         wanted: bool,
         context: CallContext,
     ) -> Result<(), Failure> {
-        self.guarded(context.deadline, || Ok(self.bridge.subscribe(uri, wanted, context))).await
+        self.guarded(context.time_left, || Ok(self.bridge.subscribe(uri, wanted, context))).await
     }
 
     async fn list_prompts(
@@ -358,8 +357,8 @@ impl<P: Plugin> Plugin for Supervised<P> {
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
         let is_first = cursor.is_none();
-        let deadline = context.deadline;
-        let listed = self.guarded(deadline, || Ok(self.bridge.list_prompts(cursor, context)));
+        let time_left = context.time_left;
+        let listed = self.guarded(time_left, || Ok(self.bridge.list_prompts(cursor, context)));
         let mut page = listed.await?;
         let is_whole = is_first && page.next.is_none();
         self.keep_as_pinned(
@@ -384,12 +383,12 @@ impl<P: Plugin> Plugin for Supervised<P> {
         if let Some(why) = self.supervisor.held(PinKind::Prompt, name) {
             return Err(Failure::Answered(Error::Denied(why)));
         }
-        self.guarded(context.deadline, || Ok(self.bridge.get_prompt(name, arguments, context)))
+        self.guarded(context.time_left, || Ok(self.bridge.get_prompt(name, arguments, context)))
             .await
     }
 
     async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
-        self.guarded(context.deadline, || Ok(self.bridge.suggest(blank, context))).await
+        self.guarded(context.time_left, || Ok(self.bridge.suggest(blank, context))).await
     }
 
     async fn shutdown(&self) {

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tenon_config::limits::{Limit, Limits};
 use tokio::runtime::{Builder, Runtime};
 
 use super::bound::Bound;
 use super::{MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_INLINE_STEPS, SchemaSandbox, compile};
 use crate::call::Failure;
-use crate::limits::{Limit, Limits};
 
 /// The component is compiled once for all that is tried.
 pub(crate) static SANDBOX: LazyLock<SchemaSandbox> = LazyLock::new(SchemaSandbox::default);

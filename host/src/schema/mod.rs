@@ -20,12 +20,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::thread;
 use std::time::Instant;
+use tenon_config::limits::Limits;
+use tenon_config::secret::is_secret_name;
+use tenon_types::text::beginning;
 use tokio::sync::oneshot;
 
 use crate::call::Failure;
-use crate::limits::Limits;
-use crate::secret::is_secret_name;
-use crate::text::beginning;
 use bound::{Bound, Size};
 pub(crate) use sandbox::SchemaSandbox;
 
@@ -260,9 +260,9 @@ fn problem(place: &str, problem: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{Limit, SchemaLimit};
     use serde_json::{Map, json};
     use std::time::Duration;
+    use tenon_config::limits::{Limit, SchemaLimit};
 
     use super::fuzz::SANDBOX;
 

@@ -2,9 +2,9 @@
 //! the argument either, the argument is left out.
 
 use serde_json::Value;
+use tenon_config::limits::Limits;
 
 use super::{Nulls, Schema, SchemaSandbox};
-use crate::limits::Limits;
 
 /// Leaves out members that are null, where the schema takes no null and does not require them, at the
 /// top and in objects within. Says whether that was told at once; else [`leave_out_confined`] tells it.

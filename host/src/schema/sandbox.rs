@@ -12,24 +12,24 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tenon_config::config::Mode;
+use tenon_config::files::Digest;
+use tenon_config::grant::Grants;
+use tenon_config::limits::{Limit, Limits, SchemaLimit};
+use tenon_config::secret::{Redactor, Secrets};
+use tenon_types::CallContext;
 
 use super::{
     MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_NULLS, MAX_PROBLEM_LENGTH, Nulls, is_secret,
     problem,
 };
-use crate::bindings::types::CallContext;
 use crate::call::{Failure, within};
 use crate::capability::config::Config;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::{self, HostState, LinkTarget, Setting};
-use crate::config::Mode;
-use crate::files::Digest;
-use crate::grant::Grants;
-use crate::limits::{Limit, Limits, SchemaLimit};
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
-use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, link_older};
+use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, find_exports, link_older};
 use crate::runtime::{Allocation, Plugin};
-use crate::secret::{Redactor, Secrets};
 
 /// The validator as a component, compiled when this crate was built.
 static CHECKER: &[u8] = include_bytes!(env!("TENON_SCHEMA_CHECKER"));
@@ -188,7 +188,7 @@ impl SchemaSandbox {
             agent_id: None,
             session_id: None,
             traceparent: None,
-            deadline: None,
+            time_left: None,
         };
         let result = match checker.call_tool(tool, arguments, context).await {
             Ok(result) => result,
@@ -230,7 +230,7 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<Linked, String> {
         capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()), link_older);
     let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
     let pre = pre.map_err(|error| format!("{error:#}"))?;
-    let indices = Indices::new(&pre).map_err(|error| error.to_string())?;
+    let indices = find_exports(&pre).map_err(|error| error.to_string())?;
     Ok(Linked { pre, indices })
 }
 

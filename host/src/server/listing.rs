@@ -11,13 +11,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tenon_config::discover::Server;
+use tenon_config::files::{Digest, MAX_CONFIGURATION_BYTES, claim, read_private};
+use tenon_config::host_environment::HostEnvironment;
+use tenon_config::pins::Definition;
+use tenon_types::{Identity, Registration, ToolAnnotations, ToolDefinition};
 
-use crate::bindings::lifecycle::{Identity, Registration};
-use crate::bindings::types::{ToolAnnotations, ToolDefinition};
-use crate::discover::Server;
-use crate::files::{Digest, MAX_CONFIGURATION_BYTES, claim, read_private};
-use crate::host_environment::HostEnvironment;
-use crate::pins::Definition;
 use crate::services::Offers;
 
 /// The form of the files. What is of another one is not read.

@@ -14,22 +14,24 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tenon_config::pins::{Definition, PinKind, PinnedServer};
+use tenon_types::Registration;
 use tokio::time::Instant;
 
-use crate::bindings::lifecycle::Registration;
 use crate::call::{Failure, within};
-pub use crate::config::Supervision;
 use crate::event::Event;
 pub use crate::event::{BreakerState, ServerState};
 use crate::mask::Masked;
 use crate::observe::PluginNotifications;
-use crate::pins::{Definition, PinKind, PinnedServer, Quarantine};
-use crate::services::Pins;
+use crate::services::{Pins, ask_pins};
 use breaker::Breaker;
-pub(crate) use child::{Child, ChildSlot, Spec, unavailable};
+pub(crate) use child::{
+    Child, ChildEvent, ChildSlot, ExitStatus, OversizedLine, Spec, unavailable,
+};
 pub(crate) use listing::Listing;
 pub use starts::StartProgress;
 pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
+pub use tenon_config::config::Supervision;
 
 /// How a server fares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -309,11 +311,11 @@ impl Supervisor {
         let Some((pins, server)) = self.watched().pins.clone() else { return };
         let names: Vec<String> = listed.iter().map(|(name, _)| name.clone()).collect();
         let seen = server.seen(kind, listed.into_iter(), is_whole);
-        let holds = Quarantine::ask(&*pins, vec![(server.mode, vec![seen])]).await;
+        let holds = ask_pins(pins, vec![(server.mode, vec![seen])]).await;
         for name in names {
             let told = holds.told(&self.plugin, kind, &name);
             if let Some((_, said)) = &told {
-                let remedy = crate::pins::remedy(&self.plugin);
+                let remedy = tenon_config::pins::remedy(&self.plugin);
                 tracing::warn!("plugin \"{}\": {said}; {remedy}", self.plugin);
             }
             let key = (kind, name);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use tenon_host::bindings::completions::{Blank, Place};
 use tenon_host::history::{self, Query};
 use tenon_host::invoke::OUTPUT_MISMATCH;
 use tenon_host::services::PinFile;
+use tenon_host::types::{Blank, Place};
 use tenon_host::{Call, Caller, mcp_json};
 
 use super::{Project, among, configuration, echoes};

@@ -116,9 +116,9 @@ pub(super) fn whole(beneath: &Beneath) -> Result<Vec<Entry>, Stop> {
 mod tests {
     use super::super::walk::Files;
     use super::*;
-    use crate::grant::{PathGrant, Protection};
-    use crate::host_environment::HostEnvironment;
     use std::fs;
+    use tenon_config::grant::{FileRules, PathGrant, Protection};
+    use tenon_config::host_environment::HostEnvironment;
 
     #[tokio::test]
     async fn a_large_folder_is_read_in_parts_and_what_is_hidden_is_passed_over() {
@@ -129,8 +129,11 @@ mod tests {
         }
         fs::create_dir(folder.path().join("hidden")).unwrap();
         let grant = PathGrant::parse("read:*.txt", &HostEnvironment::default(), folder.path());
-        let files =
-            Arc::new(Files::new(vec![vec![grant.unwrap()]], Vec::new(), Protection::default()));
+        let files = Arc::new(Files::new(FileRules::new(
+            vec![vec![grant.unwrap()]],
+            Vec::new(),
+            Protection::default(),
+        )));
         let place = files.open_roots().swap_remove(0).1;
         let beneath = Beneath { files, folder: place };
 

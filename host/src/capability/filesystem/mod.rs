@@ -1,5 +1,5 @@
 //! `filesystem`: files, through the guest's own standard library, in WASI 0.2 and 0.3 alike. Values
-//! are `read:`, `write:` and `readwrite:` globs; see [`crate::grant`].
+//! are `read:`, `write:` and `readwrite:` globs; see [`tenon_config::grant`].
 //!
 //! The `wasi:filesystem` interfaces are implemented here for every component: what takes a path is
 //! done by [`ops`], what takes an open file is left to wasmtime-wasi. Each is given the root of all
@@ -11,7 +11,7 @@
 //! granted.
 //!
 //! Files that decide what is started, and files with keys, are covered by no glob: see
-//! [`crate::grant`].
+//! [`tenon_config::grant`].
 
 #[macro_use]
 #[cfg(unix)]

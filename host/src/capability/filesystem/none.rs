@@ -1,12 +1,9 @@
 //! Systems on which no files are lent: a plugin that requests any is refused.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use tenon_config::grant::FileRules;
 use wasmtime::component::Linker;
 
 use crate::capability::HostState;
-use crate::grant::{Grants, PathGrant, Protection};
-use crate::host_environment::HostEnvironment;
 
 /// Which files a plugin may use: none.
 #[derive(Debug, Default)]
@@ -17,11 +14,7 @@ pub(crate) struct Files;
 pub(crate) struct Folders;
 
 impl Files {
-    pub(crate) fn of(_: &Grants, _: &HostEnvironment, _: &BTreeSet<PathBuf>) -> Self {
-        Self
-    }
-
-    pub(crate) fn new(_: Vec<Vec<PathGrant>>, _: Vec<String>, _: Protection) -> Self {
+    pub(crate) fn new(_: FileRules) -> Self {
         Self
     }
 }

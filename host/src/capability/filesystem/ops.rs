@@ -12,9 +12,9 @@ use std::ffi::CString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use tenon_config::grant::{ProtectionState, Rights};
 
 use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
-use crate::grant::{ProtectionState, Rights};
 
 /// How something is opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,13 +100,13 @@ struct Carried {
 /// Where something that is moved is, or would be.
 struct Step {
     path: String,
-    standing: ProtectionState,
+    protection: ProtectionState,
 }
 
 impl Step {
     fn down(&self, files: &Files, name: &str) -> Self {
         let path = format!("{}/{name}", self.path);
-        Self { standing: files.standing_beneath(self.standing, name, &path), path }
+        Self { protection: files.protection_beneath(self.protection, name, &path), path }
     }
 }
 
@@ -361,7 +361,7 @@ impl Beneath {
         }
         let step = |(folder, name): &(Folder, String)| Step {
             path: folder.path_of(name),
-            standing: self.files.standing_in(folder, name),
+            protection: self.files.protection_in(folder, name),
         };
         let name = CString::new(source.1.as_str()).map_err(|_| Errno::INVAL)?;
         let (from, to) = (step(source), step(target));
@@ -390,9 +390,9 @@ impl Beneath {
                     }
                     found => found == FileType::Directory,
                 };
-                for Step { path, standing } in [&from, &to] {
+                for Step { path, protection } in [&from, &to] {
                     let rights = || self.files.rights(path);
-                    if standing.is_protected && !(rights().read.here && rights().write.here) {
+                    if protection.is_protected && !(rights().read.here && rights().write.here) {
                         let attempt = Attempt::moving(path.clone(), is_folder);
                         let protected = self.files.protects(path, true);
                         return Err(Stop::Denied(Attempt { protected, ..attempt }));
@@ -490,13 +490,13 @@ fn timestamps(accessed: Time, modified: Time) -> Timestamps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::{PathGrant, Protection};
-    use crate::host_environment::HostEnvironment;
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::{ffi::OsStrExt, fs::symlink};
     use std::path::Path;
     use tempfile::TempDir;
+    use tenon_config::grant::{FileRules, PathGrant, Protection};
+    use tenon_config::host_environment::HostEnvironment;
 
     /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
     /// and the two as a guest has them.
@@ -508,7 +508,8 @@ mod tests {
         let grant =
             |text| PathGrant::parse(text, &HostEnvironment::default(), folder.path()).unwrap();
         let grants = vec![grant("readwrite:d/**"), grant("write:s/**")];
-        let files = Arc::new(Files::new(vec![grants], Vec::new(), Protection::default()));
+        let files =
+            Arc::new(Files::new(FileRules::new(vec![grants], Vec::new(), Protection::default())));
         let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
         let mut next = || Beneath { files: files.clone(), folder: roots.next().unwrap() };
         let (d, s) = (next(), next());
@@ -580,7 +581,11 @@ mod tests {
         ];
         let grants =
             PathGrant::parse("readwrite:d/**", &HostEnvironment::default(), &base).unwrap();
-        let files = Arc::new(Files::new(vec![vec![grants]], Vec::new(), Protection::default()));
+        let files = Arc::new(Files::new(FileRules::new(
+            vec![vec![grants]],
+            Vec::new(),
+            Protection::default(),
+        )));
         let root = Beneath { folder: files.open_resolved("").unwrap(), files };
         let read = Opening { read: true, follow: true, ..Opening::default() };
         let create = Opening { write: true, create: true, ..read };
@@ -647,7 +652,8 @@ mod tests {
         let grant =
             |text: &&str| PathGrant::parse(text, &HostEnvironment::default(), &base).unwrap();
         let grants = grants.iter().map(grant).collect();
-        let files = Arc::new(Files::new(vec![grants], Vec::new(), Protection::default()));
+        let files =
+            Arc::new(Files::new(FileRules::new(vec![grants], Vec::new(), Protection::default())));
         let folder_here = files.open_resolved(base.to_str().unwrap()).unwrap();
         (folder, Beneath { files, folder: folder_here })
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::io;
 use std::sync::Arc;
+use tenon_config::grant::FILESYSTEM;
 use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
@@ -16,7 +17,6 @@ use super::ops::{self, Beneath, Opened};
 use super::walk::{Attempt, Files, Folder, Stop};
 use super::{p2, p3};
 use crate::capability::{HostState, Refuse};
-use crate::grant::FILESYSTEM;
 
 /// Puts the interfaces into a linker that has those of wasmtime-wasi already.
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {

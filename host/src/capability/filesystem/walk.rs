@@ -7,19 +7,13 @@
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
+use tenon_config::expand::escaped;
+use tenon_config::grant::{FileRules, PathPosition, ProtectionState, Rights, Row, components};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::expand::escaped;
-use crate::grant::{
-    Grants, HOME, PathGrant, Places, Protection, ProtectionState, Rights, Row, Span, components,
-    counted, is_beneath, is_within, resolve,
-};
-use crate::host_environment::HostEnvironment;
 
 /// How many links are followed on the way of one path, as Linux has it.
 const MAX_LINKS: u32 = 40;
@@ -38,15 +32,9 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::C
 /// Which files a plugin may use.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// What was requested, and what was approved of it where that is not the same: both must allow.
-    grants: Vec<Vec<PathGrant>>,
+    rules: FileRules,
     /// The folders that grants begin in.
     roots: Vec<Root>,
-    /// The host's own folders: approvals, secrets and compiled code are not for plugins, whatever
-    /// the globs cover.
-    never: Vec<String>,
-    /// What no glob covers.
-    protection: Protection,
     threads: Threads,
 }
 
@@ -74,11 +62,8 @@ pub(super) struct Root {
 pub(super) struct Folder {
     pub(super) handle: Arc<File>,
     pub(super) path: Arc<str>,
-    /// Where the grants stand here, in their order: what is in a folder of which there may be a
-    /// million names is one step away from it.
-    places: Arc<[Places]>,
-    /// Where its path stands in what is protected.
-    standing: ProtectionState,
+    /// Where its path stands in the rules.
+    position: PathPosition,
 }
 
 /// Where a path leads: to a name in a folder, or to the folder itself.
@@ -125,35 +110,11 @@ impl From<Errno> for Stop {
 }
 
 impl Files {
-    /// The files that were granted: none of the host's own folders, and those that decide what is started
-    /// only where they are named.
-    pub(crate) fn of(
-        grants: &Grants,
-        host_environment: &HostEnvironment,
-        deciding: &BTreeSet<PathBuf>,
-    ) -> Self {
-        let sets = grants.paths();
-        let HostEnvironment { state, configuration, cache, .. } = host_environment;
-        let own = [state, configuration, cache].into_iter().flatten();
-        let own = own.filter_map(|folder| resolve(folder)).collect();
-        let protection = match sets.is_empty() {
-            true => Protection::default(),
-            false => Protection::of(host_environment).with(deciding),
-        };
-        Self::new(sets, own, protection)
-    }
-
-    /// The files that grants cover, but for those of the host's own folders, and for what is protected
-    /// and not named.
-    pub(crate) fn new(
-        grants: Vec<Vec<PathGrant>>,
-        never: Vec<String>,
-        protection: Protection,
-    ) -> Self {
+    /// The files of which these rules speak.
+    pub(crate) fn new(rules: FileRules) -> Self {
         let mut roots: Vec<Root> = Vec::new();
         let root = |(name, path): (&str, &str)| Root { name: name.into(), path: path.into() };
-        for grant in grants.iter().flatten() {
-            let (written, resolved) = grant.base();
+        for (written, resolved) in rules.bases() {
             roots.extend([root((written, resolved)), root((resolved, resolved))]);
         }
         // One that lies in another, under both names, is reached through that.
@@ -171,12 +132,9 @@ impl Files {
                 outer.push(root);
             }
         }
-        let threads = Threads::default();
-        let mut files = Self { grants, roots: Vec::new(), never, protection, threads };
         // Of one that was requested and not approved, or the reverse, not even that it exists is told.
-        outer.retain(|root| files.rights(&root.path).any());
-        files.roots = outer;
-        files
+        outer.retain(|root| rules.rights(&root.path).any());
+        Self { rules, roots: outer, threads: Threads::default() }
     }
 
     /// Waits for leave to block a thread.
@@ -185,133 +143,46 @@ impl Files {
     }
 
     /// What may be done with a path.
-    pub(crate) fn rights(&self, path: &str) -> Rights {
-        self.rights_at(&self.places(path), self.standing(path), path)
+    pub(super) fn rights(&self, path: &str) -> Rights {
+        self.rules.rights(path)
     }
 
     /// What may be done with a folder.
     pub(super) fn rights_of(&self, folder: &Folder) -> Rights {
-        self.rights_at(&folder.places, folder.standing, &folder.path)
+        self.rules.rights_at(&folder.position, &folder.path)
     }
 
     /// What may be done with a name in a folder.
     pub(super) fn rights_in(&self, folder: &Folder, name: &str) -> Rights {
-        let path = folder.path_of(name);
-        let standing = self.protection.step(folder.standing, name, &path);
-        let rights = self.rights_by(self.step(&folder.places, name));
-        self.restrict(rights, standing, &path)
+        self.rules.rights_in(&folder.position, name, &folder.path_of(name))
     }
 
     /// Where a name in a folder stands in what is protected.
-    pub(super) fn standing_in(&self, folder: &Folder, name: &str) -> ProtectionState {
-        self.protection.step(folder.standing, name, &folder.path_of(name))
+    pub(super) fn protection_in(&self, folder: &Folder, name: &str) -> ProtectionState {
+        self.rules.protection_in(&folder.position, name, &folder.path_of(name))
     }
 
     /// Where a name beneath such a path stands in what is protected.
-    pub(super) fn standing_beneath(
+    pub(super) fn protection_beneath(
         &self,
-        standing: ProtectionState,
+        above: ProtectionState,
         name: &str,
         path: &str,
     ) -> ProtectionState {
-        self.protection.step(standing, name, path)
+        self.rules.protection_beneath(above, name, path)
     }
 
-    fn rights_at(&self, places: &[Places], standing: ProtectionState, path: &str) -> Rights {
-        self.restrict(self.rights_by(places.iter().copied()), standing, path)
-    }
-
-    /// What the grants allow that stand so.
-    fn rights_by(&self, mut places: impl Iterator<Item = Places>) -> Rights {
-        let each = |grants: &Vec<PathGrant>| Rights::of(grants.iter().zip(places.by_ref()));
-        let mut sets = self.grants.iter().map(each);
-        let first = sets.next().unwrap_or_default();
-        sets.fold(first, Rights::and)
-    }
-
-    /// What is left of what the grants allow of a path.
-    fn restrict(&self, mut rights: Rights, standing: ProtectionState, path: &str) -> Rights {
-        if standing.is_protected && rights.any() {
-            let spans = self.protection.spans(path, false);
-            rights.write = self.rights_by_name(path, &counted(spans.clone(), false)).write;
-            if standing.is_secret {
-                rights.read = self.rights_by_name(path, &counted(spans, true)).read;
-            }
-        }
-        if self.never.iter().any(|folder| is_within(path, folder)) {
-            return Rights::default();
-        }
-        match self.never.iter().any(|folder| is_beneath(folder, path)) {
-            true => rights.without_some_beneath(),
-            false => rights,
-        }
-    }
-
-    /// What is allowed by grants that spell these names of a path out.
-    fn rights_by_name(&self, path: &str, spans: &[Span]) -> Rights {
-        self.rights_by(self.grants.iter().flatten().map(|grant| by_name(grant, path, spans)))
-    }
-
-    /// What makes a path protected, if nothing else keeps the plugin from it: what was requested
-    /// covers it, and does not name it.
+    /// What makes a path protected; see [`FileRules::protects`].
     pub(super) fn protects(&self, path: &str, writes: bool) -> Option<&'static Row> {
-        // What was requested is the last of the sets.
-        let requested = self.grants.last()?;
-        let spans = counted(self.protection.spans(path, false), !writes);
-        let row = spans.last()?.row;
-        let covers = |spans: &[Span]| {
-            let places = requested.iter().map(|grant| (grant, by_name(grant, path, spans)));
-            let rights = Rights::of(places);
-            if writes { rights.write.here } else { rights.read.here }
-        };
-        (covers(&[]) && !covers(&spans)).then_some(row)
+        self.rules.protects(path, writes)
     }
 
-    /// Whether a folder or a link may come to a path, or go from there, as far as concerns what is
-    /// protected for that path's name: `autostart` in `.config` is, and so `.config` is not to become
-    /// another folder under a glob.
+    /// Whether a folder or a link may come to a path, or go from there; see [`FileRules::may_take`].
     pub(super) fn may_take(&self, folder: &Folder, name: &str) -> Result<(), Stop> {
         let path = folder.path_of(name);
-        let denied = |row| {
-            let attempt = Attempt::writing(path.clone());
-            Err(Stop::Denied(Attempt { protected: Some(row), ..attempt }))
-        };
-        if self.protection.step(folder.standing, name, &path).is_partial() {
-            let spans = self.protection.spans(&path, true);
-            let is_named = self.rights_by_name(&path, &spans).write.here;
-            match spans.last() {
-                Some(span) if !is_named => return denied(span.row),
-                Some(_) => {}
-                None => return denied(&HOME),
-            }
-        }
-        match self
-            .protection
-            .anchors_beneath(&path)
-            .find(|(anchor, row)| row.is_none() || !self.rights(anchor).write.tree())
-        {
-            Some((_, row)) => denied(row.unwrap_or(&HOME)),
-            None => Ok(()),
-        }
-    }
-
-    fn standing(&self, path: &str) -> ProtectionState {
-        let mut here = String::with_capacity(path.len());
-        components(path).fold(self.protection.start(), |standing, name| {
-            here.push('/');
-            here.push_str(name);
-            self.protection.step(standing, name, &here)
-        })
-    }
-
-    fn places(&self, path: &str) -> Arc<[Places]> {
-        let start = self.grants.iter().flatten().map(PathGrant::start).collect();
-        components(path).fold(start, |places, name| self.step(&places, name).collect())
-    }
-
-    fn step(&self, places: &[Places], name: &str) -> impl Iterator<Item = Places> {
-        let grants = self.grants.iter().flatten().zip(places);
-        grants.map(move |(grant, places)| grant.step(*places, name))
+        self.rules
+            .may_take(&folder.position, name, &path)
+            .map_err(|row| Stop::Denied(Attempt { protected: Some(row), ..Attempt::writing(path) }))
     }
 
     /// The folders that a guest is given to begin with: those that grants begin in, as far as they
@@ -344,8 +215,7 @@ impl Files {
             handle = openat(&handle, name, THROUGH, Mode::empty())?;
         }
         let handle = Arc::new(File::from(handle));
-        let (places, standing) = (self.places(path), self.standing(path));
-        Ok(Folder { handle, path: path.into(), places, standing })
+        Ok(Folder { handle, path: path.into(), position: self.rules.position(path) })
     }
 
     /// An open folder as it lies in another.
@@ -353,9 +223,8 @@ impl Files {
         let path = folder.path_of(name);
         Folder {
             handle: Arc::new(File::from(handle)),
-            standing: self.protection.step(folder.standing, name, &path),
+            position: self.rules.step(&folder.position, name, &path),
             path: path.into(),
-            places: self.step(&folder.places, name).collect(),
         }
     }
 }
@@ -625,16 +494,6 @@ impl Attempt {
     }
 }
 
-/// Where a glob stands after a path of which it has to spell these names out.
-fn by_name(grant: &PathGrant, path: &str, spans: &[Span]) -> Places {
-    components(path).enumerate().fold(grant.start(), |places, (number, name)| {
-        match spans.iter().any(|span| span.has(number)) {
-            true => grant.step_by_name(places, name),
-            false => grant.step(places, name),
-        }
-    })
-}
-
 /// Where a relative path leads if there is no link on its way.
 pub(super) fn lexically(folder: &str, path: &str) -> String {
     let mut names: Vec<&str> = components(folder).collect();
@@ -658,14 +517,13 @@ pub(super) fn file_type(stat: &Stat) -> FileType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::GrantSet;
-    use crate::host_environment::HostEnvironment;
     use rustix::io::{FdFlags, fcntl_getfd};
-    use std::collections::BTreeSet;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
     use tempfile::TempDir;
+    use tenon_config::grant::{PathGrant, Protection};
+    use tenon_config::host_environment::HostEnvironment;
 
     fn set(texts: &[&str], base: &Path) -> Vec<PathGrant> {
         let parse =
@@ -675,7 +533,7 @@ mod tests {
 
     /// The files that these grants cover beneath a folder.
     fn files(texts: &[&str], base: &Path) -> Files {
-        Files::new(vec![set(texts, base)], Vec::new(), Protection::default())
+        Files::new(FileRules::new(vec![set(texts, base)], Vec::new(), Protection::default()))
     }
 
     /// A folder with the file `a`, the folder `d` and the link `to-a`, and its real path.
@@ -693,26 +551,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_granted_is_there_but_for_the_hosts_own_folders_and_what_decides() {
-        let mut set = GrantSet::default();
-        set.add_approved("filesystem", "readwrite:/no/such/**").unwrap();
-        let host_environment =
-            HostEnvironment { state: Some("/no/such/state".into()), ..HostEnvironment::default() };
-        let deciding = BTreeSet::from(["/no/such/decides".into()]);
-        let files = Files::of(&Grants::new(set.clone(), set), &host_environment, &deciding);
-        let may_write = |path: &str| files.rights(path).write.here;
-        assert!(may_write("/no/such/x"));
-        assert!(!may_write("/no/such/state/x") && !may_write("/no/such/decides"));
-        let nothing = Files::of(&Grants::default(), &host_environment, &deciding);
-        assert!(!nothing.rights("/no/such/x").any());
-    }
-
-    #[test]
     fn a_folder_is_a_root_if_both_sets_grant_something_of_it() {
         let check = |requested: &[&str], approved: &[&str], expected: &[&str]| {
             let set = |texts| set(texts, Path::new("/"));
-            let files =
-                Files::new(vec![set(requested), set(approved)], Vec::new(), Protection::default());
+            let grants = vec![set(requested), set(approved)];
+            let files = Files::new(FileRules::new(grants, Vec::new(), Protection::default()));
             let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
             assert_eq!(roots, expected, "{requested:?} and {approved:?}");
         };
@@ -806,37 +649,5 @@ mod tests {
             assert_eq!(walk.again("a", Errno::LOOP), Ok(()));
         }
         assert_eq!(walk.again("a", Errno::LOOP), Err(Stop::Os(Errno::LOOP)));
-    }
-
-    #[test]
-    fn what_is_protected_is_what_a_glob_covers_and_does_not_name() {
-        let (_folder, path) = folder();
-        let files = files(&["readwrite:**", "readwrite:d/tenon.toml"], &path);
-        let start = opened(&files, &path);
-        assert!(files.standing_in(&start, "tenon.toml").is_protected);
-        assert!(!files.standing_in(&start, "a").is_protected);
-        let check = |path: PathBuf, expected: bool| {
-            let row = files.protects(path.to_str().unwrap(), true);
-            assert_eq!(row.is_some(), expected, "{}", path.display());
-        };
-        check(path.join("tenon.toml"), true);
-        check(path.join("d/tenon.toml"), false);
-        check(path.join("a"), false);
-        check(path.with_file_name("tenon.toml"), false);
-    }
-
-    #[test]
-    fn a_folder_stays_where_it_is_if_what_decides_something_is_in_it() {
-        let (_folder, path) = folder();
-        let deciding: BTreeSet<PathBuf> = [path.join("d/servers")].into();
-        let check = |texts: &[&str], name: &str, is_free: bool| {
-            let protection = Protection::default().with(&deciding);
-            let files = Files::new(vec![set(texts, &path)], Vec::new(), protection);
-            let may = files.may_take(&opened(&files, &path), name);
-            assert_eq!(may.is_ok(), is_free, "{name} with {texts:?}: {may:?}");
-        };
-        check(&["readwrite:**"], "d", false);
-        check(&["readwrite:**"], "e", true);
-        check(&["readwrite:**", "readwrite:d/servers/**"], "d", true);
     }
 }

@@ -9,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_config::grant::{NETWORK, never_sent};
+use tenon_config::limits::{Limits, MAX_DURATION};
 
 use futures::future::{Either, select};
 use http::header::{HOST, HeaderMap, HeaderValue};
@@ -28,8 +30,6 @@ use super::body::{Received, Sent};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
 use crate::capability::granted::not_granted;
-use crate::grant::{NETWORK, never_sent};
-use crate::limits::{Limits, MAX_DURATION};
 use crate::services::{NetworkBackend, Stream};
 
 /// The longest URL, in bytes.

@@ -1,6 +1,8 @@
 //! A `GET` from beginning to end, for scripts.
 
 use std::collections::BTreeMap;
+use tenon_config::grant::NETWORK;
+use tenon_types::Error;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};
@@ -12,9 +14,7 @@ use wasmtime_wasi_http::{Error as HttpError, RequestOptions, WasiBody};
 
 use super::client::{Driver, Network, Refusal, Unsent, in_words};
 use super::grants::everything_at;
-use crate::bindings::types::Error;
 use crate::capability::granted::GrantedCapabilities;
-use crate::grant::NETWORK;
 
 /// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;

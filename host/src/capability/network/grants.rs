@@ -10,12 +10,12 @@ pub(super) mod fuzz;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use tenon_config::grant::{Grants, UrlGrant};
 
 use http::Method;
 use url::{Host, Url};
 
 use super::address::{Kind, kind};
-use crate::grant::{Grants, UrlGrant};
 
 /// Endings of names that no registry gives away, as networks of somebody's own have them:
 /// RFC 6761, RFC 6762 with its appendix G, and RFC 8375.

@@ -1,5 +1,5 @@
 //! `network`: HTTP and HTTPS to the URLs that a plugin was granted, as `wasi:http` in the editions
-//! 0.2 and 0.3, and as `http_get` in scripts. Values are URL patterns; see [`crate::grant`].
+//! 0.2 and 0.3, and as `http_get` in scripts. Values are URL patterns; see [`tenon_config::grant`].
 //!
 //! All three go through [`client`], which checks each request for itself. There are no sockets.
 

@@ -5,6 +5,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use tenon_config::discover::Remote;
+use tenon_config::grant::{Grants, UrlGrant};
+use tenon_config::limits::Limits;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,13 +24,10 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 use super::client::{Network, Refusal, Unsent};
 use super::grants::NetworkGrants;
 use super::{MAX_HEADER_BYTES, get};
-use crate::bindings::types;
 use crate::capability::granted::GrantedCapabilities;
-use crate::discover::Remote;
-use crate::grant::{Grants, UrlGrant};
-use crate::limits::Limits;
 use crate::load::remote_grants;
 use crate::services::{Connector, NetworkBackend, Resolver, Stream};
+use tenon_types as types;
 
 /// What a server does with a connection, once it has heard a request.
 #[derive(Clone)]

@@ -12,13 +12,11 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use tenon_config::limits::Limits;
+use tenon_types::{EvalDefinition, HookPoint, LogLevel, ToolDefinition};
 
 use super::{Setting, outside, running};
 
-use crate::bindings::lifecycle::EvalDefinition;
-use crate::bindings::log::Level;
-use crate::bindings::types::{HookPoint, ToolDefinition};
-use crate::limits::Limits;
 use crate::observe::PluginLog;
 
 /// The deepest nesting of calls. Rhai's own default differs between debug and release builds.
@@ -76,7 +74,7 @@ pub(super) struct ScriptEval {
 
 /// What a hook's function returned: the script's word for an [`Outcome`].
 ///
-/// [`Outcome`]: crate::bindings::hook_handler::Outcome
+/// [`Outcome`]: tenon_types::HookDecision
 #[derive(Clone)]
 pub(super) enum Decision {
     Veto(String),
@@ -223,22 +221,22 @@ fn replace(text: &mut ImmutableString, find: &str, by: &str) -> Result<(), Box<E
 }
 
 fn add_log(engine: &mut rhai::Engine, log: &Arc<PluginLog>) {
-    let writer = |level: Level| {
+    let writer = |level: LogLevel| {
         let log = log.clone();
         move |message: &str| {
             log.write(level, message, &[]);
         }
     };
-    let print = writer(Level::Info);
+    let print = writer(LogLevel::Info);
     engine.on_print(move |message| print(message));
-    let debug = writer(Level::Debug);
+    let debug = writer(LogLevel::Debug);
     engine.on_debug(move |message, _, _| debug(message));
     for (name, level) in [
-        ("log", Level::Info),
-        ("log_debug", Level::Debug),
-        ("log_info", Level::Info),
-        ("log_warn", Level::Warn),
-        ("log_error", Level::Error),
+        ("log", LogLevel::Info),
+        ("log_debug", LogLevel::Debug),
+        ("log_info", LogLevel::Info),
+        ("log_warn", LogLevel::Warn),
+        ("log_error", LogLevel::Error),
     ] {
         engine.register_fn(name, writer(level));
     }

@@ -1,14 +1,14 @@
 //! What goes wrong in a script, with its place and the line of the script that it is in.
 
 use rhai::{Dynamic, EvalAltResult, ParseError, Position};
+use tenon_config::limits::{Limit, Limits};
+use tenon_config::secret::Redactor;
+use tenon_types::Error;
+use tenon_types::text::beginning;
 
 use super::engine::MAX_STRING_BYTES;
 use super::running::Ended;
-use crate::bindings::types::Error;
 use crate::call::Failure;
-use crate::limits::{Limit, Limits};
-use crate::secret::Redactor;
-use crate::text::beginning;
 
 /// Why a script is no plugin. The place is that of the script's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

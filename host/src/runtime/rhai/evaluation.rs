@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::bindings::eval_handler::{Evaluation, Finding, Verdict};
+use tenon_types::{Evaluation, Finding, Verdict};
 
 /// The score from which on a plain score is a pass.
 const PASS_SCORE: f64 = 0.5;

@@ -32,6 +32,13 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use tenon_config::limits::Limits;
+use tenon_types::hook::POINTS;
+use tenon_types::name::is_slip;
+use tenon_types::{
+    CallContext, Error, Evaluation, HookDecision, HookEvent, HookPoint, Identity, Registration,
+    ToolResult,
+};
 use tokio::runtime::Handle;
 use tracing::Span;
 
@@ -39,14 +46,8 @@ pub use error::ScriptError;
 pub(crate) use threads::Threads;
 
 use super::Plugin;
-use crate::bindings::eval_handler::Evaluation;
-use crate::bindings::hook_handler::{Event, Outcome};
-use crate::bindings::lifecycle::{Identity, Registration};
-use crate::bindings::types::{CallContext, Error, HookPoint, ToolResult};
 use crate::call::{CurrentCall, Failure};
 use crate::capability::granted::GrantedCapabilities;
-use crate::hook::POINTS;
-use crate::limits::Limits;
 use crate::observe::PluginLog;
 use engine::{Decision, Definitions, GiveUp, ScriptEval, ScriptTool, Settings, engine, to_json};
 use error::{Text, thrown};
@@ -238,14 +239,14 @@ impl Script {
         Ok(ToolResult { structured, ..ToolResult::text(text) })
     }
 
-    fn handle(&self, event: &Event) -> Result<Outcome, Failure> {
+    fn handle(&self, event: &HookEvent) -> Result<HookDecision, Failure> {
         let before: Value = serde_json::from_str(&event.context)
             .map_err(|error| Failure::Host(format!("the context is not JSON: {error}")))?;
         // A shared value, so that the function changes this very one in place.
         let mut context = to_dynamic(&before).map_err(|error| self.failure(&error))?.into_shared();
         for (_, handler) in self.hooks.iter().filter(|(point, _)| *point == event.point) {
             match self.run_handler(handler, &context).map_err(|error| self.failure(&error))? {
-                Some(Decision::Veto(reason)) => return Ok(Outcome::Veto(reason)),
+                Some(Decision::Veto(reason)) => return Ok(HookDecision::Veto(reason)),
                 Some(Decision::Replace(replaced)) => {
                     let mut place = context
                         .write_lock::<Map>()
@@ -256,7 +257,11 @@ impl Script {
             }
         }
         let after = to_json(&context).map_err(|problem| self.broken(&problem))?;
-        Ok(if after == before { Outcome::Continue } else { Outcome::Replace(after.to_string()) })
+        Ok(if after == before {
+            HookDecision::Continue
+        } else {
+            HookDecision::Replace(after.to_string())
+        })
     }
 
     /// Runs one handler. A map that it returns is the context to go on with.
@@ -322,7 +327,7 @@ fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, Handler)>, String> {
         let point = POINTS
             .iter()
             .find(|info| same(info.function))
-            .or_else(|| POINTS.iter().find(|info| strsim::levenshtein(info.function, name) == 1));
+            .or_else(|| POINTS.iter().find(|info| is_slip(name, info.function)));
         match point {
             None => {}
             Some(info) if info.function != name => {
@@ -383,7 +388,7 @@ impl Plugin for RhaiPlugin {
         self.run(move |script| script.call_tool(&name, &arguments)).await
     }
 
-    async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
+    async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         self.run(move |script| script.handle(&event)).await
     }
 
@@ -403,10 +408,11 @@ impl Plugin for RhaiPlugin {
 mod tests {
     use super::*;
     use crate::call::Caller;
-    use crate::limits::Limit;
     use serde_json::json;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
+    use tenon_config::limits::Limit;
+    use tenon_types::Verdict;
 
     fn compile(text: &str) -> Result<RhaiPlugin, ScriptError> {
         compile_within(Limits::default().cpu, text)
@@ -440,9 +446,12 @@ mod tests {
         Caller::default().context_of("1".into(), None, Limits::default().wall).1
     }
 
-    async fn fire(text: &str, before: Value) -> Result<Outcome, Failure> {
-        let event =
-            Event { point: HookPoint::BeforePlan, context: before.to_string(), call: context() };
+    async fn fire(text: &str, before: Value) -> Result<HookDecision, Failure> {
+        let event = HookEvent {
+            point: HookPoint::BeforePlan,
+            context: before.to_string(),
+            call: context(),
+        };
         compile(text).expect("the script compiles").handle(event).await
     }
 
@@ -470,21 +479,23 @@ mod tests {
         let outcome =
             fire("fn BeforePlan(context) { context.goal.size = 2; }", json!({"goal": {"size": 1}}))
                 .await;
-        assert!(matches!(outcome, Ok(Outcome::Replace(json)) if json == r#"{"goal":{"size":2}}"#));
+        assert!(
+            matches!(outcome, Ok(HookDecision::Replace(json)) if json == r#"{"goal":{"size":2}}"#)
+        );
     }
 
     #[tokio::test]
     async fn other_outcomes_are_returned() {
-        let check = async |body: &str, expected: &str| {
+        let check = async |body: &str, expected: HookDecision| {
             let text = format!("fn BeforePlan(context) {{ {body} }}");
             let outcome = fire(&text, json!({"a": 1})).await.expect("the hook answers");
-            assert_eq!(format!("{outcome:?}"), expected);
+            assert_eq!(outcome, expected, "{body}");
         };
-        check("", "Outcome::Continue").await;
-        check("context.a", "Outcome::Continue").await;
-        check("veto(\"no\")", "Outcome::Veto(\"no\")").await;
-        check("replace(#{ b: 2 })", "Outcome::Replace(\"{\\\"b\\\":2}\")").await;
-        check("#{ b: 2 }", "Outcome::Replace(\"{\\\"b\\\":2}\")").await;
+        check("", HookDecision::Continue).await;
+        check("context.a", HookDecision::Continue).await;
+        check("veto(\"no\")", HookDecision::Veto("no".into())).await;
+        check("replace(#{ b: 2 })", HookDecision::Replace(r#"{"b":2}"#.into())).await;
+        check("#{ b: 2 }", HookDecision::Replace(r#"{"b":2}"#.into())).await;
     }
 
     #[tokio::test]
@@ -625,7 +636,7 @@ mod tests {
 
     #[tokio::test]
     async fn strategies_score() {
-        let check = async |body: &str, expected: Result<(f64, &str), &str>| {
+        let check = async |body: &str, expected: Result<(f64, Verdict), &str>| {
             let text = format!(
                 "let half = 0.5; strategy(#{{ name: \"s\", description: \"d\" }}, |subject, options| {{ {body} }});"
             );
@@ -635,7 +646,7 @@ mod tests {
             match (scored, expected) {
                 (Ok(evaluation), Ok((score, verdict))) => {
                     assert_eq!(evaluation.score, score, "{body}");
-                    assert_eq!(format!("{:?}", evaluation.verdict), verdict, "{body}");
+                    assert_eq!(evaluation.verdict, verdict, "{body}");
                 }
                 (Err(failure), Err(expected)) => {
                     assert!(failure.to_string().contains(expected), "{body}: {failure}");
@@ -643,16 +654,16 @@ mod tests {
                 (scored, _) => panic!("{body}: {scored:?}"),
             }
         };
-        check("subject.output.len() < options.most", Ok((1.0, "Verdict::Pass"))).await;
-        check("subject.output.len() > config(\"least\")", Ok((1.0, "Verdict::Pass"))).await;
-        check("config().least == 3 && config(\"most\") == ()", Ok((1.0, "Verdict::Pass"))).await;
-        check("half / 2.0", Ok((0.25, "Verdict::Fail"))).await;
-        check("1", Ok((1.0, "Verdict::Pass"))).await;
+        check("subject.output.len() < options.most", Ok((1.0, Verdict::Pass))).await;
+        check("subject.output.len() > config(\"least\")", Ok((1.0, Verdict::Pass))).await;
+        check("config().least == 3 && config(\"most\") == ()", Ok((1.0, Verdict::Pass))).await;
+        check("half / 2.0", Ok((0.25, Verdict::Fail))).await;
+        check("1", Ok((1.0, Verdict::Pass))).await;
         let inconclusive = "#{ score: half, verdict: \"inconclusive\" }";
-        check(inconclusive, Ok((0.5, "Verdict::Inconclusive"))).await;
+        check(inconclusive, Ok((0.5, Verdict::Inconclusive))).await;
         check(
             "#{ score: 1.0, findings: [#{ criterion: \"c\", verdict: \"pass\", reason: \"r\" }] }",
-            Ok((1.0, "Verdict::Pass")),
+            Ok((1.0, Verdict::Pass)),
         )
         .await;
         check("\"good\"", Err("a score, a truth value or a map with `score`")).await;

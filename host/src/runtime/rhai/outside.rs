@@ -3,13 +3,11 @@
 use rhai::serde::to_dynamic;
 use rhai::{Array, Dynamic, EvalAltResult, Map};
 use serde_json::Value;
+use tenon_types::{CompletionRequest, Memory, Message, OutgoingMessage, Part, Role, ToolResult};
 
 use super::engine::{MAX_STRING_BYTES, to_json};
 use super::error::written;
 use super::running::ask;
-use crate::bindings::model::{CompletionRequest, Message, Part, Role};
-use crate::bindings::services::{Memory, OutgoingMessage};
-use crate::bindings::types::ToolResult;
 use crate::capability::{inference, network, services, tools};
 use crate::mask::Unmasked;
 

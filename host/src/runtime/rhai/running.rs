@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
+use tenon_config::limits::{Limits, MAX_DURATION};
+use tenon_types::Error;
 use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
 use super::threads;
-use crate::bindings::types::Error;
 use crate::call::Caller;
-use crate::call::failure::message;
 use crate::capability::granted::GrantedCapabilities;
-use crate::limits::{Limits, MAX_DURATION};
 
 /// How often one call may use captured variables that hold more than a plain value. The engine does
 /// not see how deep closures that capture closures are nested; each level takes one such use, so
@@ -177,5 +176,5 @@ where
             running.until += waited;
         }
     });
-    answer.map_err(|error| message(&error).into())
+    answer.map_err(|error| error.to_string().into())
 }

@@ -13,9 +13,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use tenon_config::files::{Digest, claim, is_private, make_private, read_private};
 use wasmtime::component::Component;
-
-use crate::files::{Digest, claim, is_private, make_private, read_private};
 
 /// Why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -2,14 +2,14 @@
 //! and its compiler.
 
 use std::thread;
+use tenon_config::diagnostic::chain;
+use tenon_config::files::Digest;
+use tenon_config::limits::TICK;
 use wasmtime::component::Component;
 use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use super::cache::{Cache, CachePlace};
 use super::shape;
-use crate::diagnostic::chain;
-use crate::files::Digest;
-use crate::limits::TICK;
 
 /// How instances get their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

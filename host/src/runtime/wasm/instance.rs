@@ -1,20 +1,20 @@
 //! An instance with its store, and what its failures mean.
 
 use std::sync::Arc;
+use tenon_config::limits::{Limit, Limits};
 use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
-use super::abi::NotExported;
-use super::{Attributed, Exports, GuestHandle, Indices, Job};
+use super::abi::{Exports, NotExported};
+use super::{Attributed, GuestHandle, Indices, Job};
 use crate::call::Failure;
 use crate::capability::state::UsageRecorder;
 use crate::capability::{HostState, Setting};
-use crate::limits::{Limit, Limits};
 
 /// An instance that can be called.
 pub(super) struct Instantiated {
     pub(super) store: Store<HostState>,
-    pub(super) exports: Exports,
+    pub(super) exports: Box<dyn Exports>,
 }
 
 impl Instantiated {
@@ -27,7 +27,7 @@ impl Instantiated {
         let mut store = HostState::store(pre.engine(), setting);
         let usage_counter = store.data().usage_counter();
         match usage_counter.count(pre.instantiate_async(&mut store)).await {
-            Ok(instance) => Ok(Self { exports: Exports::new(indices, instance), store }),
+            Ok(instance) => Ok(Self { exports: indices.clone().of(instance), store }),
             Err(error) => Err(failure(&error, store.data())),
         }
     }

@@ -15,27 +15,24 @@ pub(crate) mod stream;
 use async_trait::async_trait;
 use futures::FutureExt;
 use std::sync::Arc;
+use tenon_config::config::Mode;
+use tenon_types::{
+    Blank, CallContext, Completion, CompletionRequest, Error, Evaluation, HookDecision, HookEvent,
+    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
+    TemplatePage, ToolResult,
+};
 use wasmtime::component::{Accessor, HasSelf, InstancePre};
 
-use abi::Interface;
 pub use abi::{ExportError, speaks};
-pub(crate) use abi::{Exports, Indices, check as check_exports, link_older};
+use abi::{Exports, Interface};
+pub(crate) use abi::{Indices, check as check_exports, find_exports, link_older};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};
 
 use super::{CompletionStream, Plugin};
-use crate::bindings::completions::{Blank, Suggestions};
-use crate::bindings::eval_handler::Evaluation;
-use crate::bindings::hook_handler::{Event, Outcome};
-use crate::bindings::lifecycle::Registration;
-use crate::bindings::model::{Completion, CompletionRequest, ModelInfo};
-use crate::bindings::prompts::{Prompt, PromptPage};
-use crate::bindings::resources::{ResourcePage, TemplatePage};
-use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
 use crate::call::{CurrentCall, Failure, within};
 use crate::capability::{HostState, Setting};
-use crate::config::Mode;
 use instance::Instantiated;
 use shared::{InstanceHandle, InstanceLease, SharedInstance};
 
@@ -56,11 +53,11 @@ struct Linked {
 /// An instance as its event loop has it. Whoever uses it outside of that, wasmtime ends by a panic.
 struct GuestHandle {
     accessor: Accessor<HostState>,
-    exports: Exports,
+    exports: Box<dyn Exports>,
 }
 
 impl GuestHandle {
-    fn new(accessor: &Accessor<HostState>, exports: Exports) -> Arc<Self> {
+    fn new(accessor: &Accessor<HostState>, exports: Box<dyn Exports>) -> Arc<Self> {
         let accessor = accessor.with_getter::<HasSelf<HostState>>(|state| state);
         Arc::new(Self { accessor, exports })
     }
@@ -188,17 +185,6 @@ async fn register(guest: Arc<GuestHandle>) -> wasmtime::Result<Result<Registrati
     guest.exports.register(&guest.accessor).await
 }
 
-/// Calls a function of an interface, if the component exports it.
-macro_rules! call {
-    ($plugin:ident, $call_id:expr, $interface:ident.$function:ident($($argument:ident),*)) => {{
-        $plugin.needs(Interface::$interface)?;
-        let call = move |guest: Arc<GuestHandle>| async move {
-            guest.exports.$function(&guest.accessor $(, $argument)*).await
-        };
-        $plugin.run($call_id, call).await
-    }};
-}
-
 #[async_trait]
 impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
@@ -212,7 +198,7 @@ impl Plugin for WasmPlugin {
                 lease.run(attributed(None, register)).await??
             }
         };
-        self.component.indices.serve(&registration)?;
+        abi::check_registration(&*self.component.indices, &registration)?;
         Ok(registration)
     }
 
@@ -223,16 +209,25 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let (name, call_id) = (name.to_string(), shared_id(&context));
-        call!(self, Some(call_id), Tools.call_tool(name, arguments, context))
+        self.needs(Interface::Tools)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.call_tool(&guest.accessor, name, arguments, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
-    async fn handle(&self, event: Event) -> Result<Outcome, Failure> {
+    async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         let call_id = shared_id(&event.call);
-        call!(self, Some(call_id), Hooks.handle(event))
+        self.needs(Interface::Hooks)?;
+        let call =
+            async move |guest: Arc<GuestHandle>| guest.exports.handle(&guest.accessor, event).await;
+        self.run(Some(call_id), call).await
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
-        call!(self, None, Provider.models())
+        self.needs(Interface::Provider)?;
+        let call = async move |guest: Arc<GuestHandle>| guest.exports.models(&guest.accessor).await;
+        self.run(None, call).await
     }
 
     async fn complete(
@@ -241,7 +236,11 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Completion, Failure> {
         let call_id = shared_id(&context);
-        call!(self, Some(call_id), Provider.complete(request, context))
+        self.needs(Interface::Provider)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.complete(&guest.accessor, request, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn stream(
@@ -269,7 +268,11 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
         let (strategy, call_id) = (strategy.to_string(), shared_id(&context));
-        call!(self, Some(call_id), Evals.evaluate(strategy, subject, options, context))
+        self.needs(Interface::Evals)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.evaluate(&guest.accessor, strategy, subject, options, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn list_resources(
@@ -278,7 +281,11 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
         let call_id = shared_id(&context);
-        call!(self, Some(call_id), Resources.list_resources(cursor, context))
+        self.needs(Interface::Resources)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.list_resources(&guest.accessor, cursor, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn list_templates(
@@ -287,7 +294,11 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
         let call_id = shared_id(&context);
-        call!(self, Some(call_id), Resources.list_templates(cursor, context))
+        self.needs(Interface::Resources)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.list_templates(&guest.accessor, cursor, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn read_resource(
@@ -296,7 +307,11 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
         let (uri, call_id) = (uri.to_string(), shared_id(&context));
-        call!(self, Some(call_id), Resources.read_resource(uri, context))
+        self.needs(Interface::Resources)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.read_resource(&guest.accessor, uri, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn list_prompts(
@@ -305,7 +320,11 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
         let call_id = shared_id(&context);
-        call!(self, Some(call_id), Prompts.list_prompts(cursor, context))
+        self.needs(Interface::Prompts)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.list_prompts(&guest.accessor, cursor, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn get_prompt(
@@ -315,7 +334,11 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<Prompt, Failure> {
         let (name, call_id) = (name.to_string(), shared_id(&context));
-        call!(self, Some(call_id), Prompts.get_prompt(name, arguments, context))
+        self.needs(Interface::Prompts)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.get_prompt(&guest.accessor, name, arguments, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn subscribe(
@@ -325,15 +348,21 @@ impl Plugin for WasmPlugin {
         context: CallContext,
     ) -> Result<(), Failure> {
         let (uri, call_id) = (uri.to_string(), shared_id(&context));
-        match wanted {
-            true => call!(self, Some(call_id), Subscriptions.subscribe(uri, context)),
-            false => call!(self, Some(call_id), Subscriptions.unsubscribe(uri, context)),
-        }
+        self.needs(Interface::Subscriptions)?;
+        let call = async move |guest: Arc<GuestHandle>| match wanted {
+            true => guest.exports.subscribe(&guest.accessor, uri, context).await,
+            false => guest.exports.unsubscribe(&guest.accessor, uri, context).await,
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
         let call_id = shared_id(&context);
-        call!(self, Some(call_id), Completions.suggest(blank, context))
+        self.needs(Interface::Completions)?;
+        let call = async move |guest: Arc<GuestHandle>| {
+            guest.exports.suggest(&guest.accessor, blank, context).await
+        };
+        self.run(Some(call_id), call).await
     }
 
     async fn shutdown(&self) {

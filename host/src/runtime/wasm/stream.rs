@@ -3,27 +3,32 @@
 use futures::channel::mpsc;
 use futures::{Stream, StreamExt};
 use std::collections::{BTreeMap, VecDeque};
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tenon_config::limits::MAX_DURATION;
+use tenon_config::secret::{Redactor, StreamRedactor, TextForm};
+use tenon_types::{
+    CallContext, Completion, CompletionRequest, CompletionSummary, Delta, Error, Part,
+    ToolCallArguments, ToolCallStart,
+};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 use wasmtime::StoreContextMut;
-use wasmtime::component::{FutureConsumer, Source, StreamConsumer, StreamResult};
+use wasmtime::component::{
+    Accessor, FutureConsumer, FutureReader, Lift, Source, StreamConsumer, StreamReader,
+    StreamResult,
+};
 
 use super::shared::{InstanceLease, Pending};
 use super::{GuestHandle, attributed, shared_id};
-use crate::bindings::model::{
-    Completion, CompletionRequest, CompletionSummary, Delta, Part, ToolCallArguments, ToolCallStart,
-};
-use crate::bindings::types::{CallContext, Error};
+use crate::bindings::convert::Convert;
 use crate::call::{Failure, within};
 use crate::capability::HostState;
-use crate::limits::MAX_DURATION;
 use crate::mask::Mask;
 use crate::runtime::Uses;
-use crate::secret::{Redactor, StreamRedactor, TextForm};
 
 /// How many pieces wait for a reader before the writer has to.
 const BUFFERED_DELTAS: usize = 16;
@@ -168,7 +173,10 @@ enum End {
     /// It was there at once.
     Known(CompletionSummary),
     /// The provider writes it after the last piece.
-    Awaited { summary: oneshot::Receiver<Result<CompletionSummary, Error>>, call: Pending<()> },
+    Awaited {
+        summary: oneshot::Receiver<Result<CompletionSummary, Error>>,
+        call: Pending<Result<(), Error>>,
+    },
 }
 
 impl CompletionStream {
@@ -209,7 +217,7 @@ impl CompletionStream {
                     Ok((summary, call.wait().await))
                 })
                 .await?;
-                ended?;
+                ended?.map_err(Failure::Answered)?;
                 match summary {
                     Ok(summary) => summary.map_err(Failure::Answered),
                     Err(_) => Err(Failure::Contract("the answer ended without a summary".into())),
@@ -344,54 +352,68 @@ pub(super) async fn open(
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
     let call_id = shared_id(&context);
+    let answer = AnswerWriter { pieces, end, started };
     let work = async move |guest: Arc<GuestHandle>| {
         let GuestHandle { accessor, exports } = &*guest;
-        let answer = exports.stream(accessor, request, context).await?;
-        let (stream, future) = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
-                let _ = started.send(Err(error));
-                return Ok(());
-            }
-        };
-        let (finished, ended) = oneshot::channel();
-        accessor.with(|mut store| {
-            stream.pipe(&mut store, Pieces(pieces))?;
-            future.pipe(&mut store, Summary { end: Some(end), _finished: finished })
-        })?;
-        let _ = started.send(Ok(()));
-        // The call is not over before the answer is.
-        let _ = ended.await;
-        Ok(())
+        exports.stream(accessor, request, context, answer).await
     };
     let call = lease.submit(attributed(Some(call_id), work));
     match begun.await {
-        Ok(Ok(())) => {
+        Ok(()) => {
             let end = End::Awaited { summary, call };
             Ok(CompletionStream::begun(deltas, end))
         }
-        Ok(Err(error)) => {
-            call.wait().await?;
-            Err(Failure::Answered(error))
-        }
-        Err(_) => match call.wait().await {
-            Err(failure) => Err(failure),
+        Err(_) => match call.wait().await? {
+            Err(error) => Err(Failure::Answered(error)),
             Ok(()) => Err(Failure::Host("the answer never began".into())),
         },
     }
 }
 
-/// Takes the pieces of an answer out of the guest, no faster than they are read.
-struct Pieces(mpsc::Sender<Delta>);
+/// Where an instance writes an answer in pieces.
+pub(crate) struct AnswerWriter {
+    pieces: mpsc::Sender<Delta>,
+    end: oneshot::Sender<Result<CompletionSummary, Error>>,
+    started: oneshot::Sender<()>,
+}
 
-impl StreamConsumer<HostState> for Pieces {
-    type Item = Delta;
+impl AnswerWriter {
+    /// Takes pieces and a summary out of a guest. It is over when the answer is.
+    pub(super) async fn write<D, S>(
+        self,
+        accessor: &Accessor<HostState>,
+        deltas: StreamReader<D>,
+        summary: FutureReader<S>,
+    ) -> wasmtime::Result<()>
+    where
+        D: Convert<Delta> + Lift + Send + Sync + 'static,
+        S: Convert<Result<CompletionSummary, Error>> + Lift + Send + Sync + 'static,
+    {
+        let Self { pieces, end, started } = self;
+        let (finished, ended) = oneshot::channel();
+        accessor.with(|mut store| {
+            deltas.pipe(&mut store, Pieces(pieces, PhantomData))?;
+            let end = Some(end);
+            summary.pipe(&mut store, Summary { end, _finished: finished, of: PhantomData })
+        })?;
+        let _ = started.send(());
+        // The call is not over before the answer is.
+        let _ = ended.await;
+        Ok(())
+    }
+}
+
+/// Takes the pieces of an answer out of the guest, no faster than they are read.
+struct Pieces<D>(mpsc::Sender<Delta>, PhantomData<fn() -> D>);
+
+impl<D: Convert<Delta> + Lift + 'static> StreamConsumer<HostState> for Pieces<D> {
+    type Item = D;
 
     fn poll_consume(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         store: StoreContextMut<'_, HostState>,
-        mut source: Source<'_, Delta>,
+        mut source: Source<'_, D>,
         finish: bool,
     ) -> Poll<wasmtime::Result<StreamResult>> {
         match self.0.poll_ready(cx) {
@@ -402,7 +424,7 @@ impl StreamConsumer<HostState> for Pieces {
                 let mut piece = None;
                 source.read(store, &mut piece)?;
                 if let Some(piece) = piece
-                    && self.0.start_send(piece).is_err()
+                    && self.0.start_send(piece.convert()).is_err()
                 {
                     return Poll::Ready(Ok(StreamResult::Dropped));
                 }
@@ -413,25 +435,29 @@ impl StreamConsumer<HostState> for Pieces {
 }
 
 /// Takes the summary out of the guest. Going away, it says that the answer is over.
-struct Summary {
+struct Summary<S> {
     end: Option<oneshot::Sender<Result<CompletionSummary, Error>>>,
     _finished: oneshot::Sender<()>,
+    of: PhantomData<fn() -> S>,
 }
 
-impl FutureConsumer<HostState> for Summary {
-    type Item = Result<CompletionSummary, Error>;
+impl<S> FutureConsumer<HostState> for Summary<S>
+where
+    S: Convert<Result<CompletionSummary, Error>> + Lift + 'static,
+{
+    type Item = S;
 
     fn poll_consume(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         store: StoreContextMut<'_, HostState>,
-        mut source: Source<'_, Self::Item>,
+        mut source: Source<'_, S>,
         _: bool,
     ) -> Poll<wasmtime::Result<()>> {
         let mut summary = None;
         source.read(store, &mut summary)?;
         if let (Some(summary), Some(end)) = (summary, self.end.take()) {
-            let _ = end.send(summary);
+            let _ = end.send(summary.convert());
         }
         Poll::Ready(Ok(()))
     }
@@ -440,9 +466,9 @@ impl FutureConsumer<HostState> for Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::model::{StopReason, TokenUsage};
-    use crate::secret::Secrets;
     use std::mem::discriminant;
+    use tenon_config::secret::Secrets;
+    use tenon_types::{StopReason, TokenUsage};
 
     const SECRET: &str = "hunter/22\u{e4}";
 

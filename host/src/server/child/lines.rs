@@ -4,8 +4,6 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::ChildStdout;
 
-use crate::bindings::stdio_child::{Event, OversizedLine};
-
 /// How much is read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -17,6 +15,35 @@ const MAX_BATCH_LINES: usize = 256;
 
 /// The most that is read of what a child has left in its pipe, and more than that holds.
 const MAX_LEFT_BYTES: u64 = 1 << 20;
+
+/// What happened to a child, in order.
+#[cfg_attr(test, derive(Debug))]
+pub(crate) enum ChildEvent {
+    /// A line of its standard output, without the line end.
+    Line(Vec<u8>),
+    /// A line longer than the host's cap. It was drained and thrown away but for its beginning.
+    Oversized(OversizedLine),
+    /// The standard output was closed though the process lives. Nothing more can come.
+    Closed,
+    /// The process has ended. Nothing more can come.
+    Exited(ExitStatus),
+}
+
+/// What is left of a line that was too long.
+#[cfg_attr(test, derive(Debug))]
+pub(crate) struct OversizedLine {
+    /// Its first bytes.
+    pub(crate) prefix: Vec<u8>,
+    /// How many bytes it had.
+    pub(crate) length: u64,
+}
+
+/// How a process ended: by a code, by a signal, or unknown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExitStatus {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
 
 /// Cuts a stream into lines. Waiting may be given up and begun again at any point without losing a
 /// byte.
@@ -54,7 +81,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// The next lines: all that are there, or else the first that comes. Empty at the end of the
     /// stream.
-    pub(super) async fn next(&mut self) -> Vec<Event> {
+    pub(super) async fn next(&mut self) -> Vec<ChildEvent> {
         loop {
             let events = self.cut();
             if !events.is_empty() || self.closed {
@@ -88,7 +115,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// Takes whole lines out of the buffer.
-    fn cut(&mut self) -> Vec<Event> {
+    fn cut(&mut self) -> Vec<ChildEvent> {
         let mut events = Vec::new();
         while events.len() < MAX_BATCH_LINES {
             let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
@@ -119,19 +146,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The event for a line whose end was found.
-    fn finish(&mut self, mut line: Vec<u8>) -> Event {
+    fn finish(&mut self, mut line: Vec<u8>) -> ChildEvent {
         match self.oversized.take() {
             Some(mut oversized) => {
                 oversized.length += line.len() as u64;
-                Event::Oversized(oversized)
+                ChildEvent::Oversized(oversized)
             }
-            None if line.len() > self.cap => Event::Oversized(OversizedLine {
+            None if line.len() > self.cap => ChildEvent::Oversized(OversizedLine {
                 prefix: line[..line.len().min(MAX_PREFIX_BYTES)].to_vec(),
                 length: line.len() as u64,
             }),
             None => {
                 line.truncate(line.strip_suffix(b"\r").unwrap_or(&line).len());
-                Event::Line(line)
+                ChildEvent::Line(line)
             }
         }
     }
@@ -153,7 +180,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// What stood after the last line end.
-    fn last(&mut self) -> Option<Event> {
+    fn last(&mut self) -> Option<ChildEvent> {
         let rest = self.buffer.split();
         self.searched = 0;
         (!rest.is_empty() || self.oversized.is_some()).then(|| self.finish(rest.into()))
@@ -173,8 +200,8 @@ mod tests {
                 return seen;
             }
             seen.extend(events.into_iter().map(|event| match event {
-                Event::Line(line) => String::from_utf8(line).unwrap(),
-                Event::Oversized(OversizedLine { prefix, length }) => {
+                ChildEvent::Line(line) => String::from_utf8(line).unwrap(),
+                ChildEvent::Oversized(OversizedLine { prefix, length }) => {
                     format!("<{} of {length}>", String::from_utf8(prefix).unwrap())
                 }
                 other => format!("{other:?}"),
@@ -214,7 +241,7 @@ mod tests {
         let mut lines = Lines::new(&long[..], CHUNK_BYTES);
         let events = lines.next().await;
         assert!(
-            matches!(&events[..], [Event::Oversized(line)] if line.length == 5 * CHUNK_BYTES as u64)
+            matches!(&events[..], [ChildEvent::Oversized(line)] if line.length == 5 * CHUNK_BYTES as u64)
         );
         assert!(lines.buffer.capacity() <= 4 * CHUNK_BYTES);
     }

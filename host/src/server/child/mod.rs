@@ -16,6 +16,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tenon_config::discover::trust::ProjectPrograms;
+use tenon_config::limits::MAX_DURATION;
+use tenon_types::{Error, Unavailability};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
@@ -24,12 +27,9 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use group::{Group, Signal};
 use lines::Lines;
+pub(crate) use lines::{ChildEvent, ExitStatus, OversizedLine};
 use stderr::Tail;
 
-use crate::bindings::stdio_child::{Event, ExitStatus};
-use crate::bindings::types::{Error, Unavailability};
-use crate::discover::trust::ProjectPrograms;
-use crate::limits::MAX_DURATION;
 use crate::observe::PluginLog;
 use crate::server::{Supervisor, TooOften};
 
@@ -317,7 +317,7 @@ impl Child {
 
     /// Waits for events; at least one. After the last event it waits for ever. It is begun again when
     /// the child has ended, and does not look for that while it waits.
-    pub(crate) async fn next_events(&self) -> Vec<Event> {
+    pub(crate) async fn next_events(&self) -> Vec<ChildEvent> {
         let mut lines = self.lines.lock().await;
         if lines.ended() {
             return std::future::pending().await;
@@ -339,7 +339,7 @@ impl Child {
             Ok(exit) => self.exited(exit.status).await,
             Err(_) => {
                 self.supervisor.ended("the server closed its output", self.stderr.lines());
-                Event::Closed
+                ChildEvent::Closed
             }
         };
         lines.end();
@@ -347,7 +347,7 @@ impl Child {
     }
 
     /// The last event of a child that has ended, once its last words were heard.
-    async fn exited(&self, status: ExitStatus) -> Event {
+    async fn exited(&self, status: ExitStatus) -> ChildEvent {
         let _ = timeout(EXIT_DELAY, self.stderr.drained()).await;
         let how = match (status.code, status.signal) {
             (Some(code), _) => format!("the server exited with code {code}"),
@@ -355,7 +355,7 @@ impl Child {
             (None, None) => "the server ended".into(),
         };
         self.supervisor.ended(&how, self.stderr.lines());
-        Event::Exited(status)
+        ChildEvent::Exited(status)
     }
 
     /// Ends the child: closes its input, then asks it to terminate, then kills its group, waiting
@@ -404,8 +404,8 @@ fn exit_status(status: io::Result<std::process::ExitStatus>) -> ExitStatus {
 mod tests {
     use super::*;
     use crate::observe::PluginNotifications;
-    use crate::secret::Redactor;
     use crate::server::Supervision;
+    use tenon_config::secret::Redactor;
 
     /// A child that gives back each line that it reads.
     fn echo() -> Child {
@@ -443,7 +443,7 @@ mod tests {
         let mut read = Vec::new();
         while read.len() < many {
             read.extend(child.next_events().await.into_iter().map(|event| match event {
-                Event::Line(line) => String::from_utf8(line).expect("it is what was written"),
+                ChildEvent::Line(line) => String::from_utf8(line).expect("it is what was written"),
                 other => panic!("{other:?}"),
             }));
         }

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use tenon_types::LogLevel;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::SetOnce;
 
-use crate::bindings::log::Level;
 use crate::observe::PluginLog;
 
 /// The lines that are kept.
@@ -46,7 +46,7 @@ impl Tail {
                 self.log.without_secrets(line.trim_end()).into_owned()
             }
         };
-        self.log.write(Level::Info, &format!("stderr: {line}"), &[]);
+        self.log.write(LogLevel::Info, &format!("stderr: {line}"), &[]);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == MAX_LINES {
             lines.pop_front();
@@ -82,7 +82,7 @@ pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<Tail>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::{Redactor, Secrets};
+    use tenon_config::secret::{Redactor, Secrets};
 
     #[tokio::test]
     async fn half_a_secret_at_the_end_of_a_long_line_is_not_shown() {

@@ -13,12 +13,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tenon_config::grant::{FileRules, Model, PathGrant, Protection};
+use tenon_config::host_environment::HostEnvironment;
 
 use super::super::listing;
 use super::super::walk::{Files, Folder, Stop};
 use super::{Beneath, Opened, Opening, Time};
-use crate::grant::{Model, PathGrant, Protection};
-use crate::host_environment::HostEnvironment;
 
 /// The most that one guest does.
 const STEPS: usize = 40;
@@ -259,7 +259,10 @@ impl Grants {
         };
         let model = |set: &Vec<PathGrant>| set.iter().map(model).collect::<Option<Vec<_>>>();
         let model = sets.iter().map(model).collect::<Option<_>>()?;
-        Some(Self { files: Arc::new(Files::new(sets, Vec::new(), Protection::default())), model })
+        Some(Self {
+            files: Arc::new(Files::new(FileRules::new(sets, Vec::new(), Protection::default()))),
+            model,
+        })
     }
 
     /// Which names of a path a grant has to spell out, for reading it or for writing to it. Of what is

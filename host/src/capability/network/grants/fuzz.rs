@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use tenon_config::grant::UrlGrant;
 
 use http::Method;
 use url::{Host, Url};
 
 use super::NetworkGrants;
-use crate::grant::UrlGrant;
 
 /// Text of three lines: a grant, `METHOD URL`, and another grant that may cover the first. What is allowed
 /// has what the grant spells out; what is spelled out from beginning to end allows itself.

@@ -1,32 +1,28 @@
 //! The contract as components have it: which version, which of its interfaces, and how they are
 //! called.
 //!
-//! The host works with the types of one version, the newest. A version that is not compatible with
-//! it has a file of its own beside [`newest`], which says in its own words what the host asks of a
-//! plugin, and hands on what the plugin asks of the host to those who answer the newest. So what a
-//! plugin may do is decided in one place, whatever it was built for. Such a file is one variant of
-//! [`Track`], [`Indices`] and [`Exports`], and one row of [`OLDER`].
+//! The host works with types of its own ([`tenon_types`]). Each version of the contract that is not compatible
+//! with the others has a file here, which says in that version's words what the host asks of a plugin, and hands
+//! on what the plugin asks of the host to those who answer every version. So what a plugin may do is decided in
+//! one place, whatever it was built for. Such a file is one row of [`VERSIONS`].
 
-mod newest;
 #[cfg(test)]
 mod v0_0;
+mod v0_1;
 
+use async_trait::async_trait;
 use semver::Version;
 use std::sync::Arc;
-use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{
-    Accessor, Component, FutureReader, Instance, InstancePre, Linker, StreamReader,
+use tenon_config::contract::PACKAGE_VERSION;
+use tenon_types::{
+    Blank, CallContext, Completion, CompletionRequest, Error, Evaluation, HookDecision, HookEvent,
+    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
+    TemplatePage, ToolResult,
 };
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Accessor, Component, Instance, InstancePre, Linker};
 
-use crate::bindings::PACKAGE_VERSION;
-use crate::bindings::completions::{Blank, Suggestions};
-use crate::bindings::eval_handler::Evaluation;
-use crate::bindings::hook_handler::{Event, Outcome};
-use crate::bindings::lifecycle::Registration;
-use crate::bindings::model::{Completion, CompletionRequest, CompletionSummary, Delta, ModelInfo};
-use crate::bindings::prompts::{Prompt, PromptPage};
-use crate::bindings::resources::{ResourcePage, TemplatePage};
-use crate::bindings::types::{CallContext, Error, ResourceContents, ToolResult};
+use super::stream::AnswerWriter;
 use crate::call::Failure;
 use crate::capability::HostState;
 
@@ -79,7 +75,7 @@ impl ExportError {
 
 /// Whether this host speaks a version of the contract, as far as versions tell.
 pub fn speaks(version: &str) -> bool {
-    Track::of(version).is_some()
+    Abi::of(version).is_some()
 }
 
 fn is_later(version: &str) -> bool {
@@ -90,36 +86,29 @@ fn is_later(version: &str) -> bool {
 }
 
 /// Versions of the contract that are compatible with each other, as one of them stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Track {
-    Newest,
-    #[cfg(test)]
-    V0_0,
-}
-
-/// A version other than the newest.
-struct Older {
+struct Abi {
     version: &'static str,
-    track: Track,
-    /// Puts the interfaces of a capability into a linker, by the capability's name.
+    /// Finds the exports of a component, by the names of the interfaces that it has.
+    find: fn(&InstancePre<HostState>, &Exported) -> Result<Indices, ExportError>,
+    /// Puts the interfaces of a capability into a linker, by the capability's name. The newest has none: its
+    /// interfaces are those of the capabilities themselves.
     link: fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
 }
 
-/// The versions other than the newest that this host speaks.
-const OLDER: &[Older] = &[
+/// The versions that this host speaks, the newest first.
+static VERSIONS: &[Abi] = &[
+    Abi { version: PACKAGE_VERSION, find: v0_1::find, link: |_, _| Ok(()) },
     #[cfg(test)]
-    Older { version: v0_0::VERSION, track: Track::V0_0, link: v0_0::link },
+    Abi { version: v0_0::VERSION, find: v0_0::find, link: v0_0::link },
 ];
 
-impl Track {
-    fn of(version: &str) -> Option<Self> {
+impl Abi {
+    /// The version that a component of this one is spoken to in.
+    fn of(version: &str) -> Option<&'static Self> {
         let version = Version::parse(version).ok()?;
-        let newest = [(PACKAGE_VERSION, Self::Newest)].into_iter();
-        let mut known = newest.chain(OLDER.iter().map(|older| (older.version, older.track)));
-        let known = known.find(|(known, _)| {
-            Version::parse(known).is_ok_and(|known| compatible(&known, &version))
-        });
-        known.map(|(_, track)| track)
+        VERSIONS
+            .iter()
+            .find(|abi| Version::parse(abi.version).is_ok_and(|known| compatible(&known, &version)))
     }
 }
 
@@ -136,7 +125,7 @@ fn compatible(one: &Version, other: &Version) -> bool {
 
 /// Puts what a capability is in other versions of the contract beside what it is in the newest.
 pub(crate) fn link_older(capability: &str, linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    OLDER.iter().try_for_each(|older| (older.link)(capability, linker))
+    VERSIONS.iter().try_for_each(|abi| (abi.link)(capability, linker))
 }
 
 /// An interface that plugins may export, besides `plugin`.
@@ -211,214 +200,231 @@ impl Exported {
     }
 
     /// The one version that all of them are of, as far as this host tells versions apart.
-    fn track(&self) -> Result<Track, ExportError> {
+    fn abi(&self) -> Result<&'static Abi, ExportError> {
         let plugin = self.interfaces.iter().find(|(interface, _)| interface == "plugin");
         let (_, version) =
             plugin.or_else(|| self.interfaces.first()).ok_or(ExportError::NoPlugin)?;
         let refused = || ExportError::Version(version.clone());
-        let track = Track::of(version).ok_or_else(refused)?;
-        let mut versions = self.interfaces.iter().map(|(_, version)| version);
-        if let Some(other) = versions.find(|version| Track::of(version) != Some(track)) {
+        let abi = Abi::of(version).ok_or_else(refused)?;
+        let is_other =
+            |version: &&String| Abi::of(version).is_none_or(|other| other.version != abi.version);
+        if let Some(other) = self.interfaces.iter().map(|(_, version)| version).find(is_other) {
             return Err(ExportError::Version(other.clone()));
         }
-        plugin.map(|_| track).ok_or(ExportError::NoPlugin)
+        plugin.map(|_| abi).ok_or(ExportError::NoPlugin)
     }
 }
 
 /// Checks that a component exports the contract, in one version that this host speaks.
 pub(crate) fn check(engine: &wasmtime::Engine, component: &Component) -> Result<(), ExportError> {
-    Exported::read(engine, component).track().map(drop)
+    Exported::read(engine, component).abi().map(drop)
 }
 
 /// Where a component's exports are, found once.
-#[derive(Clone)]
-pub(crate) enum Indices {
-    Newest(Arc<newest::Indices>),
-    #[cfg(test)]
-    V0_0(Arc<v0_0::Indices>),
+pub(crate) type Indices = Arc<dyn FindExports>;
+
+/// Where the exports of a component of one version of the contract are.
+pub(crate) trait FindExports: Send + Sync {
+    /// Whether the component exports an interface.
+    fn has(&self, interface: Interface) -> bool;
+
+    /// The exports of an instance of it.
+    fn of(self: Arc<Self>, instance: Instance) -> Box<dyn Exports>;
 }
 
-impl Indices {
-    pub(crate) fn new(pre: &InstancePre<HostState>) -> Result<Self, ExportError> {
-        let exported = Exported::read(pre.engine(), pre.component());
-        Ok(match exported.track()? {
-            Track::Newest => {
-                let has = |interface: &str| exported.has(interface);
-                Self::Newest(Arc::new(newest::Indices::new(pre, has)?))
-            }
-            #[cfg(test)]
-            Track::V0_0 => Self::V0_0(Arc::new(v0_0::Indices::new(pre)?)),
-        })
-    }
+/// Finds the exports of a component that was linked.
+pub(crate) fn find_exports(pre: &InstancePre<HostState>) -> Result<Indices, ExportError> {
+    let exported = Exported::read(pre.engine(), pre.component());
+    (exported.abi()?.find)(pre, &exported)
+}
 
-    pub(super) fn has(&self, interface: Interface) -> bool {
-        match self {
-            Self::Newest(indices) => indices.has(interface),
-            #[cfg(test)]
-            Self::V0_0(indices) => indices.has(interface),
-        }
-    }
-
-    /// Checks that the component exports what its registration needs.
-    pub(super) fn serve(&self, registration: &Registration) -> Result<(), Failure> {
-        let needs = [
-            ("tools", Interface::Tools, !registration.tools.is_empty()),
-            ("hooks", Interface::Hooks, !registration.hooks.is_empty()),
-            ("providers", Interface::Provider, !registration.providers.is_empty()),
-            ("evals", Interface::Evals, !registration.evals.is_empty()),
-            ("resources", Interface::Resources, registration.resources),
-            ("prompts", Interface::Prompts, registration.prompts),
-        ];
-        let lacks = |(_, interface, registered): &(_, Interface, bool)| {
-            *registered && !self.has(*interface)
-        };
-        match needs.into_iter().find(lacks) {
-            None => Ok(()),
-            Some((what, interface, _)) => Err(Failure::Contract(format!(
-                "it registers {what} and does not export {}",
-                interface.name()
-            ))),
-        }
+/// Checks that a component exports what its registration needs.
+pub(super) fn check_registration(
+    indices: &dyn FindExports,
+    registration: &Registration,
+) -> Result<(), Failure> {
+    let needs = [
+        ("tools", Interface::Tools, !registration.tools.is_empty()),
+        ("hooks", Interface::Hooks, !registration.hooks.is_empty()),
+        ("providers", Interface::Provider, !registration.providers.is_empty()),
+        ("evals", Interface::Evals, !registration.evals.is_empty()),
+        ("resources", Interface::Resources, registration.resources),
+        ("prompts", Interface::Prompts, registration.prompts),
+    ];
+    let lacks =
+        |(_, interface, registered): &(_, Interface, bool)| *registered && !indices.has(*interface);
+    match needs.into_iter().find(lacks) {
+        None => Ok(()),
+        Some((what, interface, _)) => Err(Failure::Contract(format!(
+            "it registers {what} and does not export {}",
+            interface.name()
+        ))),
     }
 }
 
 /// What comes of a call: what the component answers, unless it traps.
-type Answer<T> = wasmtime::Result<Result<T, Error>>;
+pub(crate) type Answer<T> = wasmtime::Result<Result<T, Error>>;
 
-/// An answer that comes in pieces.
-type Streamed = (StreamReader<Delta>, FutureReader<Result<CompletionSummary, Error>>);
+/// What the host asks of an instance, in its own types. What a version of the contract does not know, no plugin
+/// of it exports.
+#[async_trait]
+#[allow(unused_variables, reason = "who does not export an interface has no use for them")]
+pub(crate) trait Exports: Send + Sync {
+    /// Checks the types of all functions, so that a plugin whose interfaces are of another shape is found out
+    /// before it is registered, and asks the instance what it contributes.
+    async fn register(&self, accessor: &Accessor<HostState>) -> Answer<Registration>;
 
-/// The exports of one instance, whatever version of the contract they are of.
-#[allow(clippy::large_enum_variant, reason = "the newest is what almost every instance has")]
-pub(crate) enum Exports {
-    Newest(newest::Newest),
-    #[cfg(test)]
-    V0_0(v0_0::V0_0),
-}
-
-impl Exports {
-    pub(super) fn new(indices: &Indices, instance: Instance) -> Self {
-        match indices {
-            Indices::Newest(indices) => {
-                Self::Newest(newest::Newest::new(indices.clone(), instance))
-            }
-            #[cfg(test)]
-            Indices::V0_0(indices) => Self::V0_0(v0_0::V0_0::new(indices.clone(), instance)),
-        }
-    }
-}
-
-/// What the host asks of the exports of an instance.
-macro_rules! operations {
-    ($($interface:ident: $operation:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
-        /// A version of the contract, in the words of the newest. What it does not know, no plugin of
-        /// it exports.
-        #[allow(unused_variables, reason = "who does not export an interface has no use for them")]
-        trait Abi: Sync {
-            /// Checks the types of all functions, so that a plugin whose interfaces are of another
-            /// shape is found out before it is registered.
-            fn check_types(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()>;
-
-            fn register(
-                &self,
-                accessor: &Accessor<HostState>,
-            ) -> impl Future<Output = Answer<Registration>> + Send;
-
-            fn shutdown(
-                &self,
-                accessor: &Accessor<HostState>,
-            ) -> impl Future<Output = wasmtime::Result<()>> + Send {
-                async { Ok(()) }
-            }
-
-            /// Asks the guest to end a call.
-            fn cancel(
-                &self,
-                accessor: &Accessor<HostState>,
-                call_id: String,
-            ) -> impl Future<Output = wasmtime::Result<()>> + Send {
-                async { Ok(()) }
-            }
-
-            $(fn $operation(
-                &self,
-                accessor: &Accessor<HostState>,
-                $($argument: $kind),*
-            ) -> impl Future<Output = Answer<$answer>> + Send {
-                async { Err(NotExported(Interface::$interface).into()) }
-            })*
-        }
-
-        impl Exports {
-            // It is no `async fn`, which would have room for the arguments twice.
-            $(pub(super) fn $operation(
-                &self,
-                accessor: &Accessor<HostState>,
-                $($argument: $kind),*
-            ) -> impl Future<Output = Answer<$answer>> + Send {
-                each!(self, exports => exports.$operation(accessor, $($argument),*))
-            })*
-        }
-    };
-}
-
-/// The same future of whatever version it is.
-#[cfg(not(test))]
-macro_rules! each {
-    ($exports:expr, $each:ident => $future:expr) => {{
-        let Exports::Newest($each) = $exports;
-        $future
-    }};
-}
-
-#[cfg(test)]
-macro_rules! each {
-    ($exports:expr, $each:ident => $future:expr) => {
-        match $exports {
-            Exports::Newest($each) => futures::future::Either::Left($future),
-            Exports::V0_0($each) => futures::future::Either::Right($future),
-        }
-    };
-}
-
-operations! {
-    Tools: call_tool(name: String, arguments: String, context: CallContext) -> ToolResult;
-    Hooks: handle(event: Event) -> Outcome;
-    Provider: models() -> Vec<ModelInfo>;
-    Provider: complete(request: CompletionRequest, context: CallContext) -> Completion;
-    Stream: stream(request: CompletionRequest, context: CallContext) -> Streamed;
-    Evals: evaluate(strategy: String, subject: String, options: String, context: CallContext) -> Evaluation;
-    Resources: list_resources(cursor: Option<String>, context: CallContext) -> ResourcePage;
-    Resources: list_templates(cursor: Option<String>, context: CallContext) -> TemplatePage;
-    Resources: read_resource(uri: String, context: CallContext) -> Vec<ResourceContents>;
-    Subscriptions: subscribe(uri: String, context: CallContext) -> ();
-    Subscriptions: unsubscribe(uri: String, context: CallContext) -> ();
-    Prompts: list_prompts(cursor: Option<String>, context: CallContext) -> PromptPage;
-    Prompts: get_prompt(name: String, arguments: Vec<(String, String)>, context: CallContext) -> Prompt;
-    Completions: suggest(blank: Blank, context: CallContext) -> Suggestions;
-}
-
-impl Exports {
-    /// Checks the types of all functions, and asks the instance what it contributes.
-    pub(super) async fn register(&self, accessor: &Accessor<HostState>) -> Answer<Registration> {
-        let register = each!(self, exports => async {
-            exports.check_types(accessor)?;
-            exports.register(accessor).await
-        });
-        register.await
+    /// Tells the instance that it ends.
+    async fn shutdown(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
+        Ok(())
     }
 
-    pub(super) async fn shutdown(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
-        each!(self, exports => exports.shutdown(accessor)).await
-    }
-
-    /// Asks the guest to end a call.
-    pub(super) async fn cancel(
+    /// Asks the instance to end a call.
+    async fn cancel(
         &self,
         accessor: &Accessor<HostState>,
         call_id: String,
     ) -> wasmtime::Result<()> {
-        each!(self, exports => exports.cancel(accessor, call_id)).await
+        Ok(())
+    }
+
+    /// As [`Plugin::call_tool`](super::Plugin::call_tool).
+    async fn call_tool(
+        &self,
+        accessor: &Accessor<HostState>,
+        name: String,
+        arguments: String,
+        context: CallContext,
+    ) -> Answer<ToolResult> {
+        Err(NotExported(Interface::Tools).into())
+    }
+
+    /// As [`Plugin::handle`](super::Plugin::handle).
+    async fn handle(
+        &self,
+        accessor: &Accessor<HostState>,
+        event: HookEvent,
+    ) -> Answer<HookDecision> {
+        Err(NotExported(Interface::Hooks).into())
+    }
+
+    /// As [`Plugin::models`](super::Plugin::models).
+    async fn models(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ModelInfo>> {
+        Err(NotExported(Interface::Provider).into())
+    }
+
+    /// As [`Plugin::complete`](super::Plugin::complete).
+    async fn complete(
+        &self,
+        accessor: &Accessor<HostState>,
+        request: CompletionRequest,
+        context: CallContext,
+    ) -> Answer<Completion> {
+        Err(NotExported(Interface::Provider).into())
+    }
+
+    /// Has an answer written in pieces, and is over when it is.
+    async fn stream(
+        &self,
+        accessor: &Accessor<HostState>,
+        request: CompletionRequest,
+        context: CallContext,
+        answer: AnswerWriter,
+    ) -> Answer<()> {
+        Err(NotExported(Interface::Stream).into())
+    }
+
+    /// As [`Plugin::evaluate`](super::Plugin::evaluate).
+    async fn evaluate(
+        &self,
+        accessor: &Accessor<HostState>,
+        strategy: String,
+        subject: String,
+        options: String,
+        context: CallContext,
+    ) -> Answer<Evaluation> {
+        Err(NotExported(Interface::Evals).into())
+    }
+
+    /// As [`Plugin::list_resources`](super::Plugin::list_resources).
+    async fn list_resources(
+        &self,
+        accessor: &Accessor<HostState>,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Answer<ResourcePage> {
+        Err(NotExported(Interface::Resources).into())
+    }
+
+    /// As [`Plugin::list_templates`](super::Plugin::list_templates).
+    async fn list_templates(
+        &self,
+        accessor: &Accessor<HostState>,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Answer<TemplatePage> {
+        Err(NotExported(Interface::Resources).into())
+    }
+
+    /// As [`Plugin::read_resource`](super::Plugin::read_resource).
+    async fn read_resource(
+        &self,
+        accessor: &Accessor<HostState>,
+        uri: String,
+        context: CallContext,
+    ) -> Answer<Vec<ResourceContents>> {
+        Err(NotExported(Interface::Resources).into())
+    }
+
+    /// As [`Plugin::subscribe`](super::Plugin::subscribe).
+    async fn subscribe(
+        &self,
+        accessor: &Accessor<HostState>,
+        uri: String,
+        context: CallContext,
+    ) -> Answer<()> {
+        Err(NotExported(Interface::Subscriptions).into())
+    }
+
+    /// Ends what [`Exports::subscribe`] began.
+    async fn unsubscribe(
+        &self,
+        accessor: &Accessor<HostState>,
+        uri: String,
+        context: CallContext,
+    ) -> Answer<()> {
+        Err(NotExported(Interface::Subscriptions).into())
+    }
+
+    /// As [`Plugin::list_prompts`](super::Plugin::list_prompts).
+    async fn list_prompts(
+        &self,
+        accessor: &Accessor<HostState>,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Answer<PromptPage> {
+        Err(NotExported(Interface::Prompts).into())
+    }
+
+    /// As [`Plugin::get_prompt`](super::Plugin::get_prompt).
+    async fn get_prompt(
+        &self,
+        accessor: &Accessor<HostState>,
+        name: String,
+        arguments: Vec<(String, String)>,
+        context: CallContext,
+    ) -> Answer<Prompt> {
+        Err(NotExported(Interface::Prompts).into())
+    }
+
+    /// As [`Plugin::suggest`](super::Plugin::suggest).
+    async fn suggest(
+        &self,
+        accessor: &Accessor<HostState>,
+        blank: Blank,
+        context: CallContext,
+    ) -> Answer<Suggestions> {
+        Err(NotExported(Interface::Completions).into())
     }
 }
 

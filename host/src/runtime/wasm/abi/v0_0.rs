@@ -1,12 +1,12 @@
 //! The version 0.0, which only tests speak.
 
+use async_trait::async_trait;
 use std::sync::Arc;
+use tenon_types::{CallContext, Error, Identity, Registration, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Instance, InstancePre, Linker};
 
-use super::{Abi, Answer, ExportError, Interface};
-use crate::bindings::lifecycle::{Identity, Registration};
+use super::{Answer, ExportError, Exported, Exports, FindExports, Interface};
 use crate::bindings::log::Level;
-use crate::bindings::types::{CallContext, Error, ToolDefinition, ToolResult};
 use crate::capability::{Host, HostState};
 
 mod bindings {
@@ -41,65 +41,53 @@ impl log::Host for HostState {
 }
 
 /// Where a component's exports are.
-pub(crate) struct Indices {
+struct Indices {
     plugin: plugin::GuestIndices,
     tools: tool_handler::GuestIndices,
 }
 
-impl Indices {
-    pub(super) fn new(pre: &InstancePre<HostState>) -> Result<Self, ExportError> {
-        let shape = |error: wasmtime::Error| ExportError::Shape(format!("{error:#}"));
-        Ok(Self {
-            plugin: plugin::GuestIndices::new(pre).map_err(shape)?,
-            tools: tool_handler::GuestIndices::new(pre).map_err(shape)?,
-        })
+/// Finds the exports.
+pub(super) fn find(
+    pre: &InstancePre<HostState>,
+    _: &Exported,
+) -> Result<super::Indices, ExportError> {
+    let shape = |error: wasmtime::Error| ExportError::Shape(format!("{error:#}"));
+    Ok(Arc::new(Indices {
+        plugin: plugin::GuestIndices::new(pre).map_err(shape)?,
+        tools: tool_handler::GuestIndices::new(pre).map_err(shape)?,
+    }))
+}
+
+impl FindExports for Indices {
+    fn has(&self, interface: Interface) -> bool {
+        interface == Interface::Tools
     }
 
-    pub(super) fn has(&self, interface: Interface) -> bool {
-        interface == Interface::Tools
+    fn of(self: Arc<Self>, instance: Instance) -> Box<dyn Exports> {
+        Box::new(V0_0 { indices: self, instance })
     }
 }
 
 /// The exports of one instance.
-pub(crate) struct V0_0 {
+struct V0_0 {
     indices: Arc<Indices>,
     instance: Instance,
 }
 
-impl V0_0 {
-    pub(super) fn new(indices: Arc<Indices>, instance: Instance) -> Self {
-        Self { indices, instance }
-    }
-}
-
-impl Abi for V0_0 {
-    fn check_types(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
-        accessor.with(|mut access| {
-            self.indices.plugin.load(&mut access, &self.instance)?;
-            self.indices.tools.load(&mut access, &self.instance)?;
-            Ok(())
-        })
-    }
-
+#[async_trait]
+impl Exports for V0_0 {
     async fn register(&self, accessor: &Accessor<HostState>) -> Answer<Registration> {
-        let plugin = accessor.with(|access| self.indices.plugin.load(access, &self.instance))?;
+        let plugin = accessor.with(|mut access| {
+            self.indices.tools.load(&mut access, &self.instance)?;
+            self.indices.plugin.load(&mut access, &self.instance)
+        })?;
         let tools = plugin.call_register(accessor).await?.into_iter();
         let schema = serde_json::json!({ "type": "object" });
         let tools =
             tools.map(|(name, description)| ToolDefinition::new(name, description, &schema));
-        Ok(Ok(Registration {
-            identity: Identity {
-                name: String::new(),
-                version: String::new(),
-                description: String::new(),
-            },
-            tools: tools.collect(),
-            hooks: Vec::new(),
-            providers: Vec::new(),
-            evals: Vec::new(),
-            resources: false,
-            prompts: false,
-        }))
+        let identity =
+            Identity { name: String::new(), version: String::new(), description: String::new() };
+        Ok(Ok(Registration { tools: tools.collect(), ..Registration::new(identity) }))
     }
 
     async fn call_tool(

@@ -1,0 +1,648 @@
+//! Each key of [`KEY_RULES`], tried: what a project's file and its user's come to together.
+
+use proptest::option;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+use tenon_types::name::NameStyle;
+
+use super::{Refusal, Rules, admit};
+use crate::config::combine::{
+    CombineRule, KEY_RULES, OwnSettings, Owner, ToolFilters, ToolRules, pin_mode, speaking_for,
+};
+use crate::config::{Config, Invisible, OnFailure, ResourceTools, Supervision, ToolRule};
+use crate::discover::{Candidate, Discovery, Origin, Place, Source, Sources, discover};
+use crate::limits::{Limits, LimitsTable};
+
+/// Whom a rule is tried on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// What a project brings: the server `p`, and a script that requests something.
+    Project,
+    /// The user's server `s`, which no guard turns to.
+    Server,
+    /// The user's script `guard`.
+    Guard,
+}
+
+impl Of {
+    const ALL: [Self; 3] = [Self::Project, Self::Server, Self::Guard];
+
+    /// The plugin that is looked at.
+    fn id(self) -> &'static str {
+        match self {
+            Self::Project => "p",
+            Self::Server => "s",
+            Self::Guard => "guard",
+        }
+    }
+
+    /// All of this kind.
+    fn ids(self) -> &'static [&'static str] {
+        match self {
+            Self::Project => &["p", "q"],
+            Self::Server => &["s"],
+            Self::Guard => &["guard", "caller"],
+        }
+    }
+
+    fn owner(self) -> Owner {
+        match self {
+            Self::Project => Origin::Config.into(),
+            Self::Server => Origin::User.into(),
+            Self::Guard => Owner { origin: Origin::User, is_shielded: true },
+        }
+    }
+}
+
+/// Whose plugins a project's word reaches, where the key is one that the stricter of two says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Its own.
+    Own,
+    /// Those of its user's servers, too, that no guard turns to.
+    Servers,
+    /// All.
+    All,
+}
+
+/// How a key is tried.
+struct Trial {
+    key: &'static str,
+    /// Lines that set it, from the loosest to the strictest.
+    values: Vec<String>,
+    /// How strict what comes of it is: more is stricter.
+    strictness: fn(&World, Of) -> i64,
+    reach: Reach,
+}
+
+impl Trial {
+    /// Whether a project's word reaches plugins of its user's.
+    fn reaches(&self, of: Of) -> bool {
+        match self.reach {
+            Reach::Own => false,
+            Reach::Servers => of == Of::Server,
+            Reach::All => of != Of::Project,
+        }
+    }
+}
+
+/// What is not there is as strict as can be.
+const GONE: i64 = i64::MAX;
+
+/// What nobody says anything of.
+const UNSAID: i64 = i64::MIN;
+
+/// Two files, and what they come to.
+struct World {
+    configs: [Config; 2],
+    discovery: Discovery,
+}
+
+/// The folder that the files of a test are in.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempfile::tempdir().expect("there is room for a folder"));
+        for whose in ["p", "u"] {
+            let folder = home.0.path().join(whose).join("folder/a");
+            fs::create_dir_all(&folder).expect("a folder is made");
+            let manifest = "plugin.id = \"a\"\nruntime = { kind = \"rhai\", path = \"a.rhai\" }";
+            fs::write(folder.join("plugin.toml"), manifest).expect("a file is written");
+        }
+        home
+    }
+
+    /// What comes of these lines in the project's file and the user's. Both name plugins beside.
+    fn world(&self, project: &str, user: &str) -> World {
+        let project = with_entries(
+            project,
+            "\"own.rhai\", { path = \"q.rhai\", capabilities = { services = [\"send-message\"] } }",
+            "{ name = \"p\", command = \"true\" }",
+        );
+        let user = with_entries(
+            user,
+            "\"guard.rhai\", { path = \"caller.rhai\", capabilities = { tools = [\"g__*\", \"g::*\", \"ext_g_*\"] } }",
+            "{ name = \"s\", command = \"true\" }, { name = \"g\", command = \"true\" }",
+        );
+        let read = |text: &str, whose: &str| {
+            let path = self.0.path().join(whose).join("tenon.toml");
+            Config::parse(text, path).unwrap_or_else(|error| panic!("{error}: {text}"))
+        };
+        let configs = [read(&project, "p"), read(&user, "u").of_user()];
+        let mut configs = configs.map(Config::into_read);
+        Config::inherit(&mut configs);
+        let discovery = discover(&Sources { configs: configs.to_vec(), ..Sources::default() });
+        World { configs, discovery }
+    }
+}
+
+/// Lines of a file, with these scripts and servers among those that it names.
+fn with_entries(lines: &str, scripts: &str, servers: &str) -> String {
+    let mut text = lines.to_string();
+    for (key, entries) in [("plugins.scripts", scripts), ("plugins.mcp", servers)] {
+        let begin = format!("{key} = [");
+        text = match text.contains(&begin) {
+            true => text.replace(&begin, &format!("{begin}{entries}, ")),
+            false => format!("{begin}{entries}]\n{text}"),
+        };
+    }
+    text
+}
+
+impl World {
+    fn candidate(&self, id: &str) -> Option<&Candidate> {
+        self.discovery.candidates.iter().find(|candidate| candidate.id() == id)
+    }
+
+    /// The configuration that speaks for somebody's plugins.
+    fn speaking(&self, of: Of) -> &Config {
+        speaking_for(&self.configs, of.owner().origin).expect("there are configurations")
+    }
+
+    /// Whose the plugin of an id is: nobody's, the project's, the user's.
+    fn owner_of(&self, id: &str) -> i64 {
+        match self.candidate(id) {
+            None => 0,
+            Some(candidate) if candidate.origin().is_of_project() => 1,
+            Some(_) => 2,
+        }
+    }
+
+    /// How many of somebody's plugins are left out.
+    fn left_out(&self, of: Of) -> i64 {
+        of.ids().iter().filter(|id| self.candidate(id).is_none()).count() as i64
+    }
+
+    /// How many of somebody's plugins are left out or refused by a policy.
+    fn refused(&self, of: Of) -> i64 {
+        let rules = Rules::new(&self.configs);
+        let is_refused = |id: &&&str| match self.candidate(id) {
+            None => true,
+            Some(candidate) => {
+                matches!(admit(candidate.clone(), &rules), Err(Refusal::Policy { .. }))
+            }
+        };
+        of.ids().iter().filter(is_refused).count() as i64
+    }
+
+    /// What plugins may use whose manifests ask for all that there is.
+    fn limits(&self, of: Of) -> Limits {
+        let all: LimitsTable = toml::from_str(
+            "cpu = \"9h\"\nwall = \"9h\"\nmemory_mib = 9999\ntable_elements = 9999999\ninstances = 9999\n\
+             transfer_mib = 9999\ndownload_mib = 9999\noutput_kib = 9999999\nhost_calls = 9999999\nlog_rate = 9999999",
+        )
+        .expect("the table is read");
+        self.speaking(of).limits_of(of.id(), &all)
+    }
+
+    fn own(&self, of: Of) -> OwnSettings {
+        OwnSettings::of(&self.configs, of.owner().origin)
+    }
+
+    /// The rule for the tool `t`.
+    fn tool(&self, of: Of) -> ToolRule {
+        let name = format!("{}__t", of.id());
+        ToolRules::new(&self.configs).of(&name, &name, of.owner())
+    }
+
+    /// Whether the tool `t` is not wanted.
+    fn unwanted(&self, of: Of) -> i64 {
+        let filters = ToolFilters::new(&self.configs);
+        let mut said = filters.of(of.id(), of.owner());
+        said.any(|filter| filter.leaves_out("t").is_some()).into()
+    }
+
+    /// What is said of how a server is kept running: of a guard, the one that it turns to.
+    fn supervision(&self, of: Of, strictness: fn(&Supervision) -> i64) -> i64 {
+        let id = if of == Of::Guard { "g" } else { of.id() };
+        let Some(candidate) = self.candidate(id) else { return GONE };
+        let Source::Mcp(server) = &candidate.source else { panic!("it is a server") };
+        assert!(matches!(server.place, Place::Child(_)));
+        strictness(&server.supervision)
+    }
+
+    /// The configuration that speaks for the host itself.
+    fn first(&self) -> &Config {
+        &self.configs[0]
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).expect("no test waits that long")
+}
+
+/// The number at the end of a text.
+fn number(text: &str) -> i64 {
+    text.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().expect("it is a number")
+}
+
+/// How strict something is that need not be said: of a project's plugins, nothing holds then.
+fn or_unsaid(of: Of, said: Option<i64>, unsaid: i64) -> i64 {
+    said.unwrap_or(if of == Of::Project { UNSAID } else { unsaid })
+}
+
+/// Lines that set a key to values.
+fn lines(key: &str, values: &[&str]) -> Vec<String> {
+    values.iter().map(|value| format!("{key} = {value}")).collect()
+}
+
+/// Lines that say something of each plugin under `[policy.plugins]`, or `[settings]`.
+fn of_each(table: &str, key: &str, values: &[&str]) -> Vec<String> {
+    let line = |id: &str, value: &str| format!("{table}.{id}.{key} = {value}\n");
+    let all = |value: &&str| ["p", "q", "s", "guard"].map(|id| line(id, value)).concat();
+    values.iter().map(all).collect()
+}
+
+/// How each key is tried, in the order of the rules.
+fn trials() -> Vec<Trial> {
+    use Reach::{All, Own, Servers};
+    let trial =
+        |key, values: Vec<String>, reach, strictness| Trial { key, values, strictness, reach };
+    let simple = |key: &'static str, values: &[&str], reach, strictness| {
+        trial(key, lines(key, values), reach, strictness)
+    };
+    let supervision =
+        |key: &'static str, values: &[&str], strictness| simple(key, values, Own, strictness);
+    let policy = |key: &'static str, values: &[&str], reach, strictness| {
+        let (table, name) = key.split_once(".*.").expect("it is of a plugin");
+        trial(key, of_each(table, name, values), reach, strictness)
+    };
+    let tool = |key: &'static str, values: &[&str], strictness| {
+        trial(key, lines(&key.replace('*', "\"*\""), values), Servers, strictness)
+    };
+    let all = "[\"p\", \"q\", \"own\", \"s\", \"g\", \"guard\", \"caller\", \"a\", \"n\"]";
+    let minimal = |more: &str| format!("policy.profile = \"minimal\"\n{more}");
+    vec![
+        simple("plugins.wasm", &["[\"a.wasm\"]"], Own, |w, _| w.owner_of("a")),
+        simple("plugins.scripts", &["[\"a.rhai\"]"], Own, |w, _| w.owner_of("a")),
+        simple(
+            "plugins.mcp",
+            &["[{ name = \"g\", command = \"true\" }, { name = \"n\", command = \"true\" }]"],
+            Own,
+            // A guard may turn to the first.
+            |w, of| w.owner_of(if of == Of::Guard { "g" } else { "n" }),
+        ),
+        simple("plugins.folders", &["[\"folder\"]"], Own, |w, _| w.owner_of("a")),
+        simple("plugins.resource_tools", &["\"each\"", "\"none\""], Own, |w, of| {
+            (w.own(of).resource_tools == ResourceTools::None).into()
+        }),
+        trial("settings.*", of_each("settings", "k", &["1", "2"]), Own, |w, of| {
+            let Some(candidate) = w.candidate(of.id()) else { return GONE };
+            candidate.settings.get("k").map_or(GONE, |k| k.as_i64().expect("it is a number"))
+        }),
+        simple("limits.memory_mib", &["300", "2"], Own, |w, of| -(w.limits(of).memory as i64)),
+        simple("limits.table_elements", &["300", "2"], Own, |w, of| {
+            -(w.limits(of).table_elements as i64)
+        }),
+        simple("limits.instances", &["200", "2"], Own, |w, of| -(w.limits(of).instances as i64)),
+        simple("limits.cpu", &["\"40s\"", "\"2s\""], Own, |w, of| -millis(w.limits(of).cpu)),
+        simple("limits.wall", &["\"50s\"", "\"3s\""], Own, |w, of| -millis(w.limits(of).wall)),
+        simple("limits.transfer_mib", &["90", "2"], Own, |w, of| -(w.limits(of).transfer as i64)),
+        simple("limits.download_mib", &["90", "2"], Own, |w, of| -(w.limits(of).download as i64)),
+        simple("limits.output_kib", &["9000", "2"], Own, |w, of| -(w.limits(of).output as i64)),
+        simple("limits.host_calls", &["9000", "2"], Own, |w, of| -(w.limits(of).host_calls as i64)),
+        simple("limits.log_rate", &["900", "2"], Own, |w, of| -i64::from(w.limits(of).log_rate)),
+        simple("discovery.max_depth", &["9", "2"], Own, |w, of| {
+            -(w.speaking(of).discovery.max_depth as i64)
+        }),
+        simple("discovery.ignore_dirs", &["[]", "[\"x\"]"], Own, |w, of| {
+            w.speaking(of).discovery.ignore_dirs.len() as i64
+        }),
+        simple("discovery.follow_links", &["true", "false"], Own, |w, of| {
+            (!w.speaking(of).discovery.follow_links).into()
+        }),
+        simple("discovery.disabled", &["[]", all], Servers, World::left_out),
+        simple("discovery.allowlist", &[all, "[\"other\"]"], Servers, World::left_out),
+        simple(
+            "policy.profile",
+            &["\"full\"", "\"messaging\"", "\"minimal\""],
+            Servers,
+            World::refused,
+        ),
+        trial(
+            "policy.allow",
+            vec![minimal(&format!("policy.allow = {all}")), minimal("policy.allow = []")],
+            Servers,
+            World::refused,
+        ),
+        simple("policy.deny", &["[]", all], Servers, World::refused),
+        simple("policy.locked", &["false", "true"], Servers, World::refused),
+        policy("policy.plugins.*.enabled", &["true", "false"], Servers, World::refused),
+        policy(
+            "policy.plugins.*.limits",
+            &["{ wall = \"40s\" }", "{ wall = \"2s\" }"],
+            Own,
+            |w, of| -millis(w.limits(of).wall),
+        ),
+        policy("policy.plugins.*.enabled_tools", &["[\"*\"]", "[]"], Servers, World::unwanted),
+        policy("policy.plugins.*.disabled_tools", &["[]", "[\"t\"]"], Servers, World::unwanted),
+        policy("policy.plugins.*.pins", &["\"off\"", "\"warn\"", "\"hold\""], Servers, |w, of| {
+            pin_mode(&w.configs, of.id(), of.owner(), None) as i64
+        }),
+        simple("hooks.timeout", &["\"9s\"", "\"2s\""], Own, |w, of| {
+            -millis(w.own(of).hooks.timeout)
+        }),
+        // What a chain does when a handler fails is said once for all.
+        simple("hooks.on_failure", &["\"skip\"", "\"stop\""], All, |w, _| {
+            (w.first().hooks.on_failure == OnFailure::Stop).into()
+        }),
+        simple("hooks.deterministic", &["[\"guard\"]", "[]"], Own, |w, of| {
+            -(w.own(of).hooks.deterministic.len() as i64)
+        }),
+        tool("tools.*.enabled", &["true", "false"], |w, of| {
+            (w.tool(of).enabled == Some(false)).into()
+        }),
+        tool("tools.*.timeout", &["\"9s\"", "\"3s\""], |w, of| {
+            w.tool(of).timeout.map_or(UNSAID, |time| -millis(time))
+        }),
+        tool("tools.*.max_attempts", &["9", "2"], |w, of| {
+            let most = w.tool(of).max_attempts.map(|most| -i64::from(most.get()));
+            or_unsaid(of, most, -1)
+        }),
+        tool("tools.*.retry_backoff", &["\"300ms\"", "\"1s\""], |w, of| {
+            or_unsaid(of, w.tool(of).retry_backoff.map(millis), 200)
+        }),
+        tool("tools.*.side_effects", &["\"none\"", "\"idempotent\"", "\"repeated\""], |w, of| {
+            // What a tool says of itself may be the least, and counts for more than what a project says.
+            or_unsaid(of, w.tool(of).side_effects.map(|effects| 2 * effects as i64), 3)
+        }),
+        simple("history.enabled", &["true", "false"], Own, |w, _| w.first().history.enabled.into()),
+        simple("history.max_mib", &["9", "2"], Own, |w, _| w.first().history.max_mib.into()),
+        simple("sampling.model", &["\"m1\"", "\"m2\""], Own, |w, _| {
+            w.first().client.sampling_model.as_deref().map_or(UNSAID, number)
+        }),
+        simple("sampling.ask", &["true", "false"], Own, |w, _| {
+            w.first().client.sampling_asks.into()
+        }),
+        simple("messages.command", &["[\"x1\"]", "[\"x2\"]"], Own, |w, _| {
+            w.first().client.message_command.first().map_or(UNSAID, |program| number(program))
+        }),
+        simple("watch.debounce", &["\"9s\"", "\"2s\""], Own, |w, _| {
+            millis(w.first().watch.debounce)
+        }),
+        simple("watch.max_delay", &["\"9s\"", "\"3s\""], Own, |w, _| {
+            millis(w.first().watch.max_delay)
+        }),
+        simple("results.max_mib", &["9", "2"], Own, |w, _| w.first().results.max_mib.into()),
+        simple("results.max_result_mib", &["9", "2"], Own, |w, _| {
+            w.first().results.max_result_mib.into()
+        }),
+        simple("results.invisible", &["\"raw\"", "\"escape\""], Own, |w, _| {
+            (w.first().results.invisible == Invisible::Escape).into()
+        }),
+        simple("context.passthrough", &["true", "false"], Own, |w, of| {
+            let of_candidate = |candidate: &Candidate| (!candidate.context.passthrough).into();
+            w.candidate(of.id()).map_or(GONE, of_candidate)
+        }),
+        supervision("supervision.max_restarts", &["9", "2"], |w, of| {
+            w.supervision(of, |s| -i64::from(s.max_restarts))
+        }),
+        supervision("supervision.restart_window", &["\"1s\"", "\"2h\""], |w, of| {
+            w.supervision(of, |s| millis(s.restart_window))
+        }),
+        supervision("supervision.backoff", &["\"1ms\"", "\"9s\""], |w, of| {
+            w.supervision(of, |s| millis(s.backoff))
+        }),
+        supervision("supervision.max_backoff", &["\"1ms\"", "\"99s\""], |w, of| {
+            w.supervision(of, |s| millis(s.max_backoff))
+        }),
+        supervision("supervision.breaker_failures", &["9", "2"], |w, of| {
+            w.supervision(of, |s| -i64::from(s.breaker_failures))
+        }),
+        supervision("supervision.breaker_cooldown", &["\"1ms\"", "\"99s\""], |w, of| {
+            w.supervision(of, |s| millis(s.breaker_cooldown))
+        }),
+        supervision("supervision.shutdown_grace", &["\"9s\"", "\"2s\""], |w, of| {
+            w.supervision(of, |s| -millis(s.shutdown_grace))
+        }),
+        supervision("supervision.max_message", &["99999999", "2"], |w, of| {
+            w.supervision(of, |s| -(s.max_message as i64))
+        }),
+        supervision("supervision.concurrent_starts", &["9", "2"], |w, _| {
+            let starts = w.first().supervision.concurrent_starts;
+            starts.map_or(UNSAID, |starts| starts.get().into())
+        }),
+        simple(
+            "names.style",
+            &["\"server__tool\"", "\"namespace::tool\"", "\"ext_id_tool\""],
+            Own,
+            |w, of| match w.own(of).names.style {
+                NameStyle::ServerTool => 0,
+                NameStyle::NamespaceTool => 1,
+                NameStyle::ExtIdTool => 2,
+            },
+        ),
+        simple("names.origin_prefix", &["false", "true"], Own, |w, of| {
+            w.own(of).names.origin_prefix.into()
+        }),
+    ]
+}
+
+#[test]
+fn every_rule_is_tried() {
+    let tried: Vec<&str> = trials().iter().map(|trial| trial.key).collect();
+    let rules: Vec<&str> = KEY_RULES.iter().map(|rule| rule.key).collect();
+    assert_eq!(tried, rules);
+}
+
+/// A row for each key and each two values of it: what is expected follows from the rule alone.
+#[test]
+fn each_key_combines_as_its_rule_says() {
+    let home = Home::new();
+    for (trial, rule) in trials().iter().zip(KEY_RULES) {
+        let (key, rule) = (trial.key, rule.rule);
+        let seen =
+            |project: &str, user: &str, of| (trial.strictness)(&home.world(project, user), of);
+        // What a value comes to where only the one who speaks for these plugins says it.
+        let alone = |value: &str, of| match of {
+            Of::Project if rule != CombineRule::UserOnly => seen(value, "", of),
+            _ => seen("", value, of),
+        };
+        if rule == CombineRule::Both {
+            let value = &trial.values[0];
+            assert_eq!(seen("", "", Of::Project), 0, "{key}");
+            assert_eq!(seen(value, "", Of::Project), 1, "{key}");
+            assert_eq!(seen("", value, Of::Project), 2, "{key}");
+            assert_eq!(seen(value, value, Of::Guard), 2, "{key}");
+            continue;
+        }
+        for of in Of::ALL {
+            let unsaid = seen("", "", of);
+            let reaches = trial.reaches(of);
+            let own: Vec<i64> = trial.values.iter().map(|value| alone(value, of)).collect();
+            // A trial that sees no difference would find everything right.
+            let differs = match rule {
+                CombineRule::UserOnly => own.windows(2).all(|two| two[0] != two[1]),
+                _ if of == Of::Project => own.windows(2).all(|two| two[0] < two[1]),
+                _ => own.is_sorted() && own.first() < own.last(),
+            };
+            assert!(differs, "{key} for {of:?}: {own:?}");
+            for (u, user) in trial.values.iter().enumerate() {
+                // The project says nothing.
+                let found = seen("", user, of);
+                let holds = match (rule, of) {
+                    (CombineRule::OwnPlugins, Of::Project) => true,
+                    (CombineRule::UserOnly, _) | (_, Of::Server | Of::Guard) => found == own[u],
+                    _ => found >= own[u],
+                };
+                assert!(holds, "{key} for {of:?}: {found} of the user's {user}");
+                for (p, project) in trial.values.iter().enumerate() {
+                    let expected = match (rule, of) {
+                        (CombineRule::UserOnly, _) => own[u],
+                        // What suits the user is no stricter for being another.
+                        (_, Of::Project) if key == "settings.*" => own[u],
+                        (CombineRule::OwnPlugins, Of::Project) => own[p],
+                        (_, Of::Project) => own[p].max(own[u]),
+                        _ if reaches => own[p].max(own[u]),
+                        _ => own[u],
+                    };
+                    assert_eq!(
+                        seen(project, user, of),
+                        expected,
+                        "{key} for {of:?}: {project} and {user}"
+                    );
+                }
+            }
+            for project in &trial.values {
+                // The user says nothing.
+                let found = seen(project, "", of);
+                let holds = match (rule, of) {
+                    (CombineRule::UserOnly, _) => found == unsaid,
+                    (_, Of::Project) => true,
+                    _ if reaches => found >= unsaid,
+                    _ => found == unsaid,
+                };
+                assert!(
+                    holds,
+                    "{key} for {of:?}: {found} of the project's {project}, not {unsaid}"
+                );
+            }
+        }
+        if rule == CombineRule::UserOnly {
+            // What has no effect is said to have none.
+            let world = home.world(trial.values.last().expect("there are values"), "");
+            assert_eq!(world.first().keys_for_user_only(), [key]);
+        }
+    }
+}
+
+/// What is let in by one file alone is not let in.
+#[test]
+fn a_plugin_that_the_user_does_not_let_in_is_not_let_in_by_its_project() {
+    let home = Home::new();
+    for user in ["policy.profile = \"minimal\"", "policy.locked = true", "policy.deny = [\"p\"]"] {
+        for project in ["policy.allow = [\"p\", \"q\"]", "policy.plugins.p.enabled = true"] {
+            let world = home.world(project, user);
+            let rules = Rules::new(&world.configs);
+            let refused = admit(world.candidate("p").expect("it is there").clone(), &rules);
+            assert!(matches!(refused, Err(Refusal::Policy { .. })), "{project} and {user}");
+        }
+    }
+}
+
+/// What of the user's settings a project's plugin gets.
+#[test]
+fn a_projects_plugin_gets_no_key_that_its_user_set_for_another_of_its_id() {
+    let home = Home::new();
+    let check = |project: &str, user: &str, expected: &[(&str, &str)], withheld: &str| {
+        let world = home.world(project, user);
+        let candidate = world.candidate("p").expect("it is there");
+        let found: Vec<(&str, &str)> = candidate
+            .settings
+            .iter()
+            .map(|(key, value)| (&**key, value.as_str().expect("it is a text")))
+            .collect();
+        assert_eq!(found, expected, "{project} and {user}");
+        let said = world.discovery.warnings.iter().map(ToString::to_string);
+        let said: Vec<String> = said.filter(|said| said.contains("[settings.p]")).collect();
+        assert_eq!(said.is_empty(), withheld.is_empty(), "{said:?}");
+        assert!(said.iter().all(|said| said.ends_with(withheld)), "{said:?}");
+    };
+    let users = "settings.p = { api_key = \"u\", region = \"u\" }";
+    check("", users, &[], ": api_key, region");
+    check("settings.p.region = \"p\"", users, &[("region", "u")], ": api_key");
+    check("settings.p.own = \"p\"", users, &[("own", "p")], ": api_key, region");
+    check("settings.p.region = \"p\"", "", &[("region", "p")], "");
+    // Its user's own gets all.
+    let world = home.world("settings.s.k = \"p\"", "settings.s.api_key = \"u\"");
+    let settings = &world.candidate("s").expect("it is there").settings;
+    assert_eq!(serde_json::json!(settings), serde_json::json!({ "api_key": "u" }));
+}
+
+/// What one file says: numbers of a key, of a value and of the tools that it is for.
+type Said = (usize, usize, usize);
+
+/// A file in which no key is set twice: what it says, and which keys.
+fn file(trials: &[Trial], said: impl Iterator<Item = Said>) -> (String, BTreeSet<&'static str>) {
+    let (mut text, mut set, mut keys) = (String::new(), BTreeSet::new(), BTreeSet::new());
+    for (trial, value, tool) in said {
+        let trial = &trials[trial % trials.len()];
+        let tools = ["\"*\"", "p__t", "s__t", "guard__t"];
+        let value = &trial.values[value % trial.values.len()];
+        let value = match trial.key.starts_with("tools.") {
+            true => value.replace("\"*\"", tools[tool % tools.len()]),
+            false => value.clone(),
+        };
+        let names = |text: &str| -> Vec<String> {
+            let names = text.lines().filter_map(|line| line.split(" = ").next());
+            names.map(str::to_string).collect()
+        };
+        let names = names(&value);
+        if names.iter().any(|name| set.contains(name)) {
+            continue;
+        }
+        set.extend(names);
+        keys.insert(trial.key);
+        text.push_str(value.trim_end());
+        text.push('\n');
+    }
+    (text, keys)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn no_project_weakens_its_user(
+        // Keys, what the project and the user say of each, and for which tools.
+        said in proptest::collection::vec(
+            (any::<usize>(), option::of(0..12usize), option::of(0..12usize), 0..4usize),
+            0..12,
+        ),
+    ) {
+        let trials = trials();
+        let home = Home::new();
+        let of_project = said.iter().filter_map(|(key, value, _, tool)| Some((*key, (*value)?, *tool)));
+        let of_user = said.iter().filter_map(|(key, _, value, tool)| Some((*key, (*value)?, *tool)));
+        let ((project, _), (user, keys)) = (file(&trials, of_project), file(&trials, of_user));
+        let both = home.world(&project, &user);
+        let alone = home.world("", &user);
+        // What the user says, said of a project's plugins.
+        let said = home.world(&user, "");
+        for (trial, rule) in trials.iter().zip(KEY_RULES) {
+            let is_said = keys.contains(trial.key);
+            let seen = |world: &World, of| (trial.strictness)(world, of);
+            for of in Of::ALL {
+                let (found, before) = (seen(&both, of), seen(&alone, of));
+                let reaches = trial.reaches(of);
+                let holds = match (rule.rule, of) {
+                    (CombineRule::UserOnly, _) => found == before,
+                    (CombineRule::Both, Of::Guard) => !is_said || found == 2 || before != 2,
+                    (CombineRule::Both | CombineRule::OwnPlugins, Of::Project) => true,
+                    (CombineRule::Both, Of::Server) => true,
+                    (_, Of::Project) if trial.key == "settings.*" => {
+                        !is_said || found == GONE || found == seen(&said, of)
+                    }
+                    (_, Of::Project) => !is_said || found >= seen(&said, of),
+                    _ if reaches => found >= before,
+                    // It may do without a server of its user's.
+                    (_, Of::Server) => found == before || both.candidate("s").is_none(),
+                    (_, Of::Guard) => found == before,
+                };
+                prop_assert!(holds, "{} for {of:?}: {found}, not {before}", trial.key);
+            }
+        }
+    }
+}

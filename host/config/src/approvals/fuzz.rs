@@ -1,0 +1,66 @@
+//! Files of approvals of any text.
+
+use super::{Approved, Content, Former};
+use crate::approval::ApprovalRequest;
+use crate::discover::{Origin, PluginKind};
+
+/// Any text. What is read is the same when it is written and read again, and holds for what it was given for,
+/// and for nothing else.
+pub fn approval_file(text: &str) {
+    let Ok(content) = serde_json::from_str::<Content>(text) else { return };
+    let written = serde_json::to_string_pretty(&content).expect("what was read can be written");
+    let again: Content = serde_json::from_str(&written).expect("what was written can be read");
+    assert_eq!(again, content, "written as:\n{written}");
+    content.approvals.iter().for_each(check);
+}
+
+fn check(approved: &Approved) {
+    let same = ApprovalRequest {
+        plugin: approved.plugin.clone(),
+        kind: PluginKind::Wasm,
+        origin: Origin::Config,
+        source: String::new(),
+        named_in: approved.named_in.clone(),
+        capabilities: approved.requested.clone(),
+        warnings: Vec::new(),
+        command: approved.command.clone(),
+        component: approved.component.clone(),
+        manifest: approved.manifest.clone(),
+    };
+    assert_eq!(approved.changes(&same), []);
+    let others = [
+        ApprovalRequest { component: other(&same.component), ..same.clone() },
+        ApprovalRequest { manifest: other(&same.manifest), ..same.clone() },
+        ApprovalRequest {
+            command: match &same.command {
+                Some(_) => None,
+                None => Some(Default::default()),
+            },
+            ..same.clone()
+        },
+    ];
+    for request in others {
+        assert_ne!(approved.changes(&request), [], "{request:?}");
+    }
+    let former =
+        Former { requested: approved.requested.clone(), granted: approved.granted.clone() };
+    for (capability, values) in &approved.requested {
+        let mut more = same.clone();
+        let added = format!("{}x", values.iter().max_by_key(|value| value.len()).map_or("", |v| v));
+        more.capabilities.entry(capability.clone()).or_default().push(added.clone());
+        assert_ne!(approved.changes(&more), [], "{more:?}");
+        assert_eq!(former.added(&more), [(capability.clone(), added)]);
+        if !values.is_empty() {
+            let mut less = same.clone();
+            less.capabilities.remove(capability);
+            assert_ne!(approved.changes(&less), [], "{less:?}");
+        }
+    }
+    // What the plugin does not request any more it is not granted, whatever was.
+    let kept = former.kept(&ApprovalRequest { capabilities: Default::default(), ..same });
+    assert!(kept.values().all(Vec::is_empty), "{kept:?}");
+}
+
+fn other(digest: &Option<String>) -> Option<String> {
+    digest.as_ref().map_or_else(|| Some("0".into()), |digest| Some(format!("{digest}0")))
+}

@@ -1,0 +1,1045 @@
+//! The operator's configuration: `tenon.toml` in the project, and `config.toml` in the user's
+//! configuration folder.
+//!
+//! It says what to load and with which settings. What a file means is in [`crate::discover`].
+
+pub mod combine;
+mod supervision;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tenon_types::name::NameStyle;
+
+use crate::entry;
+pub use combine::{CombineRule, KEY_RULES, KeyRule};
+pub use supervision::Supervision;
+
+pub use crate::entry::{EnvironmentPolicy, LogLevel, McpEntry, Protocol, Transport};
+use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
+use crate::limits::{Limits, LimitsTable};
+use crate::policy::Policy;
+use crate::toml_text::{parse, some_time};
+
+/// One configuration file.
+#[derive(Clone, PartialEq)]
+pub struct Config {
+    /// Where it was read from; relative paths in it begin in its folder.
+    pub path: PathBuf,
+    /// Components.
+    pub wasm: Vec<FileEntry>,
+    /// Rhai scripts.
+    pub scripts: Vec<FileEntry>,
+    /// MCP servers.
+    pub mcp: Vec<McpEntry>,
+    /// Folders in which a `plugin.toml` is looked for.
+    pub folders: Vec<String>,
+    /// How folders are looked through, and what of them is wanted.
+    pub discovery: DiscoverySettings,
+    /// Which plugins may be loaded.
+    pub policy: Policy,
+    /// How hooks are run; the first configuration that is given says it.
+    pub hooks: HookSettings,
+    /// How tools are called, by the names they have for callers; `*` stands for anything. Of
+    /// several that fit, what the first says holds.
+    pub tools: Vec<(String, ToolRule)>,
+    /// Where what it names stands in the order of precedence: [`Origin::Config`], or
+    /// [`Origin::User`] for the user's own.
+    pub origin: Origin,
+    /// The settings of plugins, by their ids.
+    pub settings: BTreeMap<String, Map<String, Value>>,
+    /// The limits of every plugin, where its manifest says nothing else.
+    pub limits: Limits,
+    /// The most that a manifest can ask for: what the operator says of the limits, and else
+    /// [`Limits::most`].
+    pub most: Limits,
+    /// What is recorded of calls.
+    pub history: HistorySettings,
+    /// What plugins and servers get of a host that is the `tenon` command.
+    pub client: ClientSettings,
+    /// How long a change of files has to wait for others.
+    pub watch: WatchSettings,
+    /// How much is kept of results that are too long to be passed on.
+    pub results: ResultSettings,
+    /// What plugins are told of who calls.
+    pub context: ContextSettings,
+    /// How MCP servers are kept running.
+    pub supervision: Supervision,
+    /// How tools are named.
+    pub names: NameSettings,
+    /// Whether the resources and prompts of plugins are there as tools, too, and how.
+    pub resource_tools: ResourceTools,
+    /// What it says itself of what it may inherit.
+    said: Explicit,
+    /// The configuration of the user, for a project's file that it bounds.
+    bounds: Option<Box<Config>>,
+    /// How it comes from its file, and so can be read again.
+    file: Provenance,
+    /// The content of its file, where that was read.
+    digest: Option<Digest>,
+    /// Whether it lets in only what a lock binds, whatever its file says.
+    is_locked: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            path: PathBuf::new(),
+            wasm: Vec::new(),
+            scripts: Vec::new(),
+            mcp: Vec::new(),
+            folders: Vec::new(),
+            discovery: DiscoverySettings::default(),
+            policy: Policy::default(),
+            hooks: HookSettings::default(),
+            tools: Vec::new(),
+            origin: Origin::default(),
+            settings: BTreeMap::new(),
+            limits: Limits::default(),
+            most: Limits::most(),
+            history: HistorySettings::default(),
+            client: ClientSettings::default(),
+            watch: WatchSettings::default(),
+            results: ResultSettings::default(),
+            context: ContextSettings::default(),
+            supervision: Supervision::default(),
+            names: NameSettings::default(),
+            resource_tools: ResourceTools::default(),
+            said: Explicit::default(),
+            bounds: None,
+            file: Provenance::default(),
+            digest: None,
+            is_locked: false,
+        }
+    }
+}
+
+/// How the tools are there that list and read the resources and prompts of plugins: `resource_tools`
+/// under `[plugins]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceTools {
+    /// There are none.
+    None,
+    /// Once for all plugins: `read_resource` and the like, with the plugin's id as an argument.
+    #[default]
+    Shared,
+    /// For each plugin that has something: `files__read_resource` and the like.
+    Each,
+}
+
+/// What a configuration says itself; see [`Config::inherit`].
+#[derive(Clone, Default, PartialEq)]
+struct Explicit {
+    limits: LimitsTable,
+    hooks: HooksTable,
+    history: HistoryTable,
+    watch: WatchTable,
+    results: ResultsTable,
+    context: ContextTable,
+    supervision: Option<Supervision>,
+    names: NamesTable,
+    resource_tools: Option<ResourceTools>,
+    client: ClientSettings,
+}
+
+/// How a configuration comes from its file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Provenance {
+    /// It does not.
+    #[default]
+    Text,
+    /// It was read from it.
+    Read,
+    /// The file may be there, or not.
+    Optional,
+}
+
+/// `[discovery]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiscoverySettings {
+    /// How many folders deep a manifest is looked for.
+    pub max_depth: usize,
+    /// The names of folders that are not looked into.
+    pub ignore_dirs: Vec<String>,
+    /// Whether symbolic links are followed; never out of the folder that is looked through.
+    pub follow_links: bool,
+    /// The ids of plugins that are left out.
+    pub disabled: Vec<String>,
+    /// The ids of the only plugins that are not left out; without any, all.
+    pub allowlist: Vec<String>,
+}
+
+impl Default for DiscoverySettings {
+    fn default() -> Self {
+        Self {
+            max_depth: 4,
+            ignore_dirs: ["node_modules", ".git", "target"].map(Into::into).into(),
+            follow_links: false,
+            disabled: Vec::new(),
+            allowlist: Vec::new(),
+        }
+    }
+}
+
+/// `[tools."MAX_NAME_LENGTH"]`: how a tool is called. What is not said is as the plugin has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolRule {
+    /// Whether it may be called.
+    pub enabled: Option<bool>,
+    /// How long one attempt may take.
+    #[serde(deserialize_with = "some_time")]
+    pub timeout: Option<Duration>,
+    /// How often a call is tried that fails for a reason which may pass; once, where nothing is
+    /// said. Only a tool whose calls may be repeated is tried again.
+    pub max_attempts: Option<NonZeroU32>,
+    /// How long to wait before the second attempt; each further one waits twice as long.
+    #[serde(with = "humantime_serde")]
+    pub retry_backoff: Option<Duration>,
+    /// What its calls change, in place of what the tool says of itself.
+    pub side_effects: Option<SideEffects>,
+}
+
+/// How long to wait before a second attempt at a call, where nothing is said.
+pub const DEFAULT_RETRY_BACKOFF: Duration = Duration::from_millis(200);
+
+/// What the calls of a tool change, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SideEffects {
+    /// Nothing.
+    None,
+    /// Something, but a second call of the same changes nothing more.
+    Idempotent,
+    /// Something, each time anew.
+    Repeated,
+}
+
+/// `[sampling]` and `[messages]`: what servers and plugins get of a host that is the `tenon` command. Others
+/// have services of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientSettings {
+    /// The model that answers servers, by its id or as PLUGIN/ID; without one they cannot ask.
+    pub sampling_model: Option<String>,
+    /// Whether the user is asked each time; then servers get no answer where there is no terminal.
+    pub sampling_asks: bool,
+    /// The program that is started for each message of a plugin, which it gets as JSON on its standard
+    /// input, and its arguments; without one, messages are shown on the terminal.
+    pub message_command: Vec<String>,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self { sampling_model: None, sampling_asks: true, message_command: Vec::new() }
+    }
+}
+
+/// `[sampling]`, as it is written.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SamplingTable {
+    model: Option<String>,
+    ask: Option<bool>,
+}
+
+/// `[messages]`, as it is written.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct MessagesTable {
+    command: Vec<String>,
+}
+
+/// `[history]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HistoryTable {
+    enabled: Option<bool>,
+    max_mib: Option<NonZeroU32>,
+}
+
+/// `[history]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistorySettings {
+    /// Whether calls are recorded, where the host has a place for it.
+    pub enabled: bool,
+    /// How much may be kept, in MiB.
+    pub max_mib: u32,
+}
+
+impl Default for HistorySettings {
+    fn default() -> Self {
+        Self { enabled: true, max_mib: 16 }
+    }
+}
+
+/// `[watch]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WatchTable {
+    #[serde(deserialize_with = "some_time")]
+    debounce: Option<Duration>,
+    #[serde(deserialize_with = "some_time")]
+    max_delay: Option<Duration>,
+}
+
+/// `[watch]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchSettings {
+    /// How long it must have been quiet before changes are looked at: a build writes several files.
+    pub debounce: Duration,
+    /// How long to wait for quiet.
+    pub max_delay: Duration,
+}
+
+impl Default for WatchSettings {
+    fn default() -> Self {
+        Self { debounce: Duration::from_millis(100), max_delay: Duration::from_secs(2) }
+    }
+}
+
+/// `[results]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ResultsTable {
+    max_mib: Option<NonZeroU32>,
+    max_result_mib: Option<NonZeroU32>,
+    invisible: Option<Invisible>,
+}
+
+/// `[results]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultSettings {
+    /// How much is kept in all, in MiB; the oldest result goes first.
+    pub max_mib: u32,
+    /// The longest result that is kept, in MiB of JSON.
+    pub max_result_mib: u32,
+    /// What becomes of characters in results that a reader does not see.
+    pub invisible: Invisible,
+}
+
+/// What becomes of characters that a reader does not see, or that change what is seen, in the results of
+/// tools: `invisible` under `[results]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Invisible {
+    /// They stand there as escapes: `\u{202e}`, and in JSON as `\u202e`.
+    #[default]
+    Escape,
+    /// They are left as they are.
+    Raw,
+}
+
+impl Default for ResultSettings {
+    fn default() -> Self {
+        Self { max_mib: 256, max_result_mib: 128, invisible: Invisible::default() }
+    }
+}
+
+/// On which instance a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Each call has an instance of its own, made for it and gone after it.
+    #[default]
+    Fresh,
+    /// All calls share one live instance, many of them in flight at a time.
+    Shared,
+}
+
+/// The kinds of places that plugins come from, the first that has an id wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    #[default]
+    /// Named by a configuration file: an entry, or a folder under `plugins.folders`.
+    Config,
+    /// In a folder that the environment names, in `TENON_PLUGINS`.
+    Environment,
+    /// In the project's `.tenon/plugins`, or named by its `.mcp.json` or `.vscode/mcp.json`.
+    Workspace,
+    /// Named by the user's own configuration, in `plugins` beside it, or named by the file with the
+    /// user's servers for all programs.
+    User,
+    /// Part of the host.
+    Bundled,
+}
+
+impl Origin {
+    /// Whether a project brings what is found there; what is found elsewhere is its user's, or the
+    /// host's.
+    pub fn is_of_project(self) -> bool {
+        matches!(self, Self::Config | Self::Workspace)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Config => "config",
+            Self::Environment => "environment",
+            Self::Workspace => "workspace",
+            Self::User => "user",
+            Self::Bundled => "bundled",
+        })
+    }
+}
+
+/// The kinds of plugin. After registration nothing asks for it but reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PluginKind {
+    /// A component.
+    Wasm,
+    /// An MCP server behind the bridge.
+    Mcp,
+    /// A script.
+    Rhai,
+    /// Part of the host.
+    Builtin,
+}
+
+impl fmt::Display for PluginKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wasm => "wasm",
+            Self::Mcp => "mcp",
+            Self::Rhai => "rhai",
+            Self::Builtin => "builtin",
+        })
+    }
+}
+
+/// `[context]`, here and in manifests, as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContextTable {
+    pub(crate) passthrough: Option<bool>,
+}
+
+/// `[context]`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContextSettings {
+    /// Whether MCP servers get the ids of the agent and the session in the `_meta` of calls.
+    pub passthrough: bool,
+}
+
+/// `[names]`, as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct NamesTable {
+    style: Option<NameStyle>,
+    origin_prefix: Option<bool>,
+}
+
+/// `[names]`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NameSettings {
+    /// How the names of tools are rendered.
+    pub style: NameStyle,
+    /// Whether descriptions of tools begin with whose they are: `[ext:ID]`.
+    pub origin_prefix: bool,
+}
+
+/// `[hooks]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HooksTable {
+    #[serde(deserialize_with = "some_time")]
+    timeout: Option<Duration>,
+    on_failure: Option<OnFailure>,
+    deterministic: Option<Vec<String>>,
+}
+
+/// `[hooks]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookSettings {
+    /// How long one handler may take.
+    pub timeout: Duration,
+    /// What a handler that fails, or takes longer, means for the chain.
+    pub on_failure: OnFailure,
+    /// The ids of plugins whose handlers answer the same to the same: they are not asked twice.
+    pub deterministic: Vec<String>,
+}
+
+impl Default for HookSettings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(5),
+            on_failure: OnFailure::Skip,
+            deterministic: Vec::new(),
+        }
+    }
+}
+
+/// What a handler that fails means for the chain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It is recorded, and the chain goes on as if there were no such handler.
+    #[default]
+    Skip,
+    /// The chain stops, and what was about to happen does not.
+    Stop,
+}
+
+/// A component or a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileEntry {
+    /// Only where it is.
+    Path(String),
+    /// More than that.
+    Table(FileTable),
+}
+
+/// By hand: serde's untagged enums lose which key was wrong, and where.
+impl<'de> Deserialize<'de> for FileEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+
+        impl<'de> Visitor<'de> for Entry {
+            type Value = FileEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a path, or a table with `path`")
+            }
+
+            fn visit_str<E>(self, path: &str) -> Result<FileEntry, E> {
+                Ok(FileEntry::Path(path.to_string()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileEntry, A::Error> {
+                FileTable::deserialize(MapAccessDeserializer::new(map)).map(FileEntry::Table)
+            }
+        }
+
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+/// A component or a script with more than a path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileTable {
+    /// Where it is.
+    pub path: String,
+    /// The plugin's id; the name of the file without it.
+    pub id: Option<String>,
+    /// On which instance calls run.
+    #[serde(default)]
+    pub instance: Mode,
+    /// What it requests, as `[capabilities]` of a manifest says it.
+    #[serde(default)]
+    pub capabilities: BTreeMap<String, Vec<String>>,
+}
+
+impl fmt::Debug for Config {
+    /// Shows nothing that could be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, wasm, scripts, mcp, folders, .. } = self;
+        f.debug_struct("Config")
+            .field("path", path)
+            .field("wasm", wasm)
+            .field("scripts", scripts)
+            .field("mcp", mcp)
+            .field("folders", folders)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a configuration file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{} cannot be read", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    /// The file does not say what it should.
+    #[error("{}:{line}: {problem}", .path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from one.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+}
+
+/// The file, as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    plugins: Plugins,
+    #[serde(default)]
+    settings: BTreeMap<String, Map<String, Value>>,
+    #[serde(default)]
+    limits: LimitsTable,
+    #[serde(default)]
+    discovery: DiscoverySettings,
+    #[serde(default)]
+    policy: Policy,
+    #[serde(default)]
+    hooks: HooksTable,
+    #[serde(default)]
+    tools: BTreeMap<String, ToolRule>,
+    #[serde(default)]
+    history: HistoryTable,
+    #[serde(default)]
+    watch: WatchTable,
+    #[serde(default)]
+    results: ResultsTable,
+    #[serde(default)]
+    context: ContextTable,
+    supervision: Option<Supervision>,
+    #[serde(default)]
+    names: NamesTable,
+    #[serde(default)]
+    sampling: SamplingTable,
+    #[serde(default)]
+    messages: MessagesTable,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Plugins {
+    resource_tools: Option<ResourceTools>,
+    wasm: Vec<FileEntry>,
+    scripts: Vec<FileEntry>,
+    #[serde(deserialize_with = "entry::named")]
+    mcp: Vec<McpEntry>,
+    folders: Vec<String>,
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read, or says something that it should not: the error names the
+    /// line, and what is wrong.
+    pub fn read(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        let path = path.into();
+        let text = files::read_text(&path, MAX_CONFIGURATION_BYTES)
+            .map_err(|error| ConfigError::Read(path.clone(), error))?;
+        let digest = Some(Digest::of(&text));
+        Ok(Self { file: Provenance::Read, digest, ..Self::parse(&text, path)? })
+    }
+
+    /// A file that is read when plugins are looked for ([`crate::discover::discover_trusted`]), and has to
+    /// be there then.
+    pub fn of_file(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), file: Provenance::Read, ..Self::default() }
+    }
+
+    /// The same for a file that need not be there.
+    pub fn of_optional_file(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), file: Provenance::Optional, ..Self::default() }
+    }
+
+    /// The same, letting in only what a lock file binds, whatever its file says.
+    pub fn locked(mut self) -> Self {
+        self.is_locked = true;
+        self.policy.locked = true;
+        self
+    }
+
+    /// The same as before its file was read.
+    pub fn unread(&self) -> Self {
+        let Self { path, file, origin, is_locked, .. } = self;
+        let empty = Self { path: path.clone(), file: *file, origin: *origin, ..Self::default() };
+        if *is_locked { empty.locked() } else { empty }
+    }
+
+    /// The content of its file, where that was read.
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest
+    }
+
+    /// Notes the content of its file, of which nothing else could be understood.
+    pub fn set_digest(&mut self, digest: Option<Digest>) {
+        self.digest = digest;
+    }
+
+    /// Reads a file that need not be there. Without it nothing is said; a reload finds it when it
+    /// has come.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::read`], for a file that is there.
+    pub fn read_optional(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        let config = Self::of_optional_file(path);
+        Ok(config.read_again(|_| true)?.unwrap_or(config))
+    }
+
+    /// The same, with what its file says now, where it came from one whose content is let in; of a file
+    /// that is not there, there is none.
+    pub fn read_again(
+        &self,
+        let_in: impl FnOnce(Option<Digest>) -> bool,
+    ) -> Result<Option<Self>, ConfigError> {
+        if self.file == Provenance::Text {
+            return Ok(Some(self.clone()));
+        }
+        let unreadable = |error| ConfigError::Read(self.path.clone(), error);
+        // Only what is not there is not there: a link that leads nowhere, or a folder that cannot be
+        // looked into, may hide a policy.
+        let text = match std::fs::symlink_metadata(&self.path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && self.file == Provenance::Optional =>
+            {
+                None
+            }
+            Err(error) => return Err(unreadable(error)),
+            Ok(_) => {
+                Some(files::read_text(&self.path, MAX_CONFIGURATION_BYTES).map_err(unreadable)?)
+            }
+        };
+        let digest = text.as_ref().map(Digest::of);
+        if !let_in(digest) {
+            return Ok(None);
+        }
+        let read = match text {
+            Some(text) => Self::parse(&text, &self.path)?,
+            None => Self { path: self.path.clone(), ..Self::default() },
+        };
+        let read = Self { file: self.file, origin: self.origin, digest, ..read };
+        Ok(Some(if self.is_locked { read.locked() } else { read }))
+    }
+
+    /// Has each configuration that was read from a file say what those after it say, where it says
+    /// nothing itself: how much plugins may use, how hooks are run, what is recorded. A project's file
+    /// is bounded by what its user's says ([`combine`]). One that was made in code says what it says.
+    pub fn inherit(configs: &mut [Self]) {
+        let mut below = Self::default();
+        let mut user: Option<Self> = None;
+        for config in configs.iter_mut().rev() {
+            if config.file != Provenance::Text {
+                config.bounds = None;
+                config.settle(&below);
+            }
+            if config.origin == Origin::User {
+                user = Some(config.clone());
+            } else if let Some(user) = user.as_ref().filter(|_| config.is_of_project_file()) {
+                combine::bound_by_user(config, user);
+            }
+            below.clone_from(config);
+        }
+    }
+
+    /// The same as if it had been read from its file.
+    #[cfg(test)]
+    pub fn into_read(self) -> Self {
+        Self { file: Provenance::Read, ..self }
+    }
+
+    /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
+    pub fn keys_for_user_only(&self) -> Vec<&'static str> {
+        let Explicit { history, watch, results, client, .. } = &self.said;
+        let ClientSettings { sampling_model, sampling_asks, message_command } = client;
+        let supervision = self.said.supervision.as_ref();
+        let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
+        let keys = [
+            ("supervision.concurrent_starts", concurrent_starts.is_some()),
+            ("history.enabled", history.enabled.is_some()),
+            ("history.max_mib", history.max_mib.is_some()),
+            ("sampling.model", sampling_model.is_some()),
+            ("sampling.ask", !sampling_asks),
+            ("messages.command", !message_command.is_empty()),
+            ("watch.debounce", watch.debounce.is_some()),
+            ("watch.max_delay", watch.max_delay.is_some()),
+            ("results.max_mib", results.max_mib.is_some()),
+            ("results.max_result_mib", results.max_result_mib.is_some()),
+            ("results.invisible", results.invisible.is_some()),
+        ];
+        keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
+    }
+
+    /// Whether it has a plugin left out, or refused by its id.
+    pub fn leaves_out(&self, id: &str) -> bool {
+        let has = |ids: &[String]| ids.iter().any(|listed| listed == id);
+        let enabled = self.policy.plugins.get(id).and_then(|plugin| plugin.enabled);
+        has(&self.discovery.disabled) || has(&self.policy.deny) || enabled == Some(false)
+    }
+
+    /// Whether it was read from a file, or would be if that were there.
+    pub fn is_of_file(&self) -> bool {
+        self.file != Provenance::Text
+    }
+
+    /// Whether it was read from the file of a project, or would be if that were there.
+    pub fn is_of_project_file(&self) -> bool {
+        self.origin == Origin::Config && self.file != Provenance::Text
+    }
+
+    /// Says what it says itself, and else what another says.
+    fn settle(&mut self, below: &Self) {
+        let Explicit {
+            limits,
+            hooks,
+            history,
+            watch,
+            results,
+            context,
+            supervision,
+            names,
+            resource_tools,
+            client,
+        } = &self.said;
+        self.client = client.clone();
+        self.limits = limits.over(&below.limits);
+        self.most = limits.over(&below.most);
+        self.hooks = HookSettings {
+            timeout: hooks.timeout.unwrap_or(below.hooks.timeout),
+            on_failure: hooks.on_failure.unwrap_or(below.hooks.on_failure),
+            deterministic: {
+                let said = hooks.deterministic.clone();
+                said.unwrap_or_else(|| below.hooks.deterministic.clone())
+            },
+        };
+        self.history = HistorySettings {
+            enabled: history.enabled.unwrap_or(below.history.enabled),
+            max_mib: history.max_mib.map_or(below.history.max_mib, NonZeroU32::get),
+        };
+        self.watch = WatchSettings {
+            debounce: watch.debounce.unwrap_or(below.watch.debounce),
+            max_delay: watch.max_delay.unwrap_or(below.watch.max_delay),
+        };
+        let mib = |said: Option<NonZeroU32>, below| said.map_or(below, NonZeroU32::get);
+        self.results = ResultSettings {
+            max_mib: mib(results.max_mib, below.results.max_mib),
+            max_result_mib: mib(results.max_result_mib, below.results.max_result_mib),
+            invisible: results.invisible.unwrap_or(below.results.invisible),
+        };
+        self.context = ContextSettings {
+            passthrough: context.passthrough.unwrap_or(below.context.passthrough),
+        };
+        self.names = NameSettings {
+            style: names.style.unwrap_or(below.names.style),
+            origin_prefix: names.origin_prefix.unwrap_or(below.names.origin_prefix),
+        };
+        self.resource_tools = resource_tools.unwrap_or(below.resource_tools);
+        self.supervision = supervision.as_ref().unwrap_or(&below.supervision).clone();
+    }
+
+    /// Reads a text as if it stood in a file.
+    ///
+    /// # Errors
+    ///
+    /// Where the text says something that it should not.
+    pub fn parse(text: &str, path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        let path = path.into();
+        let file = match parse(text) {
+            Ok(file) => file,
+            Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
+        };
+        let File {
+            plugins,
+            settings,
+            limits,
+            discovery,
+            policy,
+            hooks,
+            tools,
+            history,
+            watch,
+            results,
+            context,
+            supervision,
+            names,
+            sampling,
+            messages,
+        } = file;
+        let client = ClientSettings {
+            sampling_model: sampling.model,
+            sampling_asks: sampling.ask.unwrap_or(true),
+            message_command: messages.command,
+        };
+        let Plugins { resource_tools, wasm, scripts, mcp, folders } = plugins;
+        let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
+        // The more a pattern says, the earlier it comes.
+        tools.sort_by_key(|(pattern, _)| (pattern.contains('*'), std::cmp::Reverse(pattern.len())));
+        let origin = Origin::Config;
+        let mut config = Self {
+            path,
+            wasm,
+            scripts,
+            mcp,
+            folders,
+            discovery,
+            policy,
+            tools,
+            origin,
+            settings,
+            client: client.clone(),
+            said: Explicit {
+                limits,
+                hooks,
+                history,
+                watch,
+                results,
+                context,
+                supervision,
+                names,
+                resource_tools,
+                client,
+            },
+            ..Self::default()
+        };
+        config.settle(&Self::default());
+        Ok(config)
+    }
+
+    /// The same as the user's own configuration, which comes after a project's.
+    pub fn of_user(self) -> Self {
+        Self { origin: Origin::User, ..self }
+    }
+
+    /// The limits of a plugin: what its manifest asks for, as far as the operator lets it, who may
+    /// say something of this very plugin.
+    pub fn limits_of(&self, id: &str, asked: &LimitsTable) -> Limits {
+        let limits = asked.over(&self.own_limits(id, &self.limits));
+        limits.at_most(&self.most_of(id))
+    }
+
+    /// The most that a plugin can have.
+    pub fn most_of(&self, id: &str) -> Limits {
+        let most = self.own_limits(id, &self.most);
+        match &self.bounds {
+            Some(user) => most.at_most(&user.most_of(id)),
+            None => most,
+        }
+    }
+
+    /// These limits, with what is said of this very plugin.
+    fn own_limits(&self, id: &str, limits: &Limits) -> Limits {
+        let own = self.policy.plugins.get(id).map(|plugin| &plugin.limits);
+        own.map_or_else(|| limits.clone(), |own| own.over(limits))
+    }
+
+    /// The folder in which relative paths begin.
+    pub fn folder(&self) -> &Path {
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let error = Config::parse(text, "tenon.toml").unwrap_err().to_string();
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let config = Config::parse(
+            r#"
+            [plugins]
+            wasm = ["a.wasm", { path = "b.wasm", id = "bee", instance = "shared" }]
+            scripts = ["hooks.rhai"]
+            mcp = [{ name = "m", command = "x", timeout = "5s" }]
+            [settings.bee]
+            depth = 3
+            [limits]
+            wall = "2s"
+            "#,
+            "dir/tenon.toml",
+        )
+        .unwrap();
+        assert_eq!(config.wasm[0], FileEntry::Path("a.wasm".into()));
+        assert!(
+            matches!(&config.wasm[1], FileEntry::Table(table) if table.instance == Mode::Shared)
+        );
+        assert_eq!(config.mcp[0].timeout, Some(Duration::from_secs(5)));
+        assert_eq!(config.settings["bee"]["depth"], 3);
+        assert_eq!(config.limits.wall, Duration::from_secs(2));
+        assert_eq!(config.folder(), Path::new("dir"));
+    }
+
+    #[test]
+    fn a_file_inherits_and_code_says_what_it_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            Config::read(folder.path().join(name)).unwrap()
+        };
+        let user = read(
+            "user.toml",
+            "limits.wall = \"2s\"\nhistory.max_mib = 64\nhooks.on_failure = \"stop\"",
+        )
+        .of_user();
+        let project = read("project.toml", "limits.cpu = \"1s\"\nhistory.max_mib = 1");
+        let mut code = Config::default();
+        code.limits.memory = 1;
+        let mut configs = [code, project, user];
+        for _ in 0..2 {
+            Config::inherit(&mut configs);
+            let [code, project, user] = &configs;
+            assert_eq!((code.limits.memory, code.limits.wall), (1, Limits::default().wall));
+            let second = Duration::from_secs(1);
+            assert_eq!((project.limits.cpu, project.limits.wall), (second, 2 * second));
+            assert_eq!(project.hooks.on_failure, OnFailure::Stop);
+            assert_eq!((project.history.max_mib, user.history.max_mib), (64, 64));
+        }
+    }
+
+    #[test]
+    fn a_manifest_gets_what_the_operator_lets_it_have() {
+        let of = |configuration: &str, manifest: &str| {
+            let config = Config::parse(configuration, "tenon.toml").unwrap();
+            config.limits_of("p", &toml::from_str(manifest).unwrap())
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(of("", ""), Limits::default());
+        // Of what the operator says nothing, the host's ceiling holds.
+        assert_eq!(of("", "cpu = \"20s\"").cpu, 20 * second);
+        assert_eq!(of("", "cpu = \"20h\"").cpu, Limits::most().cpu);
+        assert_eq!(of("limits.cpu = \"2s\"", "cpu = \"20s\"").cpu, 2 * second);
+        assert_eq!(of("limits.cpu = \"2s\"", "cpu = \"1s\"").cpu, second);
+        let own = "limits.cpu = \"2s\"\npolicy.plugins.p.limits.cpu = \"7s\"";
+        assert_eq!(of(own, "").cpu, 7 * second);
+        assert_eq!(of(own, "cpu = \"20s\"").cpu, 7 * second);
+        assert_eq!(of("", "host_calls = 5\nlog_rate = 3\ninstances = 2").host_calls, 5);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_is_known_there() {
+        check(
+            "\n[plugins]\nwsam = []\n",
+            "tenon.toml:3: unknown field `wsam`, expected one of `resource_tools`, `wasm`, `scripts`, `mcp`, `folders`; did you mean `wasm`?",
+        );
+        check(
+            "[plugins]\nwasm = [\n  { path = \"x\", instnace = \"shared\" },\n]",
+            "tenon.toml:3: unknown field `instnace`, expected one of `path`, `id`, `instance`, `capabilities`; did you mean `instance`?",
+        );
+        check(
+            "plugins.wasm = [{ path = \"x\", instance = \"often\" }]",
+            "tenon.toml:1: unknown variant `often`, expected `fresh` or `shared`",
+        );
+        check(
+            "plugins.scripts = [3]",
+            "tenon.toml:1: `plugins.scripts[0]` must be a path, or a table with `path`, not the number 3",
+        );
+        check(
+            "[plugins]\nmcp = [{ name = 3 }]",
+            "tenon.toml:2: `plugins.mcp[0].name` must be a text, not the number 3",
+        );
+        check("[plugins]\nmcp = [{ command = \"x\" }]", "tenon.toml:2: missing field `name`");
+        check(
+            "[limits]\nwall = \"soon\"",
+            "tenon.toml:2: `limits.wall` must be a duration such as \"30s\", not the text \"soon\"",
+        );
+        check("[plugins", "tenon.toml:1: unclosed table, expected `]`");
+    }
+}

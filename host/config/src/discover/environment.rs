@@ -1,0 +1,266 @@
+//! Which of the host's environment a child inherits, and which variables a project cannot set for it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use super::Inherited;
+use crate::entry::EnvironmentPolicy;
+use crate::secret::is_secret_variable;
+
+/// Names that every program needs to find its way, and that hold no secrets.
+const BASE: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    // Windows programs do not start without these.
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "WINDIR",
+    "COMSPEC",
+    "PATHEXT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "NUMBER_OF_PROCESSORS",
+    "PROCESSOR_ARCHITECTURE",
+    "OS",
+];
+
+/// Variables that change which code programs load, or which programs they start. A `*` at the end
+/// stands for anything.
+const LOADING: &[&str] = &[
+    "PATH",
+    "LD_*",
+    "DYLD_*",
+    "GLIBC_TUNABLES",
+    "GCONV_PATH",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    // Shells.
+    "SHELL",
+    "BASH_ENV",
+    "BASH_FUNC_*",
+    "ENV",
+    "IFS",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "ZDOTDIR",
+    // Languages, and what installs packages for them.
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "NPM_CONFIG_*",
+    "ELECTRON_RUN_AS_NODE",
+    "BUN_OPTIONS",
+    "BUN_CONFIG_*",
+    "BUN_INSTALL*",
+    "DENO_DIR",
+    "DENO_INSTALL*",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "PYTHONUSERBASE",
+    "PYTHONBREAKPOINT",
+    "PYTHONINSPECT",
+    "PYTHONPLATLIBDIR",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONEXECUTABLE",
+    "PYTHONWARNINGS",
+    "PYENV_*",
+    "VIRTUAL_ENV",
+    "CONDA_*",
+    "PIP_*",
+    "UV_*",
+    "RUBYOPT",
+    "RUBYLIB",
+    "GEM_HOME",
+    "GEM_PATH",
+    "BUNDLE_GEMFILE",
+    "PERL5OPT",
+    "PERL5LIB",
+    "PERL5DB",
+    "PERLLIB",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "LUA_INIT*",
+    "LUA_PATH*",
+    "LUA_CPATH*",
+    "JULIA_*",
+    "R_PROFILE*",
+    "R_ENVIRON*",
+    "R_HOME",
+    "R_LIBS*",
+    "ERL_FLAGS",
+    "ERL_AFLAGS",
+    "ERL_ZFLAGS",
+    "ERL_LIBS",
+    "ELIXIR_ERL_OPTIONS",
+    "MIX_*",
+    "GUILE_LOAD_*",
+    "GUILE_SYSTEM_*",
+    "TCLLIBPATH",
+    "NVM_*",
+    "N_PREFIX",
+    "VOLTA_*",
+    "ASDF_*",
+    "MISE_*",
+    "COREPACK_*",
+    "YARN_*",
+    "PNPM_HOME",
+    "POETRY_*",
+    "PDM_*",
+    "PIPX_*",
+    "HATCH_*",
+    "NIX_*",
+    "MAKEFLAGS",
+    "MAKEFILES",
+    "CLASSPATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "DOTNET_STARTUP_HOOKS",
+    "DOTNET_ADDITIONAL_DEPS",
+    "CORECLR_*",
+    "COR_*",
+    // What compiles them first.
+    "CARGO_*",
+    "RUSTC*",
+    "RUSTFLAGS",
+    "RUSTUP_*",
+    "GOFLAGS",
+    "GOPROXY",
+    "GOENV",
+    "GOPATH",
+    "GOROOT",
+    "GOTOOLCHAIN",
+    // Programs that others start, and where they have them started.
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+    "TENON_*",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXEC_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PROXY_COMMAND",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "GIT_TEMPLATE_DIR",
+    "GIT_CONFIG*",
+    "SSH_ASKPASS",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "BROWSER",
+    "COMSPEC",
+    "PATHEXT",
+    "PSMODULEPATH",
+];
+
+/// Whether a variable changes which code programs load.
+pub(super) fn changes_loading(name: &str) -> bool {
+    // Windows does not care about case, and neither do some programs elsewhere.
+    let name = name.to_uppercase();
+    LOADING.iter().any(|known| match known.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => *known == name,
+    })
+}
+
+/// The part of an environment that a child inherits.
+pub fn inherited_environment(
+    environment: &BTreeMap<OsString, OsString>,
+    inherited: &Inherited,
+) -> BTreeMap<OsString, OsString> {
+    let passes = |name: &OsStr| match name.to_str() {
+        Some(known) if inherited.names.contains(known) => true,
+        Some(known) if inherited.policy == EnvironmentPolicy::Filtered => {
+            !is_secret_variable(known)
+        }
+        _ => is_base(name),
+    };
+    let passing = environment.iter().filter(|(name, _)| passes(name));
+    passing.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Whether every child inherits a variable.
+pub(super) fn is_base(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let name = name.to_uppercase();
+    BASE.contains(&name.as_str()) || name.starts_with("LC_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes() {
+        let names = [
+            "PATH",
+            "HOME",
+            "LC_ALL",
+            "GITHUB_TOKEN",
+            "LD_PRELOAD",
+            "AWS_SECRET_ACCESS_KEY",
+            "HTTP_PROXY",
+        ];
+        let environment =
+            names.iter().map(|name| (OsString::from(name), OsString::from("x"))).collect();
+        let check = |policy, names: &[&str], expected: &[&str]| {
+            let names = names.iter().map(ToString::to_string).collect();
+            let inherited = Inherited { policy, names };
+            let kept = inherited_environment(&environment, &inherited);
+            assert_eq!(kept.into_keys().collect::<Vec<_>>(), expected);
+        };
+        use EnvironmentPolicy::{Clear, Filtered};
+        check(Clear, &[], &["HOME", "LC_ALL", "PATH"]);
+        check(Clear, &["GITHUB_TOKEN", "NONE"], &["GITHUB_TOKEN", "HOME", "LC_ALL", "PATH"]);
+        check(Filtered, &[], &["HOME", "HTTP_PROXY", "LC_ALL", "LD_PRELOAD", "PATH"]);
+        check(
+            Filtered,
+            &["GITHUB_TOKEN"],
+            &["GITHUB_TOKEN", "HOME", "HTTP_PROXY", "LC_ALL", "LD_PRELOAD", "PATH"],
+        );
+    }
+
+    #[test]
+    fn what_changes_loading() {
+        for name in [
+            "PATH",
+            "Path",
+            "LD_PRELOAD",
+            "DYLD_X",
+            "npm_config_registry",
+            "BASH_FUNC_x%%",
+            "PYTHONPYCACHEPREFIX",
+            "TENON_PLUGINS",
+        ] {
+            assert!(changes_loading(name), "{name}");
+        }
+        for name in ["ERL_FLAGS", "R_PROFILE_USER", "PYENV_VERSION"] {
+            assert!(changes_loading(name), "{name}");
+        }
+        for name in ["HOMEPAGE", "PATHS", "OLD_PATH", "API_TOKEN", "NODE_ENV"] {
+            assert!(!changes_loading(name), "{name}");
+        }
+    }
+}

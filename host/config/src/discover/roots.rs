@@ -1,0 +1,100 @@
+//! Where plugins are looked for, in order of precedence.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::{PluginKind, Sources, sidecar};
+use crate::config::{Config, FileEntry, Origin, combine};
+use crate::entry::McpEntry;
+use crate::lock;
+
+/// The variable that names folders to look in, separated as in `PATH`.
+pub(super) const VARIABLE: &str = "TENON_PLUGINS";
+
+/// The folder with plugins in a project's.
+pub const WORKSPACE: &str = ".tenon/plugins";
+
+/// The folder of VS Code in a project's, and its file with servers.
+pub(super) const EDITOR: &str = ".vscode";
+const EDITOR_FILE: &str = "mcp.json";
+
+/// The folder with plugins in that of the user's configuration.
+pub const USER: &str = "plugins";
+
+/// One place.
+pub(super) struct Root<'a> {
+    pub origin: Origin,
+    /// The configuration whose settings hold for what is found here.
+    pub config: &'a Config,
+    pub place: Place<'a>,
+    /// The lock file that binds what is found here; it need not be there.
+    pub lock: Option<PathBuf>,
+}
+
+pub(super) enum Place<'a> {
+    /// An MCP server of the configuration.
+    Server(&'a McpEntry),
+    /// A file with MCP servers, which is read where it is there.
+    Servers(PathBuf),
+    /// A component or a script of the configuration.
+    File(&'a FileEntry, PluginKind),
+    /// A folder of the configuration, as it is written there.
+    Named(&'a str),
+    /// A folder that is looked in where it is there.
+    Folder(PathBuf),
+}
+
+/// All places in order of precedence.
+pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>> {
+    let Sources { configs, workspace, trust: _, bundled, host_environment, answers: _ } = sources;
+    let config = |origin| combine::speaking_for(configs, origin).unwrap_or(nothing);
+    let folder = |origin, path: PathBuf| Root {
+        origin,
+        config: config(origin),
+        place: Place::Folder(path),
+        lock: None,
+    };
+    let bound = |origin, path: PathBuf, plugins: &str| Root {
+        lock: Some(path.join(lock::FILE_NAME)),
+        ..folder(origin, path.join(plugins))
+    };
+    let variable = host_environment.environment.get(OsStr::new(VARIABLE));
+    let environment = variable.into_iter().flat_map(|value| {
+        std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>()
+    });
+    let servers = |origin, path: PathBuf| Root {
+        origin,
+        config: config(origin),
+        place: Place::Servers(path),
+        lock: None,
+    };
+    let of_project = workspace
+        .iter()
+        .flat_map(|path| [path.join(sidecar::FILE_NAME), path.join(EDITOR).join(EDITOR_FILE)]);
+    let of_user = host_environment.servers.iter().cloned();
+    let mut roots = Vec::new();
+    // They go first, as they do for the other programs that read it.
+    roots.extend(of_project.map(|path| servers(Origin::Workspace, path)));
+    roots.extend(named(configs, Origin::Config));
+    roots.extend(environment.map(|path| folder(Origin::Environment, path)));
+    let workspace = workspace.iter().cloned();
+    roots.extend(workspace.map(|path| bound(Origin::Workspace, path, WORKSPACE)));
+    roots.extend(named(configs, Origin::User));
+    roots.extend(of_user.map(|path| servers(Origin::User, path)));
+    let user = host_environment.configuration.iter().cloned();
+    roots.extend(user.map(|path| bound(Origin::User, path, USER)));
+    roots.extend(bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
+    roots
+}
+
+/// What configurations name: each entry is a place of its own, so that entries keep their order.
+fn named(configs: &[Config], origin: Origin) -> impl Iterator<Item = Root<'_>> {
+    configs.iter().filter(move |config| config.origin == origin).flat_map(move |config| {
+        let servers = config.mcp.iter().map(Place::Server);
+        let components = config.wasm.iter().map(|entry| Place::File(entry, PluginKind::Wasm));
+        let scripts = config.scripts.iter().map(|entry| Place::File(entry, PluginKind::Rhai));
+        let folders = config.folders.iter().map(|folder| Place::Named(folder));
+        let places = servers.chain(components).chain(scripts).chain(folders);
+        places.map(move |place| Root { origin, config, place, lock: None })
+    })
+}

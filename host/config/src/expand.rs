@@ -1,0 +1,292 @@
+//! `~` and `${…}` in configuration, expanded once.
+//!
+//! `${VAR}` and `${env:VAR}` are a variable of the environment, `${VAR:-default}` is one with a
+//! default for when it is unset or empty, and `~` at the beginning of a path is the home folder. A
+//! bare `$VAR` is left as it is, and what comes out of an expansion is not expanded again.
+//!
+//! Entries for servers know the words of editors besides, by [`ExpandContext`]: `${workspaceFolder}`,
+//! `${workspaceFolderBasename}`, `${userHome}`, `${pathSeparator}` or `${/}`, and `${input:NAME}`.
+//! Where they allow it, `${secret:NAME}` is the place of a secret, which is put there when the
+//! server is loaded: nobody has approved it before.
+
+use std::path::{MAIN_SEPARATOR_STR, Path};
+
+use crate::host_environment::HostEnvironment;
+
+/// Why a text cannot be expanded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// A variable has no value and no default.
+    #[error("the variable {0} is not set; set it, or write ${{{0}:-default}}")]
+    Unset(String),
+    /// A `${` has no `}`.
+    #[error("\"{0}\" has a `${{` without its `}}`")]
+    Unclosed(String),
+    /// There is no home folder to put for `~`.
+    #[error("\"{0}\" begins with `~`, and no home folder is known")]
+    NoHome(String),
+    /// There is no such folder.
+    #[error("no folder is known for ${{{0}}}")]
+    NoFolder(String),
+    /// Nobody says what an editor would ask its user for.
+    #[error(
+        "the input `{0}` has no value and no default; run `tenon trust` to enter it, or set the variable {name}",
+        name = input_variable(.0)
+    )]
+    NoInput(String),
+    /// There is a secret where none can be.
+    #[error("the secret \"{0}\" can be used only in values of `env` and `headers`")]
+    NoSecret(String),
+    /// It has a character that no text of the operating system can have.
+    #[error("it contains a zero byte")]
+    Zero,
+}
+
+/// What the texts of an entry for a server are expanded with.
+#[derive(Clone, Copy)]
+pub struct ExpandContext<'a> {
+    pub(crate) host_environment: &'a HostEnvironment,
+    /// The project's folder, absolute.
+    pub workspace: Option<&'a Path>,
+}
+
+impl ExpandContext<'_> {
+    /// Expands a text.
+    pub fn text(&self, text: &str) -> Result<String, ExpandError> {
+        self.expand(text, |word| self.word(word))
+    }
+
+    /// Expands a text in which secrets have places. See [`put_secrets`].
+    pub fn text_with_secrets(&self, text: &str) -> Result<String, ExpandError> {
+        let word = |word: &str| match word.strip_prefix("secret:") {
+            Some(name) => Ok(format!("\0{name}\0")),
+            None => self.word(word),
+        };
+        self.expand(text, word)
+    }
+
+    /// Expands a path, and `~` at its beginning.
+    pub fn path(&self, text: &str) -> Result<String, ExpandError> {
+        with_home(text, self.text(text)?, self.host_environment.home.as_deref(), str::to_string)
+    }
+
+    fn expand(
+        &self,
+        text: &str,
+        word: impl Fn(&str) -> Result<String, ExpandError>,
+    ) -> Result<String, ExpandError> {
+        match text.contains('\0') {
+            true => Err(ExpandError::Zero),
+            false => expand(text, word, str::to_string),
+        }
+    }
+
+    fn word(&self, word: &str) -> Result<String, ExpandError> {
+        let folder = match word {
+            "workspaceFolder" => self.workspace,
+            "workspaceFolderBasename" => self.workspace.and_then(Path::file_name).map(Path::new),
+            "userHome" => self.host_environment.home.as_deref(),
+            "pathSeparator" | "/" => return Ok(MAIN_SEPARATOR_STR.into()),
+            _ if let Some(input) = word.strip_prefix("input:") => return self.input(input),
+            _ if let Some(name) = word.strip_prefix("secret:") => {
+                return Err(ExpandError::NoSecret(name.into()));
+            }
+            _ => return variable(word, self.host_environment),
+        };
+        let folder = folder.and_then(Path::to_str);
+        folder.map(str::to_string).ok_or_else(|| ExpandError::NoFolder(word.into()))
+    }
+
+    /// What an editor would ask its user for.
+    fn input(&self, input: &str) -> Result<String, ExpandError> {
+        let (id, default) = match input.split_once(":-") {
+            Some((id, default)) => (id, Some(default)),
+            None => (input, None),
+        };
+        let variable = self.host_environment.variable(&input_variable(id));
+        let said = variable.filter(|value| !value.is_empty());
+        let value = said.map(Into::into).or(default.map(str::to_string));
+        value.ok_or_else(|| ExpandError::NoInput(id.into()))
+    }
+}
+
+/// The variable that says what an input of an editor's file is.
+pub fn input_variable(id: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("TENON_INPUT_{}", id.chars().map(upper).collect::<String>())
+}
+
+/// The names of the secrets that have a place in an expanded text.
+pub fn secrets_in(text: &str) -> impl Iterator<Item = &str> {
+    // No variable, argument or header has a zero byte: those that are there are ours.
+    text.split('\0').skip(1).step_by(2)
+}
+
+/// Puts secrets in their places, or says which one there is not.
+pub fn put_secrets<'a>(
+    text: &'a str,
+    secret: impl Fn(&str) -> Option<&'a str>,
+) -> Result<String, String> {
+    let parts = text.split('\0').enumerate().map(|(number, part)| match number % 2 {
+        0 => Ok(part),
+        _ => secret(part).ok_or_else(|| part.to_string()),
+    });
+    parts.collect()
+}
+
+/// Expands a text; `word` gives the value of what is in braces, `put` what is put for a value.
+fn expand(
+    text: &str,
+    word: impl Fn(&str) -> Result<String, ExpandError>,
+    put: impl Fn(&str) -> String,
+) -> Result<String, ExpandError> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let (before, after) = rest.split_at(start);
+        expanded.push_str(before);
+        let inner = &after[2..];
+        let end = inner.find('}').ok_or_else(|| ExpandError::Unclosed(text.to_string()))?;
+        expanded.push_str(&put(&word(&inner[..end])?));
+        rest = &inner[end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+/// Expands a path: its variables, and `~` at its beginning.
+pub fn path(text: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
+    path_with(text, host_environment, str::to_string)
+}
+
+/// Expands a glob over paths. What is put into it is no glob: a wildcard there is a character.
+pub fn glob(text: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
+    path_with(text, host_environment, escaped)
+}
+
+/// The characters that stand in a glob behind a `\` if they mean themselves.
+pub const GLOB_CHARACTERS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+/// A glob that a text is the only one to match.
+pub fn escaped(text: &str) -> String {
+    let mut glob = String::with_capacity(text.len());
+    for c in text.chars() {
+        if GLOB_CHARACTERS.contains(&c) {
+            glob.push('\\');
+        }
+        glob.push(c);
+    }
+    glob
+}
+
+fn path_with(
+    text: &str,
+    host_environment: &HostEnvironment,
+    put: impl Fn(&str) -> String,
+) -> Result<String, ExpandError> {
+    let expanded = expand(text, |word| variable(word, host_environment), &put)?;
+    with_home(text, expanded, host_environment.home.as_deref(), put)
+}
+
+/// An expanded path, with the home folder for `~` at the beginning of what it was expanded from.
+fn with_home(
+    text: &str,
+    expanded: String,
+    home: Option<&Path>,
+    put: impl Fn(&str) -> String,
+) -> Result<String, ExpandError> {
+    if text != "~" && !text.starts_with("~/") {
+        return Ok(expanded);
+    }
+    let home = home.and_then(Path::to_str).ok_or_else(|| ExpandError::NoHome(text.to_string()))?;
+    Ok(format!("{}{}", put(home), &expanded[1..]))
+}
+
+fn variable(inner: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
+    let inner = inner.strip_prefix("env:").unwrap_or(inner);
+    let (name, default) = match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inner, None),
+    };
+    match (host_environment.variable(name), default) {
+        (Some(value), None) => Ok(value.to_string()),
+        (Some(value), Some(_)) if !value.is_empty() => Ok(value.to_string()),
+        (_, Some(default)) => Ok(default.to_string()),
+        (None, None) => Err(ExpandError::Unset(name.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host_environment() -> HostEnvironment {
+        let environment =
+            [("A", "1"), ("EMPTY", ""), ("NESTED", "${A}"), ("TENON_INPUT_A_B", "said")]
+                .map(|(k, v)| (k.into(), v.into()))
+                .into();
+        HostEnvironment { environment, home: Some("/home/u".into()), ..HostEnvironment::default() }
+    }
+
+    #[test]
+    fn rows() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(path(text, &host_environment()).as_deref(), Ok(expected), "{text}");
+        };
+        check("x${A}y${env:A}", "x1y1");
+        check("${B:-two}", "two");
+        check("${EMPTY:-two}", "two");
+        check("${EMPTY}", "");
+        check("$A $ {A}", "$A $ {A}");
+        check("${NESTED}", "${A}");
+        check("~/x", "/home/u/x");
+        check("~", "/home/u");
+        check("~other/x", "~other/x");
+        check("a/~", "a/~");
+    }
+
+    #[test]
+    fn entries_have_words_of_their_own() {
+        let host_environment = host_environment();
+        let context =
+            ExpandContext { host_environment: &host_environment, workspace: Some(Path::new("/w")) };
+        let check = |text: &str, expected: &str| {
+            assert_eq!(context.path(text).as_deref(), Ok(expected), "{text}");
+        };
+        check("${workspaceFolder}/x", "/w/x");
+        check("${userHome}/${A}$A", "/home/u/1$A");
+        check("~/${B:-b}", "/home/u/b");
+        check("${workspaceFolderBasename}${/}x${pathSeparator}", "w/x/");
+        check("${input:a-b:-c}${input:none:-}", "said");
+        let nobody = context.text("${input:Some-Key.1}").unwrap_err().to_string();
+        assert!(nobody.ends_with("or set the variable TENON_INPUT_SOME_KEY_1"), "{nobody}");
+        let bare = ExpandContext { workspace: None, ..context };
+        assert_eq!(
+            bare.text("${workspaceFolder}"),
+            Err(ExpandError::NoFolder("workspaceFolder".into()))
+        );
+        assert_eq!(context.text("\0x\0"), Err(ExpandError::Zero));
+        assert_eq!(context.text("${secret:x}"), Err(ExpandError::NoSecret("x".into())));
+    }
+
+    #[test]
+    fn secrets_are_put_in_their_places() {
+        let host_environment = host_environment();
+        let context = ExpandContext { host_environment: &host_environment, workspace: None };
+        let text = context.text_with_secrets("Bearer ${secret:token} ${A}").unwrap();
+        assert_eq!(secrets_in(&text).collect::<Vec<_>>(), ["token"]);
+        let put = |name: &str| (name == "token").then_some("hunter2");
+        assert_eq!(put_secrets(&text, put).as_deref(), Ok("Bearer hunter2 1"));
+        assert_eq!(put_secrets(&text, |_| None), Err("token".into()));
+    }
+
+    #[test]
+    fn an_unset_variable_is_named() {
+        let error = path("${NOPE}", &host_environment()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the variable NOPE is not set; set it, or write ${NOPE:-default}"
+        );
+        assert!(matches!(path("${A", &host_environment()), Err(ExpandError::Unclosed(_))));
+    }
+}

@@ -1,0 +1,273 @@
+//! What a plugin may do with a path: grants, the host's own folders, and what is protected, put together.
+//!
+//! Nothing here looks at a file. Paths are absolute, and without links: who walks them has seen to that.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Grants;
+use super::glob::{PathGrant, Places, Rights, components, resolve};
+use super::protected::table::HOME;
+use super::protected::{Protection, ProtectionState, Row, Span, counted, is_beneath, is_within};
+use crate::host_environment::HostEnvironment;
+
+/// What a plugin may do with each path.
+#[derive(Debug, Default)]
+pub struct FileRules {
+    /// What was requested, and what was approved of it where that is not the same: both must allow.
+    grants: Vec<Vec<PathGrant>>,
+    /// The host's own folders: approvals, secrets and compiled code are not for plugins, whatever
+    /// the globs cover.
+    never: Vec<String>,
+    /// What no glob covers.
+    protection: Protection,
+}
+
+/// Where a path stands in the rules: what is in a folder of which there may be a million names is one step away
+/// from it.
+#[derive(Debug, Clone)]
+pub struct PathPosition {
+    /// Where each grant stands, in their order.
+    places: Arc<[Places]>,
+    protection: ProtectionState,
+}
+
+impl FileRules {
+    /// The rules for a plugin with these grants: nothing in the host's own folders, and what decides what is started
+    /// only where it is named.
+    pub fn of(
+        grants: &Grants,
+        host_environment: &HostEnvironment,
+        deciding: &BTreeSet<PathBuf>,
+    ) -> Self {
+        let sets = grants.paths();
+        let HostEnvironment { state, configuration, cache, .. } = host_environment;
+        let own = [state, configuration, cache].into_iter().flatten();
+        let own = own.filter_map(|folder| resolve(folder)).collect();
+        let protection = match sets.is_empty() {
+            true => Protection::default(),
+            false => Protection::of(host_environment).with(deciding),
+        };
+        Self::new(sets, own, protection)
+    }
+
+    /// What grants cover, but for folders that are never for plugins, and for what is protected and not named.
+    pub fn new(grants: Vec<Vec<PathGrant>>, never: Vec<String>, protection: Protection) -> Self {
+        Self { grants, never, protection }
+    }
+
+    /// The folders that grants begin in: as they are written, and where they are.
+    pub fn bases(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.grants.iter().flatten().map(PathGrant::base)
+    }
+
+    /// What may be done with a path.
+    pub fn rights(&self, path: &str) -> Rights {
+        self.rights_at(&self.position(path), path)
+    }
+
+    /// What may be done with the path that stands so.
+    pub fn rights_at(&self, position: &PathPosition, path: &str) -> Rights {
+        let rights = self.rights_by(position.places.iter().copied());
+        self.restrict(rights, position.protection, path)
+    }
+
+    /// What may be done with a name in a folder that stands so; `path` is that of the name.
+    pub fn rights_in(&self, folder: &PathPosition, name: &str, path: &str) -> Rights {
+        let protection = self.protection.step(folder.protection, name, path);
+        let rights = self.rights_by(self.step_places(&folder.places, name));
+        self.restrict(rights, protection, path)
+    }
+
+    /// Where a path stands.
+    pub fn position(&self, path: &str) -> PathPosition {
+        let start = PathPosition {
+            places: self.grants.iter().flatten().map(PathGrant::start).collect(),
+            protection: self.protection.start(),
+        };
+        let mut here = String::with_capacity(path.len());
+        components(path).fold(start, |position, name| {
+            here.push('/');
+            here.push_str(name);
+            self.step(&position, name, &here)
+        })
+    }
+
+    /// Where a name stands in a folder that stands so; `path` is that of the name.
+    pub fn step(&self, folder: &PathPosition, name: &str, path: &str) -> PathPosition {
+        PathPosition {
+            places: self.step_places(&folder.places, name).collect(),
+            protection: self.protection_in(folder, name, path),
+        }
+    }
+
+    /// Where a name in a folder stands in what is protected; `path` is that of the name.
+    pub fn protection_in(&self, folder: &PathPosition, name: &str, path: &str) -> ProtectionState {
+        self.protection_beneath(folder.protection, name, path)
+    }
+
+    /// Where a name beneath such a path stands in what is protected.
+    pub fn protection_beneath(
+        &self,
+        above: ProtectionState,
+        name: &str,
+        path: &str,
+    ) -> ProtectionState {
+        self.protection.step(above, name, path)
+    }
+
+    /// What makes a path protected, if nothing else keeps the plugin from it: what was requested
+    /// covers it, and does not name it.
+    pub fn protects(&self, path: &str, writes: bool) -> Option<&'static Row> {
+        // What was requested is the last of the sets.
+        let requested = self.grants.last()?;
+        let spans = counted(self.protection.spans(path, false), !writes);
+        let row = spans.last()?.row;
+        let covers = |spans: &[Span]| {
+            let places = requested.iter().map(|grant| (grant, by_name(grant, path, spans)));
+            let rights = Rights::of(places);
+            if writes { rights.write.here } else { rights.read.here }
+        };
+        (covers(&[]) && !covers(&spans)).then_some(row)
+    }
+
+    /// Whether a folder or a link may come to a path, or go from there, as far as concerns what is
+    /// protected for that path's name: `autostart` in `.config` is, and so `.config` is not to become
+    /// another folder under a glob. The path is that of a name in a folder that stands so.
+    ///
+    /// # Errors
+    ///
+    /// What is protected.
+    pub fn may_take(
+        &self,
+        folder: &PathPosition,
+        name: &str,
+        path: &str,
+    ) -> Result<(), &'static Row> {
+        if self.protection_in(folder, name, path).is_partial() {
+            let spans = self.protection.spans(path, true);
+            let is_named = self.rights_by_name(path, &spans).write.here;
+            match spans.last() {
+                Some(span) if !is_named => return Err(span.row),
+                Some(_) => {}
+                None => return Err(&HOME),
+            }
+        }
+        match self
+            .protection
+            .anchors_beneath(path)
+            .find(|(anchor, row)| row.is_none() || !self.rights(anchor).write.tree())
+        {
+            Some((_, row)) => Err(row.unwrap_or(&HOME)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the grants allow that stand so.
+    fn rights_by(&self, mut places: impl Iterator<Item = Places>) -> Rights {
+        let each = |grants: &Vec<PathGrant>| Rights::of(grants.iter().zip(places.by_ref()));
+        let mut sets = self.grants.iter().map(each);
+        let first = sets.next().unwrap_or_default();
+        sets.fold(first, Rights::and)
+    }
+
+    /// What is left of what the grants allow of a path.
+    fn restrict(&self, mut rights: Rights, protection: ProtectionState, path: &str) -> Rights {
+        if protection.is_protected && rights.any() {
+            let spans = self.protection.spans(path, false);
+            rights.write = self.rights_by_name(path, &counted(spans.clone(), false)).write;
+            if protection.is_secret {
+                rights.read = self.rights_by_name(path, &counted(spans, true)).read;
+            }
+        }
+        if self.never.iter().any(|folder| is_within(path, folder)) {
+            return Rights::default();
+        }
+        match self.never.iter().any(|folder| is_beneath(folder, path)) {
+            true => rights.without_some_beneath(),
+            false => rights,
+        }
+    }
+
+    /// What is allowed by grants that spell these names of a path out.
+    fn rights_by_name(&self, path: &str, spans: &[Span]) -> Rights {
+        self.rights_by(self.grants.iter().flatten().map(|grant| by_name(grant, path, spans)))
+    }
+
+    fn step_places(&self, places: &[Places], name: &str) -> impl Iterator<Item = Places> {
+        let grants = self.grants.iter().flatten().zip(places);
+        grants.map(move |(grant, places)| grant.step(*places, name))
+    }
+}
+
+/// Where a glob stands after a path of which it has to spell these names out.
+fn by_name(grant: &PathGrant, path: &str, spans: &[Span]) -> Places {
+    components(path).enumerate().fold(grant.start(), |places, (number, name)| {
+        match spans.iter().any(|span| span.has(number)) {
+            true => grant.step_by_name(places, name),
+            false => grant.step(places, name),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::GrantSet;
+    use std::path::Path;
+
+    #[test]
+    fn what_was_granted_is_there_but_for_the_hosts_own_folders_and_what_decides() {
+        let mut set = GrantSet::default();
+        set.add_approved("filesystem", "readwrite:/no/such/**").unwrap();
+        let host_environment =
+            HostEnvironment { state: Some("/no/such/state".into()), ..HostEnvironment::default() };
+        let deciding = BTreeSet::from(["/no/such/decides".into()]);
+        let rules = FileRules::of(&Grants::new(set.clone(), set), &host_environment, &deciding);
+        let may_write = |path: &str| rules.rights(path).write.here;
+        assert!(may_write("/no/such/x"));
+        assert!(!may_write("/no/such/state/x") && !may_write("/no/such/decides"));
+        let nothing = FileRules::of(&Grants::default(), &host_environment, &deciding);
+        assert!(!nothing.rights("/no/such/x").any());
+    }
+
+    fn rules(texts: &[&str], deciding: &[&str]) -> FileRules {
+        let parse = |text: &&str| {
+            PathGrant::parse(text, &HostEnvironment::default(), Path::new("/no/such")).unwrap()
+        };
+        let deciding = deciding.iter().map(PathBuf::from).collect();
+        let grants = vec![texts.iter().map(parse).collect()];
+        FileRules::new(grants, Vec::new(), Protection::default().with(&deciding))
+    }
+
+    #[test]
+    fn what_is_protected_is_what_a_glob_covers_and_does_not_name() {
+        let rules = rules(&["readwrite:**", "readwrite:d/tenon.toml"], &[]);
+        let here = rules.position("/no/such");
+        let is_protected =
+            |name: &str| rules.protection_in(&here, name, &format!("/no/such/{name}")).is_protected;
+        assert!(is_protected("tenon.toml"));
+        assert!(!is_protected("a"));
+        let check = |path: &str, expected: bool| {
+            assert_eq!(rules.protects(path, true).is_some(), expected, "{path}");
+        };
+        check("/no/such/tenon.toml", true);
+        check("/no/such/d/tenon.toml", false);
+        check("/no/such/a", false);
+        check("/no/tenon.toml", false);
+    }
+
+    #[test]
+    fn a_folder_stays_where_it_is_if_what_decides_something_is_in_it() {
+        let check = |texts: &[&str], name: &str, is_free: bool| {
+            let rules = rules(texts, &["/no/such/d/servers"]);
+            let here = rules.position("/no/such");
+            let may = rules.may_take(&here, name, &format!("/no/such/{name}"));
+            assert_eq!(may.is_ok(), is_free, "{name} with {texts:?}");
+        };
+        check(&["readwrite:**"], "d", false);
+        check(&["readwrite:**"], "e", true);
+        check(&["readwrite:**", "readwrite:d/servers/**"], "d", true);
+    }
+}

@@ -1,0 +1,99 @@
+//! What the host takes from the process and the machine it runs in. Nothing else in this crate
+//! reads the environment or looks for a home folder.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Environment and folders. An embedder may make them up.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct HostEnvironment {
+    /// The environment: `${VAR}` in configuration, and what child processes inherit of it.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// The user's home folder: `~` in configuration.
+    pub home: Option<PathBuf>,
+    /// Where compiled components are kept; without it they are compiled each time.
+    pub cache: Option<PathBuf>,
+    /// Where this user's programs keep what they have seen and done: a place for
+    /// [`crate::Builder::state`]. Without that, nothing is kept there but the key by which the host
+    /// tells the compiled components that it wrote itself.
+    pub state: Option<PathBuf>,
+    /// Where the user's own configuration is.
+    pub configuration: Option<PathBuf>,
+    /// The file with the user's MCP servers for all programs, which need not be there.
+    pub servers: Option<PathBuf>,
+}
+
+impl fmt::Debug for HostEnvironment {
+    /// Shows the names of variables, and not their values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { environment, home, cache, state, configuration, servers } = self;
+        f.debug_struct("Surroundings")
+            .field("environment", &environment.keys())
+            .field("home", home)
+            .field("cache", cache)
+            .field("state", state)
+            .field("configuration", configuration)
+            .field("servers", servers)
+            .finish()
+    }
+}
+
+impl HostEnvironment {
+    /// The surroundings of this process, with folders after the XDG Base Directory Specification
+    /// 0.8, or the system's own customs on macOS and Windows.
+    pub fn of_process() -> Self {
+        Self::from_environment(std::env::vars_os().collect())
+    }
+
+    /// The surroundings that an environment describes.
+    pub fn from_environment(environment: BTreeMap<OsString, OsString>) -> Self {
+        let folder = |name: &str| {
+            let value = environment.get(OsStr::new(name))?;
+            let path = PathBuf::from(value);
+            path.is_absolute().then_some(path)
+        };
+        let home = folder("HOME").or_else(|| folder("USERPROFILE"));
+        let below_home = |path: &str| home.as_deref().map(|home: &Path| home.join(path));
+        let (cache, configuration, state) = if cfg!(target_os = "macos") {
+            let support = below_home("Library/Application Support");
+            (below_home("Library/Caches"), support.clone(), support)
+        } else if cfg!(windows) {
+            (folder("LOCALAPPDATA"), folder("APPDATA"), folder("LOCALAPPDATA"))
+        } else {
+            (below_home(".cache"), below_home(".config"), below_home(".local/state"))
+        };
+        let cache = folder("XDG_CACHE_HOME").or(cache).map(|path| path.join("tenon"));
+        let state = folder("XDG_STATE_HOME").or(state).map(|path| path.join("tenon"));
+        // In the same place on every system, as for the other programs.
+        let servers = folder("XDG_CONFIG_HOME").or_else(|| below_home(".config"));
+        let servers = servers.map(|path| path.join("mcp/servers.json"));
+        let configuration =
+            folder("XDG_CONFIG_HOME").or(configuration).map(|path| path.join("tenon"));
+        Self { environment, home, cache, state, configuration, servers }
+    }
+
+    /// A variable of the environment, if it is set and text.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(OsStr::new(name))?.to_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(all(unix, not(target_os = "macos")))]
+    fn xdg_folders_go_before_those_below_home_unless_they_are_relative() {
+        let of = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(name, value)| (name.into(), value.into()));
+            HostEnvironment::from_environment(pairs.collect()).cache
+        };
+        assert_eq!(of(&[("HOME", "/h")]), Some("/h/.cache/tenon".into()));
+        assert_eq!(of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")]), Some("/c/tenon".into()));
+        assert_eq!(of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "c")]), Some("/h/.cache/tenon".into()));
+        assert_eq!(of(&[]), None);
+    }
+}

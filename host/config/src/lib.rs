@@ -1,0 +1,46 @@
+//! All that is decided before the code of a plugin is loaded: what is configured, found, trusted, granted and
+//! approved.
+//!
+//! | step | takes → gives |
+//! |---|---|
+//! | [`discover`](mod@discover) | configuration and folders → candidates and diagnostics |
+//! | [`admit`](mod@admit) | a candidate and approvals → admitted, or a refusal |
+//!
+//! Nothing here runs a plugin, and nothing waits: neither wasmtime nor an executor is needed, so that a change here
+//! is tested in seconds. Embedders find what they need of it in `tenon-host`.
+
+pub mod admit;
+pub mod approval;
+pub mod approvals;
+pub mod config;
+pub mod contract;
+pub mod diagnostic;
+pub mod discover;
+pub mod entry;
+pub mod expand;
+pub mod files;
+#[cfg(any(test, fuzzing, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod grant;
+pub mod host_environment;
+pub mod json_file;
+pub mod limits;
+pub mod lock;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod logged;
+pub mod manifest;
+pub mod pins;
+pub mod policy;
+pub mod secret;
+pub mod toml_text;
+pub mod tool_filter;
+
+pub use config::{Config, ResourceTools};
+pub use diagnostic::{Diagnostic, chain};
+pub use discover::{PluginKind, trust};
+pub use host_environment::HostEnvironment;
+pub use limits::{Limit, Limits, SchemaLimit, TICK};
+pub use secret::MASK;
+pub use tool_filter::ToolFilter;

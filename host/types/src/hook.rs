@@ -1,0 +1,317 @@
+//! The points at which hooks run: one row for each, with its names and the outcomes that it allows.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::str::FromStr;
+use tenon_contexts::{
+    AfterEvaluate, AfterExecute, AfterPlan, AfterToolCall, BeforeEvaluate, BeforeExecute,
+    BeforePlan, BeforeToolCall, MessageReceived, MessageSending, OnLearning, OnPattern,
+};
+
+use crate::CallContext;
+use crate::mcp_json;
+use crate::name::nearest;
+
+/// The contexts of the well-known points, as types.
+pub use tenon_contexts as context;
+
+/// A moment in a host's work at which hooks run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookPoint {
+    /// An agent is about to plan.
+    BeforePlan,
+    /// A plan was made.
+    AfterPlan,
+    /// A step of the plan is about to run.
+    BeforeExecute,
+    /// A step has run.
+    AfterExecute,
+    /// A result is about to be evaluated.
+    BeforeEvaluate,
+    /// A result was evaluated.
+    AfterEvaluate,
+    /// The host keeps something it learned.
+    OnLearning,
+    /// The host noticed a pattern.
+    OnPattern,
+    /// A message came in.
+    MessageReceived,
+    /// A message is about to go out.
+    MessageSending,
+    /// A tool is about to be called.
+    BeforeToolCall,
+    /// A tool has answered.
+    AfterToolCall,
+    /// A point that the host defines itself, by name.
+    Custom(String),
+}
+
+/// A point that was reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookEvent {
+    /// The point.
+    pub point: HookPoint,
+    /// A JSON object with what the point is about, as the previous handler left it. [`context`](crate::hook::context) has the
+    /// members of each point.
+    pub context: String,
+    /// The call that the event belongs to.
+    pub call: CallContext,
+}
+
+/// What a handler decided.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HookDecision {
+    /// Go on with the context unchanged.
+    Continue,
+    /// Go on with this context, a JSON object, in its place.
+    Replace(String),
+    /// Stop what was about to happen; the reason is for people. Points that only report
+    /// something which has happened do not allow it, and the host records it as this handler's
+    /// error there.
+    Veto(String),
+}
+
+/// A well-known point.
+pub struct PointInfo {
+    /// The point.
+    pub point: HookPoint,
+    /// Its name in commands and in the contract.
+    pub name: &'static str,
+    /// The name of a script's handler function, and of the type of its context.
+    pub function: &'static str,
+    /// Whether a handler may veto.
+    pub veto: bool,
+    /// The only member of the context that handlers can change, if there is one.
+    pub subject: Option<&'static str>,
+    /// Checks a context against its type.
+    check: Check,
+}
+
+type Check = fn(&Map<String, Value>) -> Result<(), String>;
+
+/// The twelve well-known points. At each of them a handler may replace the context.
+pub static POINTS: [PointInfo; 12] = [
+    row(HookPoint::BeforePlan, "before-plan", "BeforePlan", true, is::<BeforePlan>),
+    row(HookPoint::AfterPlan, "after-plan", "AfterPlan", false, is::<AfterPlan>),
+    row(HookPoint::BeforeExecute, "before-execute", "BeforeExecute", true, is::<BeforeExecute>),
+    row(HookPoint::AfterExecute, "after-execute", "AfterExecute", false, is::<AfterExecute>),
+    PointInfo {
+        point: HookPoint::BeforeEvaluate,
+        name: "before-evaluate",
+        function: "BeforeEvaluate",
+        veto: true,
+        subject: Some("subject"),
+        check: is::<BeforeEvaluate>,
+    },
+    row(HookPoint::AfterEvaluate, "after-evaluate", "AfterEvaluate", false, is::<AfterEvaluate>),
+    row(HookPoint::OnLearning, "on-learning", "OnLearning", false, is::<OnLearning>),
+    row(HookPoint::OnPattern, "on-pattern", "OnPattern", false, is::<OnPattern>),
+    row(
+        HookPoint::MessageReceived,
+        "message-received",
+        "MessageReceived",
+        true,
+        is::<MessageReceived>,
+    ),
+    PointInfo {
+        point: HookPoint::MessageSending,
+        name: "message-sending",
+        function: "MessageSending",
+        veto: true,
+        subject: Some("message"),
+        check: is::<MessageSending>,
+    },
+    PointInfo {
+        point: HookPoint::BeforeToolCall,
+        name: "before-tool-call",
+        function: "BeforeToolCall",
+        veto: true,
+        subject: Some("arguments"),
+        check: is_tool_call,
+    },
+    PointInfo {
+        point: HookPoint::AfterToolCall,
+        name: "after-tool-call",
+        function: "AfterToolCall",
+        veto: false,
+        subject: Some("result"),
+        check: is_tool_result,
+    },
+];
+
+const fn row(
+    point: HookPoint,
+    name: &'static str,
+    function: &'static str,
+    veto: bool,
+    check: Check,
+) -> PointInfo {
+    PointInfo { point, name, function, veto, subject: None, check }
+}
+
+/// Checks that a context has the type of its point.
+fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<(), String> {
+    C::deserialize(context).map(drop).map_err(|error| error.to_string())
+}
+
+/// A call needs arguments.
+fn is_tool_call(context: &Map<String, Value>) -> Result<(), String> {
+    let BeforeToolCall { arguments, .. } =
+        BeforeToolCall::deserialize(context).map_err(|error| error.to_string())?;
+    arguments.map(drop).ok_or_else(|| "missing field `arguments`".into())
+}
+
+/// A result must be valid after all handlers have run.
+fn is_tool_result(context: &Map<String, Value>) -> Result<(), String> {
+    let AfterToolCall { result, .. } =
+        AfterToolCall::deserialize(context).map_err(|error| error.to_string())?;
+    let result = result.ok_or("missing field `result`")?;
+    mcp_json::read_tool_result(Value::Object(result))
+        .map(drop)
+        .map_err(|error| format!("invalid tool result: {error}"))
+}
+
+/// The error for a text that names no hook point.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no hook point \"{0}\"; {meant}", meant = meant(.0))]
+pub struct UnknownPoint(String);
+
+/// Suggests a point for a text that names none. Plugins in Rust spell points differently.
+fn meant(text: &str) -> String {
+    let text = text.to_lowercase();
+    if text.trim_end() == "custom:" {
+        return "a point of your own has a name, such as \"custom:deploy\"".into();
+    }
+    let text = text.replace(['_', ' '], "-");
+    let known = POINTS.iter().flat_map(|info| [info.name, info.function]);
+    match nearest(&text, known) {
+        Some(known) => format!("did you mean \"{known}\"?"),
+        None => format!("a point of your own is \"custom:{text}\""),
+    }
+}
+
+impl HookPoint {
+    /// Returns the table row of a well-known point.
+    pub fn info(&self) -> Option<&'static PointInfo> {
+        POINTS.iter().find(|info| info.point == *self)
+    }
+
+    /// Checks the types of a context's well-known members. A custom point has none.
+    ///
+    /// # Errors
+    ///
+    /// A description of the first member with a wrong type.
+    pub fn check(&self, context: &Map<String, Value>) -> Result<(), String> {
+        self.info().map_or(Ok(()), |info| (info.check)(context))
+    }
+
+    /// Whether a handler may veto.
+    pub fn allows_veto(&self) -> bool {
+        self.info().is_none_or(|info| info.veto)
+    }
+}
+
+impl fmt::Display for HookPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.info(), self) {
+            (Some(info), _) => f.write_str(info.name),
+            (None, Self::Custom(name)) => write!(f, "custom:{name}"),
+            (None, point) => write!(f, "{point:?}"),
+        }
+    }
+}
+
+impl FromStr for HookPoint {
+    type Err = UnknownPoint;
+
+    /// Reads `before-plan`, `BeforePlan` and the like, or `custom:NAME`.
+    fn from_str(text: &str) -> Result<Self, UnknownPoint> {
+        if let Some(name) = text.strip_prefix("custom:").filter(|name| !name.is_empty()) {
+            return Ok(Self::Custom(name.to_string()));
+        }
+        let found = POINTS.iter().find(|info| info.name == text || info.function == text);
+        found.map(|info| info.point.clone()).ok_or_else(|| UnknownPoint(text.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_point_is_read_by_both_of_its_names() {
+        for info in &POINTS {
+            assert_eq!(info.name.parse(), Ok(info.point.clone()));
+            assert_eq!(info.function.parse(), Ok(info.point.clone()));
+            assert_eq!(info.point.to_string(), info.name);
+        }
+    }
+
+    #[test]
+    fn other_points_are_custom_and_say_so() {
+        assert_eq!("custom:deploy".parse(), Ok(HookPoint::Custom("deploy".into())));
+        assert!("before-lunch".parse::<HookPoint>().is_err());
+        assert!(HookPoint::Custom("deploy".into()).allows_veto());
+    }
+
+    #[test]
+    fn contexts_are_checked_by_their_points() {
+        let check = |point: &str, context: Value, expected: Option<&str>| {
+            let point: HookPoint = point.parse().unwrap();
+            let Value::Object(context) = context else { panic!("a context is an object") };
+            let problem = point.check(&context).err();
+            assert_eq!(problem.as_deref(), expected, "{point}");
+        };
+        check("before-plan", json!({ "goal": "g", "more": 1 }), None);
+        check("before-plan", json!({}), None);
+        check(
+            "after-plan",
+            json!({ "plan": 3 }),
+            Some("invalid type: integer `3`, expected a sequence"),
+        );
+        check("before-tool-call", json!({ "arguments": {} }), None);
+        check("before-tool-call", json!({}), Some("missing field `arguments`"));
+        check("after-tool-call", json!({ "result": { "content": [] } }), None);
+        let broken = json!({ "result": { "content": 1 } });
+        check("after-tool-call", broken, Some("invalid tool result: /content: not an array"));
+        check("custom:deploy", json!({ "goal": 3 }), None);
+    }
+
+    #[test]
+    fn what_has_happened_cannot_be_vetoed() {
+        for info in &POINTS {
+            let happened = info.name.starts_with("after-") || info.name.starts_with("on-");
+            assert_eq!(info.veto, !happened, "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn points_are_the_same_by_their_names() {
+        let custom = |name: &str| HookPoint::Custom(name.into());
+        assert_eq!(custom("a"), custom("a"));
+        assert_ne!(custom("a"), custom("b"));
+        assert_ne!(custom("before-plan"), HookPoint::BeforePlan);
+        assert_eq!(custom("a").to_string(), "custom:a");
+        for (row, info) in POINTS.iter().enumerate() {
+            assert_eq!(info.point.allows_veto(), info.veto, "{}", info.name);
+            for (other, of) in POINTS.iter().enumerate() {
+                assert_eq!(info.point == of.point, row == other, "{} {}", info.name, of.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_names_no_point_is_told_what_it_may_mean() {
+        let check = |text: &str, expected: &str| {
+            let error = text.parse::<HookPoint>().unwrap_err().to_string();
+            assert_eq!(error, format!("there is no hook point \"{text}\"; {expected}"));
+        };
+        check("before-plann", "did you mean \"before-plan\"?");
+        check("Before_Tool_Call", "did you mean \"before-tool-call\"?");
+        check("deploy", "a point of your own is \"custom:deploy\"");
+        check("custom:", "a point of your own has a name, such as \"custom:deploy\"");
+    }
+}

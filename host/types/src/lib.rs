@@ -1,0 +1,45 @@
+//! What plugins are asked and what they answer, as types of the host's own.
+//!
+//! Every kind of plugin is called with these, whatever version of the contract a component was built for. They
+//! have the JSON forms that the Model Context Protocol gives them ([`mcp_json`]). What a tool's name may be is in
+//! [`name`], what a text may look like that is shown in [`text`]. Nothing here knows how plugins run.
+//!
+//! Their fields are public and may be taken apart exhaustively: whoever masks or escapes what a plugin said does
+//! not compile when a field is added that it would pass on.
+
+mod call;
+mod content;
+mod error;
+mod evaluation;
+pub mod hook;
+mod language_model;
+mod log;
+pub mod mcp_json;
+mod message;
+pub mod name;
+mod operation;
+mod prompt;
+mod registration;
+mod resource;
+mod suggestions;
+pub mod text;
+mod tool;
+
+pub use call::CallContext;
+pub use content::{Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink};
+pub use error::{Error, Unavailability};
+pub use evaluation::{Evaluation, Finding, Verdict};
+pub use hook::{HookDecision, HookEvent, HookPoint};
+pub use language_model::{
+    Completion, CompletionRequest, CompletionSummary, Delta, Message, ModelFeatures, ModelInfo,
+    ModelTool, Part, Reasoning, Role, Sampling, StopReason, TokenUsage, ToolAnswer, ToolCall,
+    ToolCallArguments, ToolCallStart, ToolChoice,
+};
+pub use log::LogLevel;
+pub use message::{Memory, OutgoingMessage};
+pub use operation::Operation;
+pub use prompt::{Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole};
+pub use registration::{EvalDefinition, Identity, ProviderDefinition, Registration};
+pub use resource::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
+pub use suggestions::{Blank, Place, Suggestions};
+pub use tool::{ToolAnnotations, ToolDefinition, ToolResult};
