@@ -2,7 +2,7 @@
 //!
 //! cargo-mutants says which changes there are, each with its place and the text that goes there. It would build
 //! the host anew for each, which takes a minute; a thousand of them take a day. So they are all woven
-//! into one copy of the host, each behind a condition that is true when a variable names its number, and
+//! into one copy of the host and of what is below it, each behind a condition that is true when a variable names its number, and
 //! what is built once runs as any of them. What cannot be woven in, as rustc says, is left out.
 //!
 //! A run without any says which test reaches which place. Then each runs with the tests that reach it,
@@ -49,6 +49,10 @@ const DATA: &str = "6000000";
 
 /// What the folder of the host is called in the copy.
 const HOST: &str = "woven";
+
+/// The crates that are changed, by their folders, and their packages.
+const CRATES: [(&str, &str); 3] =
+    [("host/types", "tenon-types"), ("host/config", "tenon-config"), ("host", "tenon-host")];
 
 /// What cargo-mutants says of a change.
 #[derive(Debug, Clone, Deserialize)]
@@ -117,7 +121,7 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
     let began = Instant::now();
     let all = listed(&install::mutants()?)?;
     let tree = Tree::new()?;
-    let (woven, program) = tree.build(&all)?;
+    let (woven, programs) = tree.build(&all)?;
     eprintln!("{} of {} changes are woven in, after {:?}", woven.len(), all.len(), began.elapsed());
     ensure!(
         woven.len() * 100 >= all.len() * MIN_WOVEN,
@@ -125,8 +129,10 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
         all.len() - woven.len(),
         all.len()
     );
-    let program = Program { path: program };
-    let reached = program.reached(&tree.folder.join("reached"))?;
+    let mut reached = Vec::new();
+    for program in &programs {
+        reached.push(program.reached(&tree.folder.join("reached"))?);
+    }
     let mut chosen: Vec<usize> = woven.iter().copied().collect();
     chosen.retain(|number| {
         files.is_empty() || files.iter().any(|file| all[*number].file.ends_with(&**file))
@@ -141,7 +147,7 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
         });
         chosen.truncate(sample);
     }
-    let survivors = program.survivors(&chosen, &reached)?;
+    let survivors = survivors(&programs, &chosen, &reached)?;
     eprintln!("{} changes were tried, after {:?}", chosen.len(), began.elapsed());
     compare(&all, &woven, &chosen, &survivors, sample.is_none())
 }
@@ -149,7 +155,8 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
 /// All changes of the files that `.cargo/mutants.toml` names.
 fn listed(cargo_mutants: &Path) -> Result<Vec<Mutant>> {
     let mut command = Command::new(cargo_mutants);
-    command.args(["mutants", "--list", "--json", "--package", "tenon-host"]);
+    command.args(["mutants", "--list", "--json"]);
+    command.args(CRATES.iter().flat_map(|(_, package)| ["--package", *package]));
     let output = command.current_dir(root()).stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "{command:?} ended with {}", output.status);
     Ok(serde_json::from_slice(&output.stdout)?)
@@ -245,17 +252,18 @@ impl Tree {
         // Cargo knows a package of a workspace by its folder: under the same name, it would take what is built
         // here for the host.
         let manifest =
-            fs::read_to_string(root().join("Cargo.toml"))?.replace("\"host\"", "\"woven\"");
+            fs::read_to_string(root().join("Cargo.toml"))?.replace("\"host", "\"woven");
         write(&tree.join("Cargo.toml"), manifest.as_bytes())?;
         Ok(Self { folder })
     }
 
-    /// Cargo, for the host with the features that the whole workspace asks for, as `tenon-tests` does: what
+    /// Cargo, for the crates that are changed with the features that the whole workspace asks for, as `tenon-tests` does: what
     /// it depends on is there from other tests.
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = cargo(".", arguments);
         command
-            .args(["--package", "tenon-host", "--package", "tenon-tests", "--lib", "--locked"])
+            .args(CRATES.iter().flat_map(|(_, package)| ["--package", *package]))
+            .args(["--package", "tenon-tests", "--lib", "--locked"])
             .arg("--message-format=json")
             .current_dir(self.folder.join("tree"))
             .env("CARGO_TARGET_DIR", root().join("target"))
@@ -263,23 +271,23 @@ impl Tree {
         command
     }
 
-    /// Builds the unit tests of the host with as many of these changes as compile. Gives which these are.
-    fn build(&self, all: &[Mutant]) -> Result<(BTreeSet<usize>, PathBuf)> {
+    /// Builds the unit tests with as many of these changes as compile. Gives which these are.
+    fn build(&self, all: &[Mutant]) -> Result<(BTreeSet<usize>, Vec<Program>)> {
         let files: BTreeSet<&str> = all.iter().map(|mutant| &*mutant.file).collect();
         let mut left: BTreeSet<usize> = (0..all.len()).collect();
         let tree = self.folder.join("tree");
-        let library = tree.join(HOST).join("src/lib.rs");
-        let text = fs::read_to_string(root().join("host/src/lib.rs"))?;
-        write(
-            &library,
-            format!("{text}\n{}", weave::module(MUTANT, REACHED, all.len())).as_bytes(),
-        )?;
+        for (folder, _) in CRATES {
+            let library = format!("{folder}/src/lib.rs");
+            let text = fs::read_to_string(root().join(&library))?;
+            let text = format!("{text}\n{}", weave::module(MUTANT, REACHED, all.len()));
+            write(&tree.join(in_copy(&library)), text.as_bytes())?;
+        }
         loop {
             let mut woven = BTreeMap::new();
             for file in &files {
                 let source = fs::read_to_string(root().join(file))?;
                 let text = weave::woven(file, &source, all, &mut left)?;
-                let place = file.replacen("host", HOST, 1);
+                let place = in_copy(file);
                 write(&tree.join(&place), text.as_bytes())?;
                 woven.insert(place, text);
             }
@@ -309,10 +317,20 @@ impl Tree {
             ensure!(left.len() < before, "what is woven does not compile");
             eprintln!("{} changes do not compile", all.len() - left.len());
         }
-        let messages = messages(&mut self.cargo(&["test", "--no-run"]))?;
-        let program = messages.program.context("there is no program of tests")?;
-        Ok((left, program))
+        let mut messages = messages(&mut self.cargo(&["test", "--no-run"]))?;
+        let program = |(folder, package): (&'static str, &str)| {
+            let path = messages.programs.remove(&package.replace('-', "_"));
+            let path = path.with_context(|| format!("there is no program of {package}'s tests"))?;
+            Ok(Program { path, folder })
+        };
+        let programs: Result<Vec<Program>> = CRATES.into_iter().map(program).collect();
+        Ok((left, programs?))
     }
+}
+
+/// The place in the copy of a file of the host.
+fn in_copy(file: &str) -> String {
+    file.replacen("host", HOST, 1)
 }
 
 #[cfg(unix)]
@@ -358,7 +376,8 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
 #[derive(Default)]
 struct Messages {
     errors: Vec<BuildError>,
-    program: Option<PathBuf>,
+    /// The programs of tests, by the names of the libraries.
+    programs: BTreeMap<String, PathBuf>,
     is_done: bool,
 }
 
@@ -374,10 +393,9 @@ fn messages(command: &mut Command) -> Result<Messages> {
     let mut messages = Messages { is_done: output.status.success(), ..Messages::default() };
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-        if message["target"]["name"] == "tenon_host"
-            && let Some(program) = message["executable"].as_str()
-        {
-            messages.program = Some(program.into());
+        let target = message["target"]["name"].as_str();
+        if let (Some(target), Some(program)) = (target, message["executable"].as_str()) {
+            messages.programs.insert(target.into(), program.into());
         }
         let message = &message["message"];
         if message["level"] != "error" {
@@ -400,9 +418,11 @@ fn messages(command: &mut Command) -> Result<Messages> {
     Ok(messages)
 }
 
-/// The unit tests of the host, with all changes in them.
+/// The unit tests of a crate, with all changes in them and in what they are linked with.
 struct Program {
     path: PathBuf,
+    /// The crate's folder.
+    folder: &'static str,
 }
 
 /// Which tests reach a change.
@@ -423,7 +443,7 @@ impl Program {
             .env_remove(MUTANT)
             .env_remove(REACHED)
             .env_remove("RUST_BACKTRACE")
-            .current_dir(root().join("host"))
+            .current_dir(root().join(self.folder))
             .stdin(Stdio::null());
         command
     }
@@ -451,30 +471,15 @@ impl Program {
         Ok(reached)
     }
 
-    /// Which of these changes no test notices.
-    fn survivors(&self, chosen: &[usize], reached: &Reached) -> Result<BTreeSet<usize>> {
-        let next = AtomicUsize::new(0);
-        let survivors = Mutex::new(BTreeSet::new());
-        let work = || -> Result<()> {
-            while let Some(&number) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let by_others = reached.by_others.contains(&number);
-                let is_noticed = match reached.tests.get(&number) {
-                    Some(tests) if self.fails(number, Some(tests))? => true,
-                    // A test may notice it that does not reach it on its own thread.
-                    Some(_) | None => by_others && self.fails(number, None)?,
-                };
-                if !is_noticed {
-                    survivors.lock().expect("nobody panicked").insert(number);
-                }
-            }
-            Ok(())
-        };
-        let threads = std::thread::available_parallelism().map_or(2, usize::from);
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
-        })?;
-        Ok(survivors.into_inner().expect("nobody panicked"))
+    /// Whether a test notices a change.
+    fn notices(&self, number: usize, reached: &Reached) -> Result<bool> {
+        if let Some(tests) = reached.tests.get(&number)
+            && self.fails(number, Some(tests))?
+        {
+            return Ok(true);
+        }
+        // A test may notice it that does not reach it on its own thread.
+        Ok(reached.by_others.contains(&number) && self.fails(number, None)?)
     }
 
     /// Whether a test fails with a change: one of these, or of all. So does one that takes too long.
@@ -524,4 +529,32 @@ impl Program {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// Which of these changes no test notices.
+fn survivors(
+    programs: &[Program],
+    chosen: &[usize],
+    reached: &[Reached],
+) -> Result<BTreeSet<usize>> {
+    let next = AtomicUsize::new(0);
+    let survivors = Mutex::new(BTreeSet::new());
+    let work = || -> Result<()> {
+        while let Some(&number) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut is_noticed = false;
+            for (program, reached) in programs.iter().zip(reached) {
+                is_noticed = is_noticed || program.notices(number, reached)?;
+            }
+            if !is_noticed {
+                survivors.lock().expect("nobody panicked").insert(number);
+            }
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+    })?;
+    Ok(survivors.into_inner().expect("nobody panicked"))
 }
