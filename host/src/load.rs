@@ -464,7 +464,7 @@ impl Loader {
             settings.insert("forms".into(), json!(offers.forms));
             settings.insert("pages".into(), json!(offers.pages));
             settings.insert("sampling".into(), json!(offers.sampling));
-            listing = self.listing(server);
+            listing = self.listing(server, &candidate.named_in);
             if let Some(revision) = listing.as_ref().and_then(Listing::revision) {
                 settings.insert("revision".into(), json!(revision));
             }
@@ -672,9 +672,9 @@ impl Loader {
     }
 
     /// Where what a server contributes is kept.
-    fn listing(&self, server: &Server) -> Option<Listing> {
+    fn listing(&self, server: &Server, named_in: &Path) -> Option<Listing> {
         let offers = self.host_services.services.features.offers();
-        Listing::of(server, &self.host_environment, offers, self.lazy)
+        Listing::of(server, named_in, &self.host_environment, offers, self.lazy)
     }
 
     fn child(&self, log: &Arc<PluginLog>, program: Program, supervisor: Arc<Supervisor>) -> Spec {

@@ -226,3 +226,17 @@ async fn what_is_known_of_a_server_is_what_it_told_a_client_with_the_same_featur
         platform.shutdown().await;
     }
 }
+
+/// What is started or reached in the same way may be another server: at an address of this machine, say, where each
+/// project starts its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_known_of_a_server_is_what_it_told_the_same_project() {
+    let project = project();
+    ask_once(&project).await;
+    let other = self::project();
+    let cache = Some(project.path("cache"));
+    let environment = HostEnvironment { cache, ..crate::support::host_environment() };
+    let platform = other.builder().host_environment(environment).build().await.unwrap();
+    assert_eq!(state(&platform), ServerState::Ready);
+    platform.shutdown().await;
+}

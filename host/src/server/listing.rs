@@ -1,8 +1,9 @@
 //! What a server contributed when it was last asked, kept on disk: with it the server's tools are
 //! there before it is started, and the first call starts it.
 //!
-//! A listing is found by how the server is started or reached, and by what it may ask of its client, so
-//! that another configuration has another one. When the server is started it is asked again.
+//! A listing is found by the file that names the server, by how it is started or reached, and by what it may ask of
+//! its client, so that another configuration has another one: at an address of this machine, another project's server
+//! may be the next day. When the server is started it is asked again.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -35,12 +36,14 @@ impl Listing {
     /// What is kept of a server, where there is a folder for it. It blocks.
     pub(crate) fn of(
         server: &Server,
+        named_in: &Path,
         host_environment: &HostEnvironment,
         offers: Offers,
         lazy: bool,
     ) -> Option<Self> {
         let folder = host_environment.cache.as_ref()?.join("servers");
-        let way = format!("{:?}", (server.place.absolute(), &server.options, offers));
+        let way = (named_in, server.place.absolute(), &server.options, offers);
+        let way = format!("{way:?}");
         Some(Self::open(&folder, &way, lazy))
     }
 
