@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tenon_contract::{About, describe};
+use tenon_contract::{PluginMetadata, describe};
 
 /// The root of the repository.
 fn root() -> Result<PathBuf, Box<dyn Error>> {
@@ -43,19 +43,19 @@ fn build(target: &str, packages: &[String]) -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// What the packages of the guests say of themselves, by their names.
-fn packages() -> Result<BTreeMap<String, About>, Box<dyn Error>> {
+fn packages() -> Result<BTreeMap<String, PluginMetadata>, Box<dyn Error>> {
     let output = Command::new(env::var("CARGO")?)
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root()?.join("guests"))
         .output()?;
     let metadata = String::from_utf8(output.stdout)?;
-    Ok(About::of_packages(&metadata)?)
+    Ok(PluginMetadata::of_packages(&metadata)?)
 }
 
 /// Writes the component of a guest to a file, with what its package says of it and documentation: as
 /// `tenon build` would.
-fn write_described(component: &[u8], about: Option<&About>, path: &Path) -> Result<(), Box<dyn Error>> {
-    let described = describe(component, about.unwrap_or(&About::default()))
+fn write_described(component: &[u8], about: Option<&PluginMetadata>, path: &Path) -> Result<(), Box<dyn Error>> {
+    let described = describe(component, about.unwrap_or(&PluginMetadata::default()))
         .map_err(|error| format!("{} cannot be described: {error}", path.display()))?;
     Ok(fs::write(path, described)?)
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tenon_host::invoke::TRUNCATED;
 use tenon_host::services::{ClientFeatures, Offers, ServerRequest};
-use tenon_host::types::{Blank, Error, Place, ResourceBody, ToolResult};
+use tenon_host::types::{Blank, CompletionReference, Error, ResourceBody, ToolResult};
 use tenon_host::{
     Call, Caller, Config, Event, HostEnvironment, Platform, PluginState, RESULT_URI, mcp_json,
 };
@@ -432,15 +432,18 @@ async fn everything_fills_in_prompts_and_suggests_values(servers: Servers) {
     assert!(text.contains("Oslo"), "{text}");
     let missing = platform.prompt("s", "args-prompt", Vec::new(), &caller).await;
     assert!(missing.unwrap_err().to_string().contains("city"));
-    let suggest = async |place: Place, name: &str, value: &str, pairs: &[(&str, &str)]| {
-        let blank = Blank { place, name: name.into(), value: value.into(), filled: filled(pairs) };
-        platform.suggest("s", blank, &caller).await.expect("it suggests").values
-    };
-    let team = || Place::Prompt("completable-prompt".into());
+    let suggest =
+        async |place: CompletionReference, name: &str, value: &str, pairs: &[(&str, &str)]| {
+            let blank =
+                Blank { place, name: name.into(), value: value.into(), filled: filled(pairs) };
+            platform.suggest("s", blank, &caller).await.expect("it suggests").values
+        };
+    let team = || CompletionReference::Prompt("completable-prompt".into());
     assert_eq!(suggest(team(), "department", "Sa", &[]).await, ["Sales"]);
     assert_eq!(suggest(team(), "name", "B", &[("department", "Engineering")]).await, ["Bob"]);
     assert_eq!(suggest(team(), "name", "B", &[("department", "Sales")]).await, [""; 0]);
-    let template = Place::ResourceTemplate("demo://resource/dynamic/text/{resourceId}".into());
+    let template =
+        CompletionReference::ResourceTemplate("demo://resource/dynamic/text/{resourceId}".into());
     assert_eq!(suggest(template, "resourceId", "12", &[]).await, ["12"]);
     platform.shutdown().await;
 }

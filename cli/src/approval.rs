@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use tenon_host::one_line;
 use tenon_host::services::{
-    Approval, ApprovalFile, ApprovalRequest, Approver, CommandLine, Former, GrantWarning,
+    Approval, ApprovalFile, ApprovalRequest, Approver, CommandLine, FormerApproval, GrantWarning,
 };
 
 /// Values by the names of capabilities.
 pub(crate) type Values = BTreeMap<String, Vec<String>>;
 
 /// Goes by the user's approvals, and asks on a terminal for those that are missing.
-pub(crate) struct Asking {
+pub(crate) struct TerminalApprover {
     file: Option<ApprovalFile>,
     asks: bool,
 }
 
-impl Asking {
+impl TerminalApprover {
     /// Asks where there is a terminal to ask on, and a place to keep the answer.
     pub(crate) fn on_terminal(file: Option<ApprovalFile>) -> Self {
         Self { asks: file.is_some() && is_terminal(), file }
@@ -32,7 +32,7 @@ impl Asking {
 }
 
 #[async_trait]
-impl Approver for Asking {
+impl Approver for TerminalApprover {
     async fn approve(&self, request: &ApprovalRequest) -> Approval {
         let Some(file) = &self.file else { return Approval::Undecided };
         let approval = file.approve(request).await;
@@ -63,7 +63,7 @@ pub(crate) fn is_terminal() -> bool {
 pub(crate) async fn ask(
     request: ApprovalRequest,
     approval: Approval,
-    former: Option<Former>,
+    former: Option<FormerApproval>,
 ) -> Option<Values> {
     let asked = tokio::task::spawn_blocking(move || ask_now(&request, &approval, former.as_ref()));
     asked.await.ok().flatten()
@@ -72,7 +72,7 @@ pub(crate) async fn ask(
 fn ask_now(
     request: &ApprovalRequest,
     approval: &Approval,
-    former: Option<&Former>,
+    former: Option<&FormerApproval>,
 ) -> Option<Values> {
     say(&shown(request, approval, former));
     // There is nothing to choose from.
@@ -154,7 +154,7 @@ const MAX_VALUE_LENGTH: usize = 200;
 pub(crate) fn shown(
     request: &ApprovalRequest,
     approval: &Approval,
-    former: Option<&Former>,
+    former: Option<&FormerApproval>,
 ) -> String {
     let digest = |digest: &Option<String>| match digest {
         Some(digest) => format!("  sha256:{}", &digest[..digest.len().min(16)]),

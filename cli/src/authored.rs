@@ -8,14 +8,14 @@ use tenon_host::{Config, HostEnvironment};
 use crate::error::Error;
 
 /// The plugin of a folder, by its manifest. Nothing of it is loaded.
-pub(crate) struct Authored {
+pub(crate) struct AuthoredPlugin {
     pub(crate) folder: PathBuf,
     pub(crate) plugin: Candidate,
     /// What there is beside it: nothing.
     pub(crate) sources: Sources,
 }
 
-impl Authored {
+impl AuthoredPlugin {
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
         let manifest = folder.join("plugin.toml");
         if !manifest.is_file() {

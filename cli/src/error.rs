@@ -138,7 +138,7 @@ impl Error {
         if let Some(Failure::Answered(tenon_host::types::Error::Unavailable(unavailable))) = failure
             && let Some(time) = unavailable.retry_after
         {
-            error["retryAfterMillis"] = json!(time.as_millis() as u64);
+            error["retryAfterMillis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         }
         json!({ "error": error })
     }

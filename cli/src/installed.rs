@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 use tenon_host::admit::Refusal;
 use tenon_host::discover::{Candidate, Sources, USER, WORKSPACE, discover};
 use tenon_host::files::{Digest, MAX_COMPONENT_BYTES, read};
-use tenon_host::lock::{FILE_NAME, LockFile, Locked};
+use tenon_host::lock::{FILE_NAME, LockFile, LockedPlugin};
 use tenon_host::{Config, HostEnvironment, PluginKind};
 
 use crate::authored::{alone, same};
@@ -22,7 +22,7 @@ pub(crate) const MANIFEST: &str = "plugin.toml";
 const MAX_NAME_BYTES: usize = 255;
 
 /// What a manifest says that matters for where it goes.
-pub(crate) struct About {
+pub(crate) struct ManifestSummary {
     pub(crate) id: String,
     pub(crate) kind: PluginKind,
     pub(crate) version: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct About {
     pub(crate) file: PathBuf,
 }
 
-impl About {
+impl ManifestSummary {
     /// Reads a manifest as the host would.
     pub(crate) fn read(manifest: &str) -> Result<Self, String> {
         let stage = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -128,13 +128,13 @@ pub(crate) fn check_file(file: &Path) -> Result<(), &'static str> {
 }
 
 /// The folder of a project or of the user's configuration.
-pub(crate) struct Place {
+pub(crate) struct InstallFolder {
     pub(crate) folder: PathBuf,
     plugins: PathBuf,
     is_user: bool,
 }
 
-impl Place {
+impl InstallFolder {
     pub(crate) fn of(
         common: &Common,
         host_environment: &HostEnvironment,
@@ -183,7 +183,7 @@ impl Place {
     }
 
     /// Whether a plugin is there, and is what the lock file has. What a link leads to is elsewhere.
-    pub(crate) fn has(&self, id: &str, locked: &Locked) -> bool {
+    pub(crate) fn has(&self, id: &str, locked: &LockedPlugin) -> bool {
         let folder = self.of_plugin(id);
         let is = |path: &Path, expected: Digest| {
             let path = folder.join(path);
@@ -195,7 +195,7 @@ impl Place {
     }
 
     /// The manifest that a plugin has, where it is the one that was installed.
-    pub(crate) fn manifest(&self, id: &str, locked: &Locked) -> Option<String> {
+    pub(crate) fn manifest(&self, id: &str, locked: &LockedPlugin) -> Option<String> {
         let bytes = read(&self.of_plugin(id).join(MANIFEST), MAX_COMPONENT_BYTES).ok()?;
         let bytes = (Digest::of(&bytes) == locked.manifest).then_some(bytes)?;
         String::from_utf8(bytes).ok()
@@ -203,8 +203,9 @@ impl Place {
 
     /// The component or script that was installed of a plugin, below its folder. A manifest that is
     /// not the one that was installed is not asked: it may name any other file.
-    fn file_of(&self, id: &str, locked: &Locked) -> Option<PathBuf> {
-        let about = self.manifest(id, locked).and_then(|manifest| About::read(&manifest).ok());
+    fn file_of(&self, id: &str, locked: &LockedPlugin) -> Option<PathBuf> {
+        let about =
+            self.manifest(id, locked).and_then(|manifest| ManifestSummary::read(&manifest).ok());
         let file = about.map(|about| about.file);
         let file = file.or_else(|| locked.file.as_ref().map(PathBuf::from))?;
         check_file(&file).is_ok().then_some(file)
@@ -214,8 +215,8 @@ impl Place {
     pub(crate) fn put(
         &self,
         lock: &mut LockFile,
-        about: &About,
-        locked: Locked,
+        about: &ManifestSummary,
+        locked: LockedPlugin,
         manifest: &str,
         code: &[u8],
     ) -> Result<(), Error> {
@@ -257,7 +258,7 @@ impl Place {
         &self,
         lock: &mut LockFile,
         id: &str,
-        locked: Locked,
+        locked: LockedPlugin,
         staged: Vec<(NamedTempFile, PathBuf)>,
     ) -> Result<(), Error> {
         let (path, former) = (self.lock(), lock.clone());
@@ -432,7 +433,7 @@ mod tests {
         let check = |path: &str, expected: Option<&str>| {
             let path = toml::Value::from(path);
             let text = format!("plugin.id = \"p\"\nruntime = {{ kind = \"wasm\", path = {path} }}");
-            let problem = About::read(&text).map(|about| about.file_name()).err();
+            let problem = ManifestSummary::read(&text).map(|about| about.file_name()).err();
             assert_eq!(problem.as_deref(), expected, "{path}");
         };
         let manifest = "its `path` is that of a manifest";

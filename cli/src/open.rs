@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::admit::{Contents, Refusal, Rules, admit};
 use tenon_host::config::OnFailure;
-use tenon_host::discover::{Candidate, Discovery, Skipped, Sources, discover_trusted};
+use tenon_host::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
 use tenon_host::name::nearest;
 use tenon_host::services::{
     ApprovalFile, Approver, ClientFeatures, GrantAll, Offers, ask_approver,
@@ -23,7 +23,7 @@ use tenon_host::{
 };
 
 use crate::Common;
-use crate::approval::{Asking, is_terminal};
+use crate::approval::{TerminalApprover, is_terminal};
 use crate::client::Client;
 use crate::error::Error;
 use crate::interrupt::Interrupts;
@@ -54,7 +54,7 @@ pub(crate) fn sources(common: &Common) -> Result<Sources, Error> {
 }
 
 /// What the configuration names. Nothing of it is loaded.
-pub(crate) struct Found {
+pub(crate) struct FoundPlugins {
     pub(crate) discovery: Discovery,
     pub(crate) sources: Sources,
     /// Every server is started, also one whose tools are known.
@@ -71,7 +71,7 @@ pub(crate) fn check_configs(common: &Common) -> Result<(), Error> {
     errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
 }
 
-pub(crate) fn found(common: &Common) -> Result<Found, Error> {
+pub(crate) fn found(common: &Common) -> Result<FoundPlugins, Error> {
     let mut sources = sources(common)?;
     let (discovery, errors) = discover_trusted(&mut sources);
     if let Some(error) = errors.into_iter().next() {
@@ -81,13 +81,13 @@ pub(crate) fn found(common: &Common) -> Result<Found, Error> {
         tracing::warn!("{untrusted}; {}", untrusted.remedy());
     }
     for left_out in &discovery.left_out {
-        let Skipped { id, reason, named_in, .. } = left_out;
+        let SkippedEntry { id, reason, named_in, .. } = left_out;
         tracing::info!("plugin \"{id}\" of {} is left out: {reason}", named_in.display());
     }
     let settings = sources.configs.first().map(|config| config.client.clone());
     let client = Client::new(common, settings.unwrap_or_default())?;
     let shows_progress = progress::is_seen(common);
-    Ok(Found { discovery, sources, starts_servers: false, client, shows_progress })
+    Ok(FoundPlugins { discovery, sources, starts_servers: false, client, shows_progress })
 }
 
 /// What there is where the project is looked at, trusted or not. Nothing of it is to be loaded.
@@ -96,7 +96,7 @@ pub(crate) fn reviewed(common: &Common) -> Result<Discovery, Error> {
     Ok(discover_trusted(&mut sources).0)
 }
 
-impl Found {
+impl FoundPlugins {
     /// The same, starting every server.
     pub(crate) fn starting_servers(self) -> Self {
         Self { starts_servers: true, ..self }
@@ -135,7 +135,9 @@ impl Found {
         if let Some(diagnostic) = diagnostics.iter().find(is_of) {
             return Error::Input(diagnostic.to_string());
         }
-        if let Some(Skipped { reason, .. }) = left_out.iter().find(|left_out| left_out.id == id) {
+        if let Some(SkippedEntry { reason, .. }) =
+            left_out.iter().find(|left_out| left_out.id == id)
+        {
             return Error::Input(format!("plugin \"{id}\" is left out: {reason}"));
         }
         if let Some(untrusted) = &self.discovery.untrusted {
@@ -163,7 +165,7 @@ impl Found {
     ) -> Result<Platform, Error> {
         match self.approvals() {
             Some(approvals) => self.build_with(wanted, &[], approvals).await,
-            None => self.build_with(wanted, &[], Asking::nobody()).await,
+            None => self.build_with(wanted, &[], TerminalApprover::nobody()).await,
         }
     }
 
@@ -241,7 +243,7 @@ impl Found {
                 None => tracing::warn!("{warning}"),
             }
         }
-        let approver = Asking::on_terminal(self.approvals());
+        let approver = TerminalApprover::on_terminal(self.approvals());
         let platform = self.build_with(wanted, ids, approver).await?;
         for warning in platform.registry().pin_warnings() {
             let is_of_one = |plugin: &String| ids.contains(&plugin.as_str());

@@ -7,7 +7,7 @@ use tenon_host::services::{DefinitionChange, HeldDefinition, PinError, PinFile, 
 
 use crate::approval::is_terminal;
 use crate::error::Error;
-use crate::open::Found;
+use crate::open::FoundPlugins;
 use crate::{Common, output};
 
 /// How many changes of a definition are shown, and how much of one, in characters.
@@ -18,7 +18,7 @@ const MAX_VALUE_LENGTH: usize = 400;
 /// plugin that has some to be accepted. `command` does so without asking.
 pub(crate) async fn approve(
     common: &Common,
-    found: &Found,
+    found: &FoundPlugins,
     plugins: &[String],
     yes: bool,
     command: &str,
@@ -148,7 +148,7 @@ fn part(text: &str, start: usize) -> String {
     shown
 }
 
-impl Found {
+impl FoundPlugins {
     /// What MCP servers said when they were first seen; nothing where there is no place for it.
     pub(crate) fn pins(&self) -> Option<PinFile> {
         let folder = self.sources.host_environment.state.as_ref()?;

@@ -16,12 +16,12 @@ pub(crate) struct Action {
     pub(crate) arguments: Value,
     pub(crate) expect: Expect,
     /// What must be in the log of it.
-    pub(crate) logged: Option<Logged>,
+    pub(crate) logged: Option<ExpectedLog>,
 }
 
 /// What must be in the log of a call, and what must not.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Logged {
+pub(crate) struct ExpectedLog {
     /// What lines have in them: without any, nobody would know that the log was read.
     pub(crate) present: &'static str,
     /// How many lines have it in them, at least and at most.
@@ -40,13 +40,13 @@ pub(crate) enum Expect {
     Begins(&'static str),
     /// A refusal: this answer, or an error where the way there has errors of its own; and words for
     /// the operator.
-    Refused(Option<&'static str>, Words),
+    Refused(Option<&'static str>, RefusalText),
     /// An error that says one of these.
     Says(&'static [&'static str]),
     /// An answer in which the guest says one of these.
     Tells(&'static [&'static str]),
     /// An end by one of these, of a plugin with these limits.
-    Stopped(&'static [Stop], Box<Limits>),
+    Stopped(&'static [StoppedBy], Box<Limits>),
     /// The beginning of this text, cut to so many bytes, of which the whole is kept.
     Cut(String, usize),
     /// This of a plugin with these limits, unless its host made one of them tighter.
@@ -57,7 +57,7 @@ pub(crate) enum Expect {
 
 /// The words of a refusal.
 #[derive(Clone, Copy)]
-pub(crate) enum Words {
+pub(crate) enum RefusalText {
     /// They name the plugin, and the line that would request a value of this capability.
     Request(&'static str),
     /// They do so, or say that nothing would: this is never granted.
@@ -68,7 +68,7 @@ pub(crate) enum Words {
 
 /// By what a plugin is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StoppedBy {
     Cpu,
     Wall,
     Memory,
@@ -84,7 +84,7 @@ pub(crate) enum Stop {
 }
 
 /// What came of a call.
-pub(crate) enum Came {
+pub(crate) enum CallOutcome {
     Answer(ToolResult),
     Error(CallError),
     Panicked(String),
@@ -104,7 +104,7 @@ impl Action {
         Self { plugin, tool, arguments, expect, logged: None }
     }
 
-    pub(crate) fn logged(self, what: Logged) -> Self {
+    pub(crate) fn logged(self, what: ExpectedLog) -> Self {
         Self { logged: Some(what), ..self }
     }
 
@@ -138,11 +138,13 @@ impl Expect {
                     None => "a refusal".to_string(),
                 };
                 let _ = match words {
-                    Words::Request(of) => write!(said, ", with the line that requests `{of}`"),
-                    Words::RequestOrNever(of) => {
+                    RefusalText::Request(of) => {
+                        write!(said, ", with the line that requests `{of}`")
+                    }
+                    RefusalText::RequestOrNever(of) => {
                         write!(said, ", with the line that requests `{of}`, or that none does")
                     }
-                    Words::None => Ok(()),
+                    RefusalText::None => Ok(()),
                 };
                 said
             }
@@ -167,31 +169,31 @@ impl Expect {
     pub(crate) fn judge(
         &self,
         plugin: &str,
-        came: &Came,
+        came: &CallOutcome,
         took: Duration,
         has: Option<&Limits>,
     ) -> Option<String> {
         let met = match (self, came) {
-            (_, Came::Panicked(_) | Came::NoEnd(_)) => false,
+            (_, CallOutcome::Panicked(_) | CallOutcome::NoEnd(_)) => false,
             (Self::Within(expects, least, most), _) => {
                 if !(*least..=*most).contains(&took) {
                     return Some(format!("{}, after {took:?}", came.words()));
                 }
                 expects.iter().any(|expect| expect.judge(plugin, came, took, has).is_none())
             }
-            (Self::Answer(text), Came::Answer(result)) => {
+            (Self::Answer(text), CallOutcome::Answer(result)) => {
                 !result.is_error && result.plain_text() == *text
             }
-            (Self::Begins(text), Came::Answer(result)) => {
+            (Self::Begins(text), CallOutcome::Answer(result)) => {
                 !result.is_error && result.plain_text().starts_with(text)
             }
             (Self::Refused(code, words), _) => {
                 let is_refused = match (code, came) {
-                    (Some(code), Came::Answer(result)) => {
+                    (Some(code), CallOutcome::Answer(result)) => {
                         !result.is_error && result.plain_text() == *code
                     }
-                    (None, Came::Answer(result)) => result.is_error,
-                    (None, Came::Error(CallError::Failed { failure, .. })) => {
+                    (None, CallOutcome::Answer(result)) => result.is_error,
+                    (None, CallOutcome::Error(CallError::Failed { failure, .. })) => {
                         matches!(failure, Failure::Answered(Error::Denied(_)))
                     }
                     _ => false,
@@ -200,7 +202,7 @@ impl Expect {
             }
             (Self::Fits(expect, given), _) => {
                 let is_tighter = match (came, has) {
-                    (Came::Error(CallError::Failed { failure, .. }), Some(has)) => {
+                    (CallOutcome::Error(CallError::Failed { failure, .. }), Some(has)) => {
                         is_tighter(failure, given, has)
                     }
                     _ => false,
@@ -208,18 +210,21 @@ impl Expect {
                 is_tighter || expect.judge(plugin, came, took, has).is_none()
             }
             (Self::Says(texts), _) => {
-                let is_error = !matches!(came, Came::Answer(result) if !result.is_error);
+                let is_error = !matches!(came, CallOutcome::Answer(result) if !result.is_error);
                 is_error && came.said().iter().any(|said| has_one(said, texts))
             }
-            (Self::Tells(texts), Came::Answer(result)) => {
+            (Self::Tells(texts), CallOutcome::Answer(result)) => {
                 !result.is_error && has_one(&result.plain_text(), texts)
             }
-            (Self::Stopped(stops, given), Came::Error(CallError::Failed { failure, .. })) => {
+            (
+                Self::Stopped(stops, given),
+                CallOutcome::Error(CallError::Failed { failure, .. }),
+            ) => {
                 let has = has.unwrap_or(given);
                 stops.iter().any(|stop| stop.is(failure, given, has))
                     || is_tighter(failure, given, has)
             }
-            (Self::Cut(whole, most), Came::Answer(result)) => {
+            (Self::Cut(whole, most), CallOutcome::Answer(result)) => {
                 let said = result.plain_text();
                 let marker = format!("[cut: a part of {} bytes; the whole is ", whole.len());
                 let rest = said.strip_prefix(&whole[..*most]).map(str::trim_start);
@@ -233,8 +238,8 @@ impl Expect {
     }
 }
 
-impl Words {
-    fn are_said(self, plugin: &str, came: &Came) -> bool {
+impl RefusalText {
+    fn are_said(self, plugin: &str, came: &CallOutcome) -> bool {
         let start = format!("plugin \"{plugin}\": ");
         let line = |of| format!("its plugin.toml would request it with `{of} = [");
         // No glob covers every file.
@@ -256,7 +261,7 @@ impl Words {
     }
 }
 
-impl Stop {
+impl StoppedBy {
     fn words(self) -> &'static str {
         match self {
             Self::Cpu => "its CPU limit",
@@ -321,7 +326,7 @@ fn has_one(said: &str, texts: &[&str]) -> bool {
     texts.iter().any(|text| said.contains(text))
 }
 
-impl Came {
+impl CallOutcome {
     /// All texts in which something of it is said.
     fn said(&self) -> Vec<String> {
         match self {

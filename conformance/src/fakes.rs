@@ -28,9 +28,9 @@ use tracing_core::span::Current;
 
 /// Something that is told things, and keeps them.
 #[derive(Clone, Default)]
-pub(crate) struct Told(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Recorder(Arc<Mutex<Vec<String>>>);
 
-impl Told {
+impl Recorder {
     fn lines(&self) -> MutexGuard<'_, Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -46,7 +46,7 @@ impl Told {
 }
 
 #[async_trait]
-impl Messaging for Told {
+impl Messaging for Recorder {
     async fn send(&self, plugin: &str, message: OutgoingMessage) -> Result<(), Error> {
         let OutgoingMessage { channel, text, .. } = message;
         self.tell(format!("{plugin} to {}: {text}", channel.as_deref().unwrap_or("the user")));
@@ -55,7 +55,7 @@ impl Messaging for Told {
 }
 
 #[async_trait]
-impl MemorySearch for Told {
+impl MemorySearch for Recorder {
     async fn search(&self, plugin: &str, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
         self.tell(format!("{plugin} searches {query}"));
         // More than was asked for.
@@ -65,23 +65,23 @@ impl MemorySearch for Told {
 }
 
 /// Keeps secrets, a different one for each plugin.
-pub(crate) struct Keeper;
+pub(crate) struct FakeSecretStore;
 
 /// What all of its secrets begin with.
 pub(crate) const SECRET: &str = "hunter22-";
 
 #[async_trait]
-impl SecretStore for Keeper {
+impl SecretStore for FakeSecretStore {
     async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
         (name == "api-key").then(|| Secret::new(format!("{SECRET}{plugin}")))
     }
 }
 
 /// Approves what is requested.
-pub(crate) struct Everything;
+pub(crate) struct ApproveAll;
 
 #[async_trait]
-impl Approver for Everything {
+impl Approver for ApproveAll {
     async fn approve(&self, request: &ApprovalRequest) -> Approval {
         request.capabilities.clone().into()
     }
@@ -90,14 +90,14 @@ impl Approver for Everything {
 /// Approves what is requested, but for plugins of which something else is said: by their ids and
 /// capabilities.
 #[derive(Default)]
-pub(crate) struct Decided {
+pub(crate) struct ApproveExcept {
     pub(crate) instead: Vec<(String, &'static str, Vec<String>)>,
     pub(crate) undecided: Vec<String>,
     pub(crate) stale: Vec<String>,
 }
 
 #[async_trait]
-impl Approver for Decided {
+impl Approver for ApproveExcept {
     async fn approve(&self, request: &ApprovalRequest) -> Approval {
         let plugin = &request.plugin;
         if self.undecided.contains(plugin) {
@@ -122,7 +122,7 @@ impl Approver for Decided {
 pub(crate) struct Network {
     server: SocketAddr,
     /// Where connections were to lead.
-    pub(crate) connected: Told,
+    pub(crate) connected: Recorder,
     /// How often names were resolved that lead elsewhere the second time.
     resolved: Arc<Mutex<BTreeMap<String, usize>>>,
 }
@@ -146,7 +146,7 @@ const NAMES: &[(&str, &[&str])] = &[
 
 impl Network {
     pub(crate) fn with(server: SocketAddr) -> Self {
-        Self { server, connected: Told::default(), resolved: Arc::default() }
+        Self { server, connected: Recorder::default(), resolved: Arc::default() }
     }
 }
 
@@ -184,7 +184,7 @@ impl Connector for Network {
 /// the models `known` and `other`.
 #[derive(Clone, Default)]
 pub(crate) struct Witness {
-    pub(crate) called: Told,
+    pub(crate) called: Recorder,
 }
 
 /// Its id.
@@ -252,7 +252,7 @@ impl Plugin for Witness {
 /// subscriber wherever a span of this call is entered.
 #[derive(Clone, Default)]
 pub(crate) struct Reader {
-    pub(crate) log: Told,
+    pub(crate) log: Recorder,
     dispatch: Arc<OnceLock<WeakDispatch>>,
     /// The spans that there are, by their ids less one.
     spans: Arc<Mutex<Vec<&'static Metadata<'static>>>>,

@@ -147,7 +147,11 @@ impl Fixture {
 
     /// Makes again what was changed between these two, with all that is in the same part. To make everything
     /// again each time takes longer than all the attempts.
-    pub(crate) fn lay_again(&mut self, before: &Survey, after: &Survey) -> io::Result<()> {
+    pub(crate) fn lay_again(
+        &mut self,
+        before: &FolderSnapshot,
+        after: &FolderSnapshot,
+    ) -> io::Result<()> {
         let changed = before.paths_of_changes_to(after);
         let parts: BTreeSet<&str> = changed.into_iter().map(part).collect();
         for part in &parts {
@@ -196,24 +200,24 @@ impl Fixture {
     }
 
     /// Everything that is there: what files say, where links lead.
-    pub(crate) fn survey(&self) -> Survey {
+    pub(crate) fn survey(&self) -> FolderSnapshot {
         let mut survey = BTreeMap::new();
         look(&self.base, "", &mut survey);
-        Survey(survey)
+        FolderSnapshot(survey)
     }
 }
 
 /// What is there, by its path.
 #[derive(PartialEq)]
-pub(crate) struct Survey(BTreeMap<String, Seen>);
+pub(crate) struct FolderSnapshot(BTreeMap<String, FileSnapshot>);
 
 #[derive(PartialEq)]
-struct Seen {
+struct FileSnapshot {
     what: String,
     changed: Option<SystemTime>,
 }
 
-impl Survey {
+impl FolderSnapshot {
     /// Where something was done since.
     fn paths_of_changes_to<'a>(&'a self, later: &'a Self) -> Vec<&'a str> {
         let paths: BTreeSet<&String> = self.0.keys().chain(later.0.keys()).collect();
@@ -234,7 +238,7 @@ impl Survey {
     }
 }
 
-fn look(folder: &Path, name: &str, survey: &mut BTreeMap<String, Seen>) {
+fn look(folder: &Path, name: &str, survey: &mut BTreeMap<String, FileSnapshot>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
@@ -252,7 +256,7 @@ fn look(folder: &Path, name: &str, survey: &mut BTreeMap<String, Seen>) {
         } else {
             ("no file".to_string(), None)
         };
-        survey.insert(name, Seen { what, changed });
+        survey.insert(name, FileSnapshot { what, changed });
     }
 }
 

@@ -43,9 +43,9 @@ mod fixture;
 mod plugins;
 mod race;
 mod report;
+mod rhai_scripts;
 mod row;
 mod run;
-mod scripts;
 /// Which the tests of the repository use, too.
 #[doc(hidden)]
 pub mod server;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 use tenon_host::Limits;
 
-use crate::scripts;
+use crate::rhai_scripts;
 
 /// A host that the suite builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,7 +253,7 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
         capabilities: capabilities.concat(),
         limits: None,
     };
-    let asking = Script(scripts::ASKING);
+    let asking = Script(rhai_scripts::ASKING);
     if stage == Stage::Ours {
         return vec![
             of("names", Component(ESCAPE_HTTP), &[NAMES]),
@@ -308,9 +308,9 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
         of("little-asking", Component(CALLER), &[LITTLE]),
         of("free-asking", Component(CALLER), &[FREE_ASKS]),
         of("free-script", asking, &[FREE_ASKS, FREE_WEB]),
-        of("script-importing", Script(scripts::IMPORTING), &[]),
-        of("script-not-importing", Script(scripts::NOT_IMPORTING), &[]),
-        of("script-evaluating", Script(scripts::EVALUATING), &[]),
+        of("script-importing", Script(rhai_scripts::IMPORTING), &[]),
+        of("script-not-importing", Script(rhai_scripts::NOT_IMPORTING), &[]),
+        of("script-evaluating", Script(rhai_scripts::EVALUATING), &[]),
         of("bystander", Shared(MISBEHAVE), &[]),
         Hostile {
             limits: Some(Limits { cpu: Duration::from_secs(3600), ..ample() }),
@@ -328,7 +328,7 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
     plugins.extend(IMPORTING.iter().map(|(id, name, _)| of(id, Code::Importing(name), &[])));
     for (about, ids) in LIMITED {
         let component = if about.ends_with("table") { HOARD_TABLE } else { MISBEHAVE };
-        let codes = [Component(component), Shared(component), Script(scripts::MISBEHAVING)];
+        let codes = [Component(component), Shared(component), Script(rhai_scripts::MISBEHAVING)];
         for (id, code) in ids.iter().zip(codes) {
             let limits = Some(limits_of(about));
             plugins.push(Hostile { limits, ..of(id, code, &[]) });

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::attempt::{Action, Expect};
 use crate::fixture::link;
 use crate::row::Race;
-use crate::world::World;
+use crate::world::TestHost;
 
 /// How often the file is swapped at least, and how often each of what is swapped is met.
 const SWAPS: usize = 200;
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What was met in a race.
 #[derive(Default)]
-struct Met {
+struct RaceResult {
     /// How often it was done with what is granted.
     done: u32,
     /// How often it was refused.
@@ -75,13 +75,13 @@ impl Race {
 
 /// Tries it with a plugin that may reach only one of what is swapped. Gives what was seen that should
 /// not be.
-pub(crate) async fn held(world: &mut World, race: Race) -> Vec<String> {
-    let both_met = |met: &Met| met.done >= MET && met.refused >= MET;
+pub(crate) async fn held(world: &mut TestHost, race: Race) -> Vec<String> {
+    let both_met = |met: &RaceResult| met.done >= MET && met.refused >= MET;
     let mut seen = Vec::new();
     match run(world, "files", race, both_met).await {
         Err(wrong) => seen.push(wrong),
         Ok(met) => {
-            let Met { done, refused, escaped, changes } = &met;
+            let RaceResult { done, refused, escaped, changes } = &met;
             if *escaped > 0 || !changes.is_empty() {
                 seen.push(format!("{escaped} of {done} reached what is outside; {changes:?}"));
             }
@@ -94,7 +94,7 @@ pub(crate) async fn held(world: &mut World, race: Race) -> Vec<String> {
 }
 
 /// Tries it with a plugin that may reach both.
-pub(crate) async fn reached(world: &mut World, plugin: &'static str, race: Race) -> Vec<String> {
+pub(crate) async fn reached(world: &mut TestHost, plugin: &'static str, race: Race) -> Vec<String> {
     match run(world, plugin, race, |met| met.escaped > 0 || !met.changes.is_empty()).await {
         Err(wrong) => vec![wrong],
         Ok(met) if met.escaped > 0 || !met.changes.is_empty() => Vec::new(),
@@ -104,17 +104,17 @@ pub(crate) async fn reached(world: &mut World, plugin: &'static str, race: Race)
 
 /// Swaps and tries until enough was met.
 async fn run(
-    world: &mut World,
+    world: &mut TestHost,
     plugin: &'static str,
     race: Race,
-    is_enough: impl Fn(&Met) -> bool,
-) -> Result<Met, String> {
+    is_enough: impl Fn(&RaceResult) -> bool,
+) -> Result<RaceResult, String> {
     if let Some(absence) = world.absence(plugin) {
         return Err(absence);
     }
     let before = world.survey();
-    let mut met = Met::default();
-    let swapping = Swapping::begin(world.base(), race.is_in_folder())
+    let mut met = RaceResult::default();
+    let swapping = SwapGuard::begin(world.base(), race.is_in_folder())
         .map_err(|error| format!("nothing could be swapped: {error}"))?;
     let mut wrong = None;
     for _ in 0..TRIED / ROUNDS {
@@ -152,7 +152,7 @@ async fn run(
 
 /// Has it tried for so many rounds. Gives how often what is outside was seen, how often it was done, and
 /// how often refused.
-async fn attempts(world: &World, plugin: &'static str, race: Race) -> Result<[u32; 3], String> {
+async fn attempts(world: &TestHost, plugin: &'static str, race: Race) -> Result<[u32; 3], String> {
     let arguments = json!({
         "edition": race.edition,
         "deed": race.deed,
@@ -171,13 +171,13 @@ async fn attempts(world: &World, plugin: &'static str, race: Race) -> Result<[u3
 
 /// Something that is swapped until this ends: a file and a link that leads out, or a folder and such
 /// a link.
-struct Swapping {
+struct SwapGuard {
     over: Arc<AtomicBool>,
     swaps: Arc<AtomicUsize>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl Swapping {
+impl SwapGuard {
     fn begin(base: &Path, folder: bool) -> io::Result<Self> {
         let within = base.join("pub");
         let swap: fn(&Path) -> io::Result<()> = if folder { swap_folder } else { swap_file };
@@ -231,7 +231,7 @@ impl Swapping {
     }
 }
 
-impl Drop for Swapping {
+impl Drop for SwapGuard {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
     }

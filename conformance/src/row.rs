@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-use crate::attempt::{Action, Expect, Words};
+use crate::attempt::{Action, Expect, RefusalText};
 use crate::expectation::{Access, Capability, Expectation};
 use crate::plugins::Stage;
 
@@ -15,7 +15,7 @@ pub(crate) struct Row {
     /// What shows that the attempt could have come out otherwise.
     pub(crate) control: Control,
     /// What must be left of it in the world.
-    pub(crate) traces: Traces,
+    pub(crate) traces: ExpectedChanges,
     /// What must work afterwards.
     pub(crate) usable: Option<Action>,
     /// Plugins that must be there besides those that are called here.
@@ -51,7 +51,7 @@ pub(crate) struct Race {
 #[derive(Clone)]
 pub(crate) enum Control {
     /// The same call by a plugin that may, which succeeds and leaves this.
-    Call(Action, Traces),
+    Call(Action, ExpectedChanges),
     /// The row is about what is granted: the same call by a plugin that may not is refused.
     Refused(Action),
     /// What is left out is there where it is granted.
@@ -59,12 +59,12 @@ pub(crate) enum Control {
     /// The same race, in which a plugin that may reaches both of what is swapped.
     RaceReaches(&'static str),
     /// No grant covers it, for this reason. The calls show that it is asked for as it should be.
-    Never(Vec<Action>, Traces, &'static str),
+    Never(Vec<Action>, ExpectedChanges, &'static str),
 }
 
 /// What is left in the world; nothing, where nothing is said.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Traces {
+pub(crate) struct ExpectedChanges {
     /// Changes of files.
     pub(crate) files: Vec<String>,
     /// What the server heard that may be asked.
@@ -109,7 +109,7 @@ impl Row {
             stage: Stage::Theirs,
             attempt,
             control,
-            traces: Traces::default(),
+            traces: ExpectedChanges::default(),
             usable: None,
             others: Vec::new(),
             meanwhile: false,
@@ -125,7 +125,7 @@ impl Row {
         Self { usable: Some(usable), ..self }
     }
 
-    pub(crate) fn leaves(self, traces: Traces) -> Self {
+    pub(crate) fn leaves(self, traces: ExpectedChanges) -> Self {
         Self { traces, ..self }
     }
 
@@ -154,11 +154,11 @@ impl Row {
 impl Control {
     /// The same call by another plugin, which is answered so and leaves nothing.
     pub(crate) fn call(deed: &Action, plugin: &'static str, answer: impl Into<String>) -> Self {
-        Self::Call(deed.by(plugin, Expect::answer(answer)), Traces::default())
+        Self::Call(deed.by(plugin, Expect::answer(answer)), ExpectedChanges::default())
     }
 
     /// The same, leaving this.
-    pub(crate) fn leaving(self, traces: Traces) -> Self {
+    pub(crate) fn leaving(self, traces: ExpectedChanges) -> Self {
         match self {
             Self::Call(deed, _) => Self::Call(deed, traces),
             Self::Never(deeds, _, why) => Self::Never(deeds, traces, why),
@@ -168,16 +168,16 @@ impl Control {
 
     /// No grant covers it, for this reason; the call shows that it is asked for as it should be.
     pub(crate) fn never(deed: Action, why: &'static str) -> Self {
-        Self::Never(vec![deed], Traces::default(), why)
+        Self::Never(vec![deed], ExpectedChanges::default(), why)
     }
 
     /// The calls that it consists of, and what they leave.
-    pub(crate) fn calls(&self) -> (&[Action], Traces) {
+    pub(crate) fn calls(&self) -> (&[Action], ExpectedChanges) {
         match self {
             Self::Call(deed, traces) => (std::slice::from_ref(deed), traces.clone()),
-            Self::Refused(deed) => (std::slice::from_ref(deed), Traces::default()),
+            Self::Refused(deed) => (std::slice::from_ref(deed), ExpectedChanges::default()),
             Self::Never(deeds, traces, _) => (deeds, traces.clone()),
-            Self::Ready(_) | Self::RaceReaches(_) => (&[], Traces::default()),
+            Self::Ready(_) | Self::RaceReaches(_) => (&[], ExpectedChanges::default()),
         }
     }
 
@@ -236,7 +236,7 @@ pub(crate) fn refused(
     arguments: Value,
     capability: &'static str,
 ) -> Action {
-    Action::new(plugin, tool, arguments, Expect::Refused(None, Words::Request(capability)))
+    Action::new(plugin, tool, arguments, Expect::Refused(None, RefusalText::Request(capability)))
 }
 
 /// What any hostile guest that has an `echo` can still do.

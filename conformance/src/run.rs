@@ -7,12 +7,12 @@ use std::time::Instant;
 use tenon_host::{Builder, PluginState};
 
 use crate::attempt::Action;
-use crate::fixture::Survey;
+use crate::fixture::FolderSnapshot;
 use crate::plugins::Stage;
 use crate::race::{held, reached};
 use crate::report::{Outcome, Verdict};
-use crate::row::{Attempt, Control, Row, Traces, echo};
-use crate::world::World;
+use crate::row::{Attempt, Control, ExpectedChanges, Row, echo};
+use crate::world::TestHost;
 
 /// How many rows are tried at a time of those that do not get in each other's way.
 const AT_A_TIME: usize = 3;
@@ -44,7 +44,7 @@ async fn on_stage(
     host: &mut impl FnMut(Builder) -> Builder,
 ) -> Vec<Placed<Outcome>> {
     let needed: BTreeSet<_> = rows.iter().flat_map(|(_, row)| row.plugins()).collect();
-    let mut world = match World::new(stage, &needed, cache, host).await {
+    let mut world = match TestHost::new(stage, &needed, cache, host).await {
         Ok(world) => world,
         Err(error) => {
             let seen = format!("the suite could not be set up: {error}");
@@ -116,12 +116,12 @@ fn untried(row: Row) -> Outcome {
 }
 
 /// Tries a row by itself. Gives what was seen that should not be.
-async fn alone_with(world: &mut World, row: &Row) -> Vec<String> {
+async fn alone_with(world: &mut TestHost, row: &Row) -> Vec<String> {
     let mut seen = control(world, row).await;
     if let Attempt::Race(race) = row.attempt {
         seen.extend(held(world, race).await);
     } else {
-        let before = Before::of(world).await;
+        let before = WorldSnapshot::of(world).await;
         seen.extend(match &row.attempt {
             Attempt::Calls(deeds) => calls(world, deeds).await,
             Attempt::Load(plugin, words) => load(world, plugin, words),
@@ -134,7 +134,7 @@ async fn alone_with(world: &mut World, row: &Row) -> Vec<String> {
 }
 
 /// Tries what shows that a row could come out otherwise. Gives what was seen that should not be.
-async fn control(world: &mut World, row: &Row) -> Vec<String> {
+async fn control(world: &mut TestHost, row: &Row) -> Vec<String> {
     let seen = match &row.control {
         Control::Ready(plugin) => world.absence(plugin).into_iter().collect(),
         Control::RaceReaches(plugin) => match row.attempt {
@@ -143,7 +143,7 @@ async fn control(world: &mut World, row: &Row) -> Vec<String> {
         },
         Control::Call(..) | Control::Refused(_) | Control::Never(..) => {
             let (deeds, traces) = row.control.calls();
-            let before = Before::of(world).await;
+            let before = WorldSnapshot::of(world).await;
             let mut seen = calls(world, deeds).await;
             // What it changed must not be there for the attempt.
             seen.extend(before.judge(world, &traces, true).await);
@@ -154,17 +154,22 @@ async fn control(world: &mut World, row: &Row) -> Vec<String> {
 }
 
 /// The world before something was done.
-struct Before(Survey);
+struct WorldSnapshot(FolderSnapshot);
 
-impl Before {
-    async fn of(world: &World) -> Self {
+impl WorldSnapshot {
+    async fn of(world: &TestHost) -> Self {
         world.traces().await;
         Self(world.survey())
     }
 
     /// What was left that should not be, and what was not. Files are put there again where they were
     /// changed, if that is asked for or something is wrong.
-    async fn judge(self, world: &mut World, expected: &Traces, put_back: bool) -> Vec<String> {
+    async fn judge(
+        self,
+        world: &mut TestHost,
+        expected: &ExpectedChanges,
+        put_back: bool,
+    ) -> Vec<String> {
         let mut traces = world.traces().await;
         let after = world.survey();
         traces.files = self.0.changes_to(&after);
@@ -201,7 +206,7 @@ impl Before {
 }
 
 /// Tries a row while another plugin is at work.
-async fn beside_another(world: &World, row: &Row) -> Vec<String> {
+async fn beside_another(world: &TestHost, row: &Row) -> Vec<String> {
     let Attempt::Calls(deeds) = &row.attempt else { return vec!["it is no call".into()] };
     let mut seen = calls(world, row.control.calls().0).await;
     for seen in &mut seen {
@@ -217,7 +222,7 @@ async fn beside_another(world: &World, row: &Row) -> Vec<String> {
     seen
 }
 
-async fn calls(world: &World, deeds: &[Action]) -> Vec<String> {
+async fn calls(world: &TestHost, deeds: &[Action]) -> Vec<String> {
     for deed in deeds {
         if let Some(seen) = world.check(deed).await {
             return vec![seen];
@@ -226,14 +231,14 @@ async fn calls(world: &World, deeds: &[Action]) -> Vec<String> {
     Vec::new()
 }
 
-async fn usable(world: &World, row: &Row) -> Option<String> {
+async fn usable(world: &TestHost, row: &Row) -> Option<String> {
     let deed = row.usable.as_ref()?;
     let seen = world.check(deed).await?;
     Some(format!("afterwards, of what should still work: {seen}"))
 }
 
 /// Whether a plugin was left out, with these words.
-fn load(world: &World, plugin: &str, words: &str) -> Vec<String> {
+fn load(world: &TestHost, plugin: &str, words: &str) -> Vec<String> {
     let report = match world.report(plugin) {
         Ok(report) => report,
         Err(absence) => return vec![absence],

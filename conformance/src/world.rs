@@ -15,15 +15,17 @@ use tenon_host::{
 use tokio::task::JoinError;
 use tracing::instrument::WithSubscriber;
 
-use crate::attempt::{Action, Came, Expect, Logged};
-use crate::fakes::{Decided, Everything, Keeper, Network, Reader, Told, WITNESS, Witness};
-use crate::fixture::{Fixture, Survey};
+use crate::attempt::{Action, CallOutcome, Expect, ExpectedLog};
+use crate::fakes::{
+    ApproveAll, ApproveExcept, FakeSecretStore, Network, Reader, Recorder, WITNESS, Witness,
+};
+use crate::fixture::{Fixture, FolderSnapshot};
 use crate::plugins::{Stage, configuration, id, plugins};
-use crate::row::Traces;
+use crate::row::ExpectedChanges;
 use crate::server::Server;
 
 /// A host, or why there is none.
-pub(crate) struct World {
+pub(crate) struct TestHost {
     platform: Option<Platform>,
     /// Why there is no platform.
     problem: Option<String>,
@@ -31,7 +33,7 @@ pub(crate) struct World {
     server: Server,
     other: Server,
     network: Network,
-    services: Told,
+    services: Recorder,
     witness: Witness,
 }
 
@@ -41,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest that a host may take to be built, and to end.
 const SETUP: Duration = Duration::from_secs(300);
 
-impl World {
+impl TestHost {
     /// Lays out a project with the plugins that are needed, and has the host built.
     pub(crate) async fn new(
         stage: Stage,
@@ -59,7 +61,7 @@ impl World {
             server,
             other,
             network,
-            services: Told::default(),
+            services: Recorder::default(),
             witness: Witness::default(),
         };
         for plugin in plugins(stage).into_iter().filter(|plugin| needed.contains(plugin.id)) {
@@ -97,7 +99,7 @@ impl World {
         let begun = Platform::builder()
             .host_environment(host_environment)
             .config(config)
-            .approver(Everything);
+            .approver(ApproveAll);
         let builder = std::panic::catch_unwind(AssertUnwindSafe(|| host(begun)))
             .map_err(|panic| format!("its embedder's own set-up panicked: {}", message(&*panic)))?;
         // Nobody gets messages from here, and no record but ours.
@@ -110,14 +112,14 @@ impl World {
             Stage::Theirs => builder,
             Stage::Ours => builder
                 .approver(self.decided())
-                .secrets(Keeper)
+                .secrets(FakeSecretStore)
                 .resolver(self.network.clone())
                 .connector(self.network.clone()),
         })
     }
 
     /// What is approved of plugins that do not get what they request.
-    fn decided(&self) -> Decided {
+    fn decided(&self) -> ApproveExcept {
         let mut instead = Vec::new();
         let mut say = |plugin, capability, values: &[&str]| {
             let values = values.iter().map(|value| self.fill(value)).collect();
@@ -160,7 +162,7 @@ impl World {
             say(plugin, "network", &["http://{server}/*", "http://*:*/*"]);
         }
         let instead = instead.into_iter().map(|(plugin, of, values)| (id(plugin), of, values));
-        Decided {
+        ApproveExcept {
             instead: instead.collect(),
             undecided: vec![id("undecided")],
             stale: vec![id("stale")],
@@ -245,7 +247,7 @@ impl World {
     }
 
     /// Does a deed. Gives what came of it, or what is wrong with that.
-    pub(crate) async fn done(&self, deed: &Action) -> Result<Came, String> {
+    pub(crate) async fn done(&self, deed: &Action) -> Result<CallOutcome, String> {
         if let Some(absence) = self.absence(deed.plugin) {
             return Err(absence);
         }
@@ -266,7 +268,9 @@ impl World {
         if let Expect::Cut(whole, _) = &expect {
             self.is_kept(&came, whole).await?;
         }
-        let Some(Logged { present, least, most, absent }) = deed.logged else { return Ok(came) };
+        let Some(ExpectedLog { present, least, most, absent }) = deed.logged else {
+            return Ok(came);
+        };
         let log = reader.log.take();
         let lines = |text: &str| log.iter().filter(|line| line.contains(text)).count();
         let found = lines(present);
@@ -281,7 +285,7 @@ impl World {
     }
 
     /// Whether the whole of an answer that was cut is kept where it says.
-    async fn is_kept(&self, came: &Came, whole: &str) -> Result<(), String> {
+    async fn is_kept(&self, came: &CallOutcome, whole: &str) -> Result<(), String> {
         let platform = self.platform.as_ref().ok_or("there is no host")?;
         let uri = came.whole().ok_or("it does not say where the whole is")?;
         let kept = platform.read_result(&uri).await.map_err(|error| format!("{uri}: {error}"))?;
@@ -296,27 +300,31 @@ impl World {
     }
 
     /// A call in a task of its own, so that a host that panics is seen and not followed.
-    fn call(&self, name: String, arguments: Value) -> impl Future<Output = Came> + Send + 'static {
+    fn call(
+        &self,
+        name: String,
+        arguments: Value,
+    ) -> impl Future<Output = CallOutcome> + Send + 'static {
         let platform = self.platform.clone();
         async move {
             let Some(platform) = platform else {
-                return Came::Panicked("there is no host".into());
+                return CallOutcome::Panicked("there is no host".into());
             };
             match platform.call(Call::new(name, arguments)).await {
-                Ok(result) => Came::Answer(result),
-                Err(error) => Came::Error(error),
+                Ok(result) => CallOutcome::Answer(result),
+                Err(error) => CallOutcome::Error(error),
             }
         }
     }
 
     /// What was left in the world since the last time, but for files.
-    pub(crate) async fn traces(&self) -> Traces {
+    pub(crate) async fn traces(&self) -> ExpectedChanges {
         let mut silent = 0;
         for server in [&self.server, &self.other] {
             // Who cannot be reached was not.
             silent += server.silent().await.unwrap_or_default();
         }
-        Traces {
+        ExpectedChanges {
             silent,
             files: Vec::new(),
             server: self.server.heard(),
@@ -327,7 +335,7 @@ impl World {
         }
     }
 
-    pub(crate) fn survey(&self) -> Survey {
+    pub(crate) fn survey(&self) -> FolderSnapshot {
         self.fixture.survey()
     }
 
@@ -336,7 +344,11 @@ impl World {
     }
 
     /// Puts the files there again.
-    pub(crate) fn lay_again(&mut self, before: &Survey, after: &Survey) -> io::Result<()> {
+    pub(crate) fn lay_again(
+        &mut self,
+        before: &FolderSnapshot,
+        after: &FolderSnapshot,
+    ) -> io::Result<()> {
         self.fixture.lay_again(before, after)
     }
 
@@ -372,14 +384,14 @@ impl World {
 }
 
 /// What comes of a call, which is given up when it does not end.
-async fn ended(call: impl Future<Output = Came> + Send + 'static) -> Came {
+async fn ended(call: impl Future<Output = CallOutcome> + Send + 'static) -> CallOutcome {
     let mut task = tokio::spawn(call);
     match tokio::time::timeout(PATIENCE, &mut task).await {
         Ok(Ok(came)) => came,
-        Ok(Err(error)) => Came::Panicked(reason(error)),
+        Ok(Err(error)) => CallOutcome::Panicked(reason(error)),
         Err(_) => {
             task.abort();
-            Came::NoEnd(PATIENCE)
+            CallOutcome::NoEnd(PATIENCE)
         }
     }
 }

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Failed> {
     let agent = Agent::new(platform.clone(), arguments.collect());
     let finished = agent.work(&goal).await;
     platform.shutdown().await;
-    let Finished { answer, log } = finished?;
+    let GoalResult { answer, log } = finished?;
     for line in log {
         println!("{line}");
     }
@@ -53,7 +53,7 @@ pub struct Agent {
 }
 
 /// What came of a goal.
-pub struct Finished {
+pub struct GoalResult {
     /// What the agent has to say.
     pub answer: String,
     /// A line for each hook point that was reached: who was asked there, what they did, and the
@@ -78,7 +78,7 @@ impl Agent {
     /// # Errors
     ///
     /// Where a plugin stops the work, or a part of it fails.
-    pub async fn work(mut self, message: &str) -> Result<Finished, Failed> {
+    pub async fn work(mut self, message: &str) -> Result<GoalResult, Failed> {
         let received = json!({ "message": message, "channel": "console", "sender": "user" });
         let received = self.fire(HookPoint::MessageReceived, received).await?;
         let mut goal = text(&received["message"]);
@@ -97,7 +97,7 @@ impl Agent {
         }
         let sending = json!({ "message": output, "channel": "console", "recipient": "user" });
         let sent = self.fire(HookPoint::MessageSending, sending).await?;
-        Ok(Finished { answer: text(&sent["message"]), log: self.log })
+        Ok(GoalResult { answer: text(&sent["message"]), log: self.log })
     }
 
     /// Plans, and does what was planned.

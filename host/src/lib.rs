@@ -31,18 +31,13 @@
 //! This library never prints, never ends the process and never reads its arguments; what it takes
 //! from the environment is in [`HostEnvironment`] and can be replaced.
 
-mod bindings;
 mod call;
 pub mod capability;
-mod escape;
-mod event;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod history;
 pub mod invoke;
 pub mod load;
-mod mask;
 mod observe;
 mod platform;
 pub mod register;
@@ -50,12 +45,12 @@ pub mod runtime;
 mod schema;
 mod server;
 pub mod services;
-mod stored_results;
-pub mod tls;
 
 pub use call::SHARED_TOOL_PLUGIN;
-pub use event::{CallEvent, Change, Event, Step, Subscription};
+pub use invoke::stored_results::{STRUCTURED, URI as RESULT_URI};
 pub use invoke::{Call, CallError, Caller};
+pub use observe::event::{CallEvent, Change, Event, Step, Subscription};
+pub use observe::history;
 pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
@@ -64,10 +59,52 @@ pub use register::KnownServer;
 pub use register::operation::is_shared_tool;
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
 pub use server::{BreakerState, ServerReport, ServerState, StartProgress, Supervision};
-pub use stored_results::{STRUCTURED, URI as RESULT_URI};
+pub use services::tls;
 pub use tenon_config::{
     Config, Diagnostic, HostEnvironment, Limit, Limits, MASK, PluginKind, ResourceTools,
-    SchemaLimit, TICK, ToolFilter, admit, chain, config, discover, files, lock, policy, trust,
+    SchemaLimit, TICK, ToolFilter, chain, trust,
 };
 pub use tenon_types::text::{one_line, visible, visible_json};
 pub use tenon_types::{self as types, hook, mcp_json, name};
+
+/// The second step: what policy, approvals and locks say of a candidate.
+pub mod admit {
+    pub use tenon_config::admit::{
+        Admitted, Approvals, Contents, MissingRequirement, PluginStatus, Refusal, Rules, Snapshot,
+        admit,
+    };
+}
+
+/// What `tenon.toml` and `config.toml` say, as types.
+pub mod config {
+    pub use tenon_config::config::{
+        ClientSettings, CombineRule, Config, ConfigError, ContextSettings, DiscoverySettings,
+        EnvironmentPolicy, FileEntry, FileTable, HistorySettings, HookSettings, Invisible,
+        KEY_RULES, KeyRule, LogLevel, McpEntry, Mode, NameSettings, OnFailure, Origin, PluginKind,
+        Protocol, ResourceTools, ResultSettings, SideEffects, Supervision, ToolRule, Transport,
+        WatchSettings,
+    };
+}
+
+/// The first step: which plugins there are.
+pub mod discover {
+    pub use tenon_config::discover::{
+        Candidate, Discovery, Origin, PluginKind, SkipReason, SkippedEntry, Sources, USER,
+        WORKSPACE, discover, discover_trusted, id_of, is_id, trust,
+    };
+}
+
+/// Files of a bounded size, and the digests of what is in them.
+pub mod files {
+    pub use tenon_config::files::{Digest, MAX_COMPONENT_BYTES, NoDigest, read, write_whole};
+}
+
+/// `tenon.lock`: what was installed.
+pub mod lock {
+    pub use tenon_config::lock::{FILE_NAME, LockError, LockFile, LockedPlugin};
+}
+
+/// The operator's rules: which plugins may load, and with which limits.
+pub mod policy {
+    pub use tenon_config::policy::{PluginPolicy, Policy, PolicyRefusal, Profile};
+}

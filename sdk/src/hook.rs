@@ -98,21 +98,21 @@ pub fn lower<C: Serialize>(outcome: Outcome<C>) -> Result<wit::Outcome, Failure>
 }
 
 /// Which point a type is the context of, where it is a well-known one. The constants of single types
-/// go before that of [`OfOnesOwn`].
+/// go before that of [`CustomPoint`].
 #[doc(hidden)]
-pub struct WellKnown<C>(std::marker::PhantomData<C>);
+pub struct WellKnownPoint<C>(std::marker::PhantomData<C>);
 
 /// Types of which it is not known.
 #[doc(hidden)]
-pub trait OfOnesOwn {
+pub trait CustomPoint {
     const POINT: Option<&'static str> = None;
 }
 
-impl<C> OfOnesOwn for WellKnown<C> {}
+impl<C> CustomPoint for WellKnownPoint<C> {}
 
 macro_rules! well_known {
     ($($context:ident = $point:literal),* $(,)?) => {$(
-        impl WellKnown<context::$context> {
+        impl WellKnownPoint<context::$context> {
             pub const POINT: Option<&'static str> = Some($point);
         }
     )*};

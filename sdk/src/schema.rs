@@ -42,17 +42,17 @@ pub struct Constant {
 }
 
 /// The schema of a type, where it is a constant. The constants of single types go before that of
-/// [`Generated`].
+/// [`GeneratedSchema`].
 #[doc(hidden)]
-pub struct Known<T>(PhantomData<T>);
+pub struct ConstSchema<T>(PhantomData<T>);
 
 /// Types whose schema only the generator knows.
 #[doc(hidden)]
-pub trait Generated {
+pub trait GeneratedSchema {
     const SCHEMA: Option<Constant> = None;
 }
 
-impl<T> Generated for Known<T> {}
+impl<T> GeneratedSchema for ConstSchema<T> {}
 
 macro_rules! known {
     ($($type:ty = $kind:literal $more:literal),* $(,)?) => {$(
@@ -66,7 +66,7 @@ macro_rules! known {
         );
     )*};
     ($type:ty, $is_required:literal, $members:expr) => {
-        impl Known<$type> {
+        impl ConstSchema<$type> {
             pub const SCHEMA: Option<Constant> =
                 Some(Constant { members: $members, is_required: $is_required });
         }
@@ -166,9 +166,9 @@ mod tests {
                 Parameter {
                     name: "\"described\"",
                     description: r#""What it \"is\".""#,
-                    schema: Known::<$type>::SCHEMA,
+                    schema: ConstSchema::<$type>::SCHEMA,
                 },
-                Parameter { name: "\"plain\"", description: "", schema: Known::<$type>::SCHEMA },
+                Parameter { name: "\"plain\"", description: "", schema: ConstSchema::<$type>::SCHEMA },
             ];
             assert!(are_known(&parameters));
             let ours: Value = serde_json::from_str(&object(&parameters)).unwrap();
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_generated() {
-        let schema = Known::<Tree>::SCHEMA;
+        let schema = ConstSchema::<Tree>::SCHEMA;
         assert!(!are_known(&[Parameter { name: "\"x\"", description: "", schema }]));
         assert_eq!(object(&[]), r#"{"type":"object"}"#);
     }

@@ -3,15 +3,15 @@
 #![cfg(any(feature = "log", feature = "tracing"))]
 
 use tenon_sdk::log::Level;
-use tenon_sdk::testing::{Host, Logged};
+use tenon_sdk::testing::{Host, LogLine};
 
-fn logged(write: impl FnOnce()) -> Vec<Logged> {
+fn logged(write: impl FnOnce()) -> Vec<LogLine> {
     let host = Host::new();
     host.run(async { write() });
     host.logged()
 }
 
-fn check(logged: &Logged, level: Level, message: &str, fields: &[(&str, &str)]) {
+fn check(logged: &LogLine, level: Level, message: &str, fields: &[(&str, &str)]) {
     let expected: Vec<_> = fields.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     assert_eq!((logged.level, logged.message.as_str()), (level, message));
     assert_eq!(logged.fields, expected);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tenon_host::discover::Sources;
 use tenon_host::files::Digest;
-use tenon_host::lock::{LockFile, Locked};
+use tenon_host::lock::{LockFile, LockedPlugin};
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::trust::{ProjectTrust, TrustFile};
 use tenon_host::{HostEnvironment, Platform, PluginState};
@@ -537,7 +537,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 project.write(&format!("{folder}/plugin.toml"), &manifest);
                 project.write(&format!("{folder}/code"), code);
                 if believed == Believed::Installed {
-                    let locked = Locked {
+                    let locked = LockedPlugin {
                         source: "elsewhere".into(),
                         resolved: None,
                         version: None,

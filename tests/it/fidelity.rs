@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tenon_host::Caller;
 use tenon_host::invoke::USAGE;
 use tenon_host::mcp_json::Form;
-use tenon_host::types::{Blank, Place};
+use tenon_host::types::{Blank, CompletionReference};
 
 use crate::support::{Project, SCRIPTED_SERVER, failure, stderr, stdout};
 
@@ -238,7 +238,7 @@ async fn an_embedder_gets_what_a_server_says_member_for_member() {
     for expected in COMPLETIONS {
         let platform = project(expected).platform().await;
         let blank = Blank {
-            place: Place::Prompt("p".into()),
+            place: CompletionReference::Prompt("p".into()),
             name: "a".into(),
             value: String::new(),
             filled: Vec::new(),

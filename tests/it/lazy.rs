@@ -240,3 +240,20 @@ async fn what_is_known_of_a_server_is_what_it_told_the_same_project() {
     assert_eq!(state(&platform), ServerState::Ready);
     platform.shutdown().await;
 }
+
+/// A command is run in its project, whose configuration is then named in the same way as every other's.
+#[test]
+fn the_command_knows_the_servers_of_one_project_from_those_of_another() {
+    let configuration = format!(
+        "plugins.mcp = [{{ name = \"s\", command = \"sh\", args = [\"-c\", \"echo x >> started; exec $0\", \
+         {DEMO_SERVER:?}] }}]"
+    );
+    for project in [Project::new(&configuration), Project::new(&configuration)] {
+        for _ in 0..2 {
+            let output = project.tenon(&["tools"]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        }
+        let started = std::fs::read_to_string(project.path("started")).expect("it was started");
+        assert_eq!(started.lines().count(), 1, "it is known from then on");
+    }
+}

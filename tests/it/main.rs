@@ -7,6 +7,7 @@ mod guests {
 }
 
 mod approval;
+mod architecture;
 mod authoring;
 mod bad_input;
 mod bridge;
@@ -32,7 +33,6 @@ mod http;
 mod install;
 mod kinds;
 mod large;
-mod layers;
 mod lazy;
 mod libraries;
 mod manifests;

@@ -9,8 +9,8 @@ use tenon_host::history::{self, Query};
 use tenon_host::invoke::{CallKind, TRUNCATED};
 use tenon_host::services::{GrantAll, Messaging, OutgoingMessage};
 use tenon_host::types::{
-    Blank, CallContext, CompletionRequest, Error, HookPoint, Identity, Place, Registration,
-    ResourceBody, ResourceContents, Verdict,
+    Blank, CallContext, CompletionReference, CompletionRequest, Error, HookPoint, Identity,
+    Registration, ResourceBody, ResourceContents, Verdict,
 };
 use tenon_host::{CallError, Caller, Event, Failure, Platform, Plugin, Step};
 
@@ -100,7 +100,7 @@ async fn asked(platform: &Platform, tool: &str) -> Result<Value, CallError> {
             platform.unsubscribe("s", uri, caller).await.map(|()| json!(null))
         }
         _ => {
-            let place = Place::ResourceTemplate("memo:///{name}".into());
+            let place = CompletionReference::ResourceTemplate("memo:///{name}".into());
             let (name, value) = ("name".into(), String::new());
             let blank = Blank { place, name, value, filled: Vec::new() };
             platform.suggest("s", blank, caller).await.map(|a| text(format!("{a:?}")))

@@ -9,8 +9,8 @@ use tenon_host::history::{self, Query, Record};
 use tenon_host::invoke::{CallKind, TRUNCATED, USAGE};
 use tenon_host::services::GrantAll;
 use tenon_host::types::{
-    Blank, CallContext, Content, HookPoint, Identity, Place, Prompt, PromptPage, Registration,
-    ResourceBody, ResourceContents, ResourcePage, Suggestions, TemplatePage,
+    Blank, CallContext, CompletionReference, Content, HookPoint, Identity, Prompt, PromptPage,
+    Registration, ResourceBody, ResourceContents, ResourcePage, Suggestions, TemplatePage,
 };
 use tenon_host::{
     Call, CallError, Caller, Event, Failure, MASK, Platform, Plugin, Step, Subscription, mcp_json,
@@ -507,7 +507,7 @@ async fn what_is_asked_of_resources_and_prompts_has_one_id_for_all_who_hear_of_i
     platform.prompts("n", &caller).await.unwrap();
     let blanks = vec![("a".to_string(), "b".to_string())];
     platform.prompt("n", "p", blanks.clone(), &caller).await.unwrap();
-    let place = Place::Prompt("p".into());
+    let place = CompletionReference::Prompt("p".into());
     let blank = Blank { place, name: "c".into(), value: "d".into(), filled: blanks };
     assert_eq!(platform.suggest("n", blank, &caller).await.unwrap_err().code(), "trapped");
     platform.subscribe("nobody", "x:y", &caller).await.unwrap_err();

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tenon_host::invoke::Budget;
 use tenon_host::types::{
-    Blank, CallContext, Completion, CompletionRequest, CompletionSummary, Content, ContentBlock,
-    EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint, Identity, ModelInfo,
-    Part, Place, Prompt, PromptMessage, PromptRole, ProviderDefinition, Reasoning, Registration,
-    ResourceBody, ResourceContents, StopReason, Suggestions, TokenUsage, ToolAnswer, ToolCall,
-    ToolDefinition, ToolResult, Verdict,
+    Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
+    Content, ContentBlock, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint,
+    Identity, ModelInfo, Part, Prompt, PromptMessage, PromptRole, ProviderDefinition, Reasoning,
+    Registration, ResourceBody, ResourceContents, StopReason, Suggestions, TokenUsage, ToolAnswer,
+    ToolCall, ToolDefinition, ToolResult, Verdict,
 };
 use tenon_host::{Call, Caller, Failure, Platform, Plugin};
 
@@ -145,7 +145,7 @@ async fn answers(platform: &Platform, caller: &Caller) -> Vec<(&'static str, Str
         let call = Call { caller: caller.clone(), ..Call::new(tool, arguments) };
         format!("{:?}", platform.call(call).await)
     };
-    let place = Place::Prompt("p".into());
+    let place = CompletionReference::Prompt("p".into());
     let blank = Blank { place, name: "a".into(), value: String::new(), filled: Vec::new() };
     let request = CompletionRequest::new("t/m", "text");
     let veto = HookPoint::Custom("veto".into());

@@ -11,13 +11,13 @@ use tenon_host::services::{
     ServerRequest,
 };
 use tenon_host::types::{
-    Blank, CallContext, Completion, CompletionRequest, CompletionSummary, Content, ContentBlock,
-    Error, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint, Identity,
-    ListedResource, Media, ModelFeatures, ModelInfo, Part, Place, Prompt, PromptArgument,
-    PromptDefinition, PromptMessage, PromptPage, PromptRole, ProviderDefinition, Reasoning,
-    Registration, ResourceBody, ResourceContents, ResourceLink, ResourcePage, ResourceTemplate,
-    StopReason, Suggestions, TemplatePage, TokenUsage, ToolAnswer, ToolCall, ToolDefinition,
-    ToolResult, Verdict,
+    Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
+    Content, ContentBlock, Error, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent,
+    HookPoint, Identity, ListedResource, Media, ModelFeatures, ModelInfo, Part, Prompt,
+    PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole, ProviderDefinition,
+    Reasoning, Registration, ResourceBody, ResourceContents, ResourceLink, ResourcePage,
+    ResourceTemplate, StopReason, Suggestions, TemplatePage, TokenUsage, ToolAnswer, ToolCall,
+    ToolDefinition, ToolResult, Verdict,
 };
 use tenon_host::{Call, Caller, Event, Failure, MASK, Platform, Plugin, Subscription};
 
@@ -342,7 +342,7 @@ async fn answers(platform: &Platform) -> Vec<(&'static str, String)> {
         }
         format!("{answer:?}")
     };
-    let place = || Place::Prompt("p".into());
+    let place = || CompletionReference::Prompt("p".into());
     let blank =
         Blank { place: place(), name: "a".into(), value: String::new(), filled: Vec::new() };
     let fire = async |point: &str| {

@@ -2,8 +2,8 @@
 //!
 //! cargo-mutants says which changes there are, each with its place and the text that goes there. It would build
 //! the host anew for each, which takes a minute; a thousand of them take a day. So they are all woven
-//! into one copy of the host and of what is below it, each behind a condition that is true when a variable names its number, and
-//! what is built once runs as any of them. What cannot be woven in, as rustc says, is left out.
+//! into one copy of the host and of what is below it, each behind a condition that is true when a variable names its
+//! number, and what is built once runs as any of them. What cannot be woven in, as rustc says, is left out.
 //!
 //! A run without any says which test reaches which place. Then each runs with the tests that reach it,
 //! and in the end, where these notice nothing, with all. One that no test notices has survived. It must stand
@@ -120,6 +120,7 @@ pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
     }
     let began = Instant::now();
     let all = listed(&install::mutants()?)?;
+    check_globs(&all)?;
     let tree = Tree::new()?;
     let (woven, programs) = tree.build(&all)?;
     eprintln!("{} of {} changes are woven in, after {:?}", woven.len(), all.len(), began.elapsed());
@@ -162,6 +163,23 @@ fn listed(cargo_mutants: &Path) -> Result<Vec<Mutant>> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
+/// Checks that each of the files that are to be changed is there.
+fn check_globs(all: &[Mutant]) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Configuration {
+        examine_globs: Vec<String>,
+    }
+    let text = fs::read_to_string(root().join(".cargo/mutants.toml"))?;
+    let Configuration { examine_globs } = toml::from_str(&text)?;
+    for glob in examine_globs {
+        // There is one `*` at most.
+        let (begin, end) = glob.split_once('*').unwrap_or((&glob, ""));
+        let is_of = |mutant: &Mutant| mutant.file.starts_with(begin) && mutant.file.ends_with(end);
+        ensure!(all.iter().any(is_of), "`{glob}` of .cargo/mutants.toml names nothing to change");
+    }
+    Ok(())
+}
+
 /// Compares what has survived with what may.
 fn compare(
     all: &[Mutant],
@@ -202,6 +220,12 @@ fn compare(
     let mut tried = BTreeSet::new();
     for number in chosen {
         tried.insert(key(*number)?);
+    }
+    for known in known.survivor.iter().filter(|_| chosen.len() == woven.len()) {
+        let key = (known.mutant.clone(), known.line.clone());
+        if !tried.contains(&key) {
+            eprintln!("there is no such change any more: {}\n  {}", key.0, key.1);
+        }
     }
     // This is no problem: a busy machine may have taken too long for the tests.
     for Survivor { mutant, line, .. } in &known.survivor {
@@ -251,13 +275,13 @@ impl Tree {
         copy(&root().join("host"), &tree.join(HOST))?;
         // Cargo knows a package of a workspace by its folder: under the same name, it would take what is built
         // here for the host.
-        let manifest =
-            fs::read_to_string(root().join("Cargo.toml"))?.replace("\"host", "\"woven");
+        let manifest = fs::read_to_string(root().join("Cargo.toml"))?.replace("\"host", "\"woven");
         write(&tree.join("Cargo.toml"), manifest.as_bytes())?;
         Ok(Self { folder })
     }
 
-    /// Cargo, for the crates that are changed with the features that the whole workspace asks for, as `tenon-tests` does: what
+    /// Cargo, for the crates that are changed, with the features that the whole workspace asks for, as `tenon-tests`
+    /// does: what
     /// it depends on is there from other tests.
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = cargo(".", arguments);

@@ -32,7 +32,7 @@ pub(crate) struct Client(Arc<Inner>);
 
 struct Inner {
     /// Answers that were prepared; nothing where there are none.
-    answers: Option<Mutex<Answers>>,
+    answers: Option<Mutex<ClientAnswers>>,
     settings: ClientSettings,
     /// There is one terminal, and one question at a time.
     terminal: AsyncMutex<()>,
@@ -41,7 +41,7 @@ struct Inner {
 }
 
 /// Answers to what servers ask of their user.
-struct Answers {
+struct ClientAnswers {
     rest: VecDeque<Answer>,
     /// Whether the last is for all that follow.
     repeats: bool,
@@ -57,7 +57,7 @@ enum Answer {
     Cancel,
 }
 
-impl Answers {
+impl ClientAnswers {
     /// Reads one answer, which is for every question, or a list with one for each.
     fn read(value: Value) -> Result<Self, String> {
         let (list, repeats) = match value {
@@ -98,7 +98,7 @@ impl Client {
     ) -> Result<Self, crate::error::Error> {
         let answers = common.answers.as_ref().map(|file| {
             let value = output::read_json("answers", &format!("@{}", file.display()))?;
-            let answers = Answers::read(value);
+            let answers = ClientAnswers::read(value);
             let answers = answers.map_err(|problem| {
                 crate::error::Error::Input(format!("{}: {problem}", file.display()))
             })?;
@@ -342,12 +342,12 @@ mod tests {
     #[test]
     fn answers_are_for_each_question_or_for_all() {
         let accept = |value: Value| Some(Answer::Accept(value.as_object().unwrap().clone()));
-        let mut one = Answers::read(json!({ "accept": { "a": 1 } })).unwrap();
+        let mut one = ClientAnswers::read(json!({ "accept": { "a": 1 } })).unwrap();
         assert_eq!(
             (one.next(), one.next()),
             (accept(json!({ "a": 1 })), accept(json!({ "a": 1 })))
         );
-        let mut list = Answers::read(json!(["decline", { "accept": {} }, "cancel"])).unwrap();
+        let mut list = ClientAnswers::read(json!(["decline", { "accept": {} }, "cancel"])).unwrap();
         assert_eq!(list.next(), Some(Answer::Decline));
         assert_eq!(list.next(), accept(json!({})));
         assert_eq!((list.next(), list.next()), (Some(Answer::Cancel), None));
@@ -358,7 +358,7 @@ mod tests {
             json!({ "accept": {}, "b": 1 }),
             json!([1]),
         ] {
-            assert!(Answers::read(value.clone()).is_err(), "{value}");
+            assert!(ClientAnswers::read(value.clone()).is_err(), "{value}");
         }
     }
 }

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use tenon_host::admit::{Contents, Rules};
 use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
-use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, Former, GrantWarning};
+use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, FormerApproval, GrantWarning};
 
 use crate::approval::{Values, approved, ask, command_form, is_terminal, left_out, shown};
 use crate::authored::same;
 use crate::error::Error;
-use crate::open::Found;
+use crate::open::FoundPlugins;
 use crate::{Common, open, output, pins};
 
 /// Approve what plugins request
@@ -58,11 +58,11 @@ fn grant(text: &str) -> Result<(String, String), String> {
 }
 
 /// A plugin that is to be approved.
-struct Asked {
+struct PendingApproval {
     request: ApprovalRequest,
     approval: Approval,
     /// What was approved before.
-    former: Option<Former>,
+    former: Option<FormerApproval>,
     /// What the user wants to grant, where that is said.
     wanted: Option<Values>,
 }
@@ -109,7 +109,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 }
             }
         }
-        asked.push(Asked { request, approval, former, wanted });
+        asked.push(PendingApproval { request, approval, former, wanted });
     }
     for id in &args.plugins {
         let is_known = found.discovery.candidates.iter().any(|candidate| candidate.id() == *id);
@@ -118,7 +118,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         }
     }
     if !args.yes && !is_terminal() && !asked.is_empty() {
-        for Asked { request, approval, former, .. } in asked.iter().filter(|_| !common.json) {
+        for PendingApproval { request, approval, former, .. } in
+            asked.iter().filter(|_| !common.json)
+        {
             output::write(shown(request, approval, former.as_ref()))?;
         }
         let plugins = asked.into_iter().map(|asked| asked.request.plugin).collect();
@@ -147,7 +149,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 /// and gives what came of it. Where nobody is there to be asked it says how to approve it.
 pub(crate) async fn installed(
     common: &Common,
-    found: &Found,
+    found: &FoundPlugins,
     id: &str,
     manifest: &Path,
     yes: bool,
@@ -164,7 +166,7 @@ pub(crate) async fn installed(
     }
     let former = file.former(&request)?;
     if yes || is_terminal() {
-        let asked = Asked { request, approval, former, wanted: None };
+        let asked = PendingApproval { request, approval, former, wanted: None };
         return approve(common, &file, asked, yes).await.map(Some);
     }
     let command = format!("{} {id}", start(common));
@@ -239,16 +241,17 @@ fn quoted(text: &str) -> String {
 async fn approve(
     common: &Common,
     file: &ApprovalFile,
-    asked: Asked,
+    asked: PendingApproval,
     yes: bool,
 ) -> Result<Value, Error> {
-    let Asked { request, approval, former, wanted } = asked;
+    let PendingApproval { request, approval, former, wanted } = asked;
     let granted = match yes {
         true => {
             if !common.json {
                 output::write(shown(&request, &approval, former.as_ref()))?;
             }
-            let narrowed = former.filter(Former::is_narrowed).map(|former| former.kept(&request));
+            let narrowed =
+                former.filter(FormerApproval::is_narrowed).map(|former| former.kept(&request));
             Some(wanted.or(narrowed).unwrap_or_else(|| request.capabilities.clone()))
         }
         // What the user wants is what is asked about.

@@ -5,13 +5,13 @@ use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_contract::{About, describe};
+use tenon_contract::{PluginMetadata, describe};
 use tenon_host::PluginKind;
 use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_host::runtime::check_script;
 use tokio::process::Command;
 
-use crate::authored::Authored;
+use crate::authored::AuthoredPlugin;
 use crate::error::Error;
 use crate::installed::check_file;
 use crate::open::trust;
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 /// What was built.
 #[derive(Serialize)]
-pub(crate) struct Built {
+pub(crate) struct BuildOutput {
     plugin: String,
     pub(crate) path: PathBuf,
     size: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Built {
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let folder = args.folder.as_ref().unwrap_or(&common.project);
-    let authored = Authored::read(folder)?;
+    let authored = AuthoredPlugin::read(folder)?;
     trust::require_code(common, folder)?;
     let built = build(&authored).await?;
     if common.json {
@@ -60,8 +60,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 }
 
 /// Builds a plugin: writes its component, or compiles its script.
-pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
-    let Authored { folder, plugin, .. } = authored;
+pub(crate) async fn build(authored: &AuthoredPlugin) -> Result<BuildOutput, Error> {
+    let AuthoredPlugin { folder, plugin, .. } = authored;
     let id = plugin.id().to_string();
     if let Some(path) = plugin.script() {
         let text = files::read(path, MAX_COMPONENT_BYTES)
@@ -69,7 +69,7 @@ pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
         let (size, sha256) = (text.len(), Digest::of(&text).to_string());
         check_script(path, text, plugin.limits())
             .map_err(|error| Error::NotBuilt(error.to_string()))?;
-        return Ok(Built { plugin: id, path: path.into(), size, sha256, revision: None });
+        return Ok(BuildOutput { plugin: id, path: path.into(), size, sha256, revision: None });
     }
     let Some(path) = plugin.component() else {
         let problem =
@@ -83,19 +83,19 @@ pub(crate) async fn build(authored: &Authored) -> Result<Built, Error> {
     let revision = revision(folder).await;
     let partial = Partial::beside(path)?;
     let (component, about) = language.build(folder, &partial.0).await?;
-    let own = About {
+    let own = PluginMetadata {
         name: Some(id.clone()),
         version: plugin.version().map(ToString::to_string),
         description: plugin.description().map(str::to_string),
         revision: revision.clone(),
-        ..About::default()
+        ..PluginMetadata::default()
     };
     let component = describe(&component, &about.or(own)).map_err(|error| {
         Error::Input(format!("{}: {error}", folder.join(language.file()).display()))
     })?;
     partial.keep(path, &component)?;
     let (size, sha256) = (component.len(), Digest::of(&component).to_string());
-    Ok(Built { plugin: id, path: path.into(), size, sha256, revision })
+    Ok(BuildOutput { plugin: id, path: path.into(), size, sha256, revision })
 }
 
 /// Checks that nothing is lost where the component goes: what an author wrote is not written over.

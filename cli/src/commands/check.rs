@@ -14,7 +14,7 @@ use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
 use crate::approval::Values;
-use crate::authored::Authored;
+use crate::authored::AuthoredPlugin;
 use crate::commands::build::{self, size};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
 use crate::error::Error;
@@ -82,7 +82,7 @@ const LARGE_COMPONENT_BYTES: usize = 32_000_000;
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let folder = args.folder.as_ref().unwrap_or(&common.project);
-    let authored = Authored::read(folder)?;
+    let authored = AuthoredPlugin::read(folder)?;
     trust::require_code(common, folder)?;
     let plugin = &authored.plugin;
     if plugin.kind() == PluginKind::Mcp {
@@ -177,7 +177,11 @@ fn show(
 }
 
 /// Checks the bytes of a component, and its manifest against them.
-fn check_component(findings: &mut Findings, authored: &Authored, path: &Path) -> Result<(), Error> {
+fn check_component(
+    findings: &mut Findings,
+    authored: &AuthoredPlugin,
+    path: &Path,
+) -> Result<(), Error> {
     let bytes =
         files::read(path, MAX_COMPONENT_BYTES).map_err(|error| Error::Read(path.into(), error))?;
     let component = match Component::read(&bytes) {
@@ -269,7 +273,7 @@ fn check_imports(findings: &mut Findings, component: &Component, requested: &Val
 }
 
 /// Whether those who only look at the component learn what it is.
-fn check_metadata(findings: &mut Findings, authored: &Authored, component: &Component) {
+fn check_metadata(findings: &mut Findings, authored: &AuthoredPlugin, component: &Component) {
     // Where it is written down, if anywhere here.
     let language = Language::of_component(&authored.folder).ok();
     let line = |key: &str, value: &str| {
@@ -301,7 +305,7 @@ fn check_metadata(findings: &mut Findings, authored: &Authored, component: &Comp
     }
 }
 
-fn check_manifest(findings: &mut Findings, authored: &Authored) {
+fn check_manifest(findings: &mut Findings, authored: &AuthoredPlugin) {
     if authored.plugin.description().is_none() {
         let line = "add to [plugin] in plugin.toml: description = \"…\"";
         findings.warning("plugin.toml has no description", Some(line.into()));
@@ -313,7 +317,7 @@ fn check_manifest(findings: &mut Findings, authored: &Authored) {
 }
 
 /// Takes over what every host has against it, whatever is granted. Whether there is nothing.
-async fn check_admission(findings: &mut Findings, authored: &Authored) -> bool {
+async fn check_admission(findings: &mut Findings, authored: &AuthoredPlugin) -> bool {
     let Some(refusal) = open::refusal(&authored.plugin).await else { return true };
     match &refusal {
         // Before it was built there is nothing that could be approved.
@@ -338,7 +342,7 @@ impl Approver for GrantNothing {
 /// Has the plugin register, and takes over what a host finds wrong with that.
 async fn register(
     findings: &mut Findings,
-    authored: &Authored,
+    authored: &AuthoredPlugin,
 ) -> Result<Option<Registered>, Error> {
     let id = authored.plugin.id();
     let builder = Platform::builder().sources(authored.sources.clone()).approver(GrantNothing);
@@ -403,7 +407,7 @@ fn check_name(findings: &mut Findings, plugin: &Candidate, name: &str) {
 }
 
 /// Whether a component imports what its manifest requests, and cannot start without.
-fn imports_what_is_lent(authored: &Authored) -> bool {
+fn imports_what_is_lent(authored: &AuthoredPlugin) -> bool {
     let bytes =
         authored.plugin.component().and_then(|path| files::read(path, MAX_COMPONENT_BYTES).ok());
     let component = bytes.and_then(|bytes| Component::read(&bytes).ok());

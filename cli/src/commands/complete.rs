@@ -243,7 +243,7 @@ async fn stream(
 ) -> Result<(), Error> {
     let model = request.model.clone();
     let mut answer = platform.stream(request, caller).await?;
-    let mut asides = Asides::default();
+    let mut asides = BufferedParts::default();
     while let Some(delta) = answer.next().await {
         match (common.json, delta) {
             (true, delta) => output::json_line(&piece(&delta))?,
@@ -265,13 +265,13 @@ async fn stream(
 /// What comes in pieces beside the text. It is told when it is whole: pieces of several things come
 /// between each other.
 #[derive(Default)]
-struct Asides {
+struct BufferedParts {
     reasoning: String,
     /// Names and arguments of calls, by their index.
     calls: std::collections::BTreeMap<u32, (String, String)>,
 }
 
-impl Asides {
+impl BufferedParts {
     fn add(&mut self, delta: Delta) {
         match delta {
             Delta::Text(_) => {}

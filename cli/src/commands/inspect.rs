@@ -14,7 +14,7 @@ use crate::approval::{Values, command_form, command_lines};
 use crate::authored::same;
 use crate::component::{Component, Import};
 use crate::error::Error;
-use crate::open::Found;
+use crate::open::FoundPlugins;
 use crate::{Common, open, output};
 
 /// Show what a component or plugin imports and requests, without running it
@@ -185,7 +185,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
 }
 
 /// What of a plugin's requests is granted now.
-fn granted(found: &Found, plugin: &Candidate) -> Result<Values, Error> {
+fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<Values, Error> {
     let (Some(request), Some(file)) = (plugin.approval_request(), found.approvals()) else {
         return Ok(Values::new());
     };
@@ -196,7 +196,7 @@ fn granted(found: &Found, plugin: &Candidate) -> Result<Values, Error> {
 }
 
 /// What some values mean that are requested or granted.
-fn warnings(found: &Found, requested: &Values, granted: &Values) -> Vec<GrantWarning> {
+fn warnings(found: &FoundPlugins, requested: &Values, granted: &Values) -> Vec<GrantWarning> {
     let (host_environment, deciding) = (&found.sources.host_environment, &found.discovery.deciding);
     let mut warnings = GrantWarning::of(requested, host_environment, deciding);
     for warning in GrantWarning::of(granted, host_environment, deciding) {
@@ -208,7 +208,11 @@ fn warnings(found: &Found, requested: &Values, granted: &Values) -> Vec<GrantWar
 }
 
 /// Shows a plugin that is no component.
-fn show_plugin(common: &Common, found: &Found, plugin: &Candidate) -> Result<ExitCode, Error> {
+fn show_plugin(
+    common: &Common,
+    found: &FoundPlugins,
+    plugin: &Candidate,
+) -> Result<ExitCode, Error> {
     let granted = granted(found, plugin)?;
     let (id, kind, requested) = (plugin.id(), plugin.kind(), plugin.requested());
     let limits = plugin.limits();

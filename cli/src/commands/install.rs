@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tenon_host::capability::Need;
 use tenon_host::discover::id_of;
 use tenon_host::files::Digest;
-use tenon_host::lock::{LockFile, Locked};
+use tenon_host::lock::{LockFile, LockedPlugin};
 use tenon_host::runtime::{check_script, speaks};
 use tenon_host::{HostEnvironment, Limits, PluginKind, one_line};
 
@@ -14,9 +14,9 @@ use crate::authored::same;
 use crate::commands::approve;
 use crate::component::Component;
 use crate::error::Error;
-use crate::fetch::{Fetched, Fetcher, Source};
+use crate::fetch::{FetchedPlugin, Fetcher, Source};
 use crate::fetch_error::FetchError;
-use crate::installed::{About, MANIFEST, Place, is_left_over};
+use crate::installed::{InstallFolder, MANIFEST, ManifestSummary, is_left_over};
 use crate::open::trust;
 use crate::{Common, open, output};
 
@@ -60,8 +60,8 @@ pub(crate) struct Args {
 
 /// A plugin that is to be installed.
 struct Plan {
-    about: About,
-    locked: Locked,
+    about: ManifestSummary,
+    locked: LockedPlugin,
     manifest: String,
     code: Vec<u8>,
     /// Capabilities that it needs for what it imports, and does not request.
@@ -70,7 +70,7 @@ struct Plan {
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let host_environment = HostEnvironment::of_process();
-    let place = Place::of(common, &host_environment, args.user)?;
+    let place = InstallFolder::of(common, &host_environment, args.user)?;
     let fetcher = Fetcher::new(common, &host_environment, args.insecure);
     // Before anything is changed: what cannot be read, or is not trusted, is told now.
     let keeping = match args.user || common.config.is_some() {
@@ -119,7 +119,7 @@ async fn plan(
     fetcher: &Fetcher<'_>,
     text: &str,
     args: &Args,
-    place: &Place,
+    place: &InstallFolder,
 ) -> Result<Plan, Error> {
     let source = Source::parse(text, Path::new(""))?;
     let fetched = fetcher.fetch(&source, args.digest).await?;
@@ -130,7 +130,7 @@ async fn plan(
 
 /// A source as the lock file has it: a path that begins in its folder, where it is below that or
 /// beside it.
-fn kept(source: &Source, place: &Place) -> String {
+fn kept(source: &Source, place: &InstallFolder) -> String {
     let Source::Path(path) = source else { return source.to_string() };
     // A folder of the user's own may not be there yet.
     let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
@@ -148,8 +148,8 @@ fn kept(source: &Source, place: &Place) -> String {
 }
 
 impl Plan {
-    fn new(fetched: Fetched, source: String, id: Option<&str>) -> Result<Self, Error> {
-        let Fetched { name, file, code, manifest, resolved } = fetched;
+    fn new(fetched: FetchedPlugin, source: String, id: Option<&str>) -> Result<Self, Error> {
+        let FetchedPlugin { name, file, code, manifest, resolved } = fetched;
         let no = |problem: String| Error::Input(format!("{source}: {problem}"));
         let component = match code.starts_with(b"\0asm") {
             true => Some(Component::read(&code).map_err(no)?),
@@ -178,7 +178,7 @@ impl Plan {
         let version = own("version").filter(|version| semver::Version::parse(version).is_ok());
         let manifest = match manifest {
             Some(manifest) => match id {
-                Some(id) if About::read(&manifest).map_err(no)?.id != id => {
+                Some(id) if ManifestSummary::read(&manifest).map_err(no)?.id != id => {
                     renamed(&manifest, id).map_err(no)?
                 }
                 _ => manifest,
@@ -196,7 +196,7 @@ impl Plan {
                 written(&id, version.as_deref(), own("description").as_deref(), kind, &path)
             }
         };
-        let about = About::read(&manifest).map_err(no)?;
+        let about = ManifestSummary::read(&manifest).map_err(no)?;
         let kind = if component.is_some() { PluginKind::Wasm } else { PluginKind::Rhai };
         if about.kind != kind {
             return Err(no(format!("it is of kind {kind}, and its manifest says {}", about.kind)));
@@ -207,7 +207,7 @@ impl Plan {
         });
         let unrequested = unrequested.filter(|need| need.requested.is_empty());
         Ok(Self {
-            locked: Locked {
+            locked: LockedPlugin {
                 source,
                 resolved,
                 version: about.version.clone().or(version),
@@ -267,7 +267,7 @@ fn requested(manifest: &str) -> crate::approval::Values {
 }
 
 /// What the lock file has of a plugin that is to be installed with `--locked`: nothing else is.
-fn as_locked(place: &Place, lock: &LockFile, plan: &Plan) -> Result<Locked, Error> {
+fn as_locked(place: &InstallFolder, lock: &LockFile, plan: &Plan) -> Result<LockedPlugin, Error> {
     let (id, file) = (&plan.about.id, place.lock());
     let file = file.display();
     let problem = match lock.plugins.get(id) {
@@ -291,7 +291,7 @@ fn as_locked(place: &Place, lock: &LockFile, plan: &Plan) -> Result<Locked, Erro
 }
 
 /// What somebody put there otherwise is not replaced.
-fn check_place(place: &Place, lock: &LockFile, id: &str, force: bool) -> Result<(), Error> {
+fn check_place(place: &InstallFolder, lock: &LockFile, id: &str, force: bool) -> Result<(), Error> {
     let folder = place.of_plugin(id);
     match force || lock.plugins.contains_key(id) || !folder.exists() || is_left_over(&folder) {
         true => Ok(()),
@@ -308,7 +308,7 @@ fn check_place(place: &Place, lock: &LockFile, id: &str, force: bool) -> Result<
 /// Puts a plugin where it belongs, says so, and gives a row about it.
 fn install(
     common: &Common,
-    place: &Place,
+    place: &InstallFolder,
     lock: &mut LockFile,
     plan: Plan,
 ) -> Result<Value, Error> {
@@ -345,7 +345,7 @@ fn install(
     Ok(row)
 }
 
-fn row(id: &str, locked: &Locked, folder: &Path, state: &str, unrequested: &[&str]) -> Value {
+fn row(id: &str, locked: &LockedPlugin, folder: &Path, state: &str, unrequested: &[&str]) -> Value {
     json!({
         "plugin": id,
         "state": state,
@@ -365,7 +365,7 @@ fn row(id: &str, locked: &Locked, folder: &Path, state: &str, unrequested: &[&st
 async fn install_all(
     common: &Common,
     fetcher: &Fetcher<'_>,
-    place: &Place,
+    place: &InstallFolder,
     lock: &mut LockFile,
 ) -> Result<(Vec<Value>, Vec<(String, Error)>), Error> {
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
@@ -387,10 +387,10 @@ async fn install_all(
 async fn restore(
     common: &Common,
     fetcher: &Fetcher<'_>,
-    place: &Place,
+    place: &InstallFolder,
     lock: &mut LockFile,
     id: &str,
-    locked: Locked,
+    locked: LockedPlugin,
 ) -> Result<Value, Error> {
     if place.has(id, &locked) {
         if !common.json {
@@ -421,7 +421,7 @@ async fn restore(
 /// Asks for what was installed to be approved, as far as it has to be.
 async fn approve_all(
     common: &Common,
-    place: &Place,
+    place: &InstallFolder,
     rows: Vec<Value>,
     yes: bool,
 ) -> Result<Vec<Value>, Error> {

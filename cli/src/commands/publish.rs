@@ -9,7 +9,7 @@ use tenon_host::files::Digest;
 
 use crate::component::Component;
 use crate::error::Error;
-use crate::fetch::{Fetched, Fetcher, Reference, Source, folder};
+use crate::fetch::{FetchedPlugin, Fetcher, Reference, Source, folder};
 use crate::{Common, output};
 
 /// Publish a component to a registry
@@ -58,7 +58,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     };
     let host_environment = HostEnvironment::of_process();
     let fetcher = Fetcher::new(common, &host_environment, insecure);
-    let Fetched { code, manifest, .. } = match path.is_dir() {
+    let FetchedPlugin { code, manifest, .. } = match path.is_dir() {
         true => folder(&path)?,
         false => fetcher.fetch(&Source::Path(path.clone()), None).await?,
     };

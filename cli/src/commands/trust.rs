@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewKind};
+use tenon_host::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewItemKind};
 use tenon_host::{HostEnvironment, one_line};
 
 use crate::approval::is_terminal;
@@ -179,7 +179,7 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
         let sign = |is_new| if is_known && is_new { '+' } else { ' ' };
         let plugin = plugin.as_ref().map(|plugin| format!("{plugin}: ")).unwrap_or_default();
         let needs = match kind {
-            ReviewKind::Requests => "  (needs `tenon approve`)",
+            ReviewItemKind::Requests => "  (needs `tenon approve`)",
             _ => "",
         };
         let (is_new, what) = (sign(*is_new), one_line(what));

@@ -9,7 +9,7 @@ use tenon_host::name::nearest;
 
 use crate::approval::is_terminal;
 use crate::error::Error;
-use crate::installed::{MANIFEST, Place};
+use crate::installed::{InstallFolder, MANIFEST};
 use crate::open::trust;
 use crate::{Common, open, output};
 
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { plugin: id, user, yes } = args;
-    let place = Place::of(common, &HostEnvironment::of_process(), user)?;
+    let place = InstallFolder::of(common, &HostEnvironment::of_process(), user)?;
     let keeping = match user || common.config.is_some() {
         true => None,
         false => trust::keep(common)?,

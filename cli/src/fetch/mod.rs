@@ -20,7 +20,7 @@ pub(crate) use reference::Reference;
 
 use crate::Common;
 use crate::error::Error;
-use crate::installed::About;
+use crate::installed::ManifestSummary;
 use blobs::Blobs;
 use registry::{PLUGIN, Repository, expect};
 use web::Web;
@@ -40,7 +40,7 @@ pub(crate) enum Source {
 }
 
 /// What a source has.
-pub(crate) struct Fetched {
+pub(crate) struct FetchedPlugin {
     /// What it is called, where nobody gives it an id.
     pub(crate) name: String,
     /// The name of its file, below the folder of its manifest.
@@ -111,12 +111,12 @@ impl<'a> Fetcher<'a> {
         &self,
         source: &Source,
         expected: Option<Digest>,
-    ) -> Result<Fetched, Error> {
+    ) -> Result<FetchedPlugin, Error> {
         let fetched = match source {
             Source::Path(path) if path.is_dir() => folder(path)?,
-            Source::Path(path) => Fetched {
+            Source::Path(path) => FetchedPlugin {
                 code: read(path, MAX_COMPONENT_BYTES)?,
-                ..Fetched::of(&path.to_string_lossy())
+                ..FetchedPlugin::of(&path.to_string_lossy())
             },
             Source::Web(url) => {
                 let known =
@@ -132,17 +132,17 @@ impl<'a> Fetcher<'a> {
                 if expected.is_none_or(|expected| expected == digest) {
                     self.blobs.put(&digest, &code);
                 }
-                Fetched { code, ..Fetched::of(url.path()) }
+                FetchedPlugin { code, ..FetchedPlugin::of(url.path()) }
             }
             Source::Registry(reference) => {
                 let mut repository =
                     Repository::new(&self.web, reference, self.host_environment, "pull");
                 let (digest, mut manifest, code) = repository.component(&self.blobs).await?;
-                Fetched {
+                FetchedPlugin {
                     code,
                     manifest: manifest.annotations.remove(PLUGIN),
                     resolved: Some(reference.bound(digest).to_string()),
-                    ..Fetched::of(&format!("{}.wasm", reference.name()))
+                    ..FetchedPlugin::of(&format!("{}.wasm", reference.name()))
                 }
             }
         };
@@ -169,7 +169,7 @@ impl<'a> Fetcher<'a> {
     }
 }
 
-impl Fetched {
+impl FetchedPlugin {
     /// What is called as the last part of a path, without code.
     fn of(path: &str) -> Self {
         let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -184,11 +184,11 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
 }
 
 /// What a folder with a `plugin.toml` has.
-pub(crate) fn folder(folder: &Path) -> Result<Fetched, Error> {
+pub(crate) fn folder(folder: &Path) -> Result<FetchedPlugin, Error> {
     let path = folder.join("plugin.toml");
     let manifest = String::from_utf8(read(&path, MAX_MANIFEST_BYTES)?)
         .map_err(|_| Error::Input(format!("{} is not text", path.display())))?;
-    let About { id, file, .. } = About::read(&manifest)
+    let ManifestSummary { id, file, .. } = ManifestSummary::read(&manifest)
         .map_err(|problem| Error::Input(format!("{}: {problem}", path.display())))?;
     let code = folder.join(&file);
     let is_inside =
@@ -196,7 +196,7 @@ pub(crate) fn folder(folder: &Path) -> Result<Fetched, Error> {
     if code.exists() && is_inside(&code) != Some(true) {
         return Err(Error::Input(format!("{} leads out of {}", code.display(), folder.display())));
     }
-    Ok(Fetched {
+    Ok(FetchedPlugin {
         name: id,
         code: read(&code, MAX_COMPONENT_BYTES)?,
         file,

@@ -281,13 +281,13 @@ impl<'a> Repository<'a> {
         }
         /// What gives tokens answers with one, under either name.
         #[derive(Deserialize)]
-        struct Given {
+        struct TokenResponse {
             token: Option<String>,
             access_token: Option<String>,
         }
         let bytes = answer.read(MAX_BODY_BYTES, None).await?;
-        let given: Option<Given> = serde_json::from_slice(&bytes).ok();
-        let token = given.and_then(|Given { token, access_token }| token.or(access_token));
+        let given: Option<TokenResponse> = serde_json::from_slice(&bytes).ok();
+        let token = given.and_then(|TokenResponse { token, access_token }| token.or(access_token));
         let token = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
         let mut token = token.ok_or_else(|| self.unauthorized())?;
         token.set_sensitive(true);

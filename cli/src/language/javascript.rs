@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::{Tool, componentize, text};
 use crate::error::Error;
-use tenon_contract::About;
+use tenon_contract::PluginMetadata;
 
 const TOOL: Tool<'_> = Tool { name: "componentize-qjs", install: "npm install" };
 
-pub(super) async fn build(folder: &Path, to: &Path) -> Result<(Vec<u8>, About), Error> {
+pub(super) async fn build(folder: &Path, to: &Path) -> Result<(Vec<u8>, PluginMetadata), Error> {
     let package = read(folder)?;
     let program = TOOL.find(folder, "node_modules/.bin")?;
     let main = text(&package, "main").unwrap_or("plugin.js".into());
@@ -26,7 +26,7 @@ fn read(folder: &Path) -> Result<Value, Error> {
         .map_err(|error| Error::Input(format!("{}: {error}", file.display())))
 }
 
-fn about(package: &Value) -> About {
+fn about(package: &Value) -> PluginMetadata {
     let author = |author: &Value| match author {
         Value::String(author) => Some(author.clone()),
         _ => match (text(author, "name"), text(author, "email")) {
@@ -40,7 +40,7 @@ fn about(package: &Value) -> About {
         |licence: &String| licence != "UNLICENSED" && !licence.starts_with("SEE LICENSE IN");
     let repository = &package["repository"];
     let source = repository.as_str().map(str::to_string).or_else(|| text(repository, "url"));
-    About {
+    PluginMetadata {
         name: text(package, "name"),
         version: text(package, "version"),
         description: text(package, "description"),

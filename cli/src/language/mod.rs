@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 use crate::error::Error;
 use crate::templates::Language;
-use tenon_contract::About;
+use tenon_contract::PluginMetadata;
 
 impl Language {
     /// The language of a component's source, by the files of its folder.
@@ -31,7 +31,11 @@ impl Language {
     }
 
     /// Makes the component, and says what its source says it is. The tool may write to this file.
-    pub(crate) async fn build(self, folder: &Path, to: &Path) -> Result<(Vec<u8>, About), Error> {
+    pub(crate) async fn build(
+        self,
+        folder: &Path,
+        to: &Path,
+    ) -> Result<(Vec<u8>, PluginMetadata), Error> {
         match self {
             Self::Rust => rust::build(folder).await,
             Self::Python => python::build(folder, to).await,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Tool, componentize, text};
 use crate::error::Error;
-use tenon_contract::About;
+use tenon_contract::PluginMetadata;
 
 const TOOL: Tool<'_> = Tool {
     name: "componentize-py",
@@ -15,7 +15,7 @@ const TOOL: Tool<'_> = Tool {
 /// The module with the exports.
 const MODULE: &str = "app";
 
-pub(super) async fn build(folder: &Path, to: &Path) -> Result<(Vec<u8>, About), Error> {
+pub(super) async fn build(folder: &Path, to: &Path) -> Result<(Vec<u8>, PluginMetadata), Error> {
     let about = about(&read(folder)?);
     let program = TOOL.find(folder, ".venv/bin")?;
     let mut arguments =
@@ -33,7 +33,7 @@ fn read(folder: &Path) -> Result<Value, Error> {
     Ok(table["project"].take())
 }
 
-fn about(project: &Value) -> About {
+fn about(project: &Value) -> PluginMetadata {
     let authors = project["authors"].as_array().into_iter().flatten();
     let author = |author: &Value| match (text(author, "name"), text(author, "email")) {
         (Some(name), Some(email)) => Some(format!("{name} <{email}>")),
@@ -46,7 +46,7 @@ fn about(project: &Value) -> About {
         let of = |label: &&str| urls.iter().find(|(own, _)| plain(own) == **label);
         labels.iter().find_map(of).and_then(|(_, url)| url.as_str()).map(str::to_string)
     };
-    About {
+    PluginMetadata {
         name: text(project, "name"),
         version: text(project, "version"),
         description: text(project, "description"),

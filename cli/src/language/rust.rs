@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use super::{Tool, run, text};
 use crate::error::Error;
-use tenon_contract::About;
+use tenon_contract::PluginMetadata;
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -26,7 +26,7 @@ const PROFILE: [(&str, &str, &str); 5] = [
     ("strip", "CARGO_PROFILE_RELEASE_STRIP", "symbols"),
 ];
 
-pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, About), Error> {
+pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, PluginMetadata), Error> {
     let folder = &folder.canonicalize().map_err(|error| Error::Read(folder.into(), error))?;
     let manifest = folder.join("Cargo.toml");
     let metadata = metadata(folder).await?;
@@ -61,7 +61,7 @@ pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, About), Error> {
     })?;
     let bytes = files::read(&component, MAX_COMPONENT_BYTES);
     let bytes = bytes.map_err(|error| Error::Read(component, error))?;
-    Ok((bytes, About::of_package(package)))
+    Ok((bytes, PluginMetadata::of_package(package)))
 }
 
 /// Cargo in a folder: the one that runs us, or else that of `PATH`.

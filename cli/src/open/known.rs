@@ -6,13 +6,13 @@ use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
 use tenon_host::{CallError, KnownServer, PluginKind, SHARED_TOOL_PLUGIN, is_shared_tool};
 
-use super::Found;
+use super::FoundPlugins;
 use crate::error::Error;
 
 /// The call that a call of a tool comes to which the host has once for all plugins: of the same tool
 /// of the plugin that its arguments name.
 pub(crate) fn of_one_plugin(
-    found: &Found,
+    found: &FoundPlugins,
     name: &str,
     arguments: &Value,
 ) -> Option<(String, Value)> {
@@ -31,7 +31,7 @@ pub(crate) fn of_one_plugin(
 /// Why a call of a tool cannot succeed, as far as that is known. Hooks may change what a call says, so
 /// its arguments are looked at only where there can be none.
 pub(crate) fn refusal(
-    found: &Found,
+    found: &FoundPlugins,
     owners: &[&Candidate],
     name: &str,
     arguments: &Value,
@@ -66,7 +66,7 @@ pub(crate) fn refusal(
 }
 
 /// That there is no such tool, where one that is known may be meant.
-fn not_found(found: &Found, name: &str) -> Option<Error> {
+fn not_found(found: &FoundPlugins, name: &str) -> Option<Error> {
     let (sources, offers) = (&found.sources, found.offers());
     let mut meant: Option<(String, String)> = None;
     for candidate in &found.discovery.candidates {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tenon_host::HostEnvironment;
 use tenon_host::discover::{Sources, discover_trusted};
 use tenon_host::trust::{
-    ProjectReview, ProjectTrust, TrustError, TrustFile, Untrusted, is_project,
+    ProjectReview, ProjectTrust, TrustError, TrustFile, UntrustedProject, is_project,
 };
 
 use crate::error::Error;
@@ -52,7 +52,7 @@ fn is_named(folder: &Path, host_environment: &HostEnvironment) -> bool {
 }
 
 /// Says that there may be what was asked for, in a project that is not trusted. Why it is not has been said.
-pub(crate) fn unknown(what: &str, untrusted: &Untrusted) -> Error {
+pub(crate) fn unknown(what: &str, untrusted: &UntrustedProject) -> Error {
     let problem = format!(
         "there is no {what} but perhaps one of the project, of which nothing is used before it is trusted"
     );
@@ -80,14 +80,14 @@ pub(crate) fn require_code(common: &Common, folder: &Path) -> Result<(), Error> 
 }
 
 /// The user's trust in a project that a command of the user's changes.
-pub(crate) struct Keeping {
+pub(crate) struct TrustUpdate {
     file: TrustFile,
     sources: Sources,
     before: ProjectReview,
 }
 
 /// Takes note of a project before a command changes it; nothing where that makes no difference.
-pub(crate) fn keep(common: &Common) -> Result<Option<Keeping>, Error> {
+pub(crate) fn keep(common: &Common) -> Result<Option<TrustUpdate>, Error> {
     let sources = open::sources(common)?;
     let ProjectTrust::Recorded(file) = sources.trust.clone() else { return Ok(None) };
     if is_project(&common.project) {
@@ -99,10 +99,10 @@ pub(crate) fn keep(common: &Common) -> Result<Option<Keeping>, Error> {
     }
     let Some(file) = file else { return Ok(None) };
     let before = file.review(&sources)?;
-    Ok(Some(Keeping { file, sources, before }))
+    Ok(Some(TrustUpdate { file, sources, before }))
 }
 
-impl Keeping {
+impl TrustUpdate {
     /// Trusts what the command has made of the project.
     pub(crate) fn renew(self) -> Result<(), Error> {
         let after = self.file.review(&self.sources)?;

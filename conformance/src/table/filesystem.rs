@@ -6,11 +6,11 @@
 
 use serde_json::json;
 
-use crate::attempt::{Action, Expect, Words};
+use crate::attempt::{Action, Expect, RefusalText};
 use crate::expectation::{Access, Capability};
 use crate::fixture::{CASE, PROCESSES};
 use crate::plugins::Stage;
-use crate::row::{Attempt, Control, Race, Row, Traces, answered};
+use crate::row::{Attempt, Control, ExpectedChanges, Race, Row, answered};
 
 const EDITIONS: [Access; 3] = [Access::Std, Access::Wasi02, Access::Wasi03];
 const WASI: [Access; 2] = [Access::Wasi02, Access::Wasi03];
@@ -637,7 +637,8 @@ fn never(by: Access) -> Vec<Row> {
         let files = Some(left).filter(|left| !left.is_empty()).into_iter().collect();
         let shown = vec![began(), deed(FREE, by, what, there, "", answer)];
         let why = "a path does not lead out of the folder that it begins in";
-        let control = Control::Never(shown, Traces { files, ..Traces::default() }, why);
+        let control =
+            Control::Never(shown, ExpectedChanges { files, ..ExpectedChanges::default() }, why);
         let tried = deed("files", by, what, path, "", refusal(by, what));
         rows.push(row(by, what, path, "", tried, control).then(well(by)));
     }
@@ -645,7 +646,11 @@ fn never(by: Access) -> Vec<Row> {
         let shown = deed(FREE, by, shown, "ro/r.txt", "", Expect::answer("ok"));
         let files = vec![left.to_string()];
         let why = "what was opened for reading is not there for writing";
-        let control = Control::Never(vec![shown], Traces { files, ..Traces::default() }, why);
+        let control = Control::Never(
+            vec![shown],
+            ExpectedChanges { files, ..ExpectedChanges::default() },
+            why,
+        );
         let tried = deed("files", by, what, "ro/r.txt", "", unopened(by));
         rows.push(row(by, what, "ro/r.txt", "", tried, control).then(well(by)));
     }
@@ -653,7 +658,8 @@ fn never(by: Access) -> Vec<Row> {
     let shown = links("pub/l", "a.txt", Expect::answer("ok"));
     let files = vec!["pub/l: leads to a.txt".to_string()];
     let why = "a link says where it leads from where it is";
-    let control = Control::Never(vec![shown], Traces { files, ..Traces::default() }, why);
+    let control =
+        Control::Never(vec![shown], ExpectedChanges { files, ..ExpectedChanges::default() }, why);
     let tried = links("pub/l", "/etc/passwd", refusal(by, "symlink"));
     rows.push(row(by, "symlink", "pub/l", "/etc/passwd", tried, control).then(well(by)));
     let read = |path, expect| deed("files", by, "read-link", path, "", expect);
@@ -684,7 +690,7 @@ fn written(by: Access) -> Vec<Row> {
         let row = granted(by, deed, &put(path), &put(other), Expect::answer("ok"));
         let mut files: Vec<String> = changes.iter().map(|change| put(change)).collect();
         files.sort();
-        rows.push(row.leaves(Traces { files, ..Traces::default() }));
+        rows.push(row.leaves(ExpectedChanges { files, ..ExpectedChanges::default() }));
     }
     rows
 }
@@ -701,7 +707,7 @@ fn flood(by: Access) -> Row {
         Access::Std => "256, then I/O error (os error 29)",
         _ => "256, then io",
     });
-    let control = Control::Call(hold(100, Expect::answer("100")), Traces::default());
+    let control = Control::Call(hold(100, Expect::answer("100")), ExpectedChanges::default());
     let tried = "open a file again and again and keep it open";
     Row::new(Capability::Limits, by, tried, hold(400, too_many), control).then(well(by))
 }
@@ -710,7 +716,7 @@ fn flood(by: Access) -> Row {
 fn approved(by: Access) -> Vec<Row> {
     let row = |tried: &str, deed: Action, answer: &str, left: &str| {
         let files = Some(left.to_string()).filter(|left| !left.is_empty()).into_iter().collect();
-        let left = Traces { files, ..Traces::default() };
+        let left = ExpectedChanges { files, ..ExpectedChanges::default() };
         let control = Control::call(&deed, "both-files", answer).leaving(left);
         Row::new(Capability::Filesystem, by, tried, deed, control).on(Stage::Ours)
     };
@@ -777,7 +783,10 @@ fn granted(by: Access, what: &str, path: &str, other: &str, expect: Expect) -> R
 fn denied(by: Access, what: &str, path: &str, other: &str, answer: Expect, left: &[&str]) -> Row {
     let deed = deed("files", by, what, path, other, refusal(by, what));
     let files = left.iter().map(|change| change.to_string()).collect();
-    let control = Control::Call(deed.by(FREE, answer), Traces { files, ..Traces::default() });
+    let control = Control::Call(
+        deed.by(FREE, answer),
+        ExpectedChanges { files, ..ExpectedChanges::default() },
+    );
     row(by, what, path, other, deed, control).then(well(by))
 }
 
@@ -804,8 +813,8 @@ fn unopened(by: Access) -> Expect {
 /// what is only looked for nobody is told: libraries do so all the time.
 pub(super) fn refusal(by: Access, what: &str) -> Expect {
     let words = match what {
-        "stat" | "lstat" | "identity" | "read-link" => Words::None,
-        _ => Words::RequestOrNever("filesystem"),
+        "stat" | "lstat" | "identity" | "read-link" => RefusalText::None,
+        _ => RefusalText::RequestOrNever("filesystem"),
     };
     Expect::Refused(Some(code(by)), words)
 }

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Action, Expect, Logged, Words};
+use crate::attempt::{Action, Expect, ExpectedLog, RefusalText};
 use crate::expectation::{Access, Capability};
 use crate::fakes::SECRET;
 use crate::plugins::Stage;
-use crate::row::{Attempt, Control, Row, Traces, answered, lines, refused};
+use crate::row::{Attempt, Control, ExpectedChanges, Row, answered, lines, refused};
 use crate::table::filesystem;
 
 /// The ways to ask, and who asks so.
-const WAYS: [Way; 2] = [
-    Way { by: Access::Import, plugin: "asking", free: "free-asking", both: "both-asking" },
-    Way { by: Access::Rhai, plugin: "script", free: "free-script", both: "both-script" },
+const WAYS: [RequestKind; 2] = [
+    RequestKind { by: Access::Import, plugin: "asking", free: "free-asking", both: "both-asking" },
+    RequestKind { by: Access::Rhai, plugin: "script", free: "free-script", both: "both-script" },
 ];
 
 /// A way to ask.
 #[derive(Clone, Copy)]
-struct Way {
+struct RequestKind {
     by: Access,
     /// Who is granted a part of what can be asked for.
     plugin: &'static str,
@@ -42,7 +42,7 @@ pub(super) fn rows() -> Vec<Row> {
     // It is granted all, and shown what is not listed to the other.
     let more = Control::Call(
         list.by("free-asking", Expect::Tells(&["conformance-witness__other"])),
-        Traces::default(),
+        ExpectedChanges::default(),
     );
     rows.push(
         Row::new(Capability::Tools, Access::Import, "list the tools that were granted", list, more)
@@ -59,7 +59,7 @@ fn secrets() -> Vec<Row> {
         Action::new(plugin, "secret", json!({ "name": name, "plain": plain }), expect)
     };
     let masked = || get("secretive", "api-key", true, Expect::answer("it is [redacted]"));
-    let refused = || Expect::Refused(None, Words::Request("secrets"));
+    let refused = || Expect::Refused(None, RefusalText::Request("secrets"));
     // Spelt so that nobody recognizes it.
     let spelt = |plugin: &str| {
         let secret = format!("{SECRET}{}", crate::plugins::id(plugin));
@@ -71,8 +71,12 @@ fn secrets() -> Vec<Row> {
         Control::never(spelt, "a secret is masked wherever it is seen")
     };
     let used = get("secretive", "api-key", false, spelt("secretive"));
-    let logged =
-        Logged { present: "the secret is [redacted]", least: 1, most: 1, absent: Some(SECRET) };
+    let logged = ExpectedLog {
+        present: "the secret is [redacted]",
+        least: 1,
+        most: 1,
+        absent: Some(SECRET),
+    };
     // The arguments of a call are recorded, whoever has put a secret into them.
     let name = format!("{SECRET}{}", crate::plugins::id("recorded"));
     let recorded = get("recorded", &name, true, refused());
@@ -91,8 +95,9 @@ fn secrets() -> Vec<Row> {
     // Of one that is not granted it is not even told whether somebody has set it.
     let unset_control = Control::Refused(unset.by("narrow-asking", refused()));
     let other = || Expect::Says(&["the secret other is not set"]);
-    let both =
-        |deed: &Action, expect| Control::Call(deed.by("both-asking", expect), Traces::default());
+    let both = |deed: &Action, expect| {
+        Control::Call(deed.by("both-asking", expect), ExpectedChanges::default())
+    };
     let not_granted = get("secretive", "other", true, refused());
     let not_approved = get("narrow-asking", "api-key", true, refused());
     let not_requested = get("wide-asking", "other", true, refused());
@@ -112,15 +117,18 @@ fn secrets() -> Vec<Row> {
 }
 
 /// What services are told by a plugin.
-fn told(plugin: &str, what: &str) -> Traces {
-    Traces { services: vec![format!("conformance-{plugin} {what}")], ..Traces::default() }
+fn told(plugin: &str, what: &str) -> ExpectedChanges {
+    ExpectedChanges {
+        services: vec![format!("conformance-{plugin} {what}")],
+        ..ExpectedChanges::default()
+    }
 }
 
-fn services(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
+fn services(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
     let row = |tried: &str, deed, control| Row::new(Capability::Services, by, tried, deed, control);
     let granted = |tool, arguments, answer| {
         let deed = answered(plugin, tool, arguments, answer);
-        let refusal = Expect::Refused(None, Words::Request("services"));
+        let refusal = Expect::Refused(None, RefusalText::Request("services"));
         let bare = Control::Refused(deed.by(bare(by), refusal));
         (deed, bare)
     };
@@ -144,12 +152,12 @@ fn services(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
     ]
 }
 
-fn providers(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
+fn providers(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
     let row =
         |tried: &str, deed, control| Row::new(Capability::Providers, by, tried, deed, control);
     let ask = |model: &str| json!({ "model": model, "prompt": "may I?" });
     let known = answered(plugin, "ask", ask("conformance-witness/known"), "yes");
-    let refusal = Expect::Refused(None, Words::Request("providers"));
+    let refusal = Expect::Refused(None, RefusalText::Request("providers"));
     let bare = Control::Refused(known.by(bare(by), refusal));
     let other = refused(plugin, "ask", ask("conformance-witness/other"), "providers");
     let may_other = Control::call(&other, free, "yes").leaving(called(&["model other"]));
@@ -162,16 +170,16 @@ fn providers(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
     ]
 }
 
-fn tools(Way { by, plugin, free, .. }: Way) -> Vec<Row> {
+fn tools(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
     let row = |tried: &str, deed, control| Row::new(Capability::Tools, by, tried, deed, control);
-    let refusal = || Expect::Refused(None, Words::Request("tools"));
+    let refusal = || Expect::Refused(None, RefusalText::Request("tools"));
     let bare = Control::Refused(well(plugin).by(bare(by), refusal()));
     let other = refused(plugin, "call", call("conformance-witness__other", json!({})), "tools");
     let may_other = Control::call(&other, free, "other was called").leaving(called(&["other {}"]));
     let none = refused(plugin, "call", call("conformance-nobody__x", json!({})), "tools");
     // Where any may be called, it is told that there is none.
     let may_none = Expect::Says(&["conformance-nobody__x"]);
-    let may_none = Control::Call(none.by(free, may_none), Traces::default());
+    let may_none = Control::Call(none.by(free, may_none), ExpectedChanges::default());
     vec![
         row("call a tool that was granted", well(plugin), bare).leaves(called(&["echo {}"])),
         row("call another tool", other, may_other).then(well(plugin)),
@@ -188,7 +196,7 @@ fn bare(by: Access) -> &'static str {
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
-fn approved(Way { by, both, .. }: Way) -> Vec<Row> {
+fn approved(RequestKind { by, both, .. }: RequestKind) -> Vec<Row> {
     let (narrow, wide) = match by {
         Access::Rhai => ("narrow-script", "wide-script"),
         _ => ("narrow-asking", "wide-asking"),
@@ -200,7 +208,7 @@ fn approved(Way { by, both, .. }: Way) -> Vec<Row> {
     let ask = || json!({ "model": "conformance-witness/other", "prompt": "may I?" });
     let other = || call("conformance-witness__other", json!({}));
     let echo = well(narrow);
-    let refusal = Expect::Refused(None, Words::Request("tools"));
+    let refusal = Expect::Refused(None, RefusalText::Request("tools"));
     let not =
         Control::Refused(echo.by(if by == Access::Rhai { wide } else { "little-asking" }, refusal));
     let mut rows = vec![
@@ -236,6 +244,6 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
-fn called(with: &[&str]) -> Traces {
-    Traces { called: lines(with), ..Traces::default() }
+fn called(with: &[&str]) -> ExpectedChanges {
+    ExpectedChanges { called: lines(with), ..ExpectedChanges::default() }
 }

@@ -3,68 +3,68 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Action, Expect, Logged, Stop};
+use crate::attempt::{Action, Expect, ExpectedLog, StoppedBy};
 use crate::expectation::{Access, Capability};
 use crate::plugins::{LIMITED, LOG_LINES, ample, limits_of};
-use crate::row::{Control, Row, Traces, answered, echo};
+use crate::row::{Control, ExpectedChanges, Row, answered, echo};
 use crate::table::network::get;
 
 const BY: [Access; 3] = [Access::Component, Access::SharedComponent, Access::Rhai];
 
 /// What is tried with an amount, about which limit, and what comes of it where it is too much.
-struct Amount {
+struct AmountCase {
     tried: &'static str,
     /// The limit of the plugin that it is too much for.
     about: &'static str,
     /// The tools of components and of scripts, and how much of it they are to do.
     component: Option<(&'static str, &'static str)>,
     script: Option<(&'static str, &'static str)>,
-    stops: &'static [Stop],
+    stops: &'static [StoppedBy],
 }
 
 /// What is too much for one plugin and not for another, which has more.
-const AMOUNTS: &[Amount] = &[
-    Amount {
+const AMOUNTS: &[AmountCase] = &[
+    AmountCase {
         tried: "compute too long",
         about: "cpu",
         component: Some(("compute", "1500000000")),
         // More operations than 300 ms have, however fast they are.
         script: Some(("compute", "40000000")),
-        stops: &[Stop::Cpu],
+        stops: &[StoppedBy::Cpu],
     },
-    Amount {
+    AmountCase {
         tried: "wait too long",
         about: "wall",
         component: Some(("wait", "2000")),
         script: None,
-        stops: &[Stop::Wall],
+        stops: &[StoppedBy::Wall],
     },
-    Amount {
+    AmountCase {
         tried: "give others a turn for too long",
         about: "wall",
         component: Some(("take_turns", "2000")),
         script: None,
-        stops: &[Stop::Wall],
+        stops: &[StoppedBy::Wall],
     },
-    Amount {
+    AmountCase {
         tried: "hoard memory",
         about: "memory",
         component: Some(("take_memory", "48")),
         script: None,
-        stops: &[Stop::Memory],
+        stops: &[StoppedBy::Memory],
     },
-    Amount {
+    AmountCase {
         tried: "call the host too often",
         about: "calls",
         // A shared instance may make as many again when it is older than a call may take.
         component: Some(("ask_host", "15000")),
         script: Some(("ask_host", "6000")),
-        stops: &[Stop::HostCalls],
+        stops: &[StoppedBy::HostCalls],
     },
 ];
 
 /// What is too much for every plugin, and how much is not.
-struct Most {
+struct FixedLimit {
     tried: &'static str,
     script: bool,
     component: bool,
@@ -72,11 +72,11 @@ struct Most {
     too_much: &'static str,
     fits: &'static str,
     answer: &'static str,
-    stops: &'static [Stop],
+    stops: &'static [StoppedBy],
 }
 
-const MOST: &[Most] = &[
-    Most {
+const MOST: &[FixedLimit] = &[
+    FixedLimit {
         tried: "recurse too deep",
         component: true,
         script: false,
@@ -84,9 +84,9 @@ const MOST: &[Most] = &[
         too_much: "10000000",
         fits: "100",
         answer: "100",
-        stops: &[Stop::Depth, Stop::Trap],
+        stops: &[StoppedBy::Depth, StoppedBy::Trap],
     },
-    Most {
+    FixedLimit {
         tried: "recurse too deep",
         component: false,
         script: true,
@@ -94,10 +94,10 @@ const MOST: &[Most] = &[
         too_much: "1000",
         fits: "20",
         answer: "20",
-        stops: &[Stop::Depth],
+        stops: &[StoppedBy::Depth],
     },
     // Nobody here may hold more than 10,000.
-    Most {
+    FixedLimit {
         tried: "hold objects of the host without end",
         component: true,
         script: false,
@@ -105,9 +105,9 @@ const MOST: &[Most] = &[
         too_much: "20000",
         fits: "500",
         answer: "500",
-        stops: &[Stop::Trap],
+        stops: &[StoppedBy::Trap],
     },
-    Most {
+    FixedLimit {
         tried: "take random bytes without end",
         component: true,
         script: false,
@@ -116,9 +116,9 @@ const MOST: &[Most] = &[
         too_much: "1048577",
         fits: "1048576",
         answer: "1048576",
-        stops: &[Stop::Trap],
+        stops: &[StoppedBy::Trap],
     },
-    Most {
+    FixedLimit {
         tried: "hoard a text",
         component: false,
         script: true,
@@ -126,10 +126,10 @@ const MOST: &[Most] = &[
         too_much: "30",
         fits: "10",
         answer: "1024",
-        stops: &[Stop::ValueSize],
+        stops: &[StoppedBy::ValueSize],
     },
     // Rhai counts all items each time, which takes long before there are too many.
-    Most {
+    FixedLimit {
         tried: "hoard the items of an array",
         component: false,
         script: true,
@@ -137,16 +137,16 @@ const MOST: &[Most] = &[
         too_much: "200000",
         fits: "100",
         answer: "100",
-        stops: &[Stop::ValueSize, Stop::Cpu],
+        stops: &[StoppedBy::ValueSize, StoppedBy::Cpu],
     },
 ];
 
 /// What a component does that no host bears, whatever it may use.
-const BREAKS: &[(&str, &str, &[Stop])] = &[
-    ("answer with what is no JSON", "nonsense", &[Stop::Contract]),
-    ("trap", "trap", &[Stop::Trap]),
-    ("panic", "panic", &[Stop::Trap]),
-    ("end the process", "exit", &[Stop::Trap]),
+const BREAKS: &[(&str, &str, &[StoppedBy])] = &[
+    ("answer with what is no JSON", "nonsense", &[StoppedBy::Contract]),
+    ("trap", "trap", &[StoppedBy::Trap]),
+    ("panic", "panic", &[StoppedBy::Trap]),
+    ("end the process", "exit", &[StoppedBy::Trap]),
 ];
 
 /// Why no plugin may do it.
@@ -163,10 +163,10 @@ pub(super) fn rows() -> Vec<Row> {
         // What a plugin that has more can do, where its host has not made that less.
         let fits = |deed: &Action, plugin, answer| {
             let expect = Expect::Fits(Box::new(answer), Box::new(ample()));
-            Control::Call(deed.by(plugin, expect), Traces::default())
+            Control::Call(deed.by(plugin, expect), ExpectedChanges::default())
         };
         let is_script = by == Access::Rhai;
-        for Amount { tried, about, component, script, stops } in AMOUNTS {
+        for AmountCase { tried, about, component, script, stops } in AMOUNTS {
             let Some((tool, amount)) = *(if is_script { script } else { component }) else {
                 continue;
             };
@@ -180,12 +180,12 @@ pub(super) fn rows() -> Vec<Row> {
             rows.push(row(by, tried, deed, control).then(echo(plugin(about))));
         }
         let mosts = MOST.iter().filter(|m| if is_script { m.script } else { m.component });
-        for Most { tried, tool, too_much, fits, answer, stops, .. } in mosts {
+        for FixedLimit { tried, tool, too_much, fits, answer, stops, .. } in mosts {
             let plugin = plugin("plain");
             let expect = stopped(stops, "plain");
             let deed = Action::new(plugin, tool, json!({ "text": too_much }), expect);
             let little = answered(plugin, tool, json!({ "text": fits }), answer);
-            let control = Control::Call(little, Traces::default());
+            let control = Control::Call(little, ExpectedChanges::default());
             rows.push(row(by, tried, deed, control).then(echo(plugin)));
         }
         if !is_script {
@@ -197,7 +197,7 @@ pub(super) fn rows() -> Vec<Row> {
             });
             rows.extend(breaks);
             let waiting = plugin("wall");
-            let stopped_late = stopped(&[Stop::Wall], "wall");
+            let stopped_late = stopped(&[StoppedBy::Wall], "wall");
             let deed = Action::new(waiting, "hang", json!({}), stopped_late);
             let control = Control::never(echo(waiting), ENDLESS);
             rows.push(row(by, "wait for ever", deed, control).then(echo(waiting)));
@@ -207,11 +207,11 @@ pub(super) fn rows() -> Vec<Row> {
                 plugin("table"),
                 "hoard_table",
                 arguments,
-                stopped(&[Stop::Table], "table"),
+                stopped(&[StoppedBy::Table], "table"),
             );
             let control = fits(&deed, plugin("plain-table"), Expect::answer("fine"));
             rows.push(row(by, "grow a table", deed, control).then(echo(plugin("table"))));
-            let expect = stopped(&[Stop::Transfer], "transfer");
+            let expect = stopped(&[StoppedBy::Transfer], "transfer");
             let arguments = json!({ "text": "12" });
             let deed = Action::new(plugin("transfer"), "answer_with", arguments, expect);
             let control = fits(&deed, plugin("plain"), Expect::Begins("xxxxxxxx"));
@@ -223,15 +223,15 @@ pub(super) fn rows() -> Vec<Row> {
         let text = "x".repeat(4 * most);
         let whole = &text[..most];
         let control = answered(plugin, "echo", json!({ "text": whole }), whole);
-        let control = Control::Call(control, Traces::default());
+        let control = Control::Call(control, ExpectedChanges::default());
         let long = Expect::Cut(text.clone(), most);
         let long = Action::new(plugin, "echo", json!({ "text": text }), long);
         rows.push(row(by, "answer with more than is passed on", long, control).then(echo(plugin)));
     }
-    let held = Expect::Stopped(&[Stop::Cpu], Box::new(limits_of("greedy")));
+    let held = Expect::Stopped(&[StoppedBy::Cpu], Box::new(limits_of("greedy")));
     let deed = Action::new("greedy", "compute", json!({ "text": "1500000000" }), held);
     let expect = Expect::Fits(Box::new(Expect::answer("1500000000")), Box::new(ample()));
-    let control = Control::Call(deed.by("plain", expect), Traces::default());
+    let control = Control::Call(deed.by("plain", expect), ExpectedChanges::default());
     let tried = "compute as long as its manifest asks and its operator does not allow";
     rows.push(row(Access::Component, tried, deed, control).then(echo("greedy")));
     rows.extend(downloads());
@@ -251,14 +251,15 @@ fn floods(by: Access, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
         if by != Access::Component && about == "console" {
             continue;
         }
-        let logged = |least, most| Logged { present: "again and again", least, most, absent: None };
+        let logged =
+            |least, most| ExpectedLog { present: "again and again", least, most, absent: None };
         let call = |plugin, lines: &str| {
             Action::new(plugin, tool, json!({ "text": lines }), Expect::answer(lines))
         };
         let deed = call(plugin(about), "5000").logged(logged(1, LOG_LINES));
         // As many as there is room for are all written.
         let few = call(plugin("plain"), "5").logged(logged(5, 5));
-        let control = Control::Call(few, Traces::default());
+        let control = Control::Call(few, ExpectedChanges::default());
         rows.push(row(by, tried, deed, control).then(echo(plugin(about))));
     }
     rows
@@ -276,7 +277,7 @@ fn downloads() -> Vec<Row> {
         };
         // Its own deadline and that of its request are the same.
         let late = || {
-            let stopped = Expect::Stopped(&[Stop::Wall], Box::new(limits_of("download")));
+            let stopped = Expect::Stopped(&[StoppedBy::Wall], Box::new(limits_of("download")));
             let told = match by {
                 Access::Rhai => Expect::Says(LATE),
                 _ => Expect::Tells(LATE),
@@ -315,7 +316,7 @@ fn downloads() -> Vec<Row> {
             ),
         ] {
             let get = |path, expect| get(plugin, by, &format!("http://{{server}}{path}"), expect);
-            let control = Control::Call(get(fits, answer), Traces::default());
+            let control = Control::Call(get(fits, answer), ExpectedChanges::default());
             let well = get("/ok", Expect::answer("200 ok"));
             rows.push(row(by, tried, get(path, expect), control).then(well));
         }
@@ -345,7 +346,7 @@ fn chains() -> Vec<Row> {
             let end = if names[0] == names[1] { Expect::Says(long) } else { Expect::Tells(long) };
             let many = Action::new(plugin, "call", nested(names, 12), end);
             let few = answered(plugin, "call", nested(names, 4), "echo was called");
-            let control = Control::Call(few.clone(), Traces::default());
+            let control = Control::Call(few.clone(), ExpectedChanges::default());
             let again = row(by, &format!("{tried} again and again"), many.clone(), control);
             rows.push(again.then(well()).also("asking").also("script"));
             let row = row(by, &format!("{tried} four times"), few, Control::Refused(many));
@@ -357,7 +358,7 @@ fn chains() -> Vec<Row> {
         let arguments = json!({ "name": "conformance-script__fork", "depth": depth });
         Action::new("script", "fork", arguments, expect)
     };
-    let control = Control::Call(fork(3, Expect::answer("15")), Traces::default());
+    let control = Control::Call(fork(3, Expect::answer("15")), ExpectedChanges::default());
     let well = answered("script", "call", witness(), "echo was called");
     let tried = "call itself twice in each call";
     // Where its host gives it less time, that may end it before.

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Action, Expect, Words};
+use crate::attempt::{Action, Expect, RefusalText};
 use crate::expectation::{Access, Capability};
 use crate::plugins::Stage;
-use crate::row::{Attempt, Control, Row, Traces, answered, lines};
+use crate::row::{Attempt, Control, ExpectedChanges, Row, answered, lines};
 use crate::table::nothing::reachable;
 
 /// The ways to send a request.
@@ -16,7 +16,7 @@ const WAYS: [Access; 3] = [Access::Wasi02, Access::Wasi03, Access::Rhai];
 const DENIED: &str = "error: ErrorCode::HttpRequestDenied";
 
 /// What comes of a request where it is granted.
-enum Reached {
+enum GrantedResult {
     /// An answer, to this.
     Server(&'static str),
     /// The same of the server that others may not ask.
@@ -27,10 +27,10 @@ enum Reached {
     Nowhere,
 }
 
-use Reached::{Connection, Nowhere, Other, Server};
+use GrantedResult::{Connection, Nowhere, Other, Server};
 
 /// Not granted, on a server that a part of is.
-const ELSEWHERE: &[(&str, Reached)] = &[
+const ELSEWHERE: &[(&str, GrantedResult)] = &[
     ("http://{other}/ok/x", Other("GET /ok/x")),
     ("http://{server}/", Server("GET /")),
     ("http://{server}/ok", Server("GET /ok")),
@@ -92,14 +92,19 @@ pub(super) fn rows() -> Vec<Row> {
             let deed = get(web(by), by, url, denied(by));
             let control = match reached {
                 Server(asked) => free(&deed, by, heard(&[asked])),
-                Other(asked) => {
-                    free(&deed, by, Traces { other: lines(&[asked]), ..Traces::default() })
-                }
+                Other(asked) => free(
+                    &deed,
+                    by,
+                    ExpectedChanges { other: lines(&[asked]), ..ExpectedChanges::default() },
+                ),
                 Connection => {
-                    let left = Traces { silent: 1, ..Traces::default() };
+                    let left = ExpectedChanges { silent: 1, ..ExpectedChanges::default() };
                     Control::Call(deed.by(free_web(by), garbled(by)), left)
                 }
-                Nowhere => Control::Call(deed.by(free_web(by), unreachable(by)), Traces::default()),
+                Nowhere => Control::Call(
+                    deed.by(free_web(by), unreachable(by)),
+                    ExpectedChanges::default(),
+                ),
             };
             let row = row(by, &format!("get {url}"), deed, control);
             rows.push(row.then(get(web(by), by, "http://{server}/ok/well", ok())));
@@ -138,12 +143,12 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// What the server heard.
-fn heard(requests: &[&str]) -> Traces {
-    Traces { server: lines(requests), ..Traces::default() }
+fn heard(requests: &[&str]) -> ExpectedChanges {
+    ExpectedChanges { server: lines(requests), ..ExpectedChanges::default() }
 }
 
 /// The same request by one who may, which is answered and leaves this.
-fn free(deed: &Action, by: Access, left: Traces) -> Control {
+fn free(deed: &Action, by: Access, left: ExpectedChanges) -> Control {
     Control::Call(deed.by(free_web(by), ok()), left)
 }
 
@@ -232,18 +237,28 @@ fn redirected(by: Access) -> Vec<Row> {
             Access::Rhai => {
                 let deed = get(web(by), by, &url, denied(by));
                 let server = [vec![asked(to)], server].concat();
-                (denied(by), free(&deed, by, Traces { server, other, ..Traces::default() }))
+                (
+                    denied(by),
+                    free(
+                        &deed,
+                        by,
+                        ExpectedChanges { server, other, ..ExpectedChanges::default() },
+                    ),
+                )
             }
             _ => {
                 let there = get("free-web", by, to, ok());
                 let why = "no redirect is followed for a component, which asks again itself";
-                let left = Traces { server, other, ..Traces::default() };
+                let left = ExpectedChanges { server, other, ..ExpectedChanges::default() };
                 (Expect::answer("302 "), Control::never(there, why).leaving(left))
             }
         };
         let tried = format!("follow a redirect to {to}");
         let row = row(by, &tried, get(web(by), by, &url, expect), control);
-        rows.push(row.leaves(Traces { server: vec![asked(to)], ..Traces::default() }).then(well()));
+        rows.push(
+            row.leaves(ExpectedChanges { server: vec![asked(to)], ..ExpectedChanges::default() })
+                .then(well()),
+        );
     }
     if by == Access::Rhai {
         let url = "http://{server}/redirect?/ok/x";
@@ -264,9 +279,11 @@ fn named(by: Access) -> Vec<Row> {
     let row = |tried: &str, deed, control| row(by, tried, deed, control).on(Stage::Ours);
     let local = "http://localhost:{port}/ok";
     let well = || get(plugin, by, local, ok());
-    let connected =
-        |connected: &[&str]| Traces { connected: lines(connected), ..Traces::default() };
-    let reached = || Traces { server: lines(&["GET /ok"]), ..connected(&["{server}"]) };
+    let connected = |connected: &[&str]| ExpectedChanges {
+        connected: lines(connected),
+        ..ExpectedChanges::default()
+    };
+    let reached = || ExpectedChanges { server: lines(&["GET /ok"]), ..connected(&["{server}"]) };
     let unreachable = || unreachable(by);
     // Who was granted nothing that is elsewhere.
     let wide = |deed: &Action| {
@@ -316,7 +333,7 @@ fn named(by: Access) -> Vec<Row> {
     rows.push(rebound.leaves(connected(&["8.8.8.8:443"])).then(well()));
     let to = "http://metadata.example.com/";
     let url = format!("http://localhost:{{port}}/redirect?{to}");
-    let asked = |more: &[&str]| Traces {
+    let asked = |more: &[&str]| ExpectedChanges {
         server: vec![format!("GET /redirect?{to}")],
         ..connected(&[&["{server}"], more].concat())
     };
@@ -344,14 +361,14 @@ fn approved(by: Access) -> Vec<Row> {
     let both = if by == Access::Rhai { "both-script" } else { "both-web" };
     let unreachable = unreachable(by);
     let may = |deed: &Action, asked: &str| {
-        let left = Traces { connected: lines(&["{server}"]), ..heard(&[asked]) };
+        let left = ExpectedChanges { connected: lines(&["{server}"]), ..heard(&[asked]) };
         Control::Call(deed.by(both, ok()), left)
     };
     // Whoever requested any host did not name this one.
     let narrow = if by == Access::Rhai { "narrow-script" } else { "narrow-web" };
     let not_requested = get(narrow, by, "http://{server}/ok/x", denied(by));
     let not_approved = get(narrow, by, "http://public.example.com/", denied(by));
-    let left = Traces { connected: lines(&["8.8.8.8:80"]), ..Traces::default() };
+    let left = ExpectedChanges { connected: lines(&["8.8.8.8:80"]), ..ExpectedChanges::default() };
     let may_both = Control::Call(not_approved.by(both, unreachable), left);
     let may_one = may(&not_requested, "GET /ok/x");
     let mut rows = vec![
@@ -401,7 +418,7 @@ fn ok() -> Expect {
 
 pub(super) fn denied(by: Access) -> Expect {
     let code = (by != Access::Rhai).then_some(DENIED);
-    Expect::Refused(code, Words::Request("network"))
+    Expect::Refused(code, RefusalText::Request("network"))
 }
 
 fn tool(by: Access) -> &'static str {

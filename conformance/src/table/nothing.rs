@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::attempt::{Action, Expect};
 use crate::expectation::{Access, Capability};
 use crate::plugins::{IMPORTING, Stage};
-use crate::row::{Attempt, Control, Row, Traces, answered, echo, lines, refused};
+use crate::row::{Attempt, Control, ExpectedChanges, Row, answered, echo, lines, refused};
 use crate::table::filesystem::{edition, refusal};
 use crate::table::network::get;
 
@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Row> {
             let arguments = json!({ "edition": edition(by), "deed": deed, "path": path });
             let tried = Action::new("bare-files", "attempt", arguments, refusal(by, deed));
             let files = lines(&[left][usize::from(left.is_empty())..]);
-            let left = Traces { files, ..Traces::default() };
+            let left = ExpectedChanges { files, ..ExpectedChanges::default() };
             let control = Control::Call(tried.by("free-files", answer), left);
             rows.push(row(by, &format!("{deed} {path}"), tried, control).then(well()));
         }
@@ -42,13 +42,15 @@ pub(super) fn rows() -> Vec<Row> {
                 match *capability {
                     "network" => Control::Ready("web"),
                     // Only what the host itself makes of an entry for a server can have it.
-                    "stdio-child" => Control::Never(Vec::new(), Traces::default(), NO_CHILDREN),
+                    "stdio-child" => {
+                        Control::Never(Vec::new(), ExpectedChanges::default(), NO_CHILDREN)
+                    }
                     _ => Control::Ready("asking"),
                 },
             ),
             None => (
                 format!("it imports {name}, which this host does not have"),
-                Control::Never(Vec::new(), Traces::default(), NO_INTERFACE),
+                Control::Never(Vec::new(), ExpectedChanges::default(), NO_INTERFACE),
             ),
         };
         let interface = name.split('@').next().unwrap_or(name);
@@ -77,10 +79,11 @@ pub(super) fn rows() -> Vec<Row> {
         .on(Stage::Ours),
     ]);
     let script = "bare-script";
-    let witness = |called: &str| Traces { called: lines(&[called]), ..Traces::default() };
-    let services = |what: &str| Traces {
+    let witness =
+        |called: &str| ExpectedChanges { called: lines(&[called]), ..ExpectedChanges::default() };
+    let services = |what: &str| ExpectedChanges {
         services: vec![format!("conformance-free-script {what}")],
-        ..Traces::default()
+        ..ExpectedChanges::default()
     };
     for (tried, tool, arguments, capability, answer, left) in [
         (
@@ -89,7 +92,7 @@ pub(super) fn rows() -> Vec<Row> {
             json!({ "url": "http://{server}/ok/x" }),
             "network",
             "200 ok",
-            Traces { server: lines(&["GET /ok/x"]), ..Traces::default() },
+            ExpectedChanges { server: lines(&["GET /ok/x"]), ..ExpectedChanges::default() },
         ),
         (
             "call a tool",
@@ -164,7 +167,7 @@ fn connections() -> Vec<Row> {
 
 /// No grant covers a connection; that the server can be reached is shown by a request.
 pub(super) fn reachable() -> Control {
-    let left = Traces { server: lines(&["GET /ok/x"]), ..Traces::default() };
+    let left = ExpectedChanges { server: lines(&["GET /ok/x"]), ..ExpectedChanges::default() };
     let shown = get("free-web", Access::Wasi02, "http://{server}/ok/x", Expect::answer("200 ok"));
     Control::never(shown, "connections are made for requests only").leaving(left)
 }

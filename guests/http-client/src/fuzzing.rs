@@ -31,21 +31,21 @@ pub fn sse(data: &[u8]) {
 
 /// What comes of a stream.
 #[derive(Debug, PartialEq)]
-struct Parsed {
+struct StreamResult {
     events: Vec<Event>,
     retry: Option<u64>,
     is_too_long: bool,
 }
 
 /// Takes a stream apart that comes in pieces, whose length depends on where they begin.
-fn parse(stream: &[u8], most: usize, length: impl Fn(usize) -> usize) -> Parsed {
+fn parse(stream: &[u8], most: usize, length: impl Fn(usize) -> usize) -> StreamResult {
     let mut parser = Parser::with_most(most);
     let mut events = Vec::new();
     let mut at = 0;
     while at < stream.len() {
         let end = at.saturating_add(length(at)).min(stream.len());
         if parser.push(&stream[at..end], &mut events).is_err() {
-            return Parsed { events, retry: parser.retry(), is_too_long: true };
+            return StreamResult { events, retry: parser.retry(), is_too_long: true };
         }
         at = end;
     }
@@ -53,7 +53,7 @@ fn parse(stream: &[u8], most: usize, length: impl Fn(usize) -> usize) -> Parsed 
     let last = parser.finish();
     let is_too_long = last.is_err();
     events.extend(last.ok().flatten());
-    Parsed { events, retry, is_too_long }
+    StreamResult { events, retry, is_too_long }
 }
 
 /// Any text: on the first line a URL, on each other a header. A request goes where the URL says and nowhere

@@ -16,7 +16,7 @@ pub struct Event {
 
 /// A line or an event that is longer than may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TooLong;
+pub struct EventTooLong;
 
 /// Takes a stream apart.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl Parser {
     ///
     /// # Errors
     ///
-    /// [`TooLong`], after which the parser is of no more use.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    /// [`EventTooLong`], after which the parser is of no more use.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), EventTooLong> {
         let mut rest = bytes;
         if self.returned
             && let [first, after @ ..] = rest
@@ -99,23 +99,23 @@ impl Parser {
     ///
     /// # Errors
     ///
-    /// [`TooLong`]
-    pub fn finish(mut self) -> Result<Option<Event>, TooLong> {
+    /// [`EventTooLong`]
+    pub fn finish(mut self) -> Result<Option<Event>, EventTooLong> {
         if !self.line.is_empty() {
             self.end_line()?;
         }
         self.end_line()
     }
 
-    fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), EventTooLong> {
         if self.line.len() + bytes.len() > self.most {
-            return Err(TooLong);
+            return Err(EventTooLong);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn end_line(&mut self) -> Result<Option<Event>, TooLong> {
+    fn end_line(&mut self) -> Result<Option<Event>, EventTooLong> {
         let line = std::mem::take(&mut self.line);
         let mut line = String::from_utf8_lossy(&line);
         if !std::mem::replace(&mut self.begun, true)
@@ -139,7 +139,7 @@ impl Parser {
                     self.event.data.push('\n');
                 }
                 if self.event.data.len() + value.len() > self.most {
-                    return Err(TooLong);
+                    return Err(EventTooLong);
                 }
                 self.event.data.push_str(value);
             }
@@ -241,7 +241,7 @@ mod tests {
         let mut events = Vec::new();
         assert_eq!(parser.push(&piece, &mut events), Ok(()));
         assert_eq!(parser.push(&piece, &mut events), Ok(()));
-        assert_eq!(parser.push(b"x", &mut events), Err(TooLong));
+        assert_eq!(parser.push(b"x", &mut events), Err(EventTooLong));
     }
 
     #[test]
@@ -250,6 +250,6 @@ mod tests {
         let line = [b"data: ".to_vec(), vec![b'x'; MOST_LINE / 2], b"\n".to_vec()].concat();
         let mut events = Vec::new();
         assert_eq!(parser.push(&line, &mut events), Ok(()));
-        assert_eq!(parser.push(&line, &mut events), Err(TooLong));
+        assert_eq!(parser.push(&line, &mut events), Err(EventTooLong));
     }
 }

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use mcp_client::{
-    Action, AskId, AskKind, Awaited, Client, LogLevel, Mirrored, OperationId, Outcome, Server,
-    ServerCapabilities,
+    Action, AskId, AskKind, Client, EmptyLists, HeaderArgument, LogLevel, OperationId, Outcome,
+    Server, ServerCapabilities,
 };
 
 use crate::bindings::tenon::plugin::log::{self, Level};
@@ -37,23 +37,23 @@ struct State {
     /// What the host is being asked for the server. Dropped, it is not asked any more.
     asking: BTreeMap<AskId, oneshot::Sender<()>>,
     /// Who waits for the connection that is being made.
-    connecting: Option<Vec<Waiting>>,
+    connecting: Option<Vec<ConnectionWaiter>>,
     reading: bool,
     /// The instant that the host was asked to wake us at.
     timer: Option<u64>,
     /// How many lines that were no messages the host was told of.
     skipped: u64,
     /// How each tool is called, once the tools were listed.
-    tools: Option<BTreeMap<String, Called>>,
+    tools: Option<BTreeMap<String, ToolCallOptions>>,
 }
 
 /// How a tool is called.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Called {
+pub(crate) struct ToolCallOptions {
     /// Only as a task.
     pub(crate) task: bool,
     /// With these arguments in headers as well.
-    pub(crate) mirrored: Vec<Mirrored>,
+    pub(crate) mirrored: Vec<HeaderArgument>,
 }
 
 /// An operation whose end somebody waits for.
@@ -64,7 +64,7 @@ struct Expected {
 }
 
 /// Somebody who waits for the connection, on behalf of a call if there is one.
-struct Waiting {
+struct ConnectionWaiter {
     call_id: Option<String>,
     connected: oneshot::Sender<Result<ServerCapabilities, Error>>,
 }
@@ -263,12 +263,12 @@ pub(crate) fn lost(how: &str) {
 }
 
 /// Notes how each tool is called.
-pub(crate) fn note_tools(tools: BTreeMap<String, Called>) {
+pub(crate) fn note_tools(tools: BTreeMap<String, ToolCallOptions>) {
     with(|state| state.tools = Some(tools));
 }
 
 /// Notes which lists have nothing, so that it is news when they do.
-pub(crate) fn await_lists(awaited: Awaited) {
+pub(crate) fn await_lists(awaited: EmptyLists) {
     let now = transport::now();
     tell(|state| state.client.await_lists(awaited, now));
 }
@@ -279,7 +279,7 @@ pub(crate) fn knows_tools() -> bool {
 }
 
 /// How a tool is called, as far as is known.
-pub(crate) fn called(tool: &str) -> Called {
+pub(crate) fn called(tool: &str) -> ToolCallOptions {
     with(|state| state.tools.as_ref()?.get(tool).cloned()).unwrap_or_default()
 }
 
@@ -308,7 +308,7 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<ServerCapabilitie
             });
         }
         let (connected, made) = oneshot::channel();
-        let waiting = Waiting { call_id: call_id.map(Into::into), connected };
+        let waiting = ConnectionWaiter { call_id: call_id.map(Into::into), connected };
         state.connecting.get_or_insert_default().push(waiting);
         Ok(made)
     });

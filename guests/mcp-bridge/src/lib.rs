@@ -24,10 +24,10 @@ use bindings::tenon::plugin::notify;
 use bindings::tenon::plugin::types::{
     CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
 };
-use connection::Called;
+use connection::ToolCallOptions;
 use convert::Execution;
 use futures::future::{join, join3};
-use mcp_client::{Awaited, Json, Members, Mirrored, Outcome, Payload, Request};
+use mcp_client::{EmptyLists, HeaderArgument, Json, Members, Outcome, Payload, Request};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl plugin::Guest for Bridge {
         )
         .await;
         let tools = tools?;
-        connection::await_lists(Awaited {
+        connection::await_lists(EmptyLists {
             resources: capabilities.resources && !resources,
             prompts: capabilities.prompts && !prompts,
         });
@@ -83,12 +83,12 @@ impl tool_handler::Guest for Bridge {
             // The instance has not seen the list yet, which says how each is called.
             list_tools(capabilities.tasks).await?;
         }
-        let Called { task, mirrored } = connection::called(&name);
+        let ToolCallOptions { task, mirrored } = connection::called(&name);
         let arguments = Json::parse(arguments)
             .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
         let mut params = Members::new().with("name", &*name);
         params.push("arguments", arguments);
-        let asked = Asked { method: "tools/call", params, subject: Some(&name) };
+        let asked = ServerQuery { method: "tools/call", params, subject: Some(&name) };
         let again = transport::mirrors().then(|| asked.clone());
         let mut result = ask(asked, &context, true, task).await;
         if let Err(mcp_client::Error::Rpc { code: HEADER_MISMATCH, .. }) = result
@@ -114,7 +114,7 @@ impl resources::Guest for Bridge {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Error> {
-        let asked = Asked { method: "resources/list", params: page(cursor), subject: None };
+        let asked = ServerQuery { method: "resources/list", params: page(cursor), subject: None };
         match of_resources(asked, &context).await? {
             Some(result) => convert::resource_page(result.get(), connection::not_listed),
             None => Ok(ResourcePage { resources: Vec::new(), next: None }),
@@ -126,7 +126,7 @@ impl resources::Guest for Bridge {
         context: CallContext,
     ) -> Result<TemplatePage, Error> {
         let method = "resources/templates/list";
-        let asked = Asked { method, params: page(cursor), subject: None };
+        let asked = ServerQuery { method, params: page(cursor), subject: None };
         match of_resources(asked, &context).await? {
             Some(result) => convert::template_page(result.get(), connection::not_listed),
             None => Ok(TemplatePage { templates: Vec::new(), next: None }),
@@ -135,7 +135,7 @@ impl resources::Guest for Bridge {
 
     async fn read(uri: String, context: CallContext) -> Result<Vec<ResourceContents>, Error> {
         let params = Members::new().with("uri", &*uri);
-        let asked = Asked { method: "resources/read", params, subject: Some(&uri) };
+        let asked = ServerQuery { method: "resources/read", params, subject: Some(&uri) };
         let read = of_resources(asked, &context).await;
         match read.map_err(convert::of_resource)? {
             Some(result) => convert::resource_contents(result.get(), &uri),
@@ -168,7 +168,7 @@ impl prompts::Guest for Bridge {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Error> {
-        let asked = Asked { method: "prompts/list", params: page(cursor), subject: None };
+        let asked = ServerQuery { method: "prompts/list", params: page(cursor), subject: None };
         match of_prompts(asked, &context).await? {
             Some(result) => convert::prompt_page(result.get(), connection::not_listed),
             None => Ok(PromptPage { prompts: Vec::new(), next: None }),
@@ -181,7 +181,7 @@ impl prompts::Guest for Bridge {
         context: CallContext,
     ) -> Result<Prompt, Error> {
         let params = Members::new().with("name", &*name).with("arguments", object(arguments));
-        let asked = Asked { method: "prompts/get", params, subject: Some(&name) };
+        let asked = ServerQuery { method: "prompts/get", params, subject: Some(&name) };
         match of_prompts(asked, &context).await? {
             Some(result) => convert::prompt(result.get()),
             None => Err(Error::NotFound("the server has no prompts".into())),
@@ -205,7 +205,7 @@ impl completions::Guest for Bridge {
         if !blank.filled.is_empty() {
             params = params.with("context", json!({ "arguments": object(blank.filled) }));
         }
-        let asked = Asked { method: "completion/complete", params, subject: None };
+        let asked = ServerQuery { method: "completion/complete", params, subject: None };
         let result = request(asked, &context, false, false).await?;
         convert::suggestions(result.get())
     }
@@ -246,7 +246,7 @@ async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
 }
 
 /// A tool of a list, and how it is called.
-fn listed(item: &str, has_tasks: bool) -> Result<(ToolDefinition, Called), String> {
+fn listed(item: &str, has_tasks: bool) -> Result<(ToolDefinition, ToolCallOptions), String> {
     let (tool, execution) = convert::tool(item)?;
     let problem = |problem: String| format!("\"{}\": {problem}", tool.name);
     let task = execution == Execution::Task;
@@ -254,10 +254,10 @@ fn listed(item: &str, has_tasks: bool) -> Result<(ToolDefinition, Called), Strin
         return Err(problem("it can only be called as a task, and the server has none".into()));
     }
     let mirrored = match transport::mirrors() {
-        true => Mirrored::in_schema(&tool.input_schema).map_err(problem)?,
+        true => HeaderArgument::in_schema(&tool.input_schema).map_err(problem)?,
         false => Vec::new(),
     };
-    Ok((tool, Called { task, mirrored }))
+    Ok((tool, ToolCallOptions { task, mirrored }))
 }
 
 /// Whether the server lists a resource, or a template of some. Many servers declare that they have
@@ -293,7 +293,7 @@ async fn lists_any(method: &'static str, member: &str) -> bool {
 
 /// What is asked of the server.
 #[derive(Clone)]
-struct Asked<'a> {
+struct ServerQuery<'a> {
     method: &'static str,
     params: Members,
     /// What it is about.
@@ -302,7 +302,10 @@ struct Asked<'a> {
 
 /// A request about resources, to a server that has them. It may say that it has them and not know
 /// the method.
-async fn of_resources(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
+async fn of_resources(
+    asked: ServerQuery<'_>,
+    context: &CallContext,
+) -> Result<Option<Payload>, Error> {
     match connection::connected(Some(&context.call_id)).await?.resources {
         true => if_known(asked, context).await,
         false => Err(Error::NotFound("the server has no resources".into())),
@@ -310,14 +313,17 @@ async fn of_resources(asked: Asked<'_>, context: &CallContext) -> Result<Option<
 }
 
 /// A request about prompts, in the same way.
-async fn of_prompts(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
+async fn of_prompts(
+    asked: ServerQuery<'_>,
+    context: &CallContext,
+) -> Result<Option<Payload>, Error> {
     match connection::connected(Some(&context.call_id)).await?.prompts {
         true => if_known(asked, context).await,
         false => Err(Error::NotFound("the server has no prompts".into())),
     }
 }
 
-async fn if_known(asked: Asked<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
+async fn if_known(asked: ServerQuery<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
     match ask(asked, context, false, false).await {
         Ok(payload) => Ok(Some(payload)),
         Err(mcp_client::Error::Rpc { code: -32601, .. }) => Ok(None),
@@ -354,7 +360,7 @@ fn meta(context: &CallContext) -> Members {
 const SLACK: u64 = 1_000;
 
 async fn request(
-    asked: Asked<'_>,
+    asked: ServerQuery<'_>,
     context: &CallContext,
     progress: bool,
     task: bool,
@@ -363,14 +369,14 @@ async fn request(
 }
 
 async fn ask(
-    asked: Asked<'_>,
+    asked: ServerQuery<'_>,
     context: &CallContext,
     progress: bool,
     task: bool,
 ) -> Result<Payload, mcp_client::Error> {
     let timeout = context.deadline.map(|deadline| deadline.saturating_add(SLACK));
     let meta = meta(context);
-    let Asked { method, params, subject } = asked;
+    let ServerQuery { method, params, subject } = asked;
     let request = Request { method, params, meta, subject, timeout, progress, task };
     let call_id = Some(&*context.call_id);
     match connection::run(call_id, |client, now| client.request(request, now)).await? {

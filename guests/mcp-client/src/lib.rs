@@ -15,21 +15,21 @@
 mod client;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod header_arguments;
 mod items;
 mod json;
 mod message;
-mod mirrored;
 mod server;
 mod settings;
 mod text;
 
 pub use client::{
-    Action, AskId, AskKind, Awaited, Client, Error, LogLevel, OperationId, Outcome, Request,
+    Action, AskId, AskKind, Client, EmptyLists, Error, LogLevel, OperationId, Outcome, Request,
 };
+pub use header_arguments::HeaderArgument;
 pub use items::{ITEMS, items};
 pub use json::{Json, Members};
 pub use message::Payload;
-pub use mirrored::Mirrored;
 pub use server::{Server, ServerCapabilities};
 pub use settings::{Era, Features, Protocol, Root, Settings};
 pub use text::{text, without_needless_escapes};

@@ -117,7 +117,7 @@ impl Server {
     pub(crate) fn discovered(result: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Discovered {
+        struct DiscoverResult {
             supported_versions: Vec<String>,
             #[serde(default, deserialize_with = "or_nothing")]
             capabilities: BTreeMap<String, Value>,
@@ -126,7 +126,7 @@ impl Server {
             #[serde(default, deserialize_with = "or_nothing", rename = "_meta")]
             meta: BTreeMap<String, Value>,
         }
-        let mut answer: Discovered = serde_json::from_str(result).map_err(|error| {
+        let mut answer: DiscoverResult = serde_json::from_str(result).map_err(|error| {
             Error::Protocol(format!("the server's answer to server/discover is invalid: {error}"))
         })?;
         if !answer.supported_versions.iter().any(|version| version == MODERN) {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use http_client::sse::{Event, Parser, TooLong};
+use http_client::sse::{Event, EventTooLong, Parser};
 use http_client::{Method, Request, Response, Url, send};
 use tenon_sdk::provider::{Completion, CompletionRequest, CompletionSummary, Deltas, ModelInfo};
 use tenon_sdk::{Context, Error, secrets};
@@ -83,7 +83,8 @@ impl Client {
                 deltas.write(delta).await?;
             }
         } else {
-            let too_long = |TooLong| self.endpoint.malformed("an event of the answer is too long");
+            let too_long =
+                |EventTooLong| self.endpoint.malformed("an event of the answer is too long");
             let mut parser = Parser::default();
             let mut events = Vec::new();
             let mut done = false;

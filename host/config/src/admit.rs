@@ -16,7 +16,7 @@ use crate::approval::{Approval, ApprovalChange, ApprovalRequest};
 use crate::config::{Config, combine};
 use crate::contract::PACKAGE_VERSION;
 use crate::diagnostic::Diagnostic;
-use crate::discover::{Candidate, Discovery, FileChecks, Origin, PluginKind, Skipped};
+use crate::discover::{Candidate, Discovery, FileChecks, Origin, PluginKind, SkippedEntry};
 use crate::files::Digest;
 use crate::grant::{Availability, CAPABILITIES, Capability, GrantSet, Grants, SECRETS};
 use crate::lock::LockEntry;
@@ -218,7 +218,7 @@ pub enum Refusal {
     WorldWritable(PathBuf),
     /// What it requires is not there.
     #[error("it requires {}", .0)]
-    Missing(Missing),
+    Missing(MissingRequirement),
     /// It was made for another version of the contract.
     #[error("it is made for tenon:plugin@{wanted}, and this host speaks {PACKAGE_VERSION}")]
     ApiVersion {
@@ -265,7 +265,7 @@ pub enum Refusal {
 
 /// What a plugin requires and does not find.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingRequirement {
     /// Variables of the environment, all of them.
     pub env: Vec<String>,
     /// Groups of variables, one of each.
@@ -274,7 +274,7 @@ pub struct Missing {
     pub bins: Vec<String>,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables = self.env.iter().map(|name| format!("the variable {name}"));
         let groups = self.env_any.iter().map(|group| format!("one of {}", group.join(", ")));
@@ -419,7 +419,7 @@ fn dependencies(file_checks: &FileChecks) -> Option<Refusal> {
     if missing_env.is_empty() && missing_env_any.is_empty() && missing_bins.is_empty() {
         return None;
     }
-    Some(Refusal::Missing(Missing {
+    Some(Refusal::Missing(MissingRequirement {
         env: missing_env.clone(),
         env_any: missing_env_any.clone(),
         bins: missing_bins.clone(),
@@ -566,7 +566,7 @@ impl Snapshot {
             }
         });
         let left_out = discovery.left_out.iter().map(|left_out| {
-            let Skipped { id, kind, origin, named_in, reason } = left_out;
+            let SkippedEntry { id, kind, origin, named_in, reason } = left_out;
             PluginStatus {
                 plugin: id.clone(),
                 kind: *kind,

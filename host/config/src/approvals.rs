@@ -41,14 +41,14 @@ pub enum ApprovalError {
 
 /// What was approved of a plugin before, as it is now or as it was then.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Former {
+pub struct FormerApproval {
     /// What it requested then: values by the names of capabilities.
     pub requested: BTreeMap<String, Vec<String>>,
     /// What was granted.
     pub granted: BTreeMap<String, Vec<String>>,
 }
 
-impl Former {
+impl FormerApproval {
     /// Whether less was granted than was requested.
     pub fn is_narrowed(&self) -> bool {
         missing(&self.requested, &self.granted).next().is_some()
@@ -69,13 +69,13 @@ impl Former {
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    approvals: Vec<Approved>,
+    approvals: Vec<ApprovalEntry>,
 }
 
 /// One approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Approved {
+struct ApprovalEntry {
     plugin: String,
     /// What names it: plugins of other projects may have the same id.
     named_in: PathBuf,
@@ -124,10 +124,14 @@ impl ApprovalFile {
     /// # Errors
     ///
     /// Where the file cannot be read or understood.
-    pub fn former(&self, request: &ApprovalRequest) -> Result<Option<Former>, ApprovalError> {
+    pub fn former(
+        &self,
+        request: &ApprovalRequest,
+    ) -> Result<Option<FormerApproval>, ApprovalError> {
         let mut approvals = self.read()?.approvals.into_iter();
         let approved = approvals.find(|approved| approved.is_of(request));
-        Ok(approved.map(|Approved { requested, granted, .. }| Former { requested, granted }))
+        Ok(approved
+            .map(|ApprovalEntry { requested, granted, .. }| FormerApproval { requested, granted }))
     }
 
     /// Approves a plugin as it is now, and grants it this.
@@ -142,7 +146,7 @@ impl ApprovalFile {
     ) -> Result<(), ApprovalError> {
         self.change(|content| {
             content.approvals.retain(|approved| !approved.is_of(request));
-            content.approvals.push(Approved {
+            content.approvals.push(ApprovalEntry {
                 plugin: request.plugin.clone(),
                 named_in: real_or_absolute(&request.named_in),
                 component: request.component.clone(),
@@ -203,7 +207,7 @@ impl Approver for ApprovalFile {
     }
 }
 
-impl Approved {
+impl ApprovalEntry {
     fn is_of(&self, request: &ApprovalRequest) -> bool {
         self.plugin == request.plugin && self.named_in == real_or_absolute(&request.named_in)
     }

@@ -1,5 +1,5 @@
-//! What the host takes from the process and the machine it runs in. Nothing else in this crate
-//! reads the environment or looks for a home folder.
+//! What the host takes from the process and the machine it runs in. Nothing else here or in
+//! `tenon-host` reads the environment or looks for a home folder.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ pub struct HostEnvironment {
     /// Where compiled components are kept; without it they are compiled each time.
     pub cache: Option<PathBuf>,
     /// Where this user's programs keep what they have seen and done: a place for
-    /// [`crate::Builder::state`]. Without that, nothing is kept there but the key by which the host
+    /// `Builder::state`. Without that, nothing is kept there but the key by which the host
     /// tells the compiled components that it wrote itself.
     pub state: Option<PathBuf>,
     /// Where the user's own configuration is.

@@ -25,7 +25,7 @@ pub struct Limits {
     /// as well; see [`Limits::operations`].
     pub cpu: Duration,
     /// The maximum time from the start of a call to its answer. It is paused while a user or model is asked
-    /// on behalf of the call ([`crate::services::ClientFeatures`]).
+    /// on behalf of the call (`ClientFeatures`).
     pub wall: Duration,
     /// The maximum size in bytes of one answer, or of the arguments of one import.
     pub transfer: usize,

@@ -2,7 +2,7 @@
 //!
 //! It lies beside the `tenon.toml` of a project and is for the plugins in its `.tenon/plugins`, or
 //! beside the user's `config.toml` and is for those in `plugins` there. What it binds is loaded as it
-//! was installed or not at all: [`crate::admit`] holds candidates against it, and [`crate::load`] the
+//! was installed or not at all: [`crate::admit`] holds candidates against it, and `load` of `tenon-host` the
 //! bytes that it reads.
 
 #[cfg(any(test, fuzzing, feature = "testing"))]
@@ -29,13 +29,13 @@ const HEAD: &str = "# Written by `tenon install`; it belongs into version contro
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockFile {
     /// The plugins.
-    pub plugins: BTreeMap<String, Locked>,
+    pub plugins: BTreeMap<String, LockedPlugin>,
 }
 
 /// One plugin that was installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Locked {
+pub struct LockedPlugin {
     /// Where it came from, as its user wrote it; a relative path begins in the folder of the file.
     pub source: String,
     /// The same, bound to what was there: a reference to a registry with a digest.
@@ -79,7 +79,7 @@ pub enum LockError {
 struct Content {
     version: u32,
     #[serde(default)]
-    plugins: BTreeMap<String, Locked>,
+    plugins: BTreeMap<String, LockedPlugin>,
 }
 
 impl LockFile {
@@ -194,7 +194,7 @@ impl LockIndex {
     pub fn of(&self, id: &str) -> Option<LockEntry> {
         match &self.lock {
             Ok(lock) => {
-                let Locked { code, manifest, .. } = lock.plugins.get(id)?;
+                let LockedPlugin { code, manifest, .. } = lock.plugins.get(id)?;
                 Some(LockEntry::Bound { file: self.file.clone(), code: *code, manifest: *manifest })
             }
             Err(error) => Some(LockEntry::Unreadable(crate::diagnostic::chain(error))),
@@ -224,7 +224,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE_NAME);
         assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());
-        let locked = |source: &str, version: Option<&str>| Locked {
+        let locked = |source: &str, version: Option<&str>| LockedPlugin {
             source: source.into(),
             resolved: None,
             version: version.map(Into::into),
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!((none.file(), none.content()), (&*path, None));
         assert_eq!((none.of("p"), none.ids().unwrap().count()), (None, 0));
         let (code, manifest) = (Digest::of("code"), Digest::of("manifest"));
-        let locked = Locked {
+        let locked = LockedPlugin {
             source: "./p".into(),
             resolved: None,
             version: None,

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Kept {
+impl io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
         Ok(bytes.len())
@@ -19,7 +19,7 @@ impl io::Write for Kept {
 
 /// What is logged on this thread, warnings and errors, a line for each.
 pub fn logged(work: impl FnOnce()) -> String {
-    let kept = Kept::default();
+    let kept = LogBuffer::default();
     let writer = kept.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)

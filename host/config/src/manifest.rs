@@ -26,8 +26,8 @@ pub const FILE_NAME: &str = "plugin.toml";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    pub(crate) plugin: About,
-    pub(crate) runtime: Runtime,
+    pub(crate) plugin: PluginMetadata,
+    pub(crate) runtime: PluginRuntime,
     /// What it requests, by the names of capabilities.
     #[serde(default)]
     pub capabilities: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
@@ -61,7 +61,7 @@ impl Text {
 /// Who the plugin is.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct About {
+pub struct PluginMetadata {
     /// `name` means the same.
     #[serde(alias = "name")]
     pub id: String,
@@ -116,7 +116,7 @@ impl Permissions {
 /// What runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RuntimeTable")]
-pub enum Runtime {
+pub enum PluginRuntime {
     /// A component.
     Wasm {
         /// Its file, from the manifest's folder.
@@ -155,7 +155,7 @@ enum RuntimeKind {
     McpBridge,
 }
 
-impl TryFrom<RuntimeTable> for Runtime {
+impl TryFrom<RuntimeTable> for PluginRuntime {
     type Error = &'static str;
 
     fn try_from(table: RuntimeTable) -> Result<Self, Self::Error> {
@@ -211,8 +211,8 @@ impl Manifest {
     /// The component or script that it is of.
     pub fn code(&self) -> Option<&str> {
         match &self.runtime {
-            Runtime::Wasm { path, .. } | Runtime::Rhai { path } => Some(path),
-            Runtime::McpBridge { .. } => None,
+            PluginRuntime::Wasm { path, .. } | PluginRuntime::Rhai { path } => Some(path),
+            PluginRuntime::McpBridge { .. } => None,
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(manifest.plugin.id, "weather");
         assert_eq!(
             manifest.runtime,
-            Runtime::Wasm { path: "weather.wasm".into(), instance: Mode::Shared }
+            PluginRuntime::Wasm { path: "weather.wasm".into(), instance: Mode::Shared }
         );
         assert_eq!(manifest.capabilities["network"].len(), 1);
     }

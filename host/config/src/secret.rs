@@ -22,7 +22,7 @@ mod stream;
 
 pub use stream::{StreamRedactor, TextForm};
 
-use self::matcher::{Matcher, Passed, Patterns};
+use self::matcher::{Matcher, OutputPiece, Patterns};
 use crate::files;
 use crate::host_environment::HostEnvironment;
 
@@ -321,9 +321,9 @@ impl Redactor {
         let mut masked = String::new();
         let has_secrets = self.pass(text, |piece| {
             masked.push_str(match piece {
-                Passed::Clear(text) => text,
-                Passed::Secret(_) => MASK,
-                Passed::More(_) => "",
+                OutputPiece::Clear(text) => text,
+                OutputPiece::Secret(_) => MASK,
+                OutputPiece::More(_) => "",
             });
         });
         if has_secrets { Cow::Owned(masked) } else { Cow::Borrowed(text) }
@@ -347,12 +347,13 @@ impl Redactor {
         let whole = texts.iter().map(|text| text.as_str()).collect::<Vec<_>>().join(between);
         let (mut at, mut secrets) = (0, Vec::<Range<usize>>::new());
         self.pass(&whole, |piece| {
-            let (Passed::Clear(text) | Passed::Secret(text) | Passed::More(text)) = piece;
+            let (OutputPiece::Clear(text) | OutputPiece::Secret(text) | OutputPiece::More(text)) =
+                piece;
             let begin = at;
             at += text.len();
             match (piece, secrets.last_mut()) {
-                (Passed::Clear(_), _) => {}
-                (Passed::More(_), Some(last)) => last.end = at,
+                (OutputPiece::Clear(_), _) => {}
+                (OutputPiece::More(_), Some(last)) => last.end = at,
                 _ => secrets.push(begin..at),
             }
         });
@@ -388,7 +389,7 @@ impl Redactor {
     }
 
     /// Passes a text on in pieces, if there is a secret in it. Gives whether there is.
-    fn pass(&self, text: &str, each: impl FnMut(Passed<'_>)) -> bool {
+    fn pass(&self, text: &str, each: impl FnMut(OutputPiece<'_>)) -> bool {
         let Some(patterns) = self.patterns.as_deref() else { return false };
         if !patterns.may_be_in(text.as_bytes()) {
             return false;
@@ -447,7 +448,10 @@ impl Redactor {
             return;
         }
         let mut reader = serde_json::Deserializer::from_str(json);
-        match InTexts(self).deserialize(&mut reader).and_then(|held| reader.end().map(|()| held)) {
+        match JsonSecretScan(self)
+            .deserialize(&mut reader)
+            .and_then(|held| reader.end().map(|()| held))
+        {
             Ok(false) => {}
             Ok(true) => {
                 let mut value: Value = serde_json::from_str(json).unwrap_or_default();
@@ -516,9 +520,9 @@ fn spellings(text: &str) -> [String; 5] {
 /// Reads JSON without keeping it, to tell whether there is a secret in one of its texts or names.
 /// No member is left out for another of its name.
 #[derive(Clone, Copy)]
-struct InTexts<'a>(&'a Redactor);
+struct JsonSecretScan<'a>(&'a Redactor);
 
-impl<'de> DeserializeSeed<'de> for InTexts<'_> {
+impl<'de> DeserializeSeed<'de> for JsonSecretScan<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -526,7 +530,7 @@ impl<'de> DeserializeSeed<'de> for InTexts<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for InTexts<'_> {
+impl<'de> Visitor<'de> for JsonSecretScan<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -891,7 +895,7 @@ mod tests {
     #[test]
     fn what_json_has_none_of_is_no_text() {
         let redactor = Redactor::default();
-        let error = InTexts(&redactor).visit_bytes::<serde_json::Error>(b"x").unwrap_err();
+        let error = JsonSecretScan(&redactor).visit_bytes::<serde_json::Error>(b"x").unwrap_err();
         assert!(error.to_string().contains("expected JSON"), "{error}");
     }
 

@@ -16,14 +16,14 @@ pub struct ToolFilter {
 
 /// The list that leaves a tool out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftOutBy {
+pub enum FilterReason {
     /// It is not among those that are enabled.
     NotEnabled,
     /// It is among those that are disabled.
     Disabled,
 }
 
-impl LeftOutBy {
+impl FilterReason {
     /// Describes the setting that excludes the tool, for messages.
     pub fn describe(self) -> &'static str {
         match self {
@@ -35,11 +35,11 @@ impl LeftOutBy {
 
 impl ToolFilter {
     /// Which list leaves a tool out, if one does.
-    pub fn leaves_out(&self, tool: &str) -> Option<LeftOutBy> {
+    pub fn leaves_out(&self, tool: &str) -> Option<FilterReason> {
         let listed = |list: &[String]| list.iter().any(|pattern| fits(pattern, tool));
         match &self.enabled {
-            _ if listed(&self.disabled) => Some(LeftOutBy::Disabled),
-            Some(enabled) if !listed(enabled) => Some(LeftOutBy::NotEnabled),
+            _ if listed(&self.disabled) => Some(FilterReason::Disabled),
+            Some(enabled) if !listed(enabled) => Some(FilterReason::NotEnabled),
             _ => None,
         }
     }
@@ -78,10 +78,10 @@ mod tests {
         };
         check(None, &[], "read", None);
         check(Some(&["re*"]), &[], "read", None);
-        check(Some(&["re*"]), &[], "write", Some(LeftOutBy::NotEnabled));
-        check(Some(&[]), &[], "read", Some(LeftOutBy::NotEnabled));
-        check(Some(&["re*"]), &["read"], "read", Some(LeftOutBy::Disabled));
-        check(None, &["*"], "read", Some(LeftOutBy::Disabled));
+        check(Some(&["re*"]), &[], "write", Some(FilterReason::NotEnabled));
+        check(Some(&[]), &[], "read", Some(FilterReason::NotEnabled));
+        check(Some(&["re*"]), &["read"], "read", Some(FilterReason::Disabled));
+        check(None, &["*"], "read", Some(FilterReason::Disabled));
     }
 
     #[test]

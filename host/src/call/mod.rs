@@ -3,9 +3,11 @@
 //! How calls are made is in [`crate::invoke`].
 
 mod current;
+pub(crate) mod escape;
 pub(crate) mod failure;
 mod fingerprint;
 mod hook_report;
+pub(crate) mod mask;
 mod paused_time;
 mod trace;
 
@@ -23,7 +25,7 @@ pub use failure::Failure;
 pub use fingerprint::Fingerprint;
 pub use hook_report::{HandlerReport, HookOutcome, HookReport};
 pub use paused_time::OuterCalls;
-pub(crate) use paused_time::StandStill;
+pub(crate) use paused_time::PauseGuard;
 pub(crate) use trace::TraceParent;
 
 /// A call of a tool.

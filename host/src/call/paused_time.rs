@@ -82,9 +82,9 @@ impl PausedTime {
 }
 
 /// While there is one, the time of some calls stands still.
-pub(crate) struct StandStill(Vec<Arc<CurrentCall>>);
+pub(crate) struct PauseGuard(Vec<Arc<CurrentCall>>);
 
-impl StandStill {
+impl PauseGuard {
     /// That of these calls, and of those for which they were made.
     pub(crate) fn of(calls: impl IntoIterator<Item = Arc<CurrentCall>>) -> Self {
         let mut still: Vec<Arc<CurrentCall>> = Vec::new();
@@ -101,7 +101,7 @@ impl StandStill {
     }
 }
 
-impl Drop for StandStill {
+impl Drop for PauseGuard {
     fn drop(&mut self) {
         self.0.iter().for_each(|current_call| current_call.paused_time().end());
     }
@@ -169,7 +169,7 @@ mod tests {
             let began = Instant::now();
             let asking = async {
                 sleep(SECOND / 2).await;
-                let twice = [(); 2].map(|()| StandStill::of([inner.clone(), made_for(&inner)]));
+                let twice = [(); 2].map(|()| PauseGuard::of([inner.clone(), made_for(&inner)]));
                 sleep(60 * SECOND).await;
                 drop(twice);
                 pending::<()>().await;
@@ -180,7 +180,7 @@ mod tests {
         }
         // Who made neither is not concerned.
         let other = CurrentCall::new(Caller::default());
-        let _still = StandStill::of([inner]);
+        let _still = PauseGuard::of([inner]);
         assert_eq!(other.in_time(SECOND, pending::<()>()).await, None);
         assert_eq!(other.stood(), Duration::ZERO);
     }
@@ -188,7 +188,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_is_over_while_somebody_is_asked() {
         let current_call = CurrentCall::new(Caller::default());
-        let _still = StandStill::of([current_call.clone()]);
+        let _still = PauseGuard::of([current_call.clone()]);
         advance(SECOND).await;
         assert!(
             timeout(3600 * SECOND, current_call.in_time(SECOND, pending::<()>())).await.is_err()

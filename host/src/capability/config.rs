@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use wasmtime::component::Linker;
 
 use super::Host;
-use crate::bindings::config;
 use crate::capability::HostState;
+use crate::capability::bindings::config;
 
 /// A plugin's configuration, rendered once for all of its instances.
 #[derive(Debug, Clone, Default)]

@@ -14,7 +14,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use super::Setting;
+use super::InstanceConfig;
 
 /// How much of the standard error is kept.
 const MAX_KEPT_BYTES: usize = 4096;
@@ -29,7 +29,7 @@ pub(crate) struct Console {
 }
 
 struct Inner {
-    setting: Arc<Setting>,
+    setting: Arc<InstanceConfig>,
     /// The unfinished line of each stream.
     lines: [Vec<u8>; 2],
     /// The last lines that were written to standard error, without secrets: what is left of a secret whose
@@ -51,7 +51,7 @@ enum Stream {
 }
 
 impl Console {
-    pub(super) fn new(setting: Arc<Setting>) -> Self {
+    pub(super) fn new(setting: Arc<InstanceConfig>) -> Self {
         let inner = Inner { setting, lines: [Vec::new(), Vec::new()], tail: String::new() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }

@@ -13,9 +13,9 @@ use tenon_types::{
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
+use crate::call::mask::{Mask, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure, HookReport};
 use crate::capability::network::Network;
-use crate::mask::{Mask, Masked, Unmasked};
 use crate::observe::PluginLog;
 use crate::services::{ClientFeatures, Services};
 

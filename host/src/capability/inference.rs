@@ -7,10 +7,10 @@ use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use crate::bindings::convert::Convert;
-use crate::bindings::{inference, model, types};
 use crate::call::Caller;
 use crate::capability::HostState;
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{inference, model, types};
 
 /// Completes a request. `caller` is on whose behalf the plugin itself was called.
 pub(crate) async fn complete(

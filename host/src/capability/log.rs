@@ -4,8 +4,8 @@ use tenon_types::LogLevel;
 use wasmtime::component::Linker;
 
 use super::{Host, HostState};
-use crate::bindings::convert::Convert;
-use crate::bindings::log::{self, Level};
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::log::{self, Level};
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     log::add_to_linker::<_, Host>(linker, |state| state)

@@ -7,11 +7,11 @@ use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::apart;
-use crate::bindings::convert::Convert;
-use crate::bindings::{mcp_host, types};
-use crate::call::StandStill;
+use crate::call::PauseGuard;
+use crate::call::mask::Unmasked;
 use crate::capability::HostState;
-use crate::mask::Unmasked;
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{mcp_host, types};
 use crate::services::ServerRequest;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -88,7 +88,7 @@ async fn ask<T>(
         let calls = state.served(call_id.as_deref());
         (state.setting.id.to_string(), state.setting.granted.clone(), calls)
     });
-    let _still = StandStill::of(calls);
+    let _still = PauseGuard::of(calls);
     let call_id = granted.masked(Unmasked::new(call_id)).into_inner();
     let params = granted.masked(params).into_inner();
     let request = ServerRequest { server: plugin, call_id, params };

@@ -4,6 +4,7 @@
 //! [`CAPABILITIES`]. Linker set-up, refusals, `inspect` and `doctor` read the table and nothing else. What is
 //! not granted is not linked, and the default is nothing.
 
+pub(crate) mod bindings;
 pub(crate) mod config;
 mod console;
 pub(crate) mod environment;
@@ -26,7 +27,7 @@ use wasmtime::component::{Component, Linker};
 
 pub use tenon_config::grant::{Availability, CAPABILITIES, Capability, Need, Values, Verdict};
 
-pub(crate) use state::{HostState, Refuse, Setting};
+pub(crate) use state::{HostState, InstanceConfig, Refuse};
 
 /// Puts a capability into a linker.
 type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;

@@ -5,9 +5,9 @@ use tenon_types::text::cut;
 use wasmtime::component::Linker;
 
 use super::{Host, HostState};
-use crate::bindings::notify;
-use crate::event::Event;
-use crate::mask::Unmasked;
+use crate::call::mask::Unmasked;
+use crate::capability::bindings::notify;
+use crate::observe::event::Event;
 
 /// The longest message of progress, and the longest id, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 10;

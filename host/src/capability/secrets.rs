@@ -6,9 +6,9 @@ use tenon_types::Error;
 use wasmtime::component::Linker;
 
 use super::Host;
-use crate::bindings::convert::Convert;
-use crate::bindings::{secrets, types};
 use crate::capability::HostState;
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{secrets, types};
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     secrets::add_to_linker::<_, Host>(linker, |state| state)

@@ -8,11 +8,11 @@ use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use crate::bindings::convert::Convert;
-use crate::bindings::{services, types};
+use crate::call::mask::{Masked, Unmasked};
 use crate::call::{CallError, Caller, HookOutcome};
 use crate::capability::HostState;
-use crate::mask::{Masked, Unmasked};
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{services, types};
 
 /// The most memories that are found at a time.
 const MAX_MEMORIES: u32 = 100;

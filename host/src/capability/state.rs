@@ -24,10 +24,10 @@ use crate::capability::filesystem::{Files, Folders};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Http;
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
-use crate::server::{ChildSlot, Spec, Supervisor};
+use crate::server::{ChildSlot, ChildSpec, Supervisor};
 
 /// What every instance of a plugin is made with.
-pub(crate) struct Setting {
+pub(crate) struct InstanceConfig {
     /// The plugin's identifier.
     pub(crate) id: Arc<str>,
     pub(crate) limits: Limits,
@@ -52,14 +52,14 @@ pub(crate) struct Setting {
     /// Where news of the plugin goes.
     pub(crate) news: PluginNotifications,
     /// The one child of a bridge.
-    pub(crate) child: Option<Arc<Spec>>,
+    pub(crate) child: Option<Arc<ChildSpec>>,
     /// Who keeps watch over the server of a bridge.
     pub(crate) server: Option<Arc<Supervisor>>,
 }
 
 /// The `T` of `Store<T>`: what an instance can reach, and what it has used.
 pub(crate) struct HostState {
-    pub(crate) setting: Arc<Setting>,
+    pub(crate) setting: Arc<InstanceConfig>,
     pub(crate) child: Option<ChildSlot>,
     /// The calls that the instance serves.
     calls: Vec<Running>,
@@ -73,7 +73,7 @@ pub(crate) struct HostState {
 
 impl HostState {
     /// A store with every limit set.
-    pub(crate) fn store(engine: &wasmtime::Engine, setting: &Arc<Setting>) -> Store<Self> {
+    pub(crate) fn store(engine: &wasmtime::Engine, setting: &Arc<InstanceConfig>) -> Store<Self> {
         let limits = &setting.limits;
         let console = Console::new(setting.clone());
         let wasi = WasiCtx::builder()
@@ -220,7 +220,7 @@ impl HostState {
 /// Where refusals go that a guest gets to know as a mere code: to the log, and to who called.
 #[derive(Clone)]
 pub(crate) struct Refuse {
-    setting: Arc<Setting>,
+    setting: Arc<InstanceConfig>,
     current_call: Option<Arc<CurrentCall>>,
 }
 
@@ -285,8 +285,8 @@ impl WasiHttpView for HostState {
 
 /// Counts what an instance uses, and says no.
 pub(crate) struct Meter {
-    limits: Used,
-    used: Used,
+    limits: MemoryUsage,
+    used: MemoryUsage,
     instances: usize,
     cpu: Duration,
     /// How many calls of the host are left; nothing where they are not counted.
@@ -311,7 +311,7 @@ struct HostCalls {
 
 /// What all memories, in bytes, and all tables, in elements, of an instance come to.
 #[derive(Clone, Copy, Default)]
-struct Used {
+struct MemoryUsage {
     memory: usize,
     table_elements: usize,
 }
@@ -327,8 +327,8 @@ impl Meter {
             since: Instant::now(),
         };
         Self {
-            limits: Used { memory: limits.memory, table_elements: limits.table_elements },
-            used: Used::default(),
+            limits: MemoryUsage { memory: limits.memory, table_elements: limits.table_elements },
+            used: MemoryUsage::default(),
             instances: limits.instances,
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
@@ -387,7 +387,7 @@ impl Meter {
 
     /// What was allowed and fails for another reason stays counted: wasmtime tells of failures that
     /// it has not asked about before, so that giving back could give too much.
-    fn grow(&mut self, by: Used) -> bool {
+    fn grow(&mut self, by: MemoryUsage) -> bool {
         let memory = self.used.memory.saturating_add(by.memory);
         let table_elements = self.used.table_elements.saturating_add(by.table_elements);
         if memory > self.limits.memory {
@@ -398,7 +398,7 @@ impl Meter {
             self.reached = Some(Limit::Table(self.limits.table_elements));
             return false;
         }
-        self.used = Used { memory, table_elements };
+        self.used = MemoryUsage { memory, table_elements };
         self.usage_counter.memory.store(memory, Ordering::Relaxed);
         true
     }
@@ -411,7 +411,10 @@ impl ResourceLimiter for Meter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.grow(Used { memory: desired.saturating_sub(current), ..Used::default() }))
+        Ok(self.grow(MemoryUsage {
+            memory: desired.saturating_sub(current),
+            ..MemoryUsage::default()
+        }))
     }
 
     fn table_growing(
@@ -420,7 +423,10 @@ impl ResourceLimiter for Meter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.grow(Used { table_elements: desired.saturating_sub(current), ..Used::default() }))
+        Ok(self.grow(MemoryUsage {
+            table_elements: desired.saturating_sub(current),
+            ..MemoryUsage::default()
+        }))
     }
 
     fn instances(&self) -> usize {

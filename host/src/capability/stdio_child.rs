@@ -1,4 +1,4 @@
-//! `stdio-child`: the bridge's one child, behind [`crate::child`].
+//! `stdio-child`: the bridge's one child, behind [`crate::server`].
 
 use std::future::{pending, ready};
 use std::time::Duration;
@@ -6,9 +6,9 @@ use tokio::time::Instant;
 use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
-use crate::bindings::convert::Convert;
-use crate::bindings::{stdio_child, types};
 use crate::capability::HostState;
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{stdio_child, types};
 use crate::server::{Child, ChildEvent, ChildSlot, ExitStatus, OversizedLine};
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {

@@ -6,10 +6,10 @@ use wasmtime::component::{Accessor, Linker};
 
 use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use crate::bindings::convert::Convert;
-use crate::bindings::{tools, types};
 use crate::call::{Call, Caller};
 use crate::capability::HostState;
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{tools, types};
 
 /// The tools that a plugin may call, under the names that it calls them by.
 pub(crate) fn list(granted: &GrantedCapabilities) -> Result<Vec<ToolDefinition>, Error> {

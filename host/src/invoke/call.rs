@@ -8,20 +8,20 @@ use tenon_types::mcp_json;
 use tenon_types::{CallContext, HookPoint, ToolResult};
 use tracing::Span;
 
-use super::operations::{self, OperationAnswer};
-use super::pipeline::{self, Answer, Points, Request};
+use super::operations::{self, OperationResult};
+use super::pipeline::{self, Answer, HookPoints, Request};
 use super::state::{CallState, REFUSED, USAGE};
 use super::truncate::{bound, bound_again, length};
 use super::{InvokeContext, span};
+use crate::call::escape;
+use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Failure, Usage};
-use crate::escape;
-use crate::mask::{Masked, Unmasked};
+use crate::invoke::stored_results::Results;
 use crate::register::constraints::Constraints;
 use crate::register::tool_metrics::ToolMetrics;
-use crate::register::{Registered, Registry, ResolvedTool, Served, Tool};
+use crate::register::{Registered, Registry, ResolvedTool, ServedBy, Tool};
 use crate::runtime::PluginHandle;
 use crate::schema::nulls;
-use crate::stored_results::Results;
 
 /// The member of a result's `_meta` that says how structured content differs from what the tool's
 /// output schema promised.
@@ -40,7 +40,7 @@ pub(crate) async fn call_tool(
 }
 
 /// The hook points around a call of a tool, and around what is asked of resources and prompts.
-pub(super) const TOOL_POINTS: Points = Points {
+pub(super) const TOOL_POINTS: HookPoints = HookPoints {
     before: HookPoint::BeforeToolCall,
     after: HookPoint::AfterToolCall,
     asked: ("arguments", None),
@@ -53,7 +53,7 @@ struct ToolRequest<'a>(ResolvedTool<'a>);
 impl Request for ToolRequest<'_> {
     type Answer = ToolResult;
 
-    const POINTS: Option<Points> = Some(TOOL_POINTS);
+    const POINTS: Option<HookPoints> = Some(TOOL_POINTS);
 
     fn plugin(&self) -> &Arc<Registered> {
         self.0.plugin
@@ -107,7 +107,7 @@ impl Request for ToolRequest<'_> {
         let tool = self.0.tool;
         let answer = async move {
             match tool.served {
-                Served::ByPlugin => {
+                ServedBy::ByPlugin => {
                     let name = &tool.definition.name;
                     let answer = plugin.call_tool(name, written, context).await;
                     answer.map(|answer| {
@@ -117,10 +117,10 @@ impl Request for ToolRequest<'_> {
                         })
                     })
                 }
-                Served::ByHost(operation) => {
+                ServedBy::ByHost(operation) => {
                     let answer = operations::serve(operation, plugin, redactor, arguments, context);
                     let answer = Box::pin(answer).await;
-                    answer.map(|answer| answer.map(OperationAnswer::into_result))
+                    answer.map(|answer| answer.map(OperationResult::into_result))
                 }
             }
         };

@@ -7,17 +7,17 @@ use tenon_types::mcp_json;
 use tenon_types::{CallContext, Evaluation, Finding, HookPoint, ToolResult};
 use tracing::Span;
 
-use super::pipeline::{self, Answer, Points, Request};
+use super::pipeline::{self, Answer, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{InvokeContext, TRUNCATED, span};
+use crate::call::escape;
+use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
-use crate::escape;
-use crate::mask::{Masked, Unmasked};
+use crate::invoke::stored_results::Results;
 use crate::register::constraints::Constraints;
-use crate::register::{Eval, Registered, Registry};
+use crate::register::{Registered, RegisteredEval, Registry};
 use crate::runtime::PluginHandle;
-use crate::stored_results::Results;
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(
@@ -58,7 +58,7 @@ fn find<'a>(registry: &'a Registry, name: &'a str) -> Result<Strategy<'a>, CallE
 /// A strategy that is asked to score.
 struct Strategy<'a> {
     plugin: &'a Arc<Registered>,
-    eval: &'a Eval,
+    eval: &'a RegisteredEval,
     /// `plugin/strategy`
     name: &'a str,
 }
@@ -66,7 +66,7 @@ struct Strategy<'a> {
 impl Request for Strategy<'_> {
     type Answer = Evaluation;
 
-    const POINTS: Option<Points> = Some(Points {
+    const POINTS: Option<HookPoints> = Some(HookPoints {
         before: HookPoint::BeforeEvaluate,
         after: HookPoint::AfterEvaluate,
         asked: ("subject", Some("subject")),

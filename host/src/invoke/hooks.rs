@@ -13,15 +13,15 @@ use tenon_types::text::shorten;
 use tenon_types::{CallContext, HookDecision, HookEvent, HookPoint};
 use tracing::Span;
 
-use super::pipeline::{self, Answer, Points, Request};
+use super::pipeline::{self, Answer, HookPoints, Request};
 use super::state::CallState;
 use super::{InvokeContext, span};
+use crate::call::escape;
+use crate::call::mask::{Mask, Unmasked};
 use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
-use crate::escape;
-use crate::history::weight::weigh_members;
-use crate::mask::{Mask, Unmasked};
+use crate::observe::history::weight::weigh_members;
 use crate::register::constraints::Constraints;
 use crate::register::hook_cache::{Decision, HookCacheKey};
 use crate::register::{Registered, Registry};
@@ -176,7 +176,7 @@ impl Handler<'_> {
 impl Request for Handler<'_> {
     type Answer = Decision;
 
-    const POINTS: Option<Points> = None;
+    const POINTS: Option<HookPoints> = None;
 
     fn plugin(&self) -> &Arc<Registered> {
         self.plugin

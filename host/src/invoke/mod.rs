@@ -15,15 +15,16 @@ pub(crate) mod prompts;
 pub(crate) mod provider;
 pub(crate) mod resources;
 mod state;
+pub(crate) mod stored_results;
 mod truncate;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use crate::call::mask::{Masked, Unmasked};
 pub use crate::call::{
     Call, CallError, CallKind, Caller, Fingerprint, HandlerReport, HookOutcome, HookReport,
 };
-pub use crate::mask::{Masked, Unmasked};
 pub use budget::{Budget, tokens};
 pub use call::OUTPUT_MISMATCH;
 pub(crate) use operations::PluginQuery;
@@ -32,9 +33,9 @@ pub use state::{REFUSED, USAGE};
 pub use truncate::TRUNCATED;
 
 use crate::call::Failure;
-use crate::history::History;
+use crate::invoke::stored_results::Results;
 use crate::observe::PluginNotifications;
-use crate::stored_results::Results;
+use crate::observe::history::History;
 
 /// What calls use besides the registry.
 pub(crate) struct InvokeContext {

@@ -13,19 +13,19 @@ use tenon_types::{
 use tracing::Span;
 
 use super::call::TOOL_POINTS;
-use super::pipeline::{self, Answer, Points, Request};
+use super::pipeline::{self, Answer, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{Budget, InvokeContext, prompts, resources, span};
+use crate::call::escape;
+use crate::call::mask::{self, Mask, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure};
-use crate::escape;
-use crate::mask::{self, Mask, Masked, Unmasked};
+use crate::invoke::stored_results::Results;
 use crate::register::constraints::Constraints;
 use crate::register::operation::as_tool;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{Registered, Registry};
 use crate::runtime::PluginHandle;
-use crate::stored_results::Results;
 
 /// Does an operation for a plugin. The arguments are what the tool's schema takes.
 pub(super) async fn serve(
@@ -34,41 +34,41 @@ pub(super) async fn serve(
     redactor: &Arc<Redactor>,
     arguments: &Value,
     context: CallContext,
-) -> Unmasked<Result<OperationAnswer, Failure>> {
+) -> Unmasked<Result<OperationResult, Failure>> {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let answer: Unmasked<Result<_, Failure>> = Unmasked::of(|opening| async move {
         Ok(match operation {
             Operation::ListResources => {
-                OperationAnswer::Resources(resources::all(plugin, context, opening).await?)
+                OperationResult::Resources(resources::all(plugin, context, opening).await?)
             }
             Operation::ListTemplates => {
                 let listed = resources::all_templates(plugin, context, opening).await;
-                OperationAnswer::Templates(match listed {
+                OperationResult::Templates(match listed {
                     Err(Failure::Unsupported(_)) => Vec::new(),
                     listed => listed?,
                 })
             }
             Operation::ReadResource => {
                 let read = plugin.read_resource(text("uri"), context).await;
-                OperationAnswer::Contents(read.open(opening)?)
+                OperationResult::Contents(read.open(opening)?)
             }
             Operation::ListPrompts => {
-                OperationAnswer::Prompts(prompts::all(plugin, context, opening).await?)
+                OperationResult::Prompts(prompts::all(plugin, context, opening).await?)
             }
             Operation::GetPrompt => {
                 let filled_in = pairs(&arguments["arguments"]);
                 let prompt = plugin.get_prompt(text("name"), filled_in, context).await;
-                OperationAnswer::Prompt(prompt.open(opening)?)
+                OperationResult::Prompt(prompt.open(opening)?)
             }
             Operation::Subscribe | Operation::Unsubscribe => {
                 let wanted = operation == Operation::Subscribe;
                 plugin.subscribe(text("uri"), wanted, context).await.open(opening)?;
-                OperationAnswer::Done
+                OperationResult::Done
             }
             Operation::Suggest => {
                 let blank = prompts::blank(arguments).map_err(Failure::Host)?;
                 let suggested = plugin.suggest(blank, context).await;
-                OperationAnswer::Suggestions(suggested.open(opening)?)
+                OperationResult::Suggestions(suggested.open(opening)?)
             }
         })
     })
@@ -79,7 +79,7 @@ pub(super) async fn serve(
 }
 
 /// What a plugin answers to an operation.
-pub(crate) enum OperationAnswer {
+pub(crate) enum OperationResult {
     Resources(Vec<ListedResource>),
     Templates(Vec<ResourceTemplate>),
     Contents(Vec<ResourceContents>),
@@ -89,7 +89,7 @@ pub(crate) enum OperationAnswer {
     Done,
 }
 
-impl OperationAnswer {
+impl OperationResult {
     /// As it is shown: what is for reading is visible, and no more is read than was wanted.
     fn prepared(mut self, budget: Budget) -> Self {
         match &mut self {
@@ -205,7 +205,7 @@ impl OperationAnswer {
     }
 }
 
-impl Mask for OperationAnswer {
+impl Mask for OperationResult {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         match self {
             Self::Resources(listed) => listed.mask(redactor),
@@ -219,7 +219,7 @@ impl Mask for OperationAnswer {
     }
 }
 
-impl Answer for OperationAnswer {
+impl Answer for OperationResult {
     fn length(&self) -> usize {
         let items = |lengths: &mut dyn Iterator<Item = usize>| -> usize {
             lengths.map(|length| length + BLOCK_OVERHEAD_BYTES).sum()
@@ -314,7 +314,7 @@ impl<'a> PluginQuery<'a> {
         &self,
         operation: Operation,
         arguments: Value,
-    ) -> Result<Masked<OperationAnswer>, CallError> {
+    ) -> Result<Masked<OperationResult>, CallError> {
         let Self { invoke_context, registry, caller, plugin } = *self;
         let plugin = registry.plugin(plugin);
         let name = operation.name();
@@ -356,9 +356,9 @@ impl<'a> PluginQuery<'a> {
 }
 
 impl Request for OperationRequest<'_> {
-    type Answer = OperationAnswer;
+    type Answer = OperationResult;
 
-    const POINTS: Option<Points> = Some(TOOL_POINTS);
+    const POINTS: Option<HookPoints> = Some(TOOL_POINTS);
 
     fn plugin(&self) -> &Arc<Registered> {
         self.plugin
@@ -402,7 +402,7 @@ impl Request for OperationRequest<'_> {
         redactor: &Arc<Redactor>,
         arguments: &Value,
         context: CallContext,
-    ) -> (u64, impl Future<Output = Unmasked<Result<OperationAnswer, Failure>>> + Send) {
+    ) -> (u64, impl Future<Output = Unmasked<Result<OperationResult, Failure>>> + Send) {
         let bytes_in = mcp_json::written(arguments).len() as u64;
         (bytes_in, Box::pin(serve(self.operation, plugin, redactor, arguments, context)))
     }

@@ -15,14 +15,14 @@ use tracing::{Instrument, Span};
 
 use super::hooks::fire;
 use super::state::{Attempt, CallState};
+use crate::call::mask::{Mask, Masked, Unmasked, within_unmasked};
 use crate::call::{CallError, Failure, HookOutcome, HookReport, Usage, within};
-use crate::event::Step;
-use crate::mask::{Mask, Masked, Unmasked, within_unmasked};
+use crate::invoke::stored_results::Results;
+use crate::observe::event::Step;
 use crate::register::constraints::Constraints;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{Registered, Registry};
 use crate::runtime::PluginHandle;
-use crate::stored_results::Results;
 
 /// Something that is asked of a plugin.
 pub(super) trait Request: Send + Sync {
@@ -30,7 +30,7 @@ pub(super) trait Request: Send + Sync {
     type Answer: Answer;
 
     /// The hook points around it, if there are any.
-    const POINTS: Option<Points>;
+    const POINTS: Option<HookPoints>;
 
     /// Who is asked.
     fn plugin(&self) -> &Arc<Registered>;
@@ -95,7 +95,7 @@ pub(super) trait Request: Send + Sync {
 }
 
 /// The hook points around a request, and the members of their contexts that handlers can change.
-pub(super) struct Points {
+pub(super) struct HookPoints {
     pub(super) before: HookPoint,
     pub(super) after: HookPoint,
     /// What of the arguments `before` can change: its name in the context, and in the arguments unless
@@ -244,7 +244,7 @@ async fn before<R: Request>(
     request: &R,
     state: &mut CallState,
 ) -> Result<(), CallError> {
-    let Some(Points { before, asked: (name, member), .. }) = &R::POINTS else { return Ok(()) };
+    let Some(HookPoints { before, asked: (name, member), .. }) = &R::POINTS else { return Ok(()) };
     // What is no object is refused better than by any handler.
     if registry.handlers(before).is_empty() || !state.arguments.is_object() {
         return Ok(());
@@ -428,7 +428,7 @@ async fn after<R: Request>(
     state: &mut CallState,
     answer: Masked<R::Answer>,
 ) -> Result<Masked<R::Answer>, CallError> {
-    let Some(Points { after, asked: (name, member), answer: answered, .. }) = &R::POINTS else {
+    let Some(HookPoints { after, asked: (name, member), answer: answered, .. }) = &R::POINTS else {
         return Ok(answer);
     };
     if registry.handlers(after).is_empty() {

@@ -4,16 +4,16 @@ use serde_json::{Map, Value, json};
 use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{
-    Blank, CallContext, Content, ContentBlock, Operation, Place, Prompt, PromptDefinition,
-    Suggestions,
+    Blank, CallContext, CompletionReference, Content, ContentBlock, Operation, Prompt,
+    PromptDefinition, Suggestions,
 };
 
-use super::operations::{OperationAnswer, PluginQuery, pairs};
+use super::operations::{OperationResult, PluginQuery, pairs};
 use super::pages::{Page, all_pages};
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{TRUNCATED, another_answer};
+use crate::call::mask::{Masked, UnmaskToken};
 use crate::call::{CallError, Failure};
-use crate::mask::{Masked, Opening};
 use crate::runtime::PluginHandle;
 
 /// Lists the prompts of a plugin.
@@ -22,7 +22,7 @@ pub(crate) async fn list(
 ) -> Result<Masked<Vec<PromptDefinition>>, CallError> {
     let listed = question.ask(Operation::ListPrompts, json!({})).await?;
     let listed = listed.map(|answer| match answer {
-        OperationAnswer::Prompts(listed) => Ok(listed),
+        OperationResult::Prompts(listed) => Ok(listed),
         _ => Err(another_answer(question.plugin)),
     });
     listed.transpose()
@@ -37,7 +37,7 @@ pub(crate) async fn get(
     let asked = json!({ "name": name, "arguments": filled_in(&arguments) });
     let prompt = question.ask(Operation::GetPrompt, asked).await?;
     let prompt = prompt.map(|answer| match answer {
-        OperationAnswer::Prompt(prompt) => Ok(prompt),
+        OperationResult::Prompt(prompt) => Ok(prompt),
         _ => Err(another_answer(question.plugin)),
     });
     prompt.transpose()
@@ -49,14 +49,14 @@ pub(crate) async fn suggest(
     blank: Blank,
 ) -> Result<Masked<Suggestions>, CallError> {
     let (place, of) = match &blank.place {
-        Place::Prompt(name) => ("prompt", name),
-        Place::ResourceTemplate(template) => ("template", template),
+        CompletionReference::Prompt(name) => ("prompt", name),
+        CompletionReference::ResourceTemplate(template) => ("template", template),
     };
     let filled = filled_in(&blank.filled);
     let asked = json!({ place: of, "name": blank.name, "value": blank.value, "filled": filled });
     let suggestions = question.ask(Operation::Suggest, asked).await?;
     let suggestions = suggestions.map(|answer| match answer {
-        OperationAnswer::Suggestions(suggestions) => Ok(suggestions),
+        OperationResult::Suggestions(suggestions) => Ok(suggestions),
         _ => Err(another_answer(question.plugin)),
     });
     suggestions.transpose()
@@ -69,8 +69,8 @@ pub(super) fn blank(arguments: &Value) -> Result<Blank, String> {
         text.ok_or_else(|| format!("at /{name}: it is not text"))
     };
     let place = match arguments.get("template") {
-        Some(_) => Place::ResourceTemplate(text("template")?),
-        None => Place::Prompt(text("prompt")?),
+        Some(_) => CompletionReference::ResourceTemplate(text("template")?),
+        None => CompletionReference::Prompt(text("prompt")?),
     };
     let filled = pairs(&arguments["filled"]);
     Ok(Blank { place, name: text("name")?, value: text("value")?, filled })
@@ -80,7 +80,7 @@ pub(super) fn blank(arguments: &Value) -> Result<Blank, String> {
 pub(super) async fn all(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: Opening,
+    opening: UnmaskToken,
 ) -> Result<Vec<PromptDefinition>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_prompts(cursor, context.clone());

@@ -14,17 +14,17 @@ use tenon_types::{
 };
 use tracing::Span;
 
-use super::pipeline::{self, Answer, Points, Request};
+use super::pipeline::{self, Answer, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{InvokeContext, TRUNCATED, span};
+use crate::call::escape;
+use crate::call::mask::{Masked, Unmasked, within_unmasked};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
-use crate::escape;
-use crate::mask::{Masked, Unmasked, within_unmasked};
+use crate::invoke::stored_results::Results;
 use crate::register::constraints::Constraints;
 use crate::register::{Registered, Registry};
 use crate::runtime::{CompletionStream, PluginHandle};
-use crate::stored_results::Results;
 
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ pub(crate) async fn complete(
     caller: &Caller,
 ) -> Result<Masked<Completion>, CallError> {
     let state = begin(invoke_context, registry, &request, caller);
-    let found = provider(registry, request, caller).await.map(InOnePiece);
+    let found = provider(registry, request, caller).await.map(WholeCompletion);
     pipeline::run(registry, state, found).await
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn stream(
 ) -> Result<Masked<CompletionStream>, CallError> {
     let state = begin(invoke_context, registry, &request, caller);
     let found = provider(registry, request, caller).await;
-    let found = found.map(|model| InPieces { model, timeout: caller.timeout });
+    let found = found.map(|model| StreamedCompletion { model, timeout: caller.timeout });
     pipeline::run(registry, state, found).await
 }
 
@@ -209,12 +209,12 @@ impl ModelRequest {
 }
 
 /// An answer of a model that comes as a whole.
-struct InOnePiece(ModelRequest);
+struct WholeCompletion(ModelRequest);
 
-impl Request for InOnePiece {
+impl Request for WholeCompletion {
     type Answer = Completion;
 
-    const POINTS: Option<Points> = None;
+    const POINTS: Option<HookPoints> = None;
 
     fn plugin(&self) -> &Arc<Registered> {
         &self.0.plugin
@@ -251,16 +251,16 @@ impl Request for InOnePiece {
 }
 
 /// An answer of a model that comes piece by piece.
-struct InPieces {
+struct StreamedCompletion {
     model: ModelRequest,
     /// The caller's time.
     timeout: Option<Duration>,
 }
 
-impl Request for InPieces {
+impl Request for StreamedCompletion {
     type Answer = CompletionStream;
 
-    const POINTS: Option<Points> = None;
+    const POINTS: Option<HookPoints> = None;
 
     fn plugin(&self) -> &Arc<Registered> {
         &self.model.plugin

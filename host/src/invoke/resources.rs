@@ -8,11 +8,11 @@ use tenon_types::{
     ResourceTemplate,
 };
 
-use super::operations::{OperationAnswer, PluginQuery};
+use super::operations::{OperationResult, PluginQuery};
 use super::pages::{Page, all_pages};
 use super::{Budget, TRUNCATED, another_answer};
+use crate::call::mask::{Masked, UnmaskToken};
 use crate::call::{CallError, Failure};
-use crate::mask::{Masked, Opening};
 use crate::runtime::PluginHandle;
 
 /// Lists the resources of a plugin.
@@ -21,7 +21,7 @@ pub(crate) async fn list(
 ) -> Result<Masked<Vec<ListedResource>>, CallError> {
     let listed = question.ask(Operation::ListResources, json!({})).await?;
     let listed = listed.map(|answer| match answer {
-        OperationAnswer::Resources(listed) => Ok(listed),
+        OperationResult::Resources(listed) => Ok(listed),
         _ => Err(another_answer(question.plugin)),
     });
     listed.transpose()
@@ -33,7 +33,7 @@ pub(crate) async fn templates(
 ) -> Result<Masked<Vec<ResourceTemplate>>, CallError> {
     let listed = question.ask(Operation::ListTemplates, json!({})).await?;
     let listed = listed.map(|answer| match answer {
-        OperationAnswer::Templates(listed) => Ok(listed),
+        OperationResult::Templates(listed) => Ok(listed),
         _ => Err(another_answer(question.plugin)),
     });
     listed.transpose()
@@ -59,7 +59,7 @@ pub(crate) async fn read(
     arguments["uri"] = uri.into();
     let read = question.ask(Operation::ReadResource, arguments).await?;
     let read = read.map(|answer| match answer {
-        OperationAnswer::Contents(read) => Ok(read),
+        OperationResult::Contents(read) => Ok(read),
         _ => Err(another_answer(question.plugin)),
     });
     read.transpose()
@@ -69,7 +69,7 @@ pub(crate) async fn read(
 pub(super) async fn all(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: Opening,
+    opening: UnmaskToken,
 ) -> Result<Vec<ListedResource>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_resources(cursor, context.clone());
@@ -85,7 +85,7 @@ pub(super) async fn all(
 pub(super) async fn all_templates(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: Opening,
+    opening: UnmaskToken,
 ) -> Result<Vec<ResourceTemplate>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_templates(cursor, context.clone());

@@ -9,12 +9,12 @@ use tenon_types::{CallContext, CompletionSummary};
 use tracing::Span;
 
 use super::{InvokeContext, next_call};
+use crate::call::mask;
 use crate::call::{
     Call, CallError, CallKind, Caller, CurrentCall, Failure, Fingerprint, TraceParent, Usage,
 };
-use crate::event::{CallEvent, Event, Step};
-use crate::history::{Entry, Record, milliseconds};
-use crate::mask;
+use crate::observe::event::{CallEvent, Event, Step};
+use crate::observe::history::{Entry, Record, milliseconds};
 use crate::register::Registry;
 use crate::runtime::StreamObserver;
 
@@ -56,7 +56,7 @@ pub(crate) struct CallState {
     plugin: Option<Arc<str>>,
     redactor: Arc<Redactor>,
     /// Who hears of the steps, if anybody does.
-    heard: Option<Heard>,
+    heard: Option<EventContext>,
     span: Span,
     over: bool,
 }
@@ -71,7 +71,7 @@ pub(super) struct Attempt {
 }
 
 /// What all events of a call have in common.
-struct Heard {
+struct EventContext {
     call: Arc<str>,
     tool: Arc<str>,
 }
@@ -86,7 +86,7 @@ impl CallState {
     ) -> Box<Self> {
         let Call { name, arguments, caller } = call;
         let number = next_call();
-        let heard = invoke_context.news.events().are_heard().then(|| Heard {
+        let heard = invoke_context.news.events().are_heard().then(|| EventContext {
             call: number.to_string().into(),
             tool: registry.redactor().text(&name).into(),
         });
@@ -150,7 +150,8 @@ impl CallState {
 
     /// Tells those who watch what was done.
     pub(super) fn step(&self, step: impl FnOnce() -> Step) {
-        let (Some(Heard { call, tool }), Some(fingerprint)) = (&self.heard, self.fingerprint)
+        let (Some(EventContext { call, tool }), Some(fingerprint)) =
+            (&self.heard, self.fingerprint)
         else {
             return;
         };

@@ -8,7 +8,7 @@ use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{Content, ContentBlock, ResourceBody, ResourceLink, ToolResult};
 
-use crate::stored_results::Results;
+use crate::invoke::stored_results::Results;
 
 /// The member of a result's `_meta` that says that it was cut: `bytes`, how long the whole is, and
 /// `uri`, where it is kept.

@@ -1,5 +1,8 @@
-//! What plugins say without being asked: to the operator's log, and to the host.
+//! Who is told of calls and plugins: watchers, by [`event`]s; the record, in [`history`]; the operator's log; and the
+//! host, of what plugins say without being asked.
 
+pub(crate) mod event;
+pub mod history;
 mod notifications;
 mod plugin_log;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-use crate::event::Events;
+use crate::observe::event::Events;
 
 /// Where the news of all plugins goes. A plugin that says over and over that it has changed says it
 /// once, until the host has acted on it.

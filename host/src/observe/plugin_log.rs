@@ -8,7 +8,7 @@ use tenon_config::secret::{Redactor, SharedSecrets};
 use tenon_types::LogLevel;
 use tenon_types::text::{cut, one_line};
 
-use crate::mask::{Mask, Masked, Unmasked};
+use crate::call::mask::{Mask, Masked, Unmasked};
 
 /// The most bytes of a message, and of its fields together.
 const MAX_MESSAGE_BYTES: usize = 8 << 10;

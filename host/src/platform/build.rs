@@ -23,16 +23,17 @@ use tenon_config::pins::Quarantine;
 use tenon_config::secret::SurroundingSecrets;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use super::reload::{LoadedFrom, Plugins, Slot};
+use super::reload::{PluginSlot, PluginSources, Plugins};
 use super::report::{gone, there};
 use super::reregister::reregister;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
-use crate::history::History;
 use crate::invoke::InvokeContext;
+use crate::invoke::stored_results::Results;
 use crate::load::{LoadError, Loaded, Loader};
 use crate::observe::PluginNotifications;
+use crate::observe::history::History;
 use crate::register::{Registered, learn, register, register_as};
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
@@ -41,7 +42,6 @@ use crate::services::{
     Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
     Services, ask_approver,
 };
-use crate::stored_results::Results;
 
 /// Why the platform could not be built. A bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,7 @@ impl Builder {
         self
     }
 
-    /// Stores call records ([`crate::history`]) and truncated results in this folder. Without it calls are
+    /// Stores call records ([`crate::observe::history`]) and truncated results in this folder. Without it calls are
     /// not recorded, and truncated results end with the platform.
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state = Some(folder.into());
@@ -316,7 +316,7 @@ impl Builder {
         let limits = config.map_or_else(Limits::default, |config| config.limits.clone());
         let builtins = builtins.into_iter().map(async |(id, plugin)| {
             let schemas = factory.loader.schemas().clone();
-            Slot::of_builtin(Loaded::builtin(&id, plugin, &limits, schemas)).await
+            PluginSlot::of_builtin(Loaded::builtin(&id, plugin, &limits, schemas)).await
         });
         let mut slots = join_all(builtins).await;
         let rules = tokio::select! {
@@ -426,7 +426,7 @@ impl PluginFactory {
         self: &Arc<Self>,
         candidates: Vec<(Candidate, Option<Fingerprint>)>,
         rules: &Arc<Rules>,
-    ) -> Vec<Slot> {
+    ) -> Vec<PluginSlot> {
         let until = pending().boxed().shared();
         self.bring_until(candidates, rules, &BTreeSet::new(), until).await
     }
@@ -438,7 +438,7 @@ impl PluginFactory {
         rules: &Arc<Rules>,
         start_first: &BTreeSet<String>,
         until: Until,
-    ) -> Vec<Slot> {
+    ) -> Vec<PluginSlot> {
         candidates.iter().for_each(|(candidate, _)| self.loader.know(&candidate.secrets));
         let is_first = |candidate: &Candidate| start_first.contains(candidate.id());
         let mut candidates: Vec<_> = candidates
@@ -461,7 +461,7 @@ impl PluginFactory {
                 (place, slot)
             });
         let slots = stream::iter(slots).buffer_unordered(MAX_CONCURRENT_LOADS);
-        let mut slots: Vec<(usize, Slot)> = slots.collect().await;
+        let mut slots: Vec<(usize, PluginSlot)> = slots.collect().await;
         slots.sort_by_key(|(place, _)| *place);
         slots.into_iter().map(|(_, slot)| slot).collect()
     }
@@ -479,7 +479,7 @@ impl PluginFactory {
         fingerprint: Option<Fingerprint>,
         rules: Arc<Rules>,
         until: Until,
-    ) -> Slot {
+    ) -> PluginSlot {
         let (id, kind) = (candidate.id().to_string(), candidate.kind());
         let loaded_from = candidate.clone();
         let requested = candidate.requested();
@@ -501,11 +501,11 @@ impl PluginFactory {
                     awaits_approval: refusal.awaits_approval(),
                     ..gone(state, refusal.to_string(), Some(refusal.remedy()))
                 };
-                return Slot::without(loaded_from, fingerprint, report).await;
+                return PluginSlot::without(loaded_from, fingerprint, report).await;
             }
             Err(NotLoaded::Failed { state, detail, remedy }) => {
                 let report = gone(state, detail, remedy);
-                return Slot::without(loaded_from, fingerprint, report).await;
+                return PluginSlot::without(loaded_from, fingerprint, report).await;
             }
         };
         let Some(learned) = before(&until, learn(&loaded)).await else {
@@ -517,7 +517,7 @@ impl PluginFactory {
             Err(failure) => Err(failure),
         };
         match registered {
-            Ok(registered) => Slot::with(loaded_from, registered),
+            Ok(registered) => PluginSlot::with(loaded_from, registered),
             Err(failure) => {
                 let exceeded = server.and_then(|server| server.startup_exceeded());
                 let remedy = match exceeded {
@@ -530,7 +530,7 @@ impl PluginFactory {
                     failure: Some(exceeded.map_or(failure, Failure::Deadline)),
                     ..gone(PluginState::Failed, detail, remedy)
                 };
-                Slot::without(loaded_from, fingerprint, report).await
+                PluginSlot::without(loaded_from, fingerprint, report).await
             }
         }
     }
@@ -578,11 +578,11 @@ async fn before<T>(until: &Until, done: impl Future<Output = T>) -> Option<T> {
 }
 
 /// The slot of a plugin that did not register in time.
-async fn late((candidate, fingerprint): (Candidate, Option<Fingerprint>)) -> Slot {
+async fn late((candidate, fingerprint): (Candidate, Option<Fingerprint>)) -> PluginSlot {
     let why = "it was not waited for any longer".to_string();
     let (id, kind) = (candidate.id(), candidate.kind());
     let report = gone(id, kind, PluginState::Failed, why, None);
-    Slot::without(candidate, fingerprint, report).await
+    PluginSlot::without(candidate, fingerprint, report).await
 }
 
 /// Why a candidate was not loaded, and what to do about it.
@@ -601,7 +601,7 @@ impl From<LoadError> for NotLoaded {
     }
 }
 
-impl Slot {
+impl PluginSlot {
     async fn of_builtin(loaded: Loaded) -> Self {
         let id = loaded.id().to_string();
         match register(loaded).await {
@@ -626,7 +626,7 @@ impl Slot {
             id: candidate.id().to_string(),
             report: there(&registered),
             registered: Some(Arc::new(registered)),
-            loaded_from: fingerprint.map(|tried| LoadedFrom { candidate, tried }),
+            loaded_from: fingerprint.map(|tried| PluginSources { candidate, tried }),
         }
     }
 
@@ -638,7 +638,7 @@ impl Slot {
         let id = candidate.id().to_string();
         let loaded_from = tokio::task::spawn_blocking(move || {
             let tried = fingerprint.unwrap_or_else(|| candidate.fingerprint());
-            LoadedFrom { candidate, tried }
+            PluginSources { candidate, tried }
         });
         Self { id, loaded_from: loaded_from.await.ok(), registered: None, report }
     }

@@ -30,12 +30,12 @@ pub use reload::Difference;
 pub use report::{PluginReport, PluginState};
 pub use watch::{OnChange, Watch, WatchError};
 
+use crate::call::escape;
+use crate::call::mask::Masked;
 use crate::call::{Call, CallError, Caller, HookReport};
 use crate::capability::granted::PlatformApi;
-use crate::escape;
-use crate::event::Subscription;
 use crate::invoke::{self, Budget, InvokeContext, Model, PluginQuery};
-use crate::mask::Masked;
+use crate::observe::event::Subscription;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
 use crate::server::ServerReport;

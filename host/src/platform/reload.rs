@@ -13,9 +13,9 @@ use std::time::Duration;
 use tenon_config::admit::{Rules, admit};
 use tenon_config::config::{Config, combine};
 use tenon_config::diagnostic::{Diagnostic, chain};
-use tenon_config::discover::trust::{Distrust, Untrusted};
+use tenon_config::discover::trust::{TrustProblem, UntrustedProject};
 use tenon_config::discover::{
-    Candidate, Discovery, Fingerprint, Skipped, Sources, discover_trusted,
+    Candidate, Discovery, Fingerprint, SkippedEntry, Sources, discover_trusted,
 };
 use tenon_config::grant::Grants;
 use tenon_config::pins::{PinKind, Quarantine};
@@ -26,9 +26,9 @@ use tokio::time::sleep;
 use super::build::PluginFactory;
 use super::report::left_out;
 use super::{Current, Inner, Platform, PluginReport, PluginState};
-use crate::event::{Change, Event};
+use crate::observe::event::{Change, Event};
 use crate::register::{Registered, Registry, Settings};
-use crate::runtime::Retiring;
+use crate::runtime::RetiringPlugin;
 use crate::services::ask_pins;
 
 /// How long the calls of a plugin that was replaced may go on.
@@ -39,8 +39,8 @@ pub(super) struct Plugins {
     pub(super) sources: Sources,
     pub(super) factory: Arc<PluginFactory>,
     /// In load order.
-    pub(super) slots: Vec<Slot>,
-    pub(super) left_out: Vec<Skipped>,
+    pub(super) slots: Vec<PluginSlot>,
+    pub(super) left_out: Vec<SkippedEntry>,
     /// What discovery could not read or understand.
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The folders that discovery looked in last.
@@ -53,20 +53,20 @@ pub(super) struct Plugins {
     /// Which definitions are not what they were.
     pub(super) quarantine: Quarantine,
     /// The project, where it is not trusted.
-    pub(super) untrusted: Option<Untrusted>,
+    pub(super) untrusted: Option<UntrustedProject>,
 }
 
 /// The place of one plugin.
-pub(super) struct Slot {
+pub(super) struct PluginSlot {
     pub(super) id: String,
     /// Nothing for a plugin that is part of the host.
-    pub(super) loaded_from: Option<LoadedFrom>,
+    pub(super) loaded_from: Option<PluginSources>,
     pub(super) registered: Option<Arc<Registered>>,
     pub(super) report: PluginReport,
 }
 
 /// What a plugin is made of.
-pub(super) struct LoadedFrom {
+pub(super) struct PluginSources {
     /// What runs; where nothing does, what was to run.
     pub(super) candidate: Candidate,
     /// What was tried last. Where that failed, what runs may be older.
@@ -87,7 +87,7 @@ impl Default for Retirement {
 }
 
 impl Retirement {
-    fn add(&mut self, retiring: Retiring) {
+    fn add(&mut self, retiring: RetiringPlugin) {
         // What has ended is not kept.
         while self.tasks.try_join_next().is_some() {}
         let mut hurry = self.hurry.subscribe();
@@ -165,15 +165,15 @@ impl Plugins {
 
     /// Goes over to what is on disk. New plugins are there afterwards; those that they replace still
     /// take calls.
-    async fn apply(&mut self, disk: OnDisk) -> Vec<Event> {
-        let OnDisk { sources, discovery, fingerprints, problems } = disk;
+    async fn apply(&mut self, disk: DiskState) -> Vec<Event> {
+        let DiskState { sources, discovery, fingerprints, problems } = disk;
         self.factory.configure(&sources.configs);
         let rules = self.factory.rules(&sources.configs, &discovery.candidates).await;
         let former = std::mem::take(&mut self.slots);
         let (builtins, former): (Vec<_>, Vec<_>) =
             former.into_iter().partition(|slot| slot.loaded_from.is_none());
         let former_order: Vec<String> = former.iter().map(|slot| slot.id.clone()).collect();
-        let mut former: HashMap<String, Slot> =
+        let mut former: HashMap<String, PluginSlot> =
             former.into_iter().map(|slot| (slot.id.clone(), slot)).collect();
 
         let mut order: Vec<String> =
@@ -183,7 +183,7 @@ impl Plugins {
         for (candidate, fingerprint) in discovery.candidates.into_iter().zip(fingerprints) {
             let id = candidate.id();
             if former.get(id).is_some_and(|slot| slot.may_stay(&fingerprint, &rules)) {
-                if let Some(LoadedFrom { candidate: loaded_from, .. }) =
+                if let Some(PluginSources { candidate: loaded_from, .. }) =
                     former.get_mut(id).and_then(|slot| slot.loaded_from.as_mut())
                 {
                     loaded_from.rules = candidate.rules.clone();
@@ -291,7 +291,7 @@ fn insert_as_before(order: &mut Vec<String>, before: &[String], id: &String) {
 }
 
 /// What is on disk now.
-struct OnDisk {
+struct DiskState {
     sources: Sources,
     discovery: Discovery,
     fingerprints: Vec<Fingerprint>,
@@ -299,7 +299,7 @@ struct OnDisk {
     problems: Vec<String>,
 }
 
-impl OnDisk {
+impl DiskState {
     async fn read(sources: Sources) -> Self {
         let read = tokio::task::spawn_blocking(move || {
             let mut sources = sources;
@@ -313,15 +313,17 @@ impl OnDisk {
 
     /// Why what is loaded is left as it is: the project has changed since it was trusted, and its user
     /// has not looked at that.
-    fn waits_for_trust(&self, before: Option<&Untrusted>) -> Option<String> {
+    fn waits_for_trust(&self, before: Option<&UntrustedProject>) -> Option<String> {
         let untrusted = self.discovery.untrusted.as_ref()?;
-        let is_changed = matches!(untrusted.why, Distrust::Changed(_) | Distrust::Unreadable(_));
+        let is_changed =
+            matches!(untrusted.why, TrustProblem::Changed(_) | TrustProblem::Unreadable(_));
         (before.is_none() && is_changed).then(|| format!("{untrusted}; {}", untrusted.remedy()))
     }
 
     /// How it differs from what is loaded.
-    fn differences(&self, slots: &[Slot]) -> Vec<Difference> {
-        let known: HashMap<&str, &Slot> = slots.iter().map(|slot| (&*slot.id, slot)).collect();
+    fn differences(&self, slots: &[PluginSlot]) -> Vec<Difference> {
+        let known: HashMap<&str, &PluginSlot> =
+            slots.iter().map(|slot| (&*slot.id, slot)).collect();
         let found = self.discovery.candidates.iter().zip(&self.fingerprints);
         let differs = found.filter_map(|(candidate, fingerprint)| {
             let change = match known.get(candidate.id()) {
@@ -331,7 +333,7 @@ impl OnDisk {
             };
             Some(Difference { plugin: candidate.id().to_string(), change })
         });
-        let is_there = |slot: &&Slot| {
+        let is_there = |slot: &&PluginSlot| {
             slot.loaded_from.is_none()
                 || self.discovery.candidates.iter().any(|c| c.id() == slot.id)
                 || slot.problem_in(&self.discovery.diagnostics).is_some()
@@ -344,7 +346,7 @@ impl OnDisk {
     }
 }
 
-impl Slot {
+impl PluginSlot {
     fn is_made_of(&self, fingerprint: &Fingerprint) -> bool {
         self.loaded_from.as_ref().is_some_and(|loaded_from| loaded_from.tried == *fingerprint)
     }
@@ -417,7 +419,7 @@ impl Slot {
                     former.loaded_from.zip(self.loaded_from).map(|(mut former, tried)| {
                         // What it says of what is offered holds for whatever runs.
                         former.candidate.rules = tried.candidate.rules;
-                        LoadedFrom { tried: tried.tried, ..former }
+                        PluginSources { tried: tried.tried, ..former }
                     });
                 let detail = goes_on(&problem);
                 let report = PluginReport {
@@ -445,7 +447,7 @@ impl Platform {
     /// The same, and what cannot be read.
     pub(super) async fn compare(&self) -> (Vec<Difference>, Vec<String>) {
         let mut plugins = self.inner.plugins.lock().await;
-        let disk = OnDisk::read(plugins.sources.clone()).await;
+        let disk = DiskState::read(plugins.sources.clone()).await;
         plugins.looked_in.clone_from(&disk.discovery.looked_in);
         if let Some(problem) = disk.waits_for_trust(plugins.untrusted.as_ref()) {
             return (Vec::new(), vec![problem]);
@@ -472,7 +474,7 @@ impl Inner {
         if self.closing.load(Ordering::SeqCst) {
             return Vec::new();
         }
-        let disk = OnDisk::read(plugins.sources.clone()).await;
+        let disk = DiskState::read(plugins.sources.clone()).await;
         if let Some(problem) = disk.waits_for_trust(plugins.untrusted.as_ref()) {
             plugins.looked_in.extend(disk.discovery.looked_in);
             let is_told = plugins.problems.contains(&problem);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use tenon_config::discover::{PluginKind, SkipReason, Skipped};
+use tenon_config::discover::{PluginKind, SkipReason, SkippedEntry};
 use tenon_config::limits::Limits;
 
 use crate::call::Failure;
@@ -148,8 +148,8 @@ pub(super) fn gone(
 }
 
 /// The report of a plugin that discovery left out.
-pub(super) fn left_out(left_out: &Skipped) -> PluginReport {
-    let Skipped { id, kind, reason, .. } = left_out;
+pub(super) fn left_out(left_out: &SkippedEntry) -> PluginReport {
+    let SkippedEntry { id, kind, reason, .. } = left_out;
     gone(id, *kind, reason.into(), reason.to_string(), None)
 }
 

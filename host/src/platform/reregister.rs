@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::{Inner, report};
-use crate::event::Event;
 use crate::observe::PluginNotifications;
+use crate::observe::event::Event;
 use crate::register::register_again;
 
 /// How long a plugin's changes are gathered before it registers again.

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::reload::Difference;
 use super::{Inner, Platform};
-use crate::event::Event;
+use crate::observe::event::Event;
 
 /// What to do about changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

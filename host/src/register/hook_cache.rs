@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use tenon_types::HookPoint;
 
 use crate::call::{Caller, Fingerprint};
-use crate::history::weight::weigh_members;
+use crate::observe::history::weight::weigh_members;
 
 /// An outcome that was checked.
 #[derive(Debug, Clone)]

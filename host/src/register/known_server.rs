@@ -7,7 +7,7 @@ use tenon_types::ToolDefinition;
 
 use super::operation;
 use crate::schema::{self, nulls};
-use crate::server::Listing;
+use crate::server::ServerListing;
 use crate::services::Offers;
 
 /// What a server had when it was last asked. Nothing is started to know it.
@@ -25,7 +25,9 @@ impl KnownServer {
         offers: Offers,
     ) -> Option<Self> {
         let Source::Mcp(server) = &candidate.source else { return None };
-        let known = Listing::of(server, host_environment, offers, true)?.stand_in()?;
+        let known =
+            ServerListing::of(server, candidate.named_in(), host_environment, offers, true)?
+                .stand_in()?;
         let of_host = operation::on(known.resources, known.prompts);
         let of_host = of_host.map(|(_, offered)| ToolDefinition::clone(&offered.definition));
         Some(Self { tools: known.tools.into_iter().chain(of_host).collect() })

@@ -26,19 +26,19 @@ impl Default for Uses {
 
 impl Uses {
     /// Takes a plugin out of use, which is ended when nobody uses it any more.
-    pub(crate) fn retire(&self, plugin: Arc<dyn Plugin>) -> Retiring {
+    pub(crate) fn retire(&self, plugin: Arc<dyn Plugin>) -> RetiringPlugin {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Retiring { plugin, ended }
+        RetiringPlugin { plugin, ended }
     }
 }
 
 /// A plugin that takes no new calls, and may still have some in flight.
-pub(crate) struct Retiring {
+pub(crate) struct RetiringPlugin {
     plugin: Arc<dyn Plugin>,
     ended: Option<mpsc::Receiver<Infallible>>,
 }
 
-impl Retiring {
+impl RetiringPlugin {
     /// Waits until nobody uses the plugin any more, or for so long, and ends it.
     pub(crate) async fn end(self, patience: impl Future<Output = ()>) {
         let Self { plugin, ended } = self;

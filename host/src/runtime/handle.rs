@@ -10,7 +10,7 @@ use tenon_types::{
 
 use super::{CompletionStream, Plugin};
 use crate::call::Failure;
-use crate::mask::Unmasked;
+use crate::call::mask::Unmasked;
 
 /// A loaded plugin. Its methods are those of [`Plugin`]; what they give shows nothing before it is
 /// masked.

@@ -24,9 +24,9 @@ use tenon_types::{
 
 pub use crate::call::{Failure, OuterCalls, Usage};
 pub use builtin::Builtin;
-pub(crate) use drain::{Retiring, Uses};
+pub(crate) use drain::{RetiringPlugin, Uses};
 pub use handle::PluginHandle;
-pub(crate) use rhai::{RhaiPlugin, Setting as ScriptSetting, Threads};
+pub(crate) use rhai::{RhaiPlugin, ScriptConfig as ScriptSetting, Threads};
 pub use rhai::{ScriptError, check_script};
 pub(crate) use supervised::Supervised;
 pub use tenon_config::config::Mode;
@@ -34,8 +34,8 @@ pub use wasm::stream::CompletionStream;
 pub(crate) use wasm::stream::StreamObserver;
 pub use wasm::{Allocation, EngineError, ExportError, speaks};
 
-use crate::escape;
-use crate::mask::Unmasked;
+use crate::call::escape;
+use crate::call::mask::Unmasked;
 
 /// A plugin of any kind.
 ///

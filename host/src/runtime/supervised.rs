@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tenon_config::limits::MAX_DURATION;
 use tenon_config::limits::MAX_PAGES;
 use tenon_config::pins::{Definition, PinKind};
 use tenon_config::secret::Redactor;
@@ -18,9 +19,9 @@ use tenon_types::{
 };
 use tokio::time::Instant;
 
+use crate::call::escape;
+use crate::call::mask::{self, Mask, Unmasked};
 use crate::call::{CurrentCall, Failure};
-use crate::escape;
-use crate::mask::{self, Mask, Unmasked};
 use crate::runtime::Plugin;
 use crate::server::Supervisor;
 
@@ -215,9 +216,9 @@ impl<P: Plugin> Supervised<P> {
                 retry_after: Some(wait),
             })));
         }
-        let deadline = time_left.map(|time_left| began + time_left);
+        let deadline = time_left.map(|time_left| began + time_left.min(MAX_DURATION));
         let (supervisor, current_call) = (&self.supervisor, CurrentCall::current());
-        let mut trying = Trying { supervisor, began, deadline, current_call, done: false };
+        let mut trying = SupervisedCall { supervisor, began, deadline, current_call, done: false };
         let answer = answer.await;
         trying.done = true;
         match &answer {
@@ -234,7 +235,7 @@ impl<P: Plugin> Supervised<P> {
 }
 
 /// A call on its way. Dropped, it was given up: by its caller, or because its time was over.
-struct Trying<'a> {
+struct SupervisedCall<'a> {
     supervisor: &'a Supervisor,
     began: Instant,
     deadline: Option<Instant>,
@@ -246,7 +247,7 @@ struct Trying<'a> {
 /// different moments.
 const EARLY: Duration = Duration::from_millis(20);
 
-impl Drop for Trying<'_> {
+impl Drop for SupervisedCall<'_> {
     fn drop(&mut self) {
         if self.done {
             return;

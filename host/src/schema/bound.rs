@@ -36,7 +36,7 @@ const NOT_PLAIN: [&str; 7] = [
 
 /// What checking costs at most, in steps of about ten nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Bound {
+pub(super) struct CostBound {
     whole: Levels,
     /// The same by the members of an object, for a schema that tells them apart.
     split: Option<Box<Split>>,
@@ -81,7 +81,7 @@ pub(super) struct Size {
     pub(super) states: usize,
 }
 
-impl Bound {
+impl CostBound {
     /// The bound of a schema that is plain, and how much it is.
     pub(super) fn of(schema: &Value) -> Option<(Self, Size)> {
         if schema.is_boolean() {
@@ -115,7 +115,7 @@ impl Bound {
 
 impl Split {
     fn allows(&self, members: &Map<String, Value>, most: u64) -> bool {
-        let mut names = Measure { parts: 1, text: 0, depth: 0, most };
+        let mut names = ValueSize { parts: 1, text: 0, depth: 0, most };
         members.keys().for_each(|name| names.add_name(name));
         let mut cost = self.own.of(&names);
         members.iter().all(|(name, member)| {
@@ -131,7 +131,7 @@ impl Split {
 impl Levels {
     /// What checking a value costs; nothing where that is not known, or is more than that.
     fn cost(&self, value: &Value, most: u64) -> Option<u64> {
-        let mut measure = Measure { parts: 0, text: 0, depth: 0, most };
+        let mut measure = ValueSize { parts: 0, text: 0, depth: 0, most };
         // A value of so many parts alone costs more, whatever the schema.
         if !measure.add(value, 0) {
             return None;
@@ -170,8 +170,8 @@ impl Cost {
         }
     }
 
-    fn of(&self, measure: &Measure) -> u64 {
-        let Measure { parts, text, depth, .. } = *measure;
+    fn of(&self, measure: &ValueSize) -> u64 {
+        let ValueSize { parts, text, depth, .. } = *measure;
         let size = parts.saturating_add(text);
         let compared = size.saturating_mul(size).saturating_mul(self.squared.into());
         // An array may be compared as a whole, and its items each within themselves.
@@ -183,7 +183,7 @@ impl Cost {
 }
 
 /// The size of a value: its parts, and units of sixteen bytes of text.
-struct Measure {
+struct ValueSize {
     parts: u64,
     text: u64,
     depth: usize,
@@ -193,7 +193,7 @@ struct Measure {
 /// Deeper than any value that comes as text.
 const MAX_VALUE_DEPTH: usize = 200;
 
-impl Measure {
+impl ValueSize {
     fn add(&mut self, value: &Value, depth: usize) -> bool {
         self.depth = self.depth.max(depth);
         self.parts += 1;
@@ -458,7 +458,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bound of the schema that is this node.
-    fn bound(&self, order: &[usize], root: usize) -> Option<Bound> {
+    fn bound(&self, order: &[usize], root: usize) -> Option<CostBound> {
         let node = &self.nodes[root];
         let mut roots = vec![root];
         roots.extend(&node.here);
@@ -473,7 +473,7 @@ impl<'a> Reader<'a> {
         let properties = self.root.get("properties").and_then(Value::as_object);
         let Some(properties) = properties.filter(|_| tells_apart && !here.iter().any(goes_deeper))
         else {
-            return Some(Bound { whole, split: None });
+            return Some(CostBound { whole, split: None });
         };
         let mut common =
             Levels { costs: [Cost { parts: 1, ..Cost::default() }].into(), closed: true };
@@ -486,7 +486,7 @@ impl<'a> Reader<'a> {
         }
         let split = Split { own: whole.costs[0], common, dear: dear.into() };
         let split = (!split.dear.is_empty()).then(|| Box::new(split));
-        Some(Bound { whole, split })
+        Some(CostBound { whole, split })
     }
 
     /// All nodes, each after those that it applies to the same value. There is no such order where one
@@ -619,7 +619,7 @@ fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<Levels
     let most = |of: &[Costs], numbers: &[usize]| {
         numbers.iter().fold(Costs::default(), |most, number| most.or(of[*number]))
     };
-    let mut found: Vec<Growing> = roots.iter().map(|_| Growing::default()).collect();
+    let mut found: Vec<LevelGrowth> = roots.iter().map(|_| LevelGrowth::default()).collect();
     // What each node comes to where the value is an array, where it is an object, and either.
     let mut arrays = vec![Costs::default(); nodes.len()];
     let mut objects = arrays.clone();
@@ -648,12 +648,12 @@ fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<Levels
             break;
         }
     }
-    found.into_iter().map(Growing::levels).collect()
+    found.into_iter().map(LevelGrowth::levels).collect()
 }
 
 /// What is known of the levels of a schema.
 #[derive(Default)]
-struct Growing {
+struct LevelGrowth {
     costs: Vec<Cost>,
     greatest: Costs,
     closed: bool,
@@ -661,7 +661,7 @@ struct Growing {
     ended: bool,
 }
 
-impl Growing {
+impl LevelGrowth {
     /// Adds a level, and says whether there may be more.
     fn grow(&mut self, costs: Costs) -> bool {
         if self.closed || self.ended {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tenon_config::limits::{Limit, Limits};
 use tokio::runtime::{Builder, Runtime};
 
-use super::bound::Bound;
+use super::bound::CostBound;
 use super::{MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_INLINE_STEPS, SchemaSandbox, compile};
 use crate::call::Failure;
 
@@ -37,7 +37,7 @@ enum Verdict {
 
 /// Any text, which is read as a recipe for a schema and a value.
 pub(crate) fn json_schema(text: &str) {
-    let mut recipe = Recipe { rest: text.bytes().collect::<Vec<_>>().into_iter() };
+    let mut recipe = ByteChoices { rest: text.bytes().collect::<Vec<_>>().into_iter() };
     let schema = recipe.document();
     let value = recipe.value(0);
     check(&schema, &value);
@@ -73,7 +73,7 @@ fn check(schema: &Value, value: &Value) {
     if took < LITTLE {
         assert_eq!(confined, plainly(schema, value), "{schema} of {value}");
     }
-    if let Some((bound, _)) = Bound::of(schema)
+    if let Some((bound, _)) = CostBound::of(schema)
         && bound.allows(value, MAX_INLINE_STEPS)
     {
         let checks = checks(schema, value);
@@ -102,9 +102,9 @@ thread_local! {
 /// The member of each schema that counts how often it is checked against.
 const COUNT: &str = "x-count";
 
-struct Count;
+struct StepCount;
 
-impl<'i> Keyword<'i> for Count {
+impl<'i> Keyword<'i> for StepCount {
     fn validate(&self, _: &'i Value) -> Result<(), ValidationError<'i>> {
         CHECKS.set(CHECKS.get() + 1);
         Ok(())
@@ -119,7 +119,7 @@ impl<'i> Keyword<'i> for Count {
 /// How often a value or a part of it is checked against a schema or a part of that, where all problems
 /// are looked for.
 fn checks(schema: &Value, value: &Value) -> u64 {
-    let options = jsonschema::options().with_keyword(COUNT, |_, _, _| Ok(Box::new(Count)));
+    let options = jsonschema::options().with_keyword(COUNT, |_, _, _| Ok(Box::new(StepCount)));
     let Ok(validator) = options.build(schema) else { return 0 };
     CHECKS.set(0);
     drop(validator.iter_errors(value));
@@ -127,7 +127,7 @@ fn checks(schema: &Value, value: &Value) -> u64 {
 }
 
 /// Bytes, each of which decides something.
-struct Recipe {
+struct ByteChoices {
     rest: std::vec::IntoIter<u8>,
 }
 
@@ -143,7 +143,7 @@ const NAMES: [&str; 6] = ["a", "b", "id", "$ref", "$id", "~/%"];
 const PATTERNS: [&str; 8] =
     ["^a", "b$", "^[a-z]{1,3}$", r"^\d+$", "^(?!a)", r"(a|b)\1", "^(a|a)*$", r"^\w+\s?\p{L}*$"];
 
-impl Recipe {
+impl ByteChoices {
     /// The next decision; without more bytes all are the first.
     fn below(&mut self, end: usize) -> usize {
         usize::from(self.rest.next().unwrap_or(0)) % end

@@ -26,7 +26,7 @@ use tenon_types::text::beginning;
 use tokio::sync::oneshot;
 
 use crate::call::Failure;
-use bound::{Bound, Size};
+use bound::{CostBound, Size};
 pub(crate) use sandbox::SchemaSandbox;
 
 /// The longest schema, in bytes.
@@ -76,7 +76,7 @@ enum Kind {
 
 struct Plain {
     validator: Validator,
-    bound: Bound,
+    bound: CostBound,
 }
 
 /// What a schema says of nulls in a value. Places are JSON Pointers.
@@ -194,7 +194,7 @@ fn compile_plain(text: &str, room: &mut Size) -> Result<Compiled, String> {
         serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let of_objects = schema.get("type").and_then(Value::as_str) == Some("object");
     let confined = Compiled { schema: Schema(Kind::Confined), of_objects };
-    let Some((bound, size)) = Bound::of(&schema) else { return Ok(confined) };
+    let Some((bound, size)) = CostBound::of(&schema) else { return Ok(confined) };
     if size.subschemas > room.subschemas || size.states > room.states {
         return Ok(confined);
     }
@@ -306,11 +306,11 @@ mod tests {
     }
 
     fn is_plain(schema: &Value) -> bool {
-        Bound::of(schema).is_some()
+        CostBound::of(schema).is_some()
     }
 
     fn inline(schema: &Value, value: &Value) -> bool {
-        Bound::of(schema).is_some_and(|(bound, _)| bound.allows(value, MAX_INLINE_STEPS))
+        CostBound::of(schema).is_some_and(|(bound, _)| bound.allows(value, MAX_INLINE_STEPS))
     }
 
     /// Definitions of which each refers twice to the next.

@@ -13,7 +13,7 @@ pub(crate) fn leave_out(schema: &Schema, arguments: &mut Value) -> bool {
         return true;
     }
     let Some(found) = schema.nulls(arguments) else { return false };
-    let Some(rest) = Rest::of(arguments, found) else { return true };
+    let Some(rest) = CleanedArguments::of(arguments, found) else { return true };
     let Some(found) = schema.nulls(&rest.value) else { return false };
     *arguments = rest.with_required(found);
     true
@@ -27,31 +27,32 @@ pub(crate) async fn leave_out_confined(
     arguments: &mut Value,
 ) {
     let Ok(found) = sandbox.nulls(schema, arguments, limits).await else { return };
-    let Some(rest) = Rest::of(arguments, found) else { return };
+    let Some(rest) = CleanedArguments::of(arguments, found) else { return };
     let Ok(found) = sandbox.nulls(schema, &rest.value, limits).await else { return };
     *arguments = rest.with_required(found);
 }
 
 /// Arguments without the nulls that are not taken.
-struct Rest {
+struct CleanedArguments {
     value: Value,
     /// Where those were.
-    removed: Vec<Place>,
+    removed: Vec<MemberPath>,
 }
 
-impl Rest {
+impl CleanedArguments {
     /// Nothing where that is all of the arguments.
     fn of(arguments: &Value, found: Nulls) -> Option<Self> {
         let mut value = arguments.clone();
-        let refused = found.refused.iter().filter_map(|pointer| Place::of(pointer));
-        let removed: Vec<Place> = refused.filter(|place| place.remove_from(&mut value)).collect();
+        let refused = found.refused.iter().filter_map(|pointer| MemberPath::of(pointer));
+        let removed: Vec<MemberPath> =
+            refused.filter(|place| place.remove_from(&mut value)).collect();
         (!removed.is_empty()).then_some(Self { value, removed })
     }
 
     /// With the nulls that turn out to be required: what is wrong with them is for the caller to hear.
     fn with_required(self, found: Nulls) -> Value {
         let Self { mut value, removed } = self;
-        let is_missed = |place: &&Place| {
+        let is_missed = |place: &&MemberPath| {
             let mut missing = found.missing.iter();
             missing.any(|[object, member]| *object == place.object && *member == place.member)
         };
@@ -71,13 +72,13 @@ fn has_null_member(value: &Value) -> bool {
 }
 
 /// A member of an object within a value.
-struct Place {
+struct MemberPath {
     /// The object, as a JSON Pointer.
     object: String,
     member: String,
 }
 
-impl Place {
+impl MemberPath {
     fn of(pointer: &str) -> Option<Self> {
         let (object, member) = pointer.rsplit_once('/')?;
         Some(Self { object: object.into(), member: member.replace("~1", "/").replace("~0", "~") })

@@ -26,7 +26,7 @@ use super::{
 use crate::call::{Failure, within};
 use crate::capability::config::Config;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::{self, HostState, LinkTarget, Setting};
+use crate::capability::{self, HostState, InstanceConfig, LinkTarget};
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, find_exports, link_older};
 use crate::runtime::{Allocation, Plugin};
@@ -45,18 +45,18 @@ pub(crate) struct SchemaSandbox {
     wasm: Option<Arc<WasmRuntime>>,
     /// Compiling takes a second or two the first time. Who does not wait for it any more leaves it to
     /// those who come later.
-    component: OnceLock<Shared<BoxFuture<'static, Result<Linked, String>>>>,
+    component: OnceLock<Shared<BoxFuture<'static, Result<LinkedChecker, String>>>>,
 }
 
 #[derive(Clone)]
-struct Linked {
+struct LinkedChecker {
     pre: wasmtime::component::InstancePre<HostState>,
     indices: Indices,
 }
 
 /// What the component answers.
 #[derive(Debug, Default, Deserialize)]
-struct Found {
+struct CheckResult {
     refused: Option<String>,
     unreadable: Option<String>,
     place: Option<String>,
@@ -91,7 +91,7 @@ impl SchemaSandbox {
     ) -> Result<Result<(), String>, Failure> {
         let limits = Limits { cpu: time, ..limits.clone() };
         match self.run("check", schema, None, &limits).await {
-            Ok(Found { refused: Some(problem), .. }) => Ok(Err(problem)),
+            Ok(CheckResult { refused: Some(problem), .. }) => Ok(Err(problem)),
             Ok(_) => Ok(Ok(())),
             Err(Failure::Limit(limit)) => {
                 Ok(Err(format!("compiling it reached the {limit}; simplify it")))
@@ -128,18 +128,18 @@ impl SchemaSandbox {
             Err(failure) => return Err(failure),
         };
         match found {
-            Found { unreadable: Some(_), .. } => limit(SchemaLimit::Depth),
-            Found { refused: Some(refused), .. } => {
+            CheckResult { unreadable: Some(_), .. } => limit(SchemaLimit::Depth),
+            CheckResult { refused: Some(refused), .. } => {
                 Err(Failure::Contract(format!("the schema of {what} cannot be used: {refused}")))
             }
-            Found { problem: Some(told), place, masked, .. } => {
+            CheckResult { problem: Some(told), place, masked, .. } => {
                 let place = place.unwrap_or_default();
                 Ok(vec![match is_secret(&place) {
                     true => problem(&place, &masked.unwrap_or_default()),
                     false => problem(&place, &told),
                 }])
             }
-            Found { .. } => Ok(Vec::new()),
+            CheckResult { .. } => Ok(Vec::new()),
         }
     }
 
@@ -166,7 +166,7 @@ impl SchemaSandbox {
         value: Option<&Value>,
         limits: &Limits,
     ) -> Result<T, Failure> {
-        let Linked { pre, indices } = self.linked().await?;
+        let LinkedChecker { pre, indices } = self.linked().await?;
         let arguments = json!({
             "schema": schema,
             "value": value.map(Value::to_string),
@@ -206,7 +206,7 @@ impl SchemaSandbox {
             .map_err(|error| Failure::Host(format!("the checker of schemas answers: {error}")))
     }
 
-    async fn linked(&self) -> Result<Linked, Failure> {
+    async fn linked(&self) -> Result<LinkedChecker, Failure> {
         let linked = self.component.get_or_init(|| {
             let wasm = self.wasm.clone();
             // Compiling blocks.
@@ -221,7 +221,7 @@ impl SchemaSandbox {
     }
 }
 
-fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<Linked, String> {
+fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedChecker, String> {
     let own = || WasmRuntime::new(Allocation::OnDemand, None).map(Arc::new);
     let wasm = wasm.map_or_else(own, Ok).map_err(|error| error.to_string())?;
     let component =
@@ -231,14 +231,14 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<Linked, String> {
     let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
     let pre = pre.map_err(|error| format!("{error:#}"))?;
     let indices = find_exports(&pre).map_err(|error| error.to_string())?;
-    Ok(Linked { pre, indices })
+    Ok(LinkedChecker { pre, indices })
 }
 
 /// What an instance is made with: limits, and nothing that it could use.
-fn setting(limits: Limits) -> Setting {
+fn setting(limits: Limits) -> InstanceConfig {
     let id: Arc<str> = "schema-checker".into();
     let log = PluginLog::new(id.clone(), Redactor::new(&Secrets::default()), 1);
-    Setting {
+    InstanceConfig {
         granted: Arc::new(GrantedCapabilities::new(
             id.clone(),
             Grants::default(),

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tenon_config::discover::Server;
-use tenon_config::files::{Digest, MAX_CONFIGURATION_BYTES, claim, read_private};
+use tenon_config::files::{Digest, MAX_CONFIGURATION_BYTES, claim, read_private, real_or_absolute};
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::pins::Definition;
 use tenon_types::{Identity, Registration, ToolAnnotations, ToolDefinition};
@@ -24,7 +24,7 @@ use crate::services::Offers;
 const FORMAT_VERSION: u32 = 3;
 
 /// One server's listing, and its place.
-pub(crate) struct Listing {
+pub(crate) struct ServerListing {
     file: PathBuf,
     /// Whether what is kept may stand for the server's answer.
     lazy: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Listing {
     kept: Option<Form>,
 }
 
-impl Listing {
+impl ServerListing {
     /// What is kept of a server, where there is a folder for it. It blocks.
     pub(crate) fn of(
         server: &Server,
@@ -42,7 +42,7 @@ impl Listing {
         lazy: bool,
     ) -> Option<Self> {
         let folder = host_environment.cache.as_ref()?.join("servers");
-        let way = (named_in, server.place.absolute(), &server.options, offers);
+        let way = (real_or_absolute(named_in), server.place.absolute(), &server.options, offers);
         let way = format!("{way:?}");
         Some(Self::open(&folder, &way, lazy))
     }
@@ -322,11 +322,11 @@ mod tests {
     fn what_is_kept_is_found_by_the_way_to_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let servers = folder.path().join("servers");
-        let listing = Listing::open(&servers, "a", true);
+        let listing = ServerListing::open(&servers, "a", true);
         assert!(listing.stand_in().is_none());
         listing.keep(&registration(), Some("2025-11-25".into())).unwrap();
         assert!(!listing.stands_in());
-        let listing = Listing::open(&servers, "a", true);
+        let listing = ServerListing::open(&servers, "a", true);
         let found = listing.stand_in().expect("it was kept");
         assert_eq!(format!("{found:?}"), format!("{:?}", registration()));
         assert_eq!(listing.revision(), Some("2025-11-25"));
@@ -334,9 +334,9 @@ mod tests {
         let mut other = registration();
         other.tools[0].description.push('!');
         assert!(!listing.agrees(&other));
-        assert!(Listing::open(&servers, "b", true).stand_in().is_none());
+        assert!(ServerListing::open(&servers, "b", true).stand_in().is_none());
         // Who wants to know how the server is asks the server.
-        assert!(Listing::open(&servers, "a", false).stand_in().is_none());
+        assert!(ServerListing::open(&servers, "a", false).stand_in().is_none());
     }
 
     #[test]
@@ -345,9 +345,9 @@ mod tests {
         let servers = folder.path().join("servers");
         let mut two = registration();
         two.tools.push(ToolDefinition { name: "another".into(), ..two.tools[0].clone() });
-        Listing::open(&servers, "a", true).keep(&two, None).unwrap();
+        ServerListing::open(&servers, "a", true).keep(&two, None).unwrap();
         two.tools.reverse();
-        let listing = Listing::open(&servers, "a", true);
+        let listing = ServerListing::open(&servers, "a", true);
         assert!(listing.agrees(&two) && listing.differing(&two).is_empty());
     }
 
@@ -357,9 +357,9 @@ mod tests {
         for name in 0..=MAX_LISTINGS {
             fs::write(folder.path().join(name.to_string()), "").unwrap();
         }
-        Listing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
+        ServerListing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MAX_LISTINGS / 2);
-        assert!(Listing::open(folder.path(), "a", true).stands_in());
+        assert!(ServerListing::open(folder.path(), "a", true).stands_in());
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         };
         write(".tmpold", 2 * MAX_WRITE_TIME);
         write(".tmpnew", Duration::ZERO);
-        Listing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
+        ServerListing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
         assert!(!folder.path().join(".tmpold").exists());
         // Another process may be about to finish it.
         assert!(folder.path().join(".tmpnew").exists());
@@ -381,8 +381,8 @@ mod tests {
     fn what_is_too_long_to_be_read_is_not_kept() {
         let folder = tempfile::tempdir().unwrap();
         let keep = |registration: &Registration| {
-            Listing::open(folder.path(), "a", true).keep(registration, None).unwrap();
-            Listing::open(folder.path(), "a", true).stands_in()
+            ServerListing::open(folder.path(), "a", true).keep(registration, None).unwrap();
+            ServerListing::open(folder.path(), "a", true).stands_in()
         };
         let mut long = registration();
         long.tools[0].description = "x".repeat(MAX_CONFIGURATION_BYTES as usize);
@@ -395,8 +395,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
-        let listing = Listing::open(folder.path(), "a", true);
+        let listing = ServerListing::open(folder.path(), "a", true);
         fs::write(&listing.file, "{").unwrap();
-        assert!(Listing::open(folder.path(), "a", true).stand_in().is_none());
+        assert!(ServerListing::open(folder.path(), "a", true).stand_in().is_none());
     }
 }

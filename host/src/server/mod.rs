@@ -18,17 +18,17 @@ use tenon_config::pins::{Definition, PinKind, PinnedServer};
 use tenon_types::Registration;
 use tokio::time::Instant;
 
+use crate::call::mask::Masked;
 use crate::call::{Failure, within};
-use crate::event::Event;
-pub use crate::event::{BreakerState, ServerState};
-use crate::mask::Masked;
 use crate::observe::PluginNotifications;
+use crate::observe::event::Event;
+pub use crate::observe::event::{BreakerState, ServerState};
 use crate::services::{Pins, ask_pins};
 use breaker::Breaker;
 pub(crate) use child::{
-    Child, ChildEvent, ChildSlot, ExitStatus, OversizedLine, Spec, unavailable,
+    Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, unavailable,
 };
-pub(crate) use listing::Listing;
+pub(crate) use listing::ServerListing;
 pub use starts::StartProgress;
 pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
 pub use tenon_config::config::Supervision;
@@ -70,7 +70,7 @@ pub(crate) struct Supervisor {
     policy: Supervision,
     news: PluginNotifications,
     /// What it contributed when it was last asked.
-    listing: Option<Listing>,
+    listing: Option<ServerListing>,
     /// Where its starts wait for their turn, and how long one may take then.
     starts: StartQueue,
     startup: Duration,
@@ -104,7 +104,7 @@ struct Watched {
     window.as_secs(),
     last.as_ref().map(|last| format!(". The last time: {last}")).unwrap_or_default()
 )]
-pub(crate) struct TooOften {
+pub(crate) struct TooManyStarts {
     starts: usize,
     window: Duration,
     last: Option<String>,
@@ -166,7 +166,7 @@ impl Supervisor {
     }
 
     /// The same, with a place for what it contributes.
-    pub(crate) fn with_listing(self, listing: Option<Listing>) -> Self {
+    pub(crate) fn with_listing(self, listing: Option<ServerListing>) -> Self {
         Self { listing, ..self }
     }
 
@@ -177,7 +177,7 @@ impl Supervisor {
 
     /// Whether something was registered in place of its answer.
     pub(crate) fn has_stand_in(&self) -> bool {
-        self.listing.as_ref().is_some_and(Listing::stands_in)
+        self.listing.as_ref().is_some_and(ServerListing::stands_in)
     }
 
     /// Whether it answers what was registered in place of its answer. If not, it is registered
@@ -214,10 +214,10 @@ impl Supervisor {
     }
 
     /// Takes a start from the budget. Gives how long to wait before it.
-    pub(crate) fn start(&self, now: Instant) -> Result<Duration, TooOften> {
+    pub(crate) fn start(&self, now: Instant) -> Result<Duration, TooManyStarts> {
         let mut watched = self.watched();
         let window = self.policy.restart_window;
-        let too_often = |watched: &Watched| TooOften {
+        let too_often = |watched: &Watched| TooManyStarts {
             starts: watched.starts.len(),
             window,
             last: watched.last_error.clone(),
@@ -444,7 +444,7 @@ impl Supervisor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mask::Unmasked;
+    use crate::call::mask::Unmasked;
 
     fn supervisor() -> Supervisor {
         let policy = Supervision { max_restarts: 2, ..Supervision::default() };

@@ -41,5 +41,5 @@ pub use operation::Operation;
 pub use prompt::{Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole};
 pub use registration::{EvalDefinition, Identity, ProviderDefinition, Registration};
 pub use resource::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
-pub use suggestions::{Blank, Place, Suggestions};
+pub use suggestions::{Blank, CompletionReference, Suggestions};
 pub use tool::{ToolAnnotations, ToolDefinition, ToolResult};

@@ -27,7 +27,7 @@ use crate::{
 /// A JSON form that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
-pub struct WireError {
+pub struct FormError {
     /// Where, as a JSON Pointer.
     pub place: String,
     /// What is wrong there.
@@ -389,7 +389,7 @@ struct Json<'a>(&'a str);
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A `RawValue` may be too deep to be read.
-        let json = serde_json::from_str::<Sound>(self.0);
+        let json = serde_json::from_str::<ValidJson>(self.0);
         match json.and_then(|_| serde_json::from_str::<&RawValue>(self.0)) {
             Ok(json) => json.serialize(serializer),
             Err(_) => serializer.serialize_str(self.0),
@@ -420,7 +420,7 @@ fn tree(form: &impl Serialize) -> Value {
 /// # Errors
 ///
 /// Names the first member that is not what it should be.
-pub fn check_tool_result(result: &ToolResult) -> Result<(), WireError> {
+pub fn check_tool_result(result: &ToolResult) -> Result<(), FormError> {
     if let Some(json) = &result.structured {
         check_json(json, "/structuredContent")?;
     }
@@ -514,76 +514,76 @@ pub fn drop_ours(others: &mut Option<String>) {
 }
 
 /// Further members must be those of an object.
-fn check_extra(extra: Option<&str>, place: impl fmt::Display) -> Result<(), WireError> {
+fn check_extra(extra: Option<&str>, place: impl fmt::Display) -> Result<(), FormError> {
     match extra {
         Some(json) => check_object(json, place),
         None => Ok(()),
     }
 }
 
-fn check_object(json: &str, place: impl fmt::Display) -> Result<(), WireError> {
+fn check_object(json: &str, place: impl fmt::Display) -> Result<(), FormError> {
     match check_json(json, &place)?.object {
         true => Ok(()),
         false => Err(problem(place, "not an object")),
     }
 }
 
-fn check_json(json: &str, place: impl fmt::Display) -> Result<Sound, WireError> {
+fn check_json(json: &str, place: impl fmt::Display) -> Result<ValidJson, FormError> {
     serde_json::from_str(json).map_err(|error| problem(place, &format!("not JSON: {error}")))
 }
 
 /// JSON that could be made a tree of, and is not: one of a long text is many times as long.
-struct Sound {
+struct ValidJson {
     object: bool,
 }
 
-impl<'de> Deserialize<'de> for Sound {
+impl<'de> Deserialize<'de> for ValidJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SoundVisitor)
+        deserializer.deserialize_any(ValidJsonVisitor)
     }
 }
 
-struct SoundVisitor;
+struct ValidJsonVisitor;
 
-impl<'de> Visitor<'de> for SoundVisitor {
-    type Value = Sound;
+impl<'de> Visitor<'de> for ValidJsonVisitor {
+    type Value = ValidJson;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Sound, E> {
-        Ok(Sound { object: false })
+    fn visit_unit<E>(self) -> Result<ValidJson, E> {
+        Ok(ValidJson { object: false })
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
-        Ok(Sound { object: false })
+    fn visit_bool<E>(self, _: bool) -> Result<ValidJson, E> {
+        Ok(ValidJson { object: false })
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
-        Ok(Sound { object: false })
+    fn visit_i64<E>(self, _: i64) -> Result<ValidJson, E> {
+        Ok(ValidJson { object: false })
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
-        Ok(Sound { object: false })
+    fn visit_u64<E>(self, _: u64) -> Result<ValidJson, E> {
+        Ok(ValidJson { object: false })
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
-        Ok(Sound { object: false })
+    fn visit_f64<E>(self, _: f64) -> Result<ValidJson, E> {
+        Ok(ValidJson { object: false })
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
-        Ok(Sound { object: false })
+    fn visit_str<E>(self, _: &str) -> Result<ValidJson, E> {
+        Ok(ValidJson { object: false })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Sound, A::Error> {
-        while items.next_element::<Sound>()?.is_some() {}
-        Ok(Sound { object: false })
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ValidJson, A::Error> {
+        while items.next_element::<ValidJson>()?.is_some() {}
+        Ok(ValidJson { object: false })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Sound, A::Error> {
-        while members.next_entry::<Sound, Sound>()?.is_some() {}
-        Ok(Sound { object: true })
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<ValidJson, A::Error> {
+        while members.next_entry::<ValidJson, ValidJson>()?.is_some() {}
+        Ok(ValidJson { object: true })
     }
 }
 
@@ -592,7 +592,7 @@ impl<'de> Visitor<'de> for SoundVisitor {
 /// # Errors
 ///
 /// Names the first member that is not what it should be.
-pub fn read_tool_result(form: Value) -> Result<ToolResult, WireError> {
+pub fn read_tool_result(form: Value) -> Result<ToolResult, FormError> {
     let mut form = object(form, "")?;
     let content = match form.remove("content") {
         Some(Value::Array(blocks)) => blocks,
@@ -621,8 +621,8 @@ pub fn read_tool_result(form: Value) -> Result<ToolResult, WireError> {
 pub fn read_all<T>(
     form: &Value,
     member: &str,
-    read: impl Fn(Value) -> Result<T, WireError>,
-) -> Result<Vec<T>, WireError> {
+    read: impl Fn(Value) -> Result<T, FormError>,
+) -> Result<Vec<T>, FormError> {
     let Some(Value::Array(items)) = form.get(member) else {
         return Err(problem(format_args!("/{member}"), "not an array"));
     };
@@ -630,14 +630,14 @@ pub fn read_all<T>(
 }
 
 /// Reads a resource in a listing back.
-pub fn read_listed_resource(form: Value) -> Result<ListedResource, WireError> {
+pub fn read_listed_resource(form: Value) -> Result<ListedResource, FormError> {
     let mut form = object(form, "")?;
     let link = read_link(&mut form, "")?;
     Ok(ListedResource { link, extra: leftover(form) })
 }
 
 /// Reads a resource template back.
-pub fn read_resource_template(form: Value) -> Result<ResourceTemplate, WireError> {
+pub fn read_resource_template(form: Value) -> Result<ResourceTemplate, FormError> {
     let mut form = object(form, "")?;
     Ok(ResourceTemplate {
         uri_template: required(&mut form, "uriTemplate", "")?,
@@ -650,7 +650,7 @@ pub fn read_resource_template(form: Value) -> Result<ResourceTemplate, WireError
 }
 
 /// Reads a prompt in a listing back.
-pub fn read_prompt_definition(form: Value) -> Result<PromptDefinition, WireError> {
+pub fn read_prompt_definition(form: Value) -> Result<PromptDefinition, FormError> {
     let mut form = object(form, "")?;
     let arguments = match form.remove("arguments") {
         Some(Value::Array(arguments)) => arguments,
@@ -677,7 +677,7 @@ pub fn read_prompt_definition(form: Value) -> Result<PromptDefinition, WireError
 }
 
 /// Reads a prompt back that was filled in.
-pub fn read_prompt(form: Value) -> Result<Prompt, WireError> {
+pub fn read_prompt(form: Value) -> Result<Prompt, FormError> {
     let mut form = object(form, "")?;
     let Some(Value::Array(messages)) = form.remove("messages") else {
         return Err(problem("/messages", "not an array"));
@@ -702,7 +702,7 @@ pub fn read_prompt(form: Value) -> Result<Prompt, WireError> {
 }
 
 /// Reads values for a blank back.
-pub fn read_suggestions(form: Value) -> Result<Suggestions, WireError> {
+pub fn read_suggestions(form: Value) -> Result<Suggestions, FormError> {
     let mut form = object(form, "")?;
     let mut completion = object(form.remove("completion").unwrap_or_default(), "/completion")?;
     let values = completion.remove("values").map(serde_json::from_value);
@@ -742,7 +742,7 @@ pub fn evaluation(evaluation: &Evaluation) -> Value {
 }
 
 /// Reads an evaluation back.
-pub fn read_evaluation(form: Value) -> Result<Evaluation, WireError> {
+pub fn read_evaluation(form: Value) -> Result<Evaluation, FormError> {
     let findings = read_all(&form, "findings", |finding| {
         let score = finding.get("score").and_then(Value::as_f64);
         let verdict = read_verdict(&finding, "/findings")?;
@@ -766,7 +766,7 @@ fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn read_verdict(form: &Value, place: &str) -> Result<Verdict, WireError> {
+fn read_verdict(form: &Value, place: &str) -> Result<Verdict, FormError> {
     match form.get("verdict").and_then(Value::as_str) {
         Some("pass") => Ok(Verdict::Pass),
         Some("fail") => Ok(Verdict::Fail),
@@ -818,7 +818,7 @@ pub fn role(role: PromptRole) -> &'static str {
     }
 }
 
-fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireError> {
+fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, FormError> {
     let mut form = object(form, place)?;
     let Some(Value::String(kind)) = form.remove("type") else {
         return Err(problem(format_args!("{place}/type"), "missing, or not a string"));
@@ -843,7 +843,7 @@ fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, WireErro
     Ok(ContentBlock { body, extra: leftover(form) })
 }
 
-fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink, WireError> {
+fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink, FormError> {
     Ok(ResourceLink {
         uri: required(form, "uri", place)?,
         name: required(form, "name", place)?,
@@ -854,7 +854,7 @@ fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink,
     })
 }
 
-fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, WireError> {
+fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, FormError> {
     let mut form = object(form, place)?;
     let uri = required(&mut form, "uri", place)?;
     let mime_type = optional(&mut form, "mimeType");
@@ -865,17 +865,17 @@ fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, 
     Ok(ResourceContents { uri, mime_type, body, extra: leftover(form) })
 }
 
-fn read_media(form: &mut Map<String, Value>, place: &str) -> Result<Media, WireError> {
+fn read_media(form: &mut Map<String, Value>, place: &str) -> Result<Media, FormError> {
     let data: String = required(form, "data", place)?;
     let mime_type = required(form, "mimeType", place)?;
     Ok(Media { data: decode(&data, &format!("{place}/data"))?, mime_type })
 }
 
-fn decode(data: &str, place: &str) -> Result<Vec<u8>, WireError> {
+fn decode(data: &str, place: &str) -> Result<Vec<u8>, FormError> {
     BASE64_STANDARD.decode(data).map_err(|error| problem(place, &format!("not base64: {error}")))
 }
 
-fn required(form: &mut Map<String, Value>, key: &str, place: &str) -> Result<String, WireError> {
+fn required(form: &mut Map<String, Value>, key: &str, place: &str) -> Result<String, FormError> {
     optional(form, key)
         .ok_or_else(|| problem(format_args!("{place}/{key}"), "missing, or not a string"))
 }
@@ -898,15 +898,15 @@ fn read_size(form: &mut Map<String, Value>) -> Option<u64> {
     Some(size)
 }
 
-fn object(form: Value, place: &str) -> Result<Map<String, Value>, WireError> {
+fn object(form: Value, place: &str) -> Result<Map<String, Value>, FormError> {
     match form {
         Value::Object(form) => Ok(form),
         _ => Err(problem(place, "not an object")),
     }
 }
 
-fn problem(place: impl fmt::Display, problem: &str) -> WireError {
-    WireError { place: place.to_string(), problem: problem.to_string() }
+fn problem(place: impl fmt::Display, problem: &str) -> FormError {
+    FormError { place: place.to_string(), problem: problem.to_string() }
 }
 
 /// The members that travel in `extra`.

@@ -2,7 +2,7 @@
 
 /// Where the blank is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum CompletionReference {
     /// A prompt, by its name.
     Prompt(String),
     /// A resource template, by its text.
@@ -13,7 +13,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blank {
     /// Where the blank is.
-    pub place: Place,
+    pub place: CompletionReference,
     /// The name of the argument.
     pub name: String,
     /// What the user has typed so far.

@@ -90,7 +90,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                         checked = Some(quote_spanned! {kind.span()=>
                             const _: () = ::core::assert!(
                                 ::tenon_sdk::__private::fits(
-                                    ::tenon_sdk::__private::WellKnown::<#kind>::POINT,
+                                    ::tenon_sdk::__private::WellKnownPoint::<#kind>::POINT,
                                     &[#(#names),*],
                                 ),
                                 "this is the context of one point, and the handler names another: \
@@ -120,7 +120,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
         const _: () = {
             #[allow(unused_imports)]
-            use ::tenon_sdk::__private::OfOnesOwn as _;
+            use ::tenon_sdk::__private::CustomPoint as _;
             #checked
         };
 

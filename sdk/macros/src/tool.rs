@@ -201,13 +201,13 @@ fn input_schema(arguments: &[Argument], holder: &Ident) -> TokenStream {
             ::tenon_sdk::__private::Parameter {
                 name: #name,
                 description: #description,
-                schema: ::tenon_sdk::__private::Known::<#kind>::SCHEMA,
+                schema: ::tenon_sdk::__private::ConstSchema::<#kind>::SCHEMA,
             }
         });
     }
     quote! {{
         #[allow(unused_imports)]
-        use ::tenon_sdk::__private::Generated as _;
+        use ::tenon_sdk::__private::GeneratedSchema as _;
         const PARAMETERS: &[::tenon_sdk::__private::Parameter] = &[#(#parameters),*];
         match const { ::tenon_sdk::__private::are_known(PARAMETERS) } {
             true => ::tenon_sdk::__private::object(PARAMETERS),

@@ -15,7 +15,7 @@ use crate::{Error, Failure, Result, ToolResult};
 
 /// An answer that came piece by piece.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Streamed {
+pub struct StreamedAnswer {
     /// The pieces.
     pub deltas: Vec<Delta>,
     /// How it ended.
@@ -101,7 +101,7 @@ impl Host {
     pub fn stream<P: StreamingProvider>(
         &self,
         request: CompletionRequest,
-    ) -> Result<Streamed, Error> {
+    ) -> Result<StreamedAnswer, Error> {
         self.stream_at_most::<P>(request, usize::MAX)
     }
 
@@ -114,11 +114,11 @@ impl Host {
         &self,
         request: CompletionRequest,
         pieces: usize,
-    ) -> Result<Streamed, Error> {
+    ) -> Result<StreamedAnswer, Error> {
         P::check(&request).map_err(Failure::into_error)?;
         let (deltas, read) = Deltas::kept(pieces);
         let end = self.run(P::stream(request, self.context(), deltas));
-        Ok(Streamed { deltas: read.take(), end: end.map_err(Failure::into_error) })
+        Ok(StreamedAnswer { deltas: read.take(), end: end.map_err(Failure::into_error) })
     }
 }
 

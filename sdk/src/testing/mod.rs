@@ -58,7 +58,7 @@ use crate::tool::{IntoToolResult, answered};
 use crate::tools::{ToolAnnotations, ToolDefinition};
 use crate::{Context, Error, Result, ToolResult};
 
-pub use calls::Streamed;
+pub use calls::StreamedAnswer;
 pub(crate) use run::current;
 
 /// A host that does what it was told to. A clone is the same host.
@@ -81,7 +81,7 @@ struct Script {
     memory: RefCell<Option<MemorySearch>>,
     caller: RefCell<Caller>,
     calls: Cell<u64>,
-    logged: RefCell<Vec<Logged>>,
+    logged: RefCell<Vec<LogLine>>,
     progress: RefCell<Vec<Progress>>,
     messages: RefCell<Vec<OutgoingMessage>>,
     state: RefCell<Vec<Rc<dyn Any>>>,
@@ -96,7 +96,7 @@ struct Caller {
 
 /// A line that the plugin wrote to the log.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Logged {
+pub struct LogLine {
     /// How much it matters.
     pub level: Level,
     /// What it says.
@@ -221,7 +221,7 @@ impl Host {
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
-            let _entered = run::Entered::new(self);
+            let _entered = run::HostScope::new(self);
             future.as_mut().poll(context)
         })
         .await
@@ -256,7 +256,7 @@ impl Host {
 /// What came of it.
 impl Host {
     /// What was logged so far.
-    pub fn logged(&self) -> Vec<Logged> {
+    pub fn logged(&self) -> Vec<LogLine> {
         self.0.logged.borrow().clone()
     }
 
@@ -294,7 +294,7 @@ impl Host {
 
     fn log(&self, level: Level, message: &str, fields: &[(String, String)]) {
         let (message, fields) = (message.to_string(), fields.to_vec());
-        self.0.logged.borrow_mut().push(Logged { level, message, fields });
+        self.0.logged.borrow_mut().push(LogLine { level, message, fields });
     }
 
     fn report(&self, call: &str, progress: f64, total: Option<f64>, message: Option<&str>) {

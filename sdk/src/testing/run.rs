@@ -20,16 +20,16 @@ pub(crate) fn current() -> Host {
 }
 
 /// Turns the code of this thread to a host until it is dropped.
-pub(super) struct Entered(Option<Host>);
+pub(super) struct HostScope(Option<Host>);
 
-impl Entered {
+impl HostScope {
     pub(super) fn new(host: &Host) -> Self {
         crate::log::install();
         Self(Some(CURRENT.replace(host.clone())))
     }
 }
 
-impl Drop for Entered {
+impl Drop for HostScope {
     fn drop(&mut self) {
         if let Some(former) = self.0.take() {
             CURRENT.replace(former);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenon_host::history::{self, Query};
 use tenon_host::invoke::OUTPUT_MISMATCH;
 use tenon_host::services::PinFile;
-use tenon_host::types::{Blank, Place};
+use tenon_host::types::{Blank, CompletionReference};
 use tenon_host::{Call, Caller, mcp_json};
 
 use super::{Project, among, configuration, echoes};
@@ -136,7 +136,7 @@ async fn a_server_that_completes_learns_what_was_filled_in_before_if_anything_wa
     let asked = async |filled: &[(&str, &str)]| -> Value {
         let filled = filled.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         let blank = Blank {
-            place: Place::Prompt("p".into()),
+            place: CompletionReference::Prompt("p".into()),
             name: "a".into(),
             value: "v".into(),
             filled: filled.collect(),

@@ -19,7 +19,7 @@ const EXEMPT: [(&str, &str); 0] = [];
 const MARK: &str = "// MCP.md: ";
 
 /// Where tests are that may name a row.
-const SOURCES: [&str; 3] = ["guests", "host/src", "tests"];
+const SOURCES: [&str; 5] = ["guests", "host/config/src", "host/src", "host/types/src", "tests"];
 
 fn rows() -> Vec<String> {
     let rows = SECTIONS.into_iter().flat_map(|(section, count)| match count {

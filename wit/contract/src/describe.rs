@@ -15,7 +15,7 @@ use wit_component::DecodedWasm;
 
 /// What is said of a plugin where it is made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct PluginMetadata {
     /// Its name.
     pub name: Option<String>,
     /// Its version.
@@ -34,7 +34,7 @@ pub struct About {
     pub revision: Option<String>,
 }
 
-impl About {
+impl PluginMetadata {
     /// What `cargo metadata` says of a package: an object of its `packages`.
     #[must_use]
     pub fn of_package(package: &Value) -> Self {
@@ -122,7 +122,7 @@ const DOCUMENTATION: &str = "package-docs";
 /// # Errors
 ///
 /// Where something that is said cannot be, or the bytes are no component.
-pub fn describe(component: &[u8], about: &About) -> Result<Vec<u8>, DescribeError> {
+pub fn describe(component: &[u8], about: &PluginMetadata) -> Result<Vec<u8>, DescribeError> {
     // A section that is there already would be there twice.
     let cleared = without(component, &about.sections())
         .ok_or_else(|| DescribeError::Component("a section of it is cut off".into()))?;
@@ -137,11 +137,20 @@ pub fn describe(component: &[u8], about: &About) -> Result<Vec<u8>, DescribeErro
     Ok(described)
 }
 
-fn metadata(about: &About) -> Result<AddMetadata, DescribeError> {
+fn metadata(about: &PluginMetadata) -> Result<AddMetadata, DescribeError> {
     fn field<T: std::fmt::Debug + Clone>(value: Option<T>) -> AddMetadataField<T> {
         value.map_or(AddMetadataField::Keep, AddMetadataField::Set)
     }
-    let About { name, version, description, authors, licenses, source, homepage, revision } = about;
+    let PluginMetadata {
+        name,
+        version,
+        description,
+        authors,
+        licenses,
+        source,
+        homepage,
+        revision,
+    } = about;
     let licenses = licenses.as_ref().map(|licenses| {
         Licenses::new(licenses).map_err(|_| DescribeError::Licence(licenses.clone()))
     });
@@ -166,7 +175,7 @@ fn metadata(about: &About) -> Result<AddMetadata, DescribeError> {
 }
 
 /// What there is to read of the world of a component.
-fn documentation(component: &[u8], about: &About) -> Result<String, DescribeError> {
+fn documentation(component: &[u8], about: &PluginMetadata) -> Result<String, DescribeError> {
     let decoded = wit_component::decode(component)
         .map_err(|error| DescribeError::Component(format!("{error:#}")))?;
     let DecodedWasm::Component(resolve, world) = decoded else {
@@ -307,14 +316,14 @@ mod tests {
         let metadata = r#"{"packages":[{"name":"hello","version":"1.2.3","description":"Greets",
             "authors":["Ada","Charles"],"license":"MIT/Apache-2.0",
             "repository":"https://example.com/hello","homepage":""},{"version":"0.1.0"}]}"#;
-        let packages = About::of_packages(metadata).unwrap();
-        let expected = About { revision: None, ..about() };
+        let packages = PluginMetadata::of_packages(metadata).unwrap();
+        let expected = PluginMetadata { revision: None, ..about() };
         assert_eq!(packages, BTreeMap::from([("hello".to_string(), expected)]));
-        assert!(About::of_packages("no").is_err());
+        assert!(PluginMetadata::of_packages("no").is_err());
     }
 
-    fn about() -> About {
-        About {
+    fn about() -> PluginMetadata {
+        PluginMetadata {
             name: Some("hello".into()),
             version: Some("1.2.3".into()),
             description: Some("Greets".into()),
@@ -351,12 +360,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        let check = |about: About, expected: &str| {
+        let check = |about: PluginMetadata, expected: &str| {
             assert_eq!(describe(EMPTY, &about).unwrap_err().to_string(), expected);
         };
         let licenses = Some("my own".into());
-        check(About { licenses, ..about() }, "the licence \"my own\" is no SPDX expression");
-        check(About { homepage: Some("example".into()), ..about() }, "\"example\" is no URL");
+        check(
+            PluginMetadata { licenses, ..about() },
+            "the licence \"my own\" is no SPDX expression",
+        );
+        check(
+            PluginMetadata { homepage: Some("example".into()), ..about() },
+            "\"example\" is no URL",
+        );
     }
 
     #[test]

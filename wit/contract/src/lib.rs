@@ -3,7 +3,7 @@
 
 mod describe;
 
-pub use describe::{About, DescribeError, describe, is_whole};
+pub use describe::{DescribeError, PluginMetadata, describe, is_whole};
 
 use std::collections::BTreeMap;
 use wit_parser::{PackageId, Resolve, SourceMap};

@@ -11,7 +11,7 @@ pub(crate) use child::*;
 #[cfg(feature = "http")]
 pub(crate) use http::*;
 
-use mcp_client::Mirrored;
+use mcp_client::HeaderArgument;
 
 /// What a request is about.
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "lines need no head"))]
@@ -21,7 +21,7 @@ pub(crate) struct Head {
     /// The name of a tool or a prompt, the URI of a resource.
     pub(crate) subject: Option<String>,
     /// The arguments of a call that its headers have, too.
-    pub(crate) mirrored: Vec<Mirrored>,
+    pub(crate) mirrored: Vec<HeaderArgument>,
 }
 
 /// What comes back.

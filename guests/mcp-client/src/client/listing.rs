@@ -13,7 +13,7 @@ const PAGES: usize = 1_000;
 
 /// A listing so far.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(super) struct PartialList {
     method: &'static str,
     /// The member of each page that holds its items.
     member: &'static str,
@@ -31,7 +31,7 @@ impl Client {
         if !self.require(operation, |capabilities| capabilities.tools) {
             return operation;
         }
-        let listing = Listing {
+        let listing = PartialList {
             method: "tools/list",
             member: "tools",
             deadline,
@@ -42,7 +42,7 @@ impl Client {
         operation
     }
 
-    fn next_page(&mut self, operation: OperationId, listing: Listing, cursor: Option<String>) {
+    fn next_page(&mut self, operation: OperationId, listing: PartialList, cursor: Option<String>) {
         let params = match cursor {
             Some(cursor) => Members::new().with("cursor", cursor),
             None => Members::new(),
@@ -57,7 +57,7 @@ impl Client {
     pub(super) fn listed(
         &mut self,
         operation: OperationId,
-        mut listing: Listing,
+        mut listing: PartialList,
         result: Result<Payload, Error>,
     ) {
         let page = match result {

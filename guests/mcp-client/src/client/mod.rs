@@ -1,10 +1,10 @@
 //! The state machine.
 
-mod asked;
 mod connect;
 mod listing;
 mod news;
 mod outgoing;
+mod pending;
 mod polling;
 mod task;
 
@@ -17,11 +17,11 @@ use crate::json::{Json, Members};
 use crate::message::{Answer, Beginning, Incoming, Payload, RpcError, beginning, read};
 use crate::settings::{Era, Settings};
 use crate::{Server, ServerCapabilities};
-use asked::{Again, Asked, Round};
 use connect::Handshake;
-use listing::Listing;
+use listing::PartialList;
 use news::Subscriptions;
-use polling::Polled;
+use pending::{PendingRequest, RetryWithInput, Round};
+use polling::ServerTask;
 
 /// Something that was asked of the server, from the asking to the outcome. It may take several
 /// requests.
@@ -149,14 +149,14 @@ pub struct Client {
     /// What every request of the newer era says of the client.
     modern_meta: Members,
     /// What the server asked and was not answered.
-    asked: BTreeMap<AskId, Asked>,
+    asked: BTreeMap<AskId, PendingRequest>,
     asks: u64,
     /// Since when there is any of that: meanwhile no request runs out of time.
     asking_since: Option<u64>,
     /// When to say that the tools are others.
     tools_changed: Option<u64>,
     /// The lists that had nothing, and are news once they have something.
-    awaited: Awaited,
+    awaited: EmptyLists,
     subscriptions: Subscriptions,
     /// When the server was last heard, on this connection.
     heard: u64,
@@ -179,7 +179,7 @@ struct EarlyEnd {
 
 /// Lists that had nothing when they were read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Awaited {
+pub struct EmptyLists {
     /// That of resources.
     pub resources: bool,
     /// That of prompts.
@@ -217,7 +217,7 @@ const NEVER: u64 = u64::MAX;
 enum Purpose {
     Initialize,
     Discover,
-    List(Listing),
+    List(PartialList),
     /// A request of the driver's, and what it takes to send it again where a server may answer that
     /// it needs something first.
     Plain(Option<Box<Resend>>),
@@ -230,9 +230,9 @@ enum Purpose {
     /// Was answered: the server needs something first.
     Asking(Box<Round>),
     /// Was answered: there is a task, which is asked about in a while.
-    Task(Box<Polled>),
+    Task(Box<ServerTask>),
     /// The server was asked how a task stands.
-    TaskStatus(Box<Polled>),
+    TaskStatus(Box<ServerTask>),
     /// The stream of what the server tells by itself, in the newer era.
     Listen,
     Ping,
@@ -267,7 +267,7 @@ impl Client {
             asks: 0,
             asking_since: None,
             tools_changed: None,
-            awaited: Awaited::default(),
+            awaited: EmptyLists::default(),
             subscriptions: Subscriptions::default(),
             heard: 0,
             starting: false,
@@ -604,7 +604,8 @@ impl Client {
             Ok(Completeness::Whole(payload)) => Ok(payload),
             Ok(Completeness::NeedsInput(payload)) => match purpose {
                 Purpose::Plain(Some(resend)) => {
-                    let again = Again { operation, deadline, method, subject, resend: *resend };
+                    let again =
+                        RetryWithInput { operation, deadline, method, subject, resend: *resend };
                     return self.needs_input(again, &payload);
                 }
                 _ => Err(Error::Protocol(format!("the server asks for input to {method}"))),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 use super::{
-    Action, Awaited, Client, Error, InFlight, LogLevel, NEVER, OperationId, Outcome, Purpose,
+    Action, Client, EmptyLists, Error, InFlight, LogLevel, NEVER, OperationId, Outcome, Purpose,
     Request,
 };
 use crate::json::Members;
@@ -116,7 +116,7 @@ impl Client {
 
     /// Says which lists have nothing. Once the server tells of a change of one of them, it is
     /// [`Action::ToolsChanged`].
-    pub fn await_lists(&mut self, awaited: Awaited, now: u64) {
+    pub fn await_lists(&mut self, awaited: EmptyLists, now: u64) {
         self.now = now;
         let is_new = self.awaited != awaited;
         self.awaited = awaited;

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::asked::Response;
-use super::{Asked, Client, Error, InFlight, OperationId, Outcome, Purpose, rpc_error};
+use super::pending::Response;
+use super::{Client, Error, InFlight, OperationId, Outcome, PendingRequest, Purpose, rpc_error};
 use crate::json::{Json, Members};
 use crate::message::{Payload, read_error};
 
@@ -22,7 +22,7 @@ const ASKS: usize = 64;
 
 /// A task of the server's.
 #[derive(Debug)]
-pub(super) struct Polled {
+pub(super) struct ServerTask {
     pub(super) task: String,
     /// What the server has asked for it, which it repeats until it has the answer.
     asked: BTreeSet<String>,
@@ -60,7 +60,7 @@ struct InputRequest<'a> {
 }
 
 /// How a task stands.
-enum Standing {
+enum TaskStatus {
     Over(Result<Payload, Error>),
     Working { interval: Option<u64>, needs: Vec<(String, String, String)> },
 }
@@ -72,7 +72,7 @@ impl Client {
             Ok(task) => {
                 let interval = interval(&task).unwrap_or(INTERVAL);
                 let task = task.task_id.into_owned();
-                let polled = Polled { task, asked: BTreeSet::new(), interval };
+                let polled = ServerTask { task, asked: BTreeSet::new(), interval };
                 self.poll_later(operation, deadline, polled);
             }
             Err(error) => self.finish(operation, Err(invalid(&error.to_string()))),
@@ -81,7 +81,7 @@ impl Client {
 
     /// Waits before a task is asked about again. Under a number of its own the waiting can be given
     /// up like any request.
-    fn poll_later(&mut self, operation: OperationId, deadline: u64, polled: Polled) {
+    fn poll_later(&mut self, operation: OperationId, deadline: u64, polled: ServerTask) {
         self.ids += 1;
         let id = self.ids;
         self.polls.insert((self.now.saturating_add(polled.interval), id));
@@ -128,15 +128,15 @@ impl Client {
         &mut self,
         operation: OperationId,
         deadline: u64,
-        mut polled: Polled,
+        mut polled: ServerTask,
         result: Result<Payload, Error>,
     ) {
         let (interval, needs) = match result.and_then(standing) {
-            Ok(Standing::Over(result)) => {
+            Ok(TaskStatus::Over(result)) => {
                 self.forget_asks_of(&polled.task);
                 return self.finish(operation, result.map(Outcome::Result));
             }
-            Ok(Standing::Working { interval, needs }) => (interval, needs),
+            Ok(TaskStatus::Working { interval, needs }) => (interval, needs),
             // It is there, and was not to be reached.
             Err(Error::Unavailable { retry_after, .. }) => (retry_after, Vec::new()),
             Err(error) => {
@@ -164,7 +164,8 @@ impl Client {
             match self.respond(&method, &params) {
                 Response::Answer(answer) => answers.push((key, answer)),
                 Response::Ask(kind) => {
-                    let asked = Asked::OfTask { operation, task: polled.task.clone(), key };
+                    let asked =
+                        PendingRequest::OfTask { operation, task: polled.task.clone(), key };
                     self.ask(kind, &params, asked, Some(operation));
                 }
                 Response::Refusal(..) => {
@@ -209,7 +210,9 @@ impl Client {
 
     /// What a task needs is not wanted any more.
     pub(super) fn forget_asks_of(&mut self, task: &str) {
-        self.withdraw_all(|asked| matches!(asked, Asked::OfTask { task: of, .. } if of == task));
+        self.withdraw_all(
+            |asked| matches!(asked, PendingRequest::OfTask { task: of, .. } if of == task),
+        );
     }
 
     fn update_task(&mut self, task: &str, answers: Vec<(String, Json)>) {
@@ -235,7 +238,7 @@ fn invalid(problem: &str) -> Error {
 }
 
 /// Reads how a task stands.
-fn standing(told: Payload) -> Result<Standing, Error> {
+fn standing(told: Payload) -> Result<TaskStatus, Error> {
     let task: Task<'_> =
         serde_json::from_str(told.get()).map_err(|error| invalid(&error.to_string()))?;
     let why = || task.status_message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -247,16 +250,16 @@ fn standing(told: Payload) -> Result<Standing, Error> {
                     (key, method.into_owned(), params.map_or("{}", RawValue::get).to_string())
                 },
             );
-            Standing::Working { interval, needs: needs.collect() }
+            TaskStatus::Working { interval, needs: needs.collect() }
         }
         ("completed", Some(result), _) => {
             let place = told.place_of(result.get());
-            Standing::Over(Ok(told.part(place)))
+            TaskStatus::Over(Ok(told.part(place)))
         }
-        ("failed", _, Some(error)) => Standing::Over(Err(rpc_error(read_error(error.get())))),
+        ("failed", _, Some(error)) => TaskStatus::Over(Err(rpc_error(read_error(error.get())))),
         ("cancelled", ..) => {
             let problem = format!("the server has cancelled the task{}", why());
-            Standing::Over(Err(Error::Protocol(problem)))
+            TaskStatus::Over(Err(Error::Protocol(problem)))
         }
         (status, ..) => return Err(invalid(&format!("it is {status:?}{}", why()))),
     })

@@ -12,12 +12,12 @@ use crate::config::combine::{
     CombineRule, KEY_RULES, OwnSettings, Owner, ToolFilters, ToolRules, pin_mode, speaking_for,
 };
 use crate::config::{Config, Invisible, OnFailure, ResourceTools, Supervision, ToolRule};
-use crate::discover::{Candidate, Discovery, Origin, Place, Source, Sources, discover};
+use crate::discover::{Candidate, Discovery, Origin, ServerLocation, Source, Sources, discover};
 use crate::limits::{Limits, LimitsTable};
 
 /// Whom a rule is tried on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum RuleSubject {
     /// What a project brings: the server `p`, and a script that requests something.
     Project,
     /// The user's server `s`, which no guard turns to.
@@ -26,7 +26,7 @@ enum Of {
     Guard,
 }
 
-impl Of {
+impl RuleSubject {
     const ALL: [Self; 3] = [Self::Project, Self::Server, Self::Guard];
 
     /// The plugin that is looked at.
@@ -58,7 +58,7 @@ impl Of {
 
 /// Whose plugins a project's word reaches, where the key is one that the stricter of two says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum ProjectReach {
     /// Its own.
     Own,
     /// Those of its user's servers, too, that no guard turns to.
@@ -73,17 +73,17 @@ struct Trial {
     /// Lines that set it, from the loosest to the strictest.
     values: Vec<String>,
     /// How strict what comes of it is: more is stricter.
-    strictness: fn(&World, Of) -> i64,
-    reach: Reach,
+    strictness: fn(&MergedConfigs, RuleSubject) -> i64,
+    reach: ProjectReach,
 }
 
 impl Trial {
     /// Whether a project's word reaches plugins of its user's.
-    fn reaches(&self, of: Of) -> bool {
+    fn reaches(&self, of: RuleSubject) -> bool {
         match self.reach {
-            Reach::Own => false,
-            Reach::Servers => of == Of::Server,
-            Reach::All => of != Of::Project,
+            ProjectReach::Own => false,
+            ProjectReach::Servers => of == RuleSubject::Server,
+            ProjectReach::All => of != RuleSubject::Project,
         }
     }
 }
@@ -95,7 +95,7 @@ const GONE: i64 = i64::MAX;
 const UNSAID: i64 = i64::MIN;
 
 /// Two files, and what they come to.
-struct World {
+struct MergedConfigs {
     configs: [Config; 2],
     discovery: Discovery,
 }
@@ -116,7 +116,7 @@ impl Home {
     }
 
     /// What comes of these lines in the project's file and the user's. Both name plugins beside.
-    fn world(&self, project: &str, user: &str) -> World {
+    fn world(&self, project: &str, user: &str) -> MergedConfigs {
         let project = with_entries(
             project,
             "\"own.rhai\", { path = \"q.rhai\", capabilities = { services = [\"send-message\"] } }",
@@ -135,7 +135,7 @@ impl Home {
         let mut configs = configs.map(Config::into_read);
         Config::inherit(&mut configs);
         let discovery = discover(&Sources { configs: configs.to_vec(), ..Sources::default() });
-        World { configs, discovery }
+        MergedConfigs { configs, discovery }
     }
 }
 
@@ -152,13 +152,13 @@ fn with_entries(lines: &str, scripts: &str, servers: &str) -> String {
     text
 }
 
-impl World {
+impl MergedConfigs {
     fn candidate(&self, id: &str) -> Option<&Candidate> {
         self.discovery.candidates.iter().find(|candidate| candidate.id() == id)
     }
 
     /// The configuration that speaks for somebody's plugins.
-    fn speaking(&self, of: Of) -> &Config {
+    fn speaking(&self, of: RuleSubject) -> &Config {
         speaking_for(&self.configs, of.owner().origin).expect("there are configurations")
     }
 
@@ -172,12 +172,12 @@ impl World {
     }
 
     /// How many of somebody's plugins are left out.
-    fn left_out(&self, of: Of) -> i64 {
+    fn left_out(&self, of: RuleSubject) -> i64 {
         of.ids().iter().filter(|id| self.candidate(id).is_none()).count() as i64
     }
 
     /// How many of somebody's plugins are left out or refused by a policy.
-    fn refused(&self, of: Of) -> i64 {
+    fn refused(&self, of: RuleSubject) -> i64 {
         let rules = Rules::new(&self.configs);
         let is_refused = |id: &&&str| match self.candidate(id) {
             None => true,
@@ -189,7 +189,7 @@ impl World {
     }
 
     /// What plugins may use whose manifests ask for all that there is.
-    fn limits(&self, of: Of) -> Limits {
+    fn limits(&self, of: RuleSubject) -> Limits {
         let all: LimitsTable = toml::from_str(
             "cpu = \"9h\"\nwall = \"9h\"\nmemory_mib = 9999\ntable_elements = 9999999\ninstances = 9999\n\
              transfer_mib = 9999\ndownload_mib = 9999\noutput_kib = 9999999\nhost_calls = 9999999\nlog_rate = 9999999",
@@ -198,29 +198,29 @@ impl World {
         self.speaking(of).limits_of(of.id(), &all)
     }
 
-    fn own(&self, of: Of) -> OwnSettings {
+    fn own(&self, of: RuleSubject) -> OwnSettings {
         OwnSettings::of(&self.configs, of.owner().origin)
     }
 
     /// The rule for the tool `t`.
-    fn tool(&self, of: Of) -> ToolRule {
+    fn tool(&self, of: RuleSubject) -> ToolRule {
         let name = format!("{}__t", of.id());
         ToolRules::new(&self.configs).of(&name, &name, of.owner())
     }
 
     /// Whether the tool `t` is not wanted.
-    fn unwanted(&self, of: Of) -> i64 {
+    fn unwanted(&self, of: RuleSubject) -> i64 {
         let filters = ToolFilters::new(&self.configs);
         let mut said = filters.of(of.id(), of.owner());
         said.any(|filter| filter.leaves_out("t").is_some()).into()
     }
 
     /// What is said of how a server is kept running: of a guard, the one that it turns to.
-    fn supervision(&self, of: Of, strictness: fn(&Supervision) -> i64) -> i64 {
-        let id = if of == Of::Guard { "g" } else { of.id() };
+    fn supervision(&self, of: RuleSubject, strictness: fn(&Supervision) -> i64) -> i64 {
+        let id = if of == RuleSubject::Guard { "g" } else { of.id() };
         let Some(candidate) = self.candidate(id) else { return GONE };
         let Source::Mcp(server) = &candidate.source else { panic!("it is a server") };
-        assert!(matches!(server.place, Place::Child(_)));
+        assert!(matches!(server.place, ServerLocation::Child(_)));
         strictness(&server.supervision)
     }
 
@@ -240,8 +240,8 @@ fn number(text: &str) -> i64 {
 }
 
 /// How strict something is that need not be said: of a project's plugins, nothing holds then.
-fn or_unsaid(of: Of, said: Option<i64>, unsaid: i64) -> i64 {
-    said.unwrap_or(if of == Of::Project { UNSAID } else { unsaid })
+fn or_unsaid(of: RuleSubject, said: Option<i64>, unsaid: i64) -> i64 {
+    said.unwrap_or(if of == RuleSubject::Project { UNSAID } else { unsaid })
 }
 
 /// Lines that set a key to values.
@@ -258,7 +258,7 @@ fn of_each(table: &str, key: &str, values: &[&str]) -> Vec<String> {
 
 /// How each key is tried, in the order of the rules.
 fn trials() -> Vec<Trial> {
-    use Reach::{All, Own, Servers};
+    use ProjectReach::{All, Own, Servers};
     let trial =
         |key, values: Vec<String>, reach, strictness| Trial { key, values, strictness, reach };
     let simple = |key: &'static str, values: &[&str], reach, strictness| {
@@ -283,7 +283,7 @@ fn trials() -> Vec<Trial> {
             &["[{ name = \"g\", command = \"true\" }, { name = \"n\", command = \"true\" }]"],
             Own,
             // A guard may turn to the first.
-            |w, of| w.owner_of(if of == Of::Guard { "g" } else { "n" }),
+            |w, of| w.owner_of(if of == RuleSubject::Guard { "g" } else { "n" }),
         ),
         simple("plugins.folders", &["[\"folder\"]"], Own, |w, _| w.owner_of("a")),
         simple("plugins.resource_tools", &["\"each\"", "\"none\""], Own, |w, of| {
@@ -314,31 +314,41 @@ fn trials() -> Vec<Trial> {
         simple("discovery.follow_links", &["true", "false"], Own, |w, of| {
             (!w.speaking(of).discovery.follow_links).into()
         }),
-        simple("discovery.disabled", &["[]", all], Servers, World::left_out),
-        simple("discovery.allowlist", &[all, "[\"other\"]"], Servers, World::left_out),
+        simple("discovery.disabled", &["[]", all], Servers, MergedConfigs::left_out),
+        simple("discovery.allowlist", &[all, "[\"other\"]"], Servers, MergedConfigs::left_out),
         simple(
             "policy.profile",
             &["\"full\"", "\"messaging\"", "\"minimal\""],
             Servers,
-            World::refused,
+            MergedConfigs::refused,
         ),
         trial(
             "policy.allow",
             vec![minimal(&format!("policy.allow = {all}")), minimal("policy.allow = []")],
             Servers,
-            World::refused,
+            MergedConfigs::refused,
         ),
-        simple("policy.deny", &["[]", all], Servers, World::refused),
-        simple("policy.locked", &["false", "true"], Servers, World::refused),
-        policy("policy.plugins.*.enabled", &["true", "false"], Servers, World::refused),
+        simple("policy.deny", &["[]", all], Servers, MergedConfigs::refused),
+        simple("policy.locked", &["false", "true"], Servers, MergedConfigs::refused),
+        policy("policy.plugins.*.enabled", &["true", "false"], Servers, MergedConfigs::refused),
         policy(
             "policy.plugins.*.limits",
             &["{ wall = \"40s\" }", "{ wall = \"2s\" }"],
             Own,
             |w, of| -millis(w.limits(of).wall),
         ),
-        policy("policy.plugins.*.enabled_tools", &["[\"*\"]", "[]"], Servers, World::unwanted),
-        policy("policy.plugins.*.disabled_tools", &["[]", "[\"t\"]"], Servers, World::unwanted),
+        policy(
+            "policy.plugins.*.enabled_tools",
+            &["[\"*\"]", "[]"],
+            Servers,
+            MergedConfigs::unwanted,
+        ),
+        policy(
+            "policy.plugins.*.disabled_tools",
+            &["[]", "[\"t\"]"],
+            Servers,
+            MergedConfigs::unwanted,
+        ),
         policy("policy.plugins.*.pins", &["\"off\"", "\"warn\"", "\"hold\""], Servers, |w, of| {
             pin_mode(&w.configs, of.id(), of.owner(), None) as i64
         }),
@@ -458,25 +468,25 @@ fn each_key_combines_as_its_rule_says() {
             |project: &str, user: &str, of| (trial.strictness)(&home.world(project, user), of);
         // What a value comes to where only the one who speaks for these plugins says it.
         let alone = |value: &str, of| match of {
-            Of::Project if rule != CombineRule::UserOnly => seen(value, "", of),
+            RuleSubject::Project if rule != CombineRule::UserOnly => seen(value, "", of),
             _ => seen("", value, of),
         };
         if rule == CombineRule::Both {
             let value = &trial.values[0];
-            assert_eq!(seen("", "", Of::Project), 0, "{key}");
-            assert_eq!(seen(value, "", Of::Project), 1, "{key}");
-            assert_eq!(seen("", value, Of::Project), 2, "{key}");
-            assert_eq!(seen(value, value, Of::Guard), 2, "{key}");
+            assert_eq!(seen("", "", RuleSubject::Project), 0, "{key}");
+            assert_eq!(seen(value, "", RuleSubject::Project), 1, "{key}");
+            assert_eq!(seen("", value, RuleSubject::Project), 2, "{key}");
+            assert_eq!(seen(value, value, RuleSubject::Guard), 2, "{key}");
             continue;
         }
-        for of in Of::ALL {
+        for of in RuleSubject::ALL {
             let unsaid = seen("", "", of);
             let reaches = trial.reaches(of);
             let own: Vec<i64> = trial.values.iter().map(|value| alone(value, of)).collect();
             // A trial that sees no difference would find everything right.
             let differs = match rule {
                 CombineRule::UserOnly => own.windows(2).all(|two| two[0] != two[1]),
-                _ if of == Of::Project => own.windows(2).all(|two| two[0] < two[1]),
+                _ if of == RuleSubject::Project => own.windows(2).all(|two| two[0] < two[1]),
                 _ => own.is_sorted() && own.first() < own.last(),
             };
             assert!(differs, "{key} for {of:?}: {own:?}");
@@ -484,8 +494,10 @@ fn each_key_combines_as_its_rule_says() {
                 // The project says nothing.
                 let found = seen("", user, of);
                 let holds = match (rule, of) {
-                    (CombineRule::OwnPlugins, Of::Project) => true,
-                    (CombineRule::UserOnly, _) | (_, Of::Server | Of::Guard) => found == own[u],
+                    (CombineRule::OwnPlugins, RuleSubject::Project) => true,
+                    (CombineRule::UserOnly, _) | (_, RuleSubject::Server | RuleSubject::Guard) => {
+                        found == own[u]
+                    }
                     _ => found >= own[u],
                 };
                 assert!(holds, "{key} for {of:?}: {found} of the user's {user}");
@@ -493,9 +505,9 @@ fn each_key_combines_as_its_rule_says() {
                     let expected = match (rule, of) {
                         (CombineRule::UserOnly, _) => own[u],
                         // What suits the user is no stricter for being another.
-                        (_, Of::Project) if key == "settings.*" => own[u],
-                        (CombineRule::OwnPlugins, Of::Project) => own[p],
-                        (_, Of::Project) => own[p].max(own[u]),
+                        (_, RuleSubject::Project) if key == "settings.*" => own[u],
+                        (CombineRule::OwnPlugins, RuleSubject::Project) => own[p],
+                        (_, RuleSubject::Project) => own[p].max(own[u]),
                         _ if reaches => own[p].max(own[u]),
                         _ => own[u],
                     };
@@ -511,7 +523,7 @@ fn each_key_combines_as_its_rule_says() {
                 let found = seen(project, "", of);
                 let holds = match (rule, of) {
                     (CombineRule::UserOnly, _) => found == unsaid,
-                    (_, Of::Project) => true,
+                    (_, RuleSubject::Project) => true,
                     _ if reaches => found >= unsaid,
                     _ => found == unsaid,
                 };
@@ -623,23 +635,23 @@ proptest! {
         let said = home.world(&user, "");
         for (trial, rule) in trials.iter().zip(KEY_RULES) {
             let is_said = keys.contains(trial.key);
-            let seen = |world: &World, of| (trial.strictness)(world, of);
-            for of in Of::ALL {
+            let seen = |world: &MergedConfigs, of| (trial.strictness)(world, of);
+            for of in RuleSubject::ALL {
                 let (found, before) = (seen(&both, of), seen(&alone, of));
                 let reaches = trial.reaches(of);
                 let holds = match (rule.rule, of) {
                     (CombineRule::UserOnly, _) => found == before,
-                    (CombineRule::Both, Of::Guard) => !is_said || found == 2 || before != 2,
-                    (CombineRule::Both | CombineRule::OwnPlugins, Of::Project) => true,
-                    (CombineRule::Both, Of::Server) => true,
-                    (_, Of::Project) if trial.key == "settings.*" => {
+                    (CombineRule::Both, RuleSubject::Guard) => !is_said || found == 2 || before != 2,
+                    (CombineRule::Both | CombineRule::OwnPlugins, RuleSubject::Project) => true,
+                    (CombineRule::Both, RuleSubject::Server) => true,
+                    (_, RuleSubject::Project) if trial.key == "settings.*" => {
                         !is_said || found == GONE || found == seen(&said, of)
                     }
-                    (_, Of::Project) => !is_said || found >= seen(&said, of),
+                    (_, RuleSubject::Project) => !is_said || found >= seen(&said, of),
                     _ if reaches => found >= before,
                     // It may do without a server of its user's.
-                    (_, Of::Server) => found == before || both.candidate("s").is_none(),
-                    (_, Of::Guard) => found == before,
+                    (_, RuleSubject::Server) => found == before || both.candidate("s").is_none(),
+                    (_, RuleSubject::Guard) => found == before,
                 };
                 prop_assert!(holds, "{} for {of:?}: {found}, not {before}", trial.key);
             }

@@ -1,6 +1,6 @@
 //! Files of approvals of any text.
 
-use super::{Approved, Content, Former};
+use super::{ApprovalEntry, Content, FormerApproval};
 use crate::approval::ApprovalRequest;
 use crate::discover::{Origin, PluginKind};
 
@@ -14,7 +14,7 @@ pub fn approval_file(text: &str) {
     content.approvals.iter().for_each(check);
 }
 
-fn check(approved: &Approved) {
+fn check(approved: &ApprovalEntry) {
     let same = ApprovalRequest {
         plugin: approved.plugin.clone(),
         kind: PluginKind::Wasm,
@@ -43,7 +43,7 @@ fn check(approved: &Approved) {
         assert_ne!(approved.changes(&request), [], "{request:?}");
     }
     let former =
-        Former { requested: approved.requested.clone(), granted: approved.granted.clone() };
+        FormerApproval { requested: approved.requested.clone(), granted: approved.granted.clone() };
     for (capability, values) in &approved.requested {
         let mut more = same.clone();
         let added = format!("{}x", values.iter().max_by_key(|value| value.len()).map_or("", |v| v));

@@ -142,7 +142,7 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// How it is started or reached.
-    pub place: Place,
+    pub place: ServerLocation,
     /// The time that it may take to start, where the configuration says so.
     pub startup_timeout: Option<Duration>,
     /// How it is kept running.
@@ -166,7 +166,7 @@ pub struct ServerOptions {
 
 /// Where an MCP server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ServerLocation {
     /// It is a child of the host.
     Child(Program),
     /// It is elsewhere.
@@ -183,14 +183,14 @@ pub struct Program {
     /// Variables on top of those that it inherits; they may have places for secrets.
     pub environment: BTreeMap<String, String>,
     /// What it inherits of the environment of the host.
-    pub inherited: Inherited,
+    pub inherited: InheritedEnvironment,
     /// The folder that it is started in, where that is not the host's.
     pub folder: Option<PathBuf>,
 }
 
 /// What a server inherits of the host's environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Inherited {
+pub struct InheritedEnvironment {
     pub(crate) policy: EnvironmentPolicy,
     /// Variables that it gets whatever the policy is.
     pub names: BTreeSet<String>,
@@ -247,10 +247,10 @@ impl Candidate {
     pub fn what_to_check(&self) -> Option<String> {
         let Source::Mcp(server) = &self.source else { return None };
         let (keys, how) = match server.place {
-            Place::Child(_) => {
+            ServerLocation::Child(_) => {
                 ("`command`, `args` and `env`", "speaks over its standard input and output")
             }
-            Place::Remote(_) => ("`url` and `headers`", "answers at that address"),
+            ServerLocation::Remote(_) => ("`url` and `headers`", "answers at that address"),
         };
         let named_in = self.named_in.display();
         Some(format!("check its {keys} in {named_in}; it must be an MCP server that {how}"))
@@ -303,8 +303,8 @@ impl Candidate {
         let source = match &self.source {
             Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
             Source::Mcp(server) => match &server.place {
-                Place::Child(program) => program.program.display().to_string(),
-                Place::Remote(remote) => remote.url.to_string(),
+                ServerLocation::Child(program) => program.program.display().to_string(),
+                ServerLocation::Remote(remote) => remote.url.to_string(),
             },
         };
         Redactor::new(&self.secrets).text(&source).into_owned()
@@ -391,8 +391,8 @@ impl Candidate {
     pub fn secrets_of_server(&self) -> BTreeSet<String> {
         let Source::Mcp(server) = &self.source else { return BTreeSet::new() };
         let given = match &server.place {
-            Place::Child(program) => &program.environment,
-            Place::Remote(remote) => &remote.headers,
+            ServerLocation::Child(program) => &program.environment,
+            ServerLocation::Remote(remote) => &remote.headers,
         };
         given.values().flat_map(|value| secrets_in(value)).map(str::to_string).collect()
     }

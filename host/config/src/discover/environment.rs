@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use super::Inherited;
+use super::InheritedEnvironment;
 use crate::entry::EnvironmentPolicy;
 use crate::secret::is_secret_variable;
 
@@ -188,7 +188,7 @@ pub(super) fn changes_loading(name: &str) -> bool {
 /// The part of an environment that a child inherits.
 pub fn inherited_environment(
     environment: &BTreeMap<OsString, OsString>,
-    inherited: &Inherited,
+    inherited: &InheritedEnvironment,
 ) -> BTreeMap<OsString, OsString> {
     let passes = |name: &OsStr| match name.to_str() {
         Some(known) if inherited.names.contains(known) => true,
@@ -227,7 +227,7 @@ mod tests {
             names.iter().map(|name| (OsString::from(name), OsString::from("x"))).collect();
         let check = |policy, names: &[&str], expected: &[&str]| {
             let names = names.iter().map(ToString::to_string).collect();
-            let inherited = Inherited { policy, names };
+            let inherited = InheritedEnvironment { policy, names };
             let kept = inherited_environment(&environment, &inherited);
             assert_eq!(kept.into_keys().collect::<Vec<_>>(), expected);
         };

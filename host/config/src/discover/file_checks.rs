@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Place, Program, Source};
+use super::{Program, ServerLocation, Source};
 use crate::files;
 use crate::host_environment::HostEnvironment;
 use crate::manifest::Requires;
@@ -30,7 +30,7 @@ pub(super) fn file_of(source: &Source) -> Option<&Path> {
     match source {
         Source::Wasm { path, .. } | Source::Rhai { path } => Some(path),
         Source::Mcp(server) => {
-            let Place::Child(Program { program, .. }) = &server.place else { return None };
+            let ServerLocation::Child(Program { program, .. }) = &server.place else { return None };
             files::is_path(program).then_some(program)
         }
     }

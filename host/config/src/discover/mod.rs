@@ -32,7 +32,8 @@ use tenon_types::text::fits;
 pub use crate::config::{Origin, PluginKind};
 pub use candidate::Candidate;
 pub use candidate::{
-    Fingerprint, Inherited, Place, Program, Remote, Server, ServerOptions, Source, UsersSettings,
+    Fingerprint, InheritedEnvironment, Program, Remote, Server, ServerLocation, ServerOptions,
+    Source, UsersSettings,
 };
 pub use environment::inherited_environment;
 pub use file_checks::FileChecks;
@@ -42,7 +43,7 @@ pub use trusted::discover_trusted;
 use crate::config::combine::OwnSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
-use crate::discover::trust::{ProjectTrust, Untrusted};
+use crate::discover::trust::{ProjectTrust, UntrustedProject};
 use crate::entry::InputQuestion;
 use crate::files::{self, Digest};
 use crate::grant::{GrantSet, TOOLS};
@@ -75,7 +76,7 @@ pub struct Discovery {
     /// The candidates, in the order in which they will be loaded.
     pub candidates: Vec<Candidate>,
     /// What was found and is none.
-    pub left_out: Vec<Skipped>,
+    pub left_out: Vec<SkippedEntry>,
     /// What could not be read or understood.
     pub diagnostics: Vec<Diagnostic>,
     /// What may be a slip, and has no consequences.
@@ -83,7 +84,7 @@ pub struct Discovery {
     /// The folders that were looked in: what changes there may change what is found.
     pub looked_in: BTreeSet<PathBuf>,
     /// The project, where its user does not trust it: nothing of it is among the rest.
-    pub untrusted: Option<Untrusted>,
+    pub untrusted: Option<UntrustedProject>,
     /// How many files and folders were looked at in search of manifests.
     entries: usize,
     /// Components and scripts in folders of plugins that no manifest is beside, and where the folders come
@@ -99,7 +100,7 @@ pub struct Discovery {
 
 /// Something that was found and is no candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedEntry {
     /// The plugin's id.
     pub id: String,
     /// Its kind.
@@ -258,7 +259,7 @@ impl Discovery {
         for candidate in &self.candidates {
             self.deciding.extend(file_checks::file_of(&candidate.source).map(Path::to_path_buf));
             if let Source::Mcp(server) = &candidate.source
-                && let Place::Child(program) = &server.place
+                && let ServerLocation::Child(program) = &server.place
             {
                 self.deciding.extend(program.files().into_iter().filter(may_be_file));
             }
@@ -282,7 +283,7 @@ impl Discovery {
         for (candidate, reason) in found.into_iter().zip(reasons) {
             match reason {
                 None => self.candidates.push(candidate),
-                Some(reason) => self.left_out.push(Skipped {
+                Some(reason) => self.left_out.push(SkippedEntry {
                     kind: candidate.kind(),
                     id: candidate.id,
                     origin: candidate.origin,
@@ -326,7 +327,7 @@ impl Discovery {
 
     /// One place that shadows another is meant to; a file that names two by one id is not.
     fn report_names_of_one_id(&mut self) {
-        for Skipped { id, named_in, reason, .. } in &self.left_out {
+        for SkippedEntry { id, named_in, reason, .. } in &self.left_out {
             if let SkipReason::Shadowed { named_in: other, names: Some([own, first]), .. } = reason
                 && named_in == other
             {
@@ -555,7 +556,7 @@ mod tests {
         );
         assert_eq!(discovery.candidates.len(), 1);
         let Source::Mcp(server) = &discovery.candidates[0].source else { panic!() };
-        let Place::Child(program) = &server.place else { panic!() };
+        let ServerLocation::Child(program) = &server.place else { panic!() };
         assert_eq!(program.program, Path::new("/project/./y"));
         assert_eq!(discovery.diagnostics[0].plugin.as_deref(), Some("a"));
     }
@@ -568,12 +569,12 @@ mod tests {
 
     /// A machine with folders at every place, and what is found on it: a line for each candidate
     /// and each that is none.
-    struct Machine {
+    struct TestMachine {
         folder: tempfile::TempDir,
         configs: Vec<Config>,
     }
 
-    impl Machine {
+    impl TestMachine {
         fn new(project: &str, user: &str, plugins: &[&str]) -> Self {
             let folder = tempfile::tempdir().expect("there is room for a folder");
             let path = |name: &str| folder.path().join(name);
@@ -618,7 +619,7 @@ mod tests {
 
     #[test]
     fn places_have_an_order_and_the_first_of_an_id_wins() {
-        let machine = Machine::new(
+        let machine = TestMachine::new(
             "plugins = { folders = [\"own\"], scripts = [\"z.rhai\", \"b.rhai\"] }",
             "plugins.scripts = [\"u.rhai\", \"z.rhai\"]",
             &[
@@ -674,7 +675,7 @@ mod tests {
 
     #[test]
     fn what_is_nested_disabled_or_not_allowed_is_left_out() {
-        let machine = Machine::new(
+        let machine = TestMachine::new(
             "discovery = { disabled = [\"a\"] }",
             "discovery = { allowlist = [\"a\", \"b\"] }",
             &["env/a", "env/b", "env/b/samples/inner", "env/c"],

@@ -10,7 +10,7 @@ use super::roots::{EDITOR, Place as Found, Root};
 use super::server::{ResolveContext, ResolvedServer};
 use super::walk;
 use super::{
-    Candidate, Discovery, Origin, Place, PluginKind, Program, Remote, Source, Sources,
+    Candidate, Discovery, Origin, PluginKind, Program, Remote, ServerLocation, Source, Sources,
     UsersSettings, sidecar,
 };
 use crate::approval::CommandLine;
@@ -24,7 +24,7 @@ use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 use crate::lock::LockIndex;
-use crate::manifest::{self, Manifest, Runtime};
+use crate::manifest::{self, Manifest, PluginRuntime};
 use crate::secret::Secrets;
 
 /// Reads what is in one place.
@@ -347,7 +347,9 @@ impl Reader<'_> {
         secrets.add_settings(settings);
         let Source::Mcp(server) = source else { return secrets };
         let given: Vec<String> = match &server.place {
-            Place::Child(Program { program, arguments, environment, inherited, .. }) => {
+            ServerLocation::Child(Program {
+                program, arguments, environment, inherited, ..
+            }) => {
                 for (name, value) in environment {
                     secrets.add(name, value);
                 }
@@ -359,7 +361,7 @@ impl Reader<'_> {
                 let program = program.to_string_lossy().into_owned();
                 environment.values().chain(arguments).chain([&program]).cloned().collect()
             }
-            Place::Remote(Remote { url, headers, .. }) => {
+            ServerLocation::Remote(Remote { url, headers, .. }) => {
                 for (name, value) in headers {
                     secrets.add_header(name, value);
                 }
@@ -451,11 +453,11 @@ impl Reader<'_> {
         let id = plugin.id;
         let mut server = None;
         let source = match runtime {
-            Runtime::Wasm { path, instance } => {
+            PluginRuntime::Wasm { path, instance } => {
                 Ok(Source::Wasm { path: folder.join(path), mode: instance })
             }
-            Runtime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
-            Runtime::McpBridge { subprocess } => subprocess
+            PluginRuntime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
+            PluginRuntime::McpBridge { subprocess } => subprocess
                 .map_or_else(
                     || {
                         let (entry, path, digest) = sidecar::read(folder, &id)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::arguments::named_files;
 use super::environment::{changes_loading, is_base};
 use super::reader::Reader;
-use super::{Inherited, Origin, Place, Program, Remote, Server, ServerOptions};
+use super::{InheritedEnvironment, Origin, Program, Remote, Server, ServerLocation, ServerOptions};
 use crate::approval::CommandLine;
 use crate::config::Supervision;
 use crate::discover::trust::ProjectTrust;
@@ -117,8 +117,8 @@ impl Reader<'_> {
         from_file: &BTreeMap<String, String>,
     ) -> Result<Server, String> {
         let place = match transport_of(entry)? {
-            Transport::Stdio => Place::Child(self.program(entry, context, at, from_file)?),
-            transport => Place::Remote(remote(entry, transport, context)?),
+            Transport::Stdio => ServerLocation::Child(self.program(entry, context, at, from_file)?),
+            transport => ServerLocation::Remote(remote(entry, transport, context)?),
         };
         Ok(Server {
             place,
@@ -197,7 +197,7 @@ impl Reader<'_> {
             program: self.found_in_project(&program, &folder).unwrap_or(program),
             arguments: entry.args.iter().map(text).collect::<Result<_, _>>()?,
             environment,
-            inherited: Inherited { policy: entry.env_policy, names },
+            inherited: InheritedEnvironment { policy: entry.env_policy, names },
             folder: Some(folder),
         })
     }
@@ -237,7 +237,7 @@ impl ResolvedServer {
             ..CommandLine::default()
         };
         match &shown.place {
-            Place::Child(child) => {
+            ServerLocation::Child(child) => {
                 let (program, folder) = child.absolute();
                 command.program = Some(program.display().to_string());
                 command.arguments.clone_from(&child.arguments);
@@ -250,18 +250,18 @@ impl ResolvedServer {
                 command.passed = child.inherited.names.iter().cloned().collect();
                 command.all_inherited = child.inherited.policy == EnvironmentPolicy::Filtered;
             }
-            Place::Remote(remote) => {
+            ServerLocation::Remote(remote) => {
                 command.url = Some(remote.url.to_string());
                 command.headers = as_written(&entry.headers).collect();
             }
         }
         let expanded = match &self.server.place {
-            Place::Child(child) => {
+            ServerLocation::Child(child) => {
                 let (program, folder) = child.absolute();
                 let (program, folder) = (exact(&program), folder.as_deref().map(exact));
                 json!([program, child.arguments, folder, child.inherited.names])
             }
-            Place::Remote(remote) => json!([remote.url.as_str(), remote.transport]),
+            ServerLocation::Remote(remote) => json!([remote.url.as_str(), remote.transport]),
         };
         let McpEntry {
             command: program, args, env, env_file, env_policy, cwd, url, headers, ..
@@ -276,7 +276,7 @@ impl ResolvedServer {
     }
 }
 
-impl Place {
+impl ServerLocation {
     /// The same from wherever the host is started.
     pub fn absolute(&self) -> Self {
         match self {

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::discover::{
-    Candidate, Discovery, Place, PluginKind, Program, SkipReason, Skipped, Source, Sources,
-    discover_trusted,
+    Candidate, Discovery, PluginKind, Program, ServerLocation, SkipReason, SkippedEntry, Source,
+    Sources, discover_trusted,
 };
 pub use crate::entry::InputQuestion;
 use crate::expand::input_variable;
@@ -63,16 +63,16 @@ pub fn is_project(folder: &Path) -> bool {
 
 /// A project that is there, and that the user does not trust as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Untrusted {
+pub struct UntrustedProject {
     /// Its folder.
     pub folder: PathBuf,
     /// Why it is not trusted.
-    pub why: Distrust,
+    pub why: TrustProblem,
 }
 
 /// Why a project is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Distrust {
+pub enum TrustProblem {
     /// The user has not said anything about it.
     Unknown,
     /// Files are not what they were when the user looked at it: their paths in the project.
@@ -81,14 +81,14 @@ pub enum Distrust {
     Unreadable(String),
 }
 
-impl fmt::Display for Untrusted {
+impl fmt::Display for UntrustedProject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folder = shown_path(&self.folder);
         match &self.why {
-            Distrust::Unknown => {
+            TrustProblem::Unknown => {
                 write!(f, "the project in {folder} is not trusted, and nothing of it is used")
             }
-            Distrust::Changed(files) => {
+            TrustProblem::Changed(files) => {
                 const MAX_NAMES_SHOWN: usize = 3;
                 write!(
                     f,
@@ -100,7 +100,7 @@ impl fmt::Display for Untrusted {
                     more => write!(f, " and {more} more"),
                 }
             }
-            Distrust::Unreadable(problem) => {
+            TrustProblem::Unreadable(problem) => {
                 write!(
                     f,
                     "cannot tell whether the project in {folder} is trusted, so nothing of it is used: {problem}"
@@ -110,7 +110,7 @@ impl fmt::Display for Untrusted {
     }
 }
 
-impl Untrusted {
+impl UntrustedProject {
     /// What to do about it.
     pub fn remedy(&self) -> String {
         let folder = match self.folder == Path::new(".") {
@@ -118,9 +118,9 @@ impl Untrusted {
             false => format!(" {}", self.folder.display()),
         };
         match &self.why {
-            Distrust::Unknown => format!("run `tenon trust{folder}` to review and trust it"),
-            Distrust::Changed(_) => format!("run `tenon trust{folder}` to review the change"),
-            Distrust::Unreadable(_) => {
+            TrustProblem::Unknown => format!("run `tenon trust{folder}` to review and trust it"),
+            TrustProblem::Changed(_) => format!("run `tenon trust{folder}` to review the change"),
+            TrustProblem::Unreadable(_) => {
                 "mend the file, or move it away and trust projects anew".into()
             }
         }
@@ -258,8 +258,8 @@ fn programs(program: &Program, root: &Path) -> BTreeMap<PathBuf, Digest> {
 fn started(candidate: &Candidate) -> Option<&Program> {
     match &candidate.source {
         Source::Mcp(server) => match &server.place {
-            Place::Child(program) => Some(program),
-            Place::Remote(_) => None,
+            ServerLocation::Child(program) => Some(program),
+            ServerLocation::Remote(_) => None,
         },
         Source::Wasm { .. } | Source::Rhai { .. } => None,
     }
@@ -308,7 +308,7 @@ fn content_of(path: &Path) -> Digest {
 /// A project as it was trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trusted {
+pub struct TrustSnapshot {
     content: ProjectContent,
     /// Whether components and scripts, with their manifests, and programs may be others than they were.
     code_may_change: bool,
@@ -319,7 +319,7 @@ pub struct Trusted {
     answers: BTreeMap<String, String>,
 }
 
-impl Trusted {
+impl TrustSnapshot {
     /// What its user said to the `inputs` of its files.
     pub fn answers(&self) -> &BTreeMap<String, String> {
         &self.answers
@@ -423,7 +423,7 @@ pub enum TrustError {
 #[serde(deny_unknown_fields)]
 struct Content {
     /// By the real paths of folders.
-    projects: BTreeMap<String, Trusted>,
+    projects: BTreeMap<String, TrustSnapshot>,
 }
 
 /// A project that is trusted.
@@ -457,7 +457,7 @@ impl TrustFile {
         let mut sources = Sources { trust: ProjectTrust::Review, ..sources.clone() };
         let folder = sources.workspace.clone().unwrap_or_else(|| ".".into());
         let before = self.get(&folder)?;
-        let former = before.iter().flat_map(Trusted::answers);
+        let former = before.iter().flat_map(TrustSnapshot::answers);
         for (id, answer) in former {
             sources.answers.entry(id.clone()).or_insert_with(|| answer.clone());
         }
@@ -472,7 +472,7 @@ impl TrustFile {
         });
         let problems = problems.chain(diagnostics.map(ToString::to_string));
         items.extend(problems.map(|text| ReviewItem {
-            kind: ReviewKind::Problem,
+            kind: ReviewItemKind::Problem,
             text,
             ..Default::default()
         }));
@@ -526,7 +526,7 @@ impl TrustFile {
     /// Where the file cannot be read, understood or written.
     pub fn trust(&self, review: &ProjectReview, code_may_change: bool) -> Result<(), TrustError> {
         let folder = exact(&real(&review.folder)?);
-        let trusted = Trusted {
+        let trusted = TrustSnapshot {
             content: review.content.clone(),
             code_may_change,
             shown: review.items.iter().flat_map(ReviewItem::lines).collect(),
@@ -597,7 +597,7 @@ impl TrustFile {
     }
 
     /// What is trusted of a project.
-    pub fn get(&self, folder: &Path) -> Result<Option<Trusted>, TrustError> {
+    pub fn get(&self, folder: &Path) -> Result<Option<TrustSnapshot>, TrustError> {
         let folder = exact(&real(folder)?);
         Ok(self.read()?.projects.remove(&folder))
     }
@@ -651,7 +651,7 @@ pub struct ProjectReview {
 #[serde(rename_all = "camelCase")]
 pub struct ReviewItem {
     /// What kind of thing.
-    pub kind: ReviewKind,
+    pub kind: ReviewItemKind,
     /// The plugin that it is about, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
@@ -670,7 +670,7 @@ pub struct ReviewItem {
 /// The kinds of things that a project does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ReviewKind {
+pub enum ReviewItemKind {
     /// It starts a program.
     #[default]
     Starts,
@@ -692,7 +692,7 @@ pub enum ReviewKind {
     Problem,
 }
 
-impl ReviewKind {
+impl ReviewItemKind {
     /// Returns the kind as `tenon trust` prints it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -747,7 +747,7 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
         let mut item = ReviewItem { plugin: plugin.clone(), ..ReviewItem::default() };
         match code(candidate) {
             Some(path) => {
-                item.kind = ReviewKind::Loads;
+                item.kind = ReviewItemKind::Loads;
                 item.text = ProjectContent::key(folder, path);
             }
             None => {
@@ -755,8 +755,8 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
                 let mut lines = lines.map(|(word, text)| (word, format!("{word} {text}")));
                 let first = lines.next();
                 item.kind = match first {
-                    Some(("url", _)) => ReviewKind::Reaches,
-                    _ => ReviewKind::Starts,
+                    Some(("url", _)) => ReviewItemKind::Reaches,
+                    _ => ReviewItemKind::Starts,
                 };
                 item.text =
                     first.map(|(word, text)| text[word.len() + 1..].into()).unwrap_or_default();
@@ -766,20 +766,20 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
         items.push(item);
         for (capability, values) in candidate.requested() {
             let text = format!("{capability} {}", values.join(", "));
-            let (kind, plugin) = (ReviewKind::Requests, plugin.clone());
+            let (kind, plugin) = (ReviewItemKind::Requests, plugin.clone());
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
         let given = &candidate.users_settings.given;
         if !given.is_empty() {
             let keys: Vec<&str> = given.iter().map(String::as_str).collect();
             let text = format!("what you set for it: {}", keys.join(", "));
-            let (kind, plugin) = (ReviewKind::Receives, plugin.clone());
+            let (kind, plugin) = (ReviewItemKind::Receives, plugin.clone());
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
         // What its entry says of that is not among what it starts.
         if let Some(mode) = candidate.rules.pins.filter(|mode| *mode < PinMode::Hold) {
             let text = format!("pins = {}", json!(mode));
-            let kind = ReviewKind::Sets;
+            let kind = ReviewItemKind::Sets;
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
     }
@@ -789,12 +789,12 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
 }
 
 /// What a project does to a plugin that is its user's, where it is left out for the project's sake.
-fn of_user(left_out: &Skipped, folder: &Path) -> Option<ReviewItem> {
+fn of_user(left_out: &SkippedEntry, folder: &Path) -> Option<ReviewItem> {
     let kind = match &left_out.reason {
         _ if left_out.origin.is_of_project() => return None,
-        SkipReason::Shadowed { by, .. } if by.is_of_project() => ReviewKind::Replaces,
+        SkipReason::Shadowed { by, .. } if by.is_of_project() => ReviewItemKind::Replaces,
         SkipReason::Disabled { by } | SkipReason::NotAllowed { by } if is_below(by, folder) => {
-            ReviewKind::Disables
+            ReviewItemKind::Disables
         }
         _ => return None,
     };
@@ -820,7 +820,7 @@ fn settings(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, Tru
     let named = ["wasm", "scripts", "mcp"].map(|key| format!("plugins.{key} "));
     let lines = lines.into_iter().filter(|line| !named.iter().any(|key| line.starts_with(key)));
     Ok(lines
-        .map(|text| ReviewItem { kind: ReviewKind::Sets, text, ..ReviewItem::default() })
+        .map(|text| ReviewItem { kind: ReviewItemKind::Sets, text, ..ReviewItem::default() })
         .collect())
 }
 

@@ -11,7 +11,8 @@ use super::{Candidate, Discovery, Sources, WORKSPACE, discover};
 use crate::config::{Config, ConfigError};
 use crate::diagnostic::chain;
 use crate::discover::trust::{
-    Distrust, ProjectContent, ProjectPrograms, ProjectTrust, Trusted, Untrusted, is_project,
+    ProjectContent, ProjectPrograms, ProjectTrust, TrustProblem, TrustSnapshot, UntrustedProject,
+    is_project,
 };
 use crate::files::Digest;
 
@@ -37,22 +38,22 @@ pub fn discover_trusted(sources: &mut Sources) -> (Discovery, Vec<ConfigError>) 
     };
     let trusted = record.as_ref().map(|record| record.get(&folder)).transpose();
     let why = match trusted.map(Option::flatten) {
-        Err(error) => Distrust::Unreadable(chain(&error)),
-        Ok(None) => Distrust::Unknown,
+        Err(error) => TrustProblem::Unreadable(chain(&error)),
+        Ok(None) => TrustProblem::Unknown,
         Ok(Some(trusted)) => match as_trusted(sources, &folder, &trusted) {
             Ok(found) => return found,
-            Err(changed) => Distrust::Changed(changed),
+            Err(changed) => TrustProblem::Changed(changed),
         },
     };
     let record = record.as_ref().and_then(|record| record.path().parent());
-    withhold(sources, Untrusted { folder, why }, record)
+    withhold(sources, UntrustedProject { folder, why }, record)
 }
 
 /// What there is, where it is as it was trusted; or else the files that are not.
 fn as_trusted(
     sources: &mut Sources,
     folder: &Path,
-    trusted: &Trusted,
+    trusted: &TrustSnapshot,
 ) -> Result<(Discovery, Vec<ConfigError>), Vec<String>> {
     let mut changed = Vec::new();
     let errors = read(sources, |config, digest| {
@@ -100,7 +101,7 @@ fn as_trusted(
 /// What there is without the project.
 fn withhold(
     sources: &mut Sources,
-    untrusted: Untrusted,
+    untrusted: UntrustedProject,
     record: Option<&Path>,
 ) -> (Discovery, Vec<ConfigError>) {
     for config in sources.configs.iter_mut().filter(|config| config.is_of_project_file()) {

@@ -151,9 +151,9 @@ impl fmt::Debug for McpEntry {
 
 /// Reads entries that have names.
 pub fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<McpEntry>, D::Error> {
-    struct Named(McpEntry);
+    struct NamedEntry(McpEntry);
 
-    impl<'de> Deserialize<'de> for Named {
+    impl<'de> Deserialize<'de> for NamedEntry {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let entry = McpEntry::deserialize(deserializer)?;
             match entry.name.is_empty() {
@@ -163,8 +163,8 @@ pub fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<McpEntry>
         }
     }
 
-    let entries = Vec::<Named>::deserialize(deserializer)?;
-    Ok(entries.into_iter().map(|Named(entry)| entry).collect())
+    let entries = Vec::<NamedEntry>::deserialize(deserializer)?;
+    Ok(entries.into_iter().map(|NamedEntry(entry)| entry).collect())
 }
 
 /// Reads the entry of a manifest, which has the manifest's name.

@@ -1,5 +1,5 @@
 //! The table of capabilities: a row says which imports a capability stands for, who gets it and what its values
-//! are. What it does is in a file of [`crate::capability`].
+//! are. What it does is in a file of `host/src/capability`.
 
 use super::Values;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Grants;
-use super::glob::{PathGrant, Places, Rights, components, resolve};
+use super::glob::{GlobState, PathGrant, Rights, components, resolve};
 use super::protected::table::HOME;
 use super::protected::{Protection, ProtectionState, Row, Span, counted, is_beneath, is_within};
 use crate::host_environment::HostEnvironment;
@@ -29,7 +29,7 @@ pub struct FileRules {
 #[derive(Debug, Clone)]
 pub struct PathPosition {
     /// Where each grant stands, in their order.
-    places: Arc<[Places]>,
+    places: Arc<[GlobState]>,
     protection: ProtectionState,
 }
 
@@ -165,7 +165,7 @@ impl FileRules {
     }
 
     /// What the grants allow that stand so.
-    fn rights_by(&self, mut places: impl Iterator<Item = Places>) -> Rights {
+    fn rights_by(&self, mut places: impl Iterator<Item = GlobState>) -> Rights {
         let each = |grants: &Vec<PathGrant>| Rights::of(grants.iter().zip(places.by_ref()));
         let mut sets = self.grants.iter().map(each);
         let first = sets.next().unwrap_or_default();
@@ -195,14 +195,14 @@ impl FileRules {
         self.rights_by(self.grants.iter().flatten().map(|grant| by_name(grant, path, spans)))
     }
 
-    fn step_places(&self, places: &[Places], name: &str) -> impl Iterator<Item = Places> {
+    fn step_places(&self, places: &[GlobState], name: &str) -> impl Iterator<Item = GlobState> {
         let grants = self.grants.iter().flatten().zip(places);
         grants.map(move |(grant, places)| grant.step(*places, name))
     }
 }
 
 /// Where a glob stands after a path of which it has to spell these names out.
-fn by_name(grant: &PathGrant, path: &str, spans: &[Span]) -> Places {
+fn by_name(grant: &PathGrant, path: &str, spans: &[Span]) -> GlobState {
     components(path).enumerate().fold(grant.start(), |places, (number, name)| {
         match spans.iter().any(|span| span.has(number)) {
             true => grant.step_by_name(places, name),

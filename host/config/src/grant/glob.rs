@@ -179,8 +179,8 @@ impl PathGrant {
     }
 
     /// Where the glob stands at the root of all files.
-    pub fn start(&self) -> Places {
-        Places(self.closure(0))
+    pub fn start(&self) -> GlobState {
+        GlobState(self.closure(0))
     }
 
     /// What it grants.
@@ -194,12 +194,12 @@ impl PathGrant {
     }
 
     /// The segments that what comes next is held against, as numbers.
-    pub fn next_of(&self, Places(places): Places) -> impl Iterator<Item = usize> {
+    pub fn next_of(&self, GlobState(places): GlobState) -> impl Iterator<Item = usize> {
         (0..self.segments.len()).filter(move |number| places & (1 << number) != 0)
     }
 
     /// Where the glob stands after one more name, which it has to spell out.
-    pub fn step_by_name(&self, places: Places, name: &str) -> Places {
+    pub fn step_by_name(&self, places: GlobState, name: &str) -> GlobState {
         self.advance(
             places,
             |segment| matches!(segment, Segment::Literal(literal) if literal == name),
@@ -207,7 +207,7 @@ impl PathGrant {
     }
 
     /// Where the glob stands after one more name.
-    pub fn step(&self, places: Places, name: &str) -> Places {
+    pub fn step(&self, places: GlobState, name: &str) -> GlobState {
         self.advance(places, |segment| match segment {
             Segment::Any => true,
             Segment::Literal(literal) => literal == name,
@@ -216,13 +216,13 @@ impl PathGrant {
     }
 
     /// Where the glob stands after one more segment. `takes` says which of its own segments take that one.
-    fn advance(&self, places: Places, takes: impl Fn(&Segment) -> bool) -> Places {
+    fn advance(&self, places: GlobState, takes: impl Fn(&Segment) -> bool) -> GlobState {
         let taking = self.next_of(places).filter(|i| takes(&self.segments[*i]));
         let after = |i: usize| match &self.segments[i] {
             Segment::Any => i,
             Segment::Literal(_) | Segment::Wildcards(_) => i + 1,
         };
-        Places(taking.fold(0, |next, i| next | self.closure(after(i))))
+        GlobState(taking.fold(0, |next, i| next | self.closure(after(i))))
     }
 
     /// Whether this grant allows all that another one does, with every path that it covers. Segments of the
@@ -277,16 +277,16 @@ impl PathGrant {
     }
 
     /// What the glob says of a path that it stands so after.
-    fn cover(&self, Places(places): Places) -> Cover {
+    fn cover(&self, GlobState(places): GlobState) -> Coverage {
         let end = self.segments.len();
         let open = self.segments.iter().rev().take_while(|s| matches!(s, Segment::Any)).count();
         let before = |place: usize| (1 << place) - 1;
-        Cover {
+        Coverage {
             here: places & (1 << end) != 0,
             below: match places & before(end) {
-                0 => Below::Nothing,
-                places if places & !before(end - open) != 0 => Below::All,
-                _ => Below::Some,
+                0 => CoverageBelow::Nothing,
+                places if places & !before(end - open) != 0 => CoverageBelow::All,
+                _ => CoverageBelow::Some,
             },
         }
     }
@@ -406,27 +406,27 @@ pub fn components(path: &str) -> impl Iterator<Item = &str> {
 /// Where a glob stands after the names of a path. Bit `i` is for: what comes next is held against
 /// segment `i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Places(u128);
+pub struct GlobState(u128);
 
 /// What globs say of a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cover {
+pub struct Coverage {
     /// Whether they cover it.
     pub here: bool,
     /// What they cover of what could be beneath it.
-    pub below: Below,
+    pub below: CoverageBelow,
 }
 
 /// What globs cover beneath a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Below {
+pub enum CoverageBelow {
     #[default]
     Nothing,
     Some,
     All,
 }
 
-impl Cover {
+impl Coverage {
     fn or(self, other: Self) -> Self {
         Self { here: self.here || other.here, below: self.below.max(other.below) }
     }
@@ -437,12 +437,12 @@ impl Cover {
 
     /// Whether they cover it, or anything beneath it.
     pub fn any(self) -> bool {
-        self.here || self.below > Below::Nothing
+        self.here || self.below > CoverageBelow::Nothing
     }
 
     /// Whether they cover it and all that could be beneath it.
     pub fn tree(self) -> bool {
-        self.here && self.below == Below::All
+        self.here && self.below == CoverageBelow::All
     }
 }
 
@@ -450,18 +450,18 @@ impl Cover {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rights {
     /// What may be read.
-    pub read: Cover,
+    pub read: Coverage,
     /// What may be written.
-    pub write: Cover,
+    pub write: Coverage,
 }
 
 impl Rights {
     /// What these grants allow that stand so. What all of them cover together as a tree is not put
     /// together.
-    pub fn of<'a>(grants: impl Iterator<Item = (&'a PathGrant, Places)>) -> Self {
+    pub fn of<'a>(grants: impl Iterator<Item = (&'a PathGrant, GlobState)>) -> Self {
         grants.fold(Self::default(), |rights, (grant, places)| {
             let cover = grant.cover(places);
-            let when = |holds: bool| if holds { cover } else { Cover::default() };
+            let when = |holds: bool| if holds { cover } else { Coverage::default() };
             Self {
                 read: rights.read.or(when(grant.access != Access::Write)),
                 write: rights.write.or(when(grant.access != Access::Read)),
@@ -477,7 +477,7 @@ impl Rights {
     /// The same, where something beneath is not covered.
     pub fn without_some_beneath(mut self) -> Self {
         for cover in [&mut self.read, &mut self.write] {
-            cover.below = cover.below.min(Below::Some);
+            cover.below = cover.below.min(CoverageBelow::Some);
         }
         self
     }
@@ -493,7 +493,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn cover(grant: &PathGrant, path: &str) -> Cover {
+    fn cover(grant: &PathGrant, path: &str) -> Coverage {
         grant.cover(components(path).fold(grant.start(), |places, name| grant.step(places, name)))
     }
 
@@ -506,11 +506,11 @@ mod tests {
 
     #[test]
     fn what_a_glob_covers() {
-        let check = |glob: &str, path: &str, here: bool, below: Below| {
+        let check = |glob: &str, path: &str, here: bool, below: CoverageBelow| {
             let cover = cover(&grant(&format!("read:{glob}")).expect("it is a glob"), path);
-            assert_eq!(cover, Cover { here, below }, "{glob} {path}");
+            assert_eq!(cover, Coverage { here, below }, "{glob} {path}");
         };
-        use Below::{All, Nothing, Some};
+        use CoverageBelow::{All, Nothing, Some};
         check("/a/b", "/a/b", true, Nothing);
         check("/a/b", "/a", false, Some);
         check("/a/b", "/", false, Some);
@@ -552,11 +552,11 @@ mod tests {
     fn a_tree_is_all_of_what_is_here_and_beneath() {
         let all = cover(&grant("read:/a/**").unwrap(), "/a");
         assert!(all.tree());
-        assert!(!Cover { here: false, ..all }.tree());
-        assert!(!Cover { below: Below::Some, ..all }.tree());
-        let some = Cover { below: Below::Some, ..all };
-        let rights = Rights { read: all, write: Cover::default() };
-        let expected = Rights { read: some, write: Cover::default() };
+        assert!(!Coverage { here: false, ..all }.tree());
+        assert!(!Coverage { below: CoverageBelow::Some, ..all }.tree());
+        let some = Coverage { below: CoverageBelow::Some, ..all };
+        let rights = Rights { read: all, write: Coverage::default() };
+        let expected = Rights { read: some, write: Coverage::default() };
         assert_eq!(rights.without_some_beneath(), expected);
     }
 
@@ -702,8 +702,8 @@ mod tests {
         ) {
             let grant = grant(&format!("read:{glob}")).unwrap();
             let (here, beneath) = (cover(&grant, &path), cover(&grant, &format!("{path}{deeper}")));
-            prop_assert!(!beneath.here || here.below > Below::Nothing);
-            prop_assert!(here.below < Below::All || beneath.tree());
+            prop_assert!(!beneath.here || here.below > CoverageBelow::Nothing);
+            prop_assert!(here.below < CoverageBelow::All || beneath.tree());
         }
 
         #[test]

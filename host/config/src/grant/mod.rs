@@ -20,7 +20,7 @@ pub use capabilities::{ENVIRONMENT, FILESYSTEM, NETWORK, PROVIDERS, SECRETS, SER
 pub use file_rules::{FileRules, PathPosition};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use glob::fuzz::{Model, path_glob};
-pub use glob::{PathGrant, Places, Rights, components, resolve};
+pub use glob::{GlobState, PathGrant, Rights, components, resolve};
 pub use needs::{Need, Verdict};
 pub use protected::table::HOME;
 pub use protected::{Protection, ProtectionState, Row, Span, counted, is_beneath, is_within};

@@ -147,19 +147,19 @@ pub struct Protection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Anchor {
     path: String,
-    what: Anchored,
+    what: AnchorKind,
 }
 
 /// What is at a path that is known beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Anchored {
+enum AnchorKind {
     /// A protected file or folder.
     Row(&'static Row),
     /// A folder in which names of the table begin: the nodes that it stands for.
     Folder(Vec<usize>),
 }
 
-impl Anchored {
+impl AnchorKind {
     /// What is protected there itself.
     fn row(&self) -> Option<&'static Row> {
         match self {
@@ -175,18 +175,18 @@ impl Protection {
     pub fn of(host_environment: &HostEnvironment) -> Self {
         let mut protection = Self::default();
         if let Some(home) = &host_environment.home {
-            protection.add(home, Anchored::Folder(vec![HOME]));
+            protection.add(home, AnchorKind::Folder(vec![HOME]));
         }
         for (variable, folder) in
             [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")]
         {
             let path = host_environment.variable(variable).map(Path::new);
             if let Some(path) = path.filter(|path| path.is_absolute()) {
-                protection.add(path, Anchored::Folder(tree().nodes_of(folder)));
+                protection.add(path, AnchorKind::Folder(tree().nodes_of(folder)));
             }
         }
         if let Some(servers) = &host_environment.servers {
-            protection.add(servers, Anchored::Row(&table::SERVERS));
+            protection.add(servers, AnchorKind::Row(&table::SERVERS));
         }
         let is_above_home = |path: &Path| {
             host_environment.home.as_ref().is_some_and(|home| home.starts_with(path))
@@ -195,7 +195,7 @@ impl Protection {
         let path = host_environment.variable("PATH").unwrap_or_default();
         let folders = std::env::split_paths(path).filter(|path| path.is_absolute());
         for folder in folders.filter(|path| !is_above_home(path)) {
-            protection.add(&folder, Anchored::Row(&table::PATH));
+            protection.add(&folder, AnchorKind::Row(&table::PATH));
         }
         protection
     }
@@ -203,12 +203,12 @@ impl Protection {
     /// The same, with files that decide what this host starts, loads or tells.
     pub fn with(mut self, deciding: &BTreeSet<PathBuf>) -> Self {
         for path in deciding {
-            self.add(&absolute(path), Anchored::Row(&table::DECIDING));
+            self.add(&absolute(path), AnchorKind::Row(&table::DECIDING));
         }
         self
     }
 
-    fn add(&mut self, path: &Path, what: Anchored) {
+    fn add(&mut self, path: &Path, what: AnchorKind) {
         let written = path.to_str().map(|path| path.trim_end_matches('/').to_string());
         let resolved = resolve(path).map(|path| path.trim_end_matches('/').to_string());
         for path in [written, resolved].into_iter().flatten() {
@@ -245,10 +245,10 @@ impl Protection {
     fn at_anchors(&self, mut standing: ProtectionState, path: &str) -> ProtectionState {
         for anchor in self.anchors.iter().filter(|anchor| is_same(&anchor.path, path)) {
             match &anchor.what {
-                Anchored::Folder(nodes) => {
+                AnchorKind::Folder(nodes) => {
                     nodes.iter().for_each(|node| standing.nodes |= 1 << node);
                 }
-                Anchored::Row(row) => {
+                AnchorKind::Row(row) => {
                     standing.is_protected = true;
                     standing.is_secret |= row.is_secret();
                 }
@@ -279,13 +279,13 @@ impl Protection {
             here.extend(name.map(|name| format!("/{name}")));
             for anchor in self.anchors.iter().filter(|anchor| is_same(&anchor.path, &here)) {
                 match (&anchor.what, number.checked_sub(1)) {
-                    (Anchored::Folder(nodes), _) => {
+                    (AnchorKind::Folder(nodes), _) => {
                         from.extend(nodes.iter().map(|node| (number, *node)));
                     }
-                    (Anchored::Row(row), Some(last)) => {
+                    (AnchorKind::Row(row), Some(last)) => {
                         anchored.push(Span { row, first: last, last });
                     }
-                    (Anchored::Row(_), None) => {}
+                    (AnchorKind::Row(_), None) => {}
                 }
             }
         }
@@ -300,8 +300,8 @@ impl Protection {
         let mut anchored = Vec::new();
         for anchor in &self.anchors {
             let (folder, name) = match anchor.what {
-                Anchored::Folder(_) => (&*anchor.path, None),
-                Anchored::Row(_) => match anchor.path.rsplit_once('/') {
+                AnchorKind::Folder(_) => (&*anchor.path, None),
+                AnchorKind::Row(_) => match anchor.path.rsplit_once('/') {
                     Some((folder, name)) => (folder, Some(name)),
                     None => continue,
                 },
@@ -310,10 +310,12 @@ impl Protection {
             let places = components(folder).fold(grant.start(), step);
             for number in grant.next_of(places) {
                 match (&anchor.what, name) {
-                    (Anchored::Row(row), Some(name)) if names.get(number) == Some(&Some(name)) => {
+                    (AnchorKind::Row(row), Some(name))
+                        if names.get(number) == Some(&Some(name)) =>
+                    {
                         anchored.push(Span { row, first: number, last: number });
                     }
-                    (Anchored::Folder(nodes), _) => {
+                    (AnchorKind::Folder(nodes), _) => {
                         from.extend(nodes.iter().map(|node| (number, *node)));
                     }
                     _ => {}

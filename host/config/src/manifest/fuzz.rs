@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{About, FILE_NAME, Manifest, ManifestError, Permissions, Requires, Runtime, Text};
+use super::{
+    FILE_NAME, Manifest, ManifestError, Permissions, PluginMetadata, PluginRuntime, Requires, Text,
+};
 use crate::config::ContextTable;
 use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
@@ -60,9 +62,9 @@ pub fn manifest(text: &str) {
 
 /// All that a manifest says, without the places where it does.
 #[derive(Debug, PartialEq)]
-struct Says<'a> {
-    plugin: &'a About,
-    runtime: &'a Runtime,
+struct ManifestContent<'a> {
+    plugin: &'a PluginMetadata,
+    runtime: &'a PluginRuntime,
     capabilities: BTreeMap<&'a str, Vec<&'a str>>,
     requires: &'a Requires,
     permissions: &'a Option<Permissions>,
@@ -71,7 +73,7 @@ struct Says<'a> {
     settings: &'a Map<String, Value>,
 }
 
-fn says(manifest: &Manifest) -> Says<'_> {
+fn says(manifest: &Manifest) -> ManifestContent<'_> {
     let Manifest {
         plugin,
         runtime,
@@ -91,7 +93,16 @@ fn says(manifest: &Manifest) -> Says<'_> {
         )
     });
     let capabilities = capabilities.collect();
-    Says { plugin, runtime, capabilities, requires, permissions, limits, context, settings }
+    ManifestContent {
+        plugin,
+        runtime,
+        capabilities,
+        requires,
+        permissions,
+        limits,
+        context,
+        settings,
+    }
 }
 
 /// The rule for ids, once more.

@@ -59,7 +59,7 @@ pub struct PinFile {
 struct Content {
     #[serde(deserialize_with = "this_version")]
     version: u32,
-    pins: Vec<Pinned>,
+    pins: Vec<PluginPins>,
 }
 
 impl Default for Content {
@@ -78,7 +78,7 @@ fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Er
 /// The pins of one plugin.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pinned {
+struct PluginPins {
     plugin: String,
     /// What names it: plugins of other projects may have the same id.
     named_in: PathBuf,
@@ -93,13 +93,13 @@ struct Pinned {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pin {
-    definition: Kept,
+    definition: KeptDefinition,
     /// The places of parts that vary from one start of the same server to the next.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     unstable: BTreeSet<String>,
     /// What was last seen in its place, and nobody has accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    held: Option<Kept>,
+    held: Option<KeptDefinition>,
     /// Of a definition that is there no more: it went after all with smaller numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gone: Option<u64>,
@@ -108,7 +108,7 @@ struct Pin {
 /// What is kept of a definition.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct KeptDefinition {
     sha256: String,
     firm_sha256: String,
     /// What of it is kept so that a difference can be shown.
@@ -157,7 +157,7 @@ impl PinFile {
                 let pins = pinned.definitions.get_mut(kind);
                 let Some(pin) = pins.and_then(|pins| pins.get_mut(name)) else { continue };
                 pin.held.take_if(|held| held.sha256 == seen.sha256());
-                pin.definition = Kept::new(seen, &mut ByteBudget(MAX_KEPT_BYTES));
+                pin.definition = KeptDefinition::new(seen, &mut ByteBudget(MAX_KEPT_BYTES));
                 pinned.settle();
             }
         })
@@ -208,7 +208,7 @@ impl Pins for PinFile {
 }
 
 impl Content {
-    fn of(&mut self, plugin: &str, named_in: &Path) -> Option<&mut Pinned> {
+    fn of(&mut self, plugin: &str, named_in: &Path) -> Option<&mut PluginPins> {
         let mut pinned = self.pins.iter_mut();
         pinned.find(|pinned| pinned.plugin == plugin && pinned.named_in == named_in)
     }
@@ -220,7 +220,7 @@ impl Content {
         for seen in seen.iter().filter(|seen| !seen.definitions.is_empty()) {
             let ObservedDefinitions { plugin, named_in, server, .. } = seen;
             if self.of(plugin, named_in).is_none() {
-                self.pins.push(Pinned {
+                self.pins.push(PluginPins {
                     plugin: plugin.clone(),
                     named_in: named_in.clone(),
                     server: server.clone(),
@@ -246,7 +246,7 @@ impl Content {
     }
 }
 
-impl Pinned {
+impl PluginPins {
     /// Pins what is new, and gives whether anything is.
     fn see(&mut self, seen: &ObservedDefinitions, unstable: &mut Vec<UnstablePart>) -> bool {
         let is_same_server = self.server == seen.server;
@@ -323,7 +323,7 @@ fn forget(pins: &mut BTreeMap<String, Pin>) -> bool {
 /// How much more is kept of the definitions of a plugin, in bytes.
 struct ByteBudget(usize);
 
-impl Kept {
+impl KeptDefinition {
     fn new(definition: &Definition, room: &mut ByteBudget) -> Self {
         let json = definition.short(MAX_KEPT_BYTES.min(room.0));
         room.0 = room.0.saturating_sub(json.to_string().len());
@@ -338,7 +338,7 @@ impl Kept {
 
 impl Pin {
     fn new(definition: &Definition, room: &mut ByteBudget) -> Self {
-        let definition = Kept::new(definition, room);
+        let definition = KeptDefinition::new(definition, room);
         Self { definition, unstable: BTreeSet::new(), held: None, gone: None }
     }
 
@@ -352,9 +352,9 @@ impl Pin {
         let mut changed = self.gone.take().is_some();
         let mut found = Vec::new();
         let is_held = match self.places(seen) {
-            Differs::Nowhere => false,
-            Differs::Firmly => true,
-            Differs::Perhaps(places) => {
+            DefinitionDiff::Nowhere => false,
+            DefinitionDiff::Firmly => true,
+            DefinitionDiff::Perhaps(places) => {
                 let new = places.difference(&self.unstable);
                 let new: Vec<String> = new.cloned().collect();
                 if is_same_server {
@@ -372,7 +372,7 @@ impl Pin {
         match is_held {
             true if known == Some(seen.sha256()) => {}
             true => {
-                self.held = Some(Kept::new(seen, room));
+                self.held = Some(KeptDefinition::new(seen, room));
                 changed = true;
             }
             false => changed |= self.held.take().is_some(),
@@ -381,12 +381,12 @@ impl Pin {
     }
 
     /// Where it differs.
-    fn places(&self, seen: &Definition) -> Differs {
+    fn places(&self, seen: &Definition) -> DefinitionDiff {
         if self.definition.sha256 == seen.sha256() {
-            return Differs::Nowhere;
+            return DefinitionDiff::Nowhere;
         }
         if self.definition.firm_sha256 != seen.firm_sha256() {
-            return Differs::Firmly;
+            return DefinitionDiff::Firmly;
         }
         // Of what is long, a part that holds the difference.
         let changes = changes(&self.definition.json, &seen.short(MAX_KEPT_BYTES));
@@ -395,7 +395,7 @@ impl Pin {
                 place if place.len() == change.place.len() => change.place,
                 place => format!("{place}…"),
             });
-        Differs::Perhaps(places.collect())
+        DefinitionDiff::Perhaps(places.collect())
     }
 
     /// What is kept of definitions here, in bytes.
@@ -417,7 +417,7 @@ impl Pin {
 }
 
 /// Where a definition differs from the one that was pinned.
-enum Differs {
+enum DefinitionDiff {
     Nowhere,
     /// In what is firm.
     Firmly,

@@ -7,7 +7,7 @@
 //! knows them before. A server may list others at any time: only what it says of one is compared. What
 //! is in a resource is never: to tell that is what a server is for.
 //!
-//! Here is what is asked and answered. [`definition`] has what is compared, and [`file`] remembers it.
+//! Here is what is asked and answered. [`definition`] has what is compared, and [`PinFile`] remembers it.
 
 pub mod definition;
 mod file;
@@ -222,8 +222,10 @@ impl UnstablePart {
 /// A server whose definitions are pinned.
 #[derive(Debug, Clone)]
 pub struct PinnedServer {
-    pub(crate) plugin: String,
-    pub(crate) named_in: PathBuf,
+    /// The plugin.
+    pub plugin: String,
+    /// The file that names it.
+    pub named_in: PathBuf,
     /// See [`ObservedDefinitions::server`].
     pub server: String,
     /// What becomes of what has changed.
@@ -278,7 +280,7 @@ pub struct Quarantine {
 
 /// A definition that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
+pub struct PinMismatch {
     /// What has changed.
     pub why: String,
     /// Whether it is used all the same.
@@ -329,7 +331,7 @@ impl Quarantine {
     }
 
     /// What there is against a definition.
-    pub fn of(&self, plugin: &str, kind: PinKind, name: &str) -> Option<Hold> {
+    pub fn of(&self, plugin: &str, kind: PinKind, name: &str) -> Option<PinMismatch> {
         // The common case is that there is nothing.
         if self.differing.is_empty() && self.unknown.is_none() {
             return None;
@@ -339,11 +341,11 @@ impl Quarantine {
             Some(why) => why.to_string(),
             None => self.differing.get(&(plugin.to_string(), kind, name.to_string()))?.clone(),
         };
-        Some(Hold { why, is_warning })
+        Some(PinMismatch { why, is_warning })
     }
 
     /// The same in a sentence: what it is about, and what becomes of it.
-    pub fn told(&self, plugin: &str, kind: PinKind, name: &str) -> Option<(Hold, String)> {
+    pub fn told(&self, plugin: &str, kind: PinKind, name: &str) -> Option<(PinMismatch, String)> {
         let hold = self.of(plugin, kind, name)?;
         let what = kind.describe(name);
         let said = match (hold.is_warning, kind) {
@@ -381,9 +383,9 @@ mod tests {
     use serde_json::json;
 
     /// Says this of whatever is seen, or that it knows nothing.
-    struct Keeper(Option<PinCheck>);
+    struct FakePins(Option<PinCheck>);
 
-    impl Pins for Keeper {
+    impl Pins for FakePins {
         fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
             self.0.clone().ok_or_else(|| PinError::Other("lost".into()))
         }
@@ -403,7 +405,7 @@ mod tests {
         PinnedServer { plugin: plugin.into(), named_in, server, mode }
     }
 
-    fn ask(keeper: Keeper, servers: &[(&str, PinMode)]) -> Quarantine {
+    fn ask(keeper: FakePins, servers: &[(&str, PinMode)]) -> Quarantine {
         let seen = servers.iter().map(|(plugin, mode)| {
             let definitions = [("t".to_string(), definition("2"))].into_iter();
             (*mode, vec![server(plugin, *mode).seen(PinKind::Tool, definitions, true)])
@@ -440,7 +442,7 @@ mod tests {
         ];
         let check = PinCheck { unstable: vec![part("p"), part("w")], ..PinCheck::held(all) };
         let servers = [("p", PinMode::Hold), ("w", PinMode::Warn)];
-        let holds = ask(Keeper(Some(check)), &servers);
+        let holds = ask(FakePins(Some(check)), &servers);
         let check = |plugin: &str, kind: PinKind, name: &str, expected: Option<(bool, &str)>| {
             let told = holds.told(plugin, kind, name);
             let told = told.as_ref().map(|(hold, said)| (hold.is_warning, &**said));
@@ -472,12 +474,12 @@ mod tests {
             holds.of(plugin, PinKind::Tool, "t").map(|hold| (hold.why, hold.is_warning))
         };
         let servers = [("p", PinMode::Hold), ("w", PinMode::Warn), ("o", PinMode::Off)];
-        let holds = ask(Keeper(None), &servers);
+        let holds = ask(FakePins(None), &servers);
         let why = "its earlier definition is not known: lost".to_string();
         assert_eq!(of(&holds, "p"), Some((why.clone(), false)));
         assert_eq!(of(&holds, "w"), Some((why, true)));
         assert_eq!(of(&holds, "o"), None);
-        let off = ask(Keeper(None), &[("o", PinMode::Off)]);
+        let off = ask(FakePins(None), &[("o", PinMode::Off)]);
         assert_eq!((off.unknown.clone(), of(&off, "o")), (None, None));
     }
 

@@ -94,7 +94,7 @@ struct Reading<'a> {
 
 /// A piece of a text that is passed on.
 #[derive(Clone, Copy)]
-pub(super) enum Passed<'a> {
+pub(super) enum OutputPiece<'a> {
     /// It has no secret in it.
     Clear(&'a str),
     /// It is a secret, or several that overlap.
@@ -151,7 +151,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Passes the text on up to a place that was decided.
-    pub(super) fn pass(&mut self, until: usize, mut each: impl FnMut(Passed<'_>)) {
+    pub(super) fn pass(&mut self, until: usize, mut each: impl FnMut(OutputPiece<'_>)) {
         self.found.sort_unstable_by_key(|found| (found.start, found.end));
         let ready = self.found.partition_point(|found| found.start < until);
         let text = &self.readings[0];
@@ -161,15 +161,15 @@ impl<'a> Matcher<'a> {
                 if found.end <= self.masked {
                     continue;
                 }
-                each(Passed::More(text.part(self.masked..found.end)));
+                each(OutputPiece::More(text.part(self.masked..found.end)));
             } else {
-                each(Passed::Clear(text.part(at..found.start)));
-                each(Passed::Secret(text.part(found.clone())));
+                each(OutputPiece::Clear(text.part(at..found.start)));
+                each(OutputPiece::Secret(text.part(found.clone())));
             }
             (self.masked, at) = (found.end, found.end);
         }
         if at < until {
-            each(Passed::Clear(text.part(at..until)));
+            each(OutputPiece::Clear(text.part(at..until)));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::matcher::{Matcher, Passed};
+use super::matcher::{Matcher, OutputPiece};
 use super::{MASK, MAX_NESTED_ESCAPES, Redactor};
 
 /// Masks secrets in a text that comes in pieces. What may be the beginning of a secret is held back
@@ -12,7 +12,7 @@ pub struct StreamRedactor {
     redactor: Arc<Redactor>,
     matcher: Matcher<'static>,
     /// Where it is in JSON, if it is that.
-    json: Option<InJson>,
+    json: Option<JsonPosition>,
 }
 
 /// What a text in pieces is.
@@ -26,7 +26,7 @@ pub enum TextForm {
 
 /// A place in JSON.
 #[derive(Default)]
-struct InJson {
+struct JsonPosition {
     in_text: bool,
     after_backslash: bool,
 }
@@ -36,7 +36,7 @@ impl StreamRedactor {
     pub fn new(redactor: Arc<Redactor>, form: TextForm) -> Self {
         let (matcher, json) = match form {
             TextForm::Plain => (Matcher::new(Cow::Borrowed(""), MAX_NESTED_ESCAPES), None),
-            TextForm::Json => (Matcher::of_json(MAX_NESTED_ESCAPES), Some(InJson::default())),
+            TextForm::Json => (Matcher::of_json(MAX_NESTED_ESCAPES), Some(JsonPosition::default())),
         };
         Self { redactor, matcher, json }
     }
@@ -57,16 +57,20 @@ impl StreamRedactor {
         let until = self.matcher.decide(self.redactor.patterns.as_deref(), is_end);
         self.matcher.pass(until, |piece| {
             let shown = match piece {
-                Passed::Clear(text) => text,
-                Passed::Secret(text) if self.json.as_ref().is_some_and(|json| json.has(text)) => {
+                OutputPiece::Clear(text) => text,
+                OutputPiece::Secret(text)
+                    if self.json.as_ref().is_some_and(|json| json.has(text)) =>
+                {
                     text
                 }
-                Passed::Secret(_) => MASK,
-                Passed::More(_) => "",
+                OutputPiece::Secret(_) => MASK,
+                OutputPiece::More(_) => "",
             };
             passed.push_str(shown);
             if let Some(json) = &mut self.json {
-                let (Passed::Clear(text) | Passed::Secret(text) | Passed::More(text)) = piece;
+                let (OutputPiece::Clear(text)
+                | OutputPiece::Secret(text)
+                | OutputPiece::More(text)) = piece;
                 json.go_on(text);
             }
         });
@@ -81,7 +85,7 @@ impl StreamRedactor {
     }
 }
 
-impl InJson {
+impl JsonPosition {
     /// Whether a text that comes now is part of a number, which is no text.
     fn has(&self, text: &str) -> bool {
         !self.in_text && text.bytes().all(|byte| byte.is_ascii_digit())

@@ -10,7 +10,7 @@ macro_rules! opening {
         if $flags.intersects(synchronized) {
             return Err(ErrorCode::Unsupported.into());
         }
-        let how = Opening {
+        let how = OpenMode {
             read: $flags.contains(DescriptorFlags::READ),
             write: $flags.contains(DescriptorFlags::WRITE),
             create: $open.contains(OpenFlags::CREATE),

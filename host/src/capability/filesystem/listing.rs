@@ -6,9 +6,9 @@ use rustix::io::Errno;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::ops::Beneath;
+use super::ops::BaseFolder;
 use super::view::blocking;
-use super::walk::{Stop, file_type};
+use super::walk::{FileError, file_type};
 
 /// The most names that are looked at before others get the thread.
 const BATCH_ENTRIES: usize = 256;
@@ -29,8 +29,8 @@ impl Default for Listings {
 }
 
 /// A listing that is being read.
-pub(super) struct Listing {
-    beneath: Beneath,
+pub(super) struct FolderListing {
+    beneath: BaseFolder,
     /// Gone once there is no more.
     dir: Option<Dir>,
     _leave: OwnedSemaphorePermit,
@@ -38,14 +38,17 @@ pub(super) struct Listing {
 
 impl Listings {
     /// Leave to read one more.
-    pub(super) fn leave(&self) -> Result<OwnedSemaphorePermit, Stop> {
-        self.0.clone().try_acquire_owned().map_err(|_| Stop::Os(Errno::MFILE))
+    pub(super) fn leave(&self) -> Result<OwnedSemaphorePermit, FileError> {
+        self.0.clone().try_acquire_owned().map_err(|_| FileError::Os(Errno::MFILE))
     }
 }
 
-impl Listing {
+impl FolderListing {
     /// Opens the listing of a folder.
-    pub(super) async fn open(beneath: Beneath, leave: OwnedSemaphorePermit) -> Result<Self, Stop> {
+    pub(super) async fn open(
+        beneath: BaseFolder,
+        leave: OwnedSemaphorePermit,
+    ) -> Result<Self, FileError> {
         let files = beneath.files.clone();
         blocking(&files, move || Self::open_here(beneath, leave)).await
     }
@@ -56,7 +59,7 @@ impl Listing {
     }
 
     /// Reads on, up to the next entries that the plugin may see. There are none at the end.
-    pub(super) async fn next(mut self) -> Result<(Vec<Entry>, Self), Stop> {
+    pub(super) async fn next(mut self) -> Result<(Vec<Entry>, Self), FileError> {
         loop {
             let files = self.beneath.files.clone();
             let read = move || self.batch().map(|entries| (entries, self));
@@ -68,13 +71,13 @@ impl Listing {
         }
     }
 
-    fn open_here(beneath: Beneath, leave: OwnedSemaphorePermit) -> Result<Self, Stop> {
+    fn open_here(beneath: BaseFolder, leave: OwnedSemaphorePermit) -> Result<Self, FileError> {
         let dir = Some(Dir::read_from(&*beneath.folder.handle)?);
         Ok(Self { beneath, dir, _leave: leave })
     }
 
     /// What may be seen of the next names.
-    fn batch(&mut self) -> Result<Vec<Entry>, Stop> {
+    fn batch(&mut self) -> Result<Vec<Entry>, FileError> {
         let mut entries = Vec::new();
         for _ in 0..BATCH_ENTRIES {
             let Some(entry) = self.dir.as_mut().and_then(Dir::read) else {
@@ -103,8 +106,8 @@ impl Listing {
 
 /// All that is in a folder, for tests.
 #[cfg(any(test, fuzzing))]
-pub(super) fn whole(beneath: &Beneath) -> Result<Vec<Entry>, Stop> {
-    let mut listing = Listing::open_here(beneath.clone(), Listings::default().leave()?)?;
+pub(super) fn whole(beneath: &BaseFolder) -> Result<Vec<Entry>, FileError> {
+    let mut listing = FolderListing::open_here(beneath.clone(), Listings::default().leave()?)?;
     let mut entries = Vec::new();
     while !listing.has_ended() {
         entries.extend(listing.batch()?);
@@ -135,10 +138,10 @@ mod tests {
             Protection::default(),
         )));
         let place = files.open_roots().swap_remove(0).1;
-        let beneath = Beneath { files, folder: place };
+        let beneath = BaseFolder { files, folder: place };
 
         let leave = Listings::default().leave().unwrap();
-        let mut listing = Listing::open(beneath, leave).await.unwrap();
+        let mut listing = FolderListing::open(beneath, leave).await.unwrap();
         let mut names = Vec::new();
         while !listing.has_ended() {
             let (entries, rest) = listing.next().await.unwrap();
@@ -157,7 +160,7 @@ mod tests {
     fn an_instance_reads_so_many_listings_at_a_time() {
         let listings = Listings::default();
         let mut read: Vec<_> = (0..MAX_LISTINGS).map(|_| listings.leave().unwrap()).collect();
-        assert_eq!(listings.leave().err(), Some(Stop::Os(Errno::MFILE)));
+        assert_eq!(listings.leave().err(), Some(FileError::Os(Errno::MFILE)));
         read.pop();
         assert!(listings.leave().is_ok());
     }

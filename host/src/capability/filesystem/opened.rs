@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
-use super::walk::Stop;
+use super::walk::FileError;
 
 /// The most files and folders that an instance may have open.
 const MAX_OPEN: usize = 256;
@@ -15,20 +15,20 @@ const MAX_OPEN: usize = 256;
 pub(super) struct OpenFiles(Vec<Weak<dyn Any + Send + Sync>>);
 
 /// Leave to open one more. It counts as open itself until it is dropped.
-pub(super) struct Leave(#[allow(dead_code, reason = "it is there to be counted")] Arc<()>);
+pub(super) struct OpenPermit(#[allow(dead_code, reason = "it is there to be counted")] Arc<()>);
 
 impl OpenFiles {
     /// Leave to open one more file or folder.
-    pub(super) fn leave(&mut self) -> Result<Leave, Stop> {
+    pub(super) fn leave(&mut self) -> Result<OpenPermit, FileError> {
         if self.0.len() >= MAX_OPEN {
             self.0.retain(|open| open.strong_count() > 0);
         }
         if self.0.len() >= MAX_OPEN {
-            return Err(Stop::Os(Errno::MFILE));
+            return Err(FileError::Os(Errno::MFILE));
         }
         let leave = Arc::new(());
         self.count(&leave);
-        Ok(Leave(leave))
+        Ok(OpenPermit(leave))
     }
 
     /// Counts what was opened, as long as anybody has it.
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn what_is_being_opened_counts() {
         let mut open = OpenFiles::default();
-        let mut leaves: Vec<Leave> = (0..MAX_OPEN).map(|_| open.leave().unwrap()).collect();
+        let mut leaves: Vec<OpenPermit> = (0..MAX_OPEN).map(|_| open.leave().unwrap()).collect();
         assert!(open.leave().is_err());
         // It was not opened after all.
         leaves.pop();

@@ -14,11 +14,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use tenon_config::grant::{ProtectionState, Rights};
 
-use super::walk::{Attempt, Files, Folder, Place, Purpose, Stop, Walk, file_type, lexically};
+use super::walk::{
+    Attempt, FileError, Files, Folder, Purpose, ResolvedPath, Walk, file_type, lexically,
+};
 
 /// How something is opened.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Opening {
+pub(super) struct OpenMode {
     pub(super) read: bool,
     pub(super) write: bool,
     pub(super) create: bool,
@@ -30,13 +32,13 @@ pub(super) struct Opening {
 }
 
 /// What was opened.
-pub(super) enum Opened {
+pub(super) enum OpenedEntry {
     Folder(Folder),
     File { file: File, read: bool, write: bool },
 }
 
 /// What is known of a file without opening it.
-pub(super) struct Seen {
+pub(super) struct FileInfo {
     pub(super) file_type: FileType,
     pub(super) links: u64,
     pub(super) size: u64,
@@ -46,7 +48,7 @@ pub(super) struct Seen {
     pub(super) changed: (i64, u32),
 }
 
-impl Seen {
+impl FileInfo {
     // The numbers have other types on other systems.
     #[allow(clippy::unnecessary_cast)]
     fn new(stat: &Stat) -> Self {
@@ -69,7 +71,7 @@ pub(super) enum Time {
     At { seconds: i64, nanoseconds: u32 },
 }
 
-impl Opening {
+impl OpenMode {
     /// Whether it asks for something that there can be.
     pub(super) fn is_sound(self) -> bool {
         !(self.folder && (self.create || self.exclusive || self.truncate))
@@ -89,7 +91,7 @@ const MAX_MOVED_ENTRIES: usize = 1_000_000;
 const MAX_DEPTH: usize = 128;
 
 /// A folder that is moved with another.
-struct Carried {
+struct MovedFolder {
     within: Arc<File>,
     name: CString,
     from: Step,
@@ -112,32 +114,32 @@ impl Step {
 
 /// A folder that paths are resolved beneath, for a plugin.
 #[derive(Clone)]
-pub(super) struct Beneath {
+pub(super) struct BaseFolder {
     pub(super) files: Arc<Files>,
     pub(super) folder: Folder,
 }
 
-impl Beneath {
+impl BaseFolder {
     /// Where a path leads.
-    fn find(&self, path: &str, follow: bool, purpose: Purpose) -> Result<Place, Stop> {
+    fn find(&self, path: &str, follow: bool, purpose: Purpose) -> Result<ResolvedPath, FileError> {
         Walk::new(&self.files, &self.folder, path, purpose)?.finish(follow)
     }
 
     /// Where a path leads that is going to be changed, if it may be.
-    fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), Stop> {
+    fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), FileError> {
         let place = self.find(path, follow, Attempt::writing)?;
         if !place.rights(&self.files).write.here {
             return Err(place.denied(&self.files, Attempt::writing));
         }
         // The folder that was begun in has no name here.
-        let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
+        let name = place.name.ok_or(FileError::Os(Errno::INVAL))?;
         if place.must_be_folder && file_type(&place.folder.stat(&name)?) != FileType::Directory {
             return Err(Errno::NOTDIR.into());
         }
         Ok((place.folder, name))
     }
 
-    pub(super) fn open(&self, path: &str, how: Opening) -> Result<Opened, Stop> {
+    pub(super) fn open(&self, path: &str, how: OpenMode) -> Result<OpenedEntry, FileError> {
         let changes = how.write || how.truncate || how.create;
         let purpose = if changes { Attempt::writing } else { Attempt::reading };
         let mut walk = Walk::new(&self.files, &self.folder, path, purpose)?;
@@ -145,7 +147,7 @@ impl Beneath {
             let place = walk.finish(how.follow)?;
             match self.open_place(&place, how) {
                 // It has become a link since it was looked at.
-                Err(stop @ Stop::Os(errno @ (Errno::LOOP | Errno::NOTDIR))) if how.follow => {
+                Err(stop @ FileError::Os(errno @ (Errno::LOOP | Errno::NOTDIR))) if how.follow => {
                     let Some(name) = &place.name else { return Err(stop) };
                     match place.folder.read_link(name)? {
                         Some(target) => walk.follow(name, &target)?,
@@ -157,7 +159,7 @@ impl Beneath {
         }
     }
 
-    fn open_place(&self, place: &Place, how: Opening) -> Result<Opened, Stop> {
+    fn open_place(&self, place: &ResolvedPath, how: OpenMode) -> Result<OpenedEntry, FileError> {
         let rights = place.rights(&self.files);
         let writes = how.write || how.truncate;
         let changes = writes || how.create;
@@ -180,7 +182,7 @@ impl Beneath {
             }
             let opened = place.folder.open(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
             return match opened {
-                Ok(handle) => Ok(Opened::Folder(place.opened(&self.files, handle))),
+                Ok(handle) => Ok(OpenedEntry::Folder(place.opened(&self.files, handle))),
                 Err(Errno::NOTDIR | Errno::NOENT) if !must_be_folder => {
                     Err(place.denied(&self.files, Attempt::reading))
                 }
@@ -204,18 +206,18 @@ impl Beneath {
                 if how.truncate {
                     rustix::fs::ftruncate(&file, 0)?;
                 }
-                Ok(Opened::File { file, read: reads, write: writes })
+                Ok(OpenedEntry::File { file, read: reads, write: writes })
             }
-            FileType::Directory => Ok(Opened::Folder(place.opened(&self.files, handle))),
-            _ => Err(Stop::Never("what is neither a file nor a folder")),
+            FileType::Directory => Ok(OpenedEntry::Folder(place.opened(&self.files, handle))),
+            _ => Err(FileError::Never("what is neither a file nor a folder")),
         }
     }
 
-    pub(super) fn see(&self, path: &str, follow: bool) -> Result<Seen, Stop> {
-        Ok(Seen::new(&self.stat(path, follow)?))
+    pub(super) fn see(&self, path: &str, follow: bool) -> Result<FileInfo, FileError> {
+        Ok(FileInfo::new(&self.stat(path, follow)?))
     }
 
-    fn stat(&self, path: &str, follow: bool) -> Result<Stat, Stop> {
+    fn stat(&self, path: &str, follow: bool) -> Result<Stat, FileError> {
         let place = self.find(path, follow, Attempt::looking_at)?;
         let rights = place.rights(&self.files);
         let denied = || place.denied(&self.files, Attempt::looking_at);
@@ -245,7 +247,7 @@ impl Beneath {
         path: &str,
         follow: bool,
         key: &RandomState,
-    ) -> Result<(u64, u64), Stop> {
+    ) -> Result<(u64, u64), FileError> {
         Ok(identity(&self.stat(path, follow)?, key))
     }
 
@@ -255,34 +257,34 @@ impl Beneath {
         follow: bool,
         accessed: Time,
         modified: Time,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), FileError> {
         let (folder, name) = self.find_to_change(path, follow)?;
         let times = timestamps(accessed, modified);
         Ok(utimensat(&*folder.handle, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Sets the times of the folder itself.
-    pub(super) fn set_own_times(&self, accessed: Time, modified: Time) -> Result<(), Stop> {
+    pub(super) fn set_own_times(&self, accessed: Time, modified: Time) -> Result<(), FileError> {
         if !self.files.rights_of(&self.folder).write.here {
-            return Err(Stop::Denied(Attempt::writing(self.folder.path.to_string())));
+            return Err(FileError::Denied(Attempt::writing(self.folder.path.to_string())));
         }
         let times = timestamps(accessed, modified);
         Ok(utimensat(&*self.folder.handle, ".", &times, AtFlags::empty())?)
     }
 
-    pub(super) fn create_folder(&self, path: &str) -> Result<(), Stop> {
+    pub(super) fn create_folder(&self, path: &str) -> Result<(), FileError> {
         let trimmed = path.trim_end_matches('/');
         let (folder, name) = self.find_to_change(trimmed, false)?;
         Ok(mkdirat(&*folder.handle, name, Mode::from_raw_mode(0o777))?)
     }
 
-    pub(super) fn remove_folder(&self, path: &str) -> Result<(), Stop> {
+    pub(super) fn remove_folder(&self, path: &str) -> Result<(), FileError> {
         let trimmed = path.trim_end_matches('/');
         let (folder, name) = self.find_to_change(trimmed, false)?;
         Ok(unlinkat(&*folder.handle, name, AtFlags::REMOVEDIR)?)
     }
 
-    pub(super) fn remove_file(&self, path: &str) -> Result<(), Stop> {
+    pub(super) fn remove_file(&self, path: &str) -> Result<(), FileError> {
         let (folder, name) = self.find_to_change(path, false)?;
         if is_link(&folder, &name) {
             self.files.may_take(&folder, &name)?;
@@ -290,7 +292,7 @@ impl Beneath {
         Ok(unlinkat(&*folder.handle, name, AtFlags::empty())?)
     }
 
-    pub(super) fn rename(&self, from: &str, to: &Self, into: &str) -> Result<(), Stop> {
+    pub(super) fn rename(&self, from: &str, to: &Self, into: &str) -> Result<(), FileError> {
         let trim = |path: &str| path.trim_end_matches('/').to_string();
         let source = self.find_to_change(&trim(from), false)?;
         let target = to.find_to_change(&trim(into), false)?;
@@ -312,11 +314,11 @@ impl Beneath {
         Ok(renameat(&*source.0.handle, &source.1, &*target.0.handle, &target.1)?)
     }
 
-    pub(super) fn link(&self, from: &str, to: &Self, into: &str) -> Result<(), Stop> {
+    pub(super) fn link(&self, from: &str, to: &Self, into: &str) -> Result<(), FileError> {
         let source = self.find_to_change(from, false)?;
         let target = to.find_to_change(into, false)?;
         if file_type(&source.0.stat(&source.1)?) != FileType::RegularFile {
-            return Err(Stop::Never("another name for what is no file"));
+            return Err(FileError::Never("another name for what is no file"));
         }
         self.may_move(&source, &target)?;
         let (from, to) = (&source.0.handle, &target.0.handle);
@@ -325,7 +327,11 @@ impl Beneath {
 
     /// What gets another name must not get other rights with it: where it was, all of it may be
     /// read and written.
-    fn may_move(&self, source: &(Folder, String), target: &(Folder, String)) -> Result<(), Stop> {
+    fn may_move(
+        &self,
+        source: &(Folder, String),
+        target: &(Folder, String),
+    ) -> Result<(), FileError> {
         let (from, to) = (source.0.path_of(&source.1), target.0.path_of(&target.1));
         let is_folder = file_type(&source.0.stat(&source.1)?) == FileType::Directory;
         let rights = |(folder, name): &(Folder, String)| self.files.rights_in(folder, name);
@@ -335,7 +341,7 @@ impl Beneath {
             false => here.read.here && here.write.here,
         };
         if !may_leave {
-            return Err(Stop::Denied(Attempt::moving(from, is_folder)));
+            return Err(FileError::Denied(Attempt::moving(from, is_folder)));
         }
         // Who has it open, or by its other name, goes on by the rights that it had.
         let may_arrive = match is_folder {
@@ -345,7 +351,7 @@ impl Beneath {
         match may_arrive {
             true if is_folder => self.may_carry(source, target),
             true => Ok(()),
-            false => Err(Stop::Denied(Attempt::moving(to, is_folder))),
+            false => Err(FileError::Denied(Attempt::moving(to, is_folder))),
         }
     }
 
@@ -355,7 +361,11 @@ impl Beneath {
     /// A plugin cannot bring anything in while this looks: it would be moving or making what is
     /// protected there already, or what would be for the name that its folder gets, and
     /// [`Files::may_take`] leaves no folder that name.
-    fn may_carry(&self, source: &(Folder, String), target: &(Folder, String)) -> Result<(), Stop> {
+    fn may_carry(
+        &self,
+        source: &(Folder, String),
+        target: &(Folder, String),
+    ) -> Result<(), FileError> {
         for (folder, name) in [source, target] {
             self.files.may_take(folder, name)?;
         }
@@ -366,9 +376,9 @@ impl Beneath {
         let name = CString::new(source.1.as_str()).map_err(|_| Errno::INVAL)?;
         let (from, to) = (step(source), step(target));
         let mut folders =
-            vec![Carried { within: source.0.handle.clone(), name, from, to, depth: 0 }];
+            vec![MovedFolder { within: source.0.handle.clone(), name, from, to, depth: 0 }];
         let mut entries = 0;
-        while let Some(Carried { within, name, from, to, depth }) = folders.pop() {
+        while let Some(MovedFolder { within, name, from, to, depth }) = folders.pop() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let handle = Arc::new(File::from(openat(&*within, &name, flags, Mode::empty())?));
             for entry in Dir::read_from(&*handle)? {
@@ -379,7 +389,7 @@ impl Beneath {
                 }
                 entries += 1;
                 if entries > MAX_MOVED_ENTRIES || depth > MAX_DEPTH {
-                    return Err(Stop::Never("moving a folder with so much in it"));
+                    return Err(FileError::Never("moving a folder with so much in it"));
                 }
                 let shown = name.to_string_lossy();
                 let [from, to] = [&from, &to].map(|step| step.down(&self.files, &shown));
@@ -395,27 +405,27 @@ impl Beneath {
                     if protection.is_protected && !(rights().read.here && rights().write.here) {
                         let attempt = Attempt::moving(path.clone(), is_folder);
                         let protected = self.files.protects(path, true);
-                        return Err(Stop::Denied(Attempt { protected, ..attempt }));
+                        return Err(FileError::Denied(Attempt { protected, ..attempt }));
                     }
                 }
                 if is_folder {
                     let (within, name) = (handle.clone(), name.to_owned());
-                    folders.push(Carried { within, name, from, to, depth: depth + 1 });
+                    folders.push(MovedFolder { within, name, from, to, depth: depth + 1 });
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn read_link(&self, path: &str) -> Result<String, Stop> {
+    pub(super) fn read_link(&self, path: &str) -> Result<String, FileError> {
         let place = self.find(path, false, Attempt::looking_at)?;
         if !place.rights(&self.files).read.here {
             return Err(place.denied(&self.files, Attempt::looking_at));
         }
-        let name = place.name.ok_or(Stop::Os(Errno::INVAL))?;
+        let name = place.name.ok_or(FileError::Os(Errno::INVAL))?;
         match place.folder.read_link(&name)? {
             Some(target) if target.starts_with('/') => {
-                Err(Stop::Never("where an absolute link leads"))
+                Err(FileError::Never("where an absolute link leads"))
             }
             Some(target) => Ok(target),
             None => Err(Errno::INVAL.into()),
@@ -423,12 +433,12 @@ impl Beneath {
     }
 
     /// Makes a link. It must lead to what is granted: others may follow it.
-    pub(super) fn make_link(&self, target: &str, path: &str) -> Result<(), Stop> {
+    pub(super) fn make_link(&self, target: &str, path: &str) -> Result<(), FileError> {
         if target.is_empty() || target.contains('\0') {
             return Err(Errno::INVAL.into());
         }
         if target.starts_with('/') {
-            return Err(Stop::Never("an absolute link"));
+            return Err(FileError::Never("an absolute link"));
         }
         let (folder, name) = self.find_to_change(path, false)?;
         self.files.may_take(&folder, &name)?;
@@ -438,11 +448,11 @@ impl Beneath {
 
     /// Whether a link in a folder may lead there: by its words, as what they name may come to be, and
     /// by what is there, as another link can be on the way.
-    fn may_lead(&self, folder: &Folder, target: &str) -> Result<(), Stop> {
+    fn may_lead(&self, folder: &Folder, target: &str) -> Result<(), FileError> {
         let is_granted = |rights: Rights| rights.read.here || rights.write.here;
         let named = lexically(&folder.path, target);
         if !is_granted(self.files.rights(&named)) {
-            return Err(Stop::Denied(Attempt::reading(named)));
+            return Err(FileError::Denied(Attempt::reading(named)));
         }
         let path = format!(".{}/{target}", folder.path);
         let mut walk =
@@ -451,7 +461,7 @@ impl Beneath {
             Ok(place) if is_granted(place.rights(&self.files)) => Ok(()),
             Ok(place) => Err(place.denied(&self.files, Attempt::reading)),
             // There is nothing on the way.
-            Err(Stop::Os(_)) => Ok(()),
+            Err(FileError::Os(_)) => Ok(()),
             Err(stop) => Err(stop),
         }
     }
@@ -500,7 +510,7 @@ mod tests {
 
     /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
     /// and the two as a guest has them.
-    fn folders() -> (TempDir, Beneath, Beneath) {
+    fn folders() -> (TempDir, BaseFolder, BaseFolder) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("d/e")).unwrap();
         fs::create_dir(folder.path().join("s")).unwrap();
@@ -511,23 +521,26 @@ mod tests {
         let files =
             Arc::new(Files::new(FileRules::new(vec![grants], Vec::new(), Protection::default())));
         let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
-        let mut next = || Beneath { files: files.clone(), folder: roots.next().unwrap() };
+        let mut next = || BaseFolder { files: files.clone(), folder: roots.next().unwrap() };
         let (d, s) = (next(), next());
         (folder, d, s)
     }
 
-    fn denied(done: Result<(), Stop>) {
-        assert!(matches!(done, Err(Stop::Denied(_))), "{done:?}");
+    fn denied(done: Result<(), FileError>) {
+        assert!(matches!(done, Err(FileError::Denied(_))), "{done:?}");
     }
 
     #[test]
     fn what_ends_in_a_slash_is_a_folder() {
         let (folder, d, _s) = folders();
         d.make_link("a", "x").unwrap();
-        assert_eq!(d.remove_file("x/"), Err(Stop::Os(Errno::NOTDIR)));
-        assert_eq!(d.link("a", &d, "y/"), Err(Stop::Os(Errno::NOENT)));
-        assert_eq!(d.make_link("a", "y/"), Err(Stop::Os(Errno::NOENT)));
-        assert_eq!(d.set_times("a/", true, Time::Now, Time::Now), Err(Stop::Os(Errno::NOTDIR)));
+        assert_eq!(d.remove_file("x/"), Err(FileError::Os(Errno::NOTDIR)));
+        assert_eq!(d.link("a", &d, "y/"), Err(FileError::Os(Errno::NOENT)));
+        assert_eq!(d.make_link("a", "y/"), Err(FileError::Os(Errno::NOENT)));
+        assert_eq!(
+            d.set_times("a/", true, Time::Now, Time::Now),
+            Err(FileError::Os(Errno::NOTDIR))
+        );
         assert_eq!(d.set_times("e/", true, Time::Now, Time::Now), Ok(()));
         assert_eq!(d.create_folder("y/"), Ok(()));
         assert_eq!(d.rename("y/", &d, "z/"), Ok(()));
@@ -555,7 +568,7 @@ mod tests {
     }
 
     /// What is done with a path, and what stops it.
-    type Tried<'a> = (&'a str, &'a dyn Fn(&str) -> Option<Stop>);
+    type Tried<'a> = (&'a str, &'a dyn Fn(&str) -> Option<FileError>);
 
     /// What is where nothing was granted, and how it gets there.
     type Hidden = (&'static str, fn(&Path) -> std::io::Result<()>);
@@ -586,12 +599,12 @@ mod tests {
             Vec::new(),
             Protection::default(),
         )));
-        let root = Beneath { folder: files.open_resolved("").unwrap(), files };
-        let read = Opening { read: true, follow: true, ..Opening::default() };
-        let create = Opening { write: true, create: true, ..read };
+        let root = BaseFolder { folder: files.open_resolved("").unwrap(), files };
+        let read = OpenMode { read: true, follow: true, ..OpenMode::default() };
+        let create = OpenMode { write: true, create: true, ..read };
         let attempts: [Tried<'_>; 7] = [
             ("reading", &|path| root.open(path, read).err()),
-            ("reading", &|path| root.open(path, Opening { folder: true, ..read }).err()),
+            ("reading", &|path| root.open(path, OpenMode { folder: true, ..read }).err()),
             ("writing", &|path| root.open(path, create).err()),
             ("looking at", &|path| root.see(path, true).err()),
             ("writing", &|path| root.create_folder(&format!("{path}/z")).err()),
@@ -606,7 +619,7 @@ mod tests {
             {
                 let asked = base.join(name.trim_end_matches('/'));
                 let stop = attempt(asked.to_str().unwrap().trim_start_matches('/'));
-                let Some(Stop::Denied(attempt)) = stop else {
+                let Some(FileError::Denied(attempt)) = stop else {
                     panic!("{kind}: {doing} {name}: {stop:?}");
                 };
                 let said = Path::new(attempt.path.strip_suffix("/z").unwrap_or(&attempt.path));
@@ -631,7 +644,7 @@ mod tests {
 
     /// A folder with what is protected and what is not, and it as a plugin has it that was granted
     /// this.
-    fn protected_folder(grants: &[&str]) -> (TempDir, Beneath) {
+    fn protected_folder(grants: &[&str]) -> (TempDir, BaseFolder) {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         for name in [".git/hooks", "sub/deep", "plain/deep", ".config", "hooks"] {
@@ -655,15 +668,15 @@ mod tests {
         let files =
             Arc::new(Files::new(FileRules::new(vec![grants], Vec::new(), Protection::default())));
         let folder_here = files.open_resolved(base.to_str().unwrap()).unwrap();
-        (folder, Beneath { files, folder: folder_here })
+        (folder, BaseFolder { files, folder: folder_here })
     }
 
     /// What is done to a folder, and the grants that it takes.
-    type Deed = (&'static [&'static str], fn(&Beneath) -> Result<(), Stop>);
+    type Deed = (&'static [&'static str], fn(&BaseFolder) -> Result<(), FileError>);
 
     #[test]
     fn no_way_leads_to_what_is_protected_but_by_its_name() {
-        const READ: Opening = Opening {
+        const READ: OpenMode = OpenMode {
             read: true,
             write: false,
             create: false,
@@ -672,12 +685,12 @@ mod tests {
             folder: false,
             follow: true,
         };
-        const WRITE: Opening = Opening { read: false, write: true, ..READ };
-        const CREATE: Opening = Opening { create: true, ..WRITE };
-        const TRUNCATE: Opening = Opening { write: false, read: true, truncate: true, ..READ };
+        const WRITE: OpenMode = OpenMode { read: false, write: true, ..READ };
+        const CREATE: OpenMode = OpenMode { create: true, ..WRITE };
+        const TRUNCATE: OpenMode = OpenMode { write: false, read: true, truncate: true, ..READ };
         const GIT: &[&str] = &["readwrite:.git/**"];
         const TENON: &[&str] = &["readwrite:tenon.toml"];
-        fn open(at: &Beneath, path: &str, how: Opening) -> Result<(), Stop> {
+        fn open(at: &BaseFolder, path: &str, how: OpenMode) -> Result<(), FileError> {
             at.open(path, how).map(drop)
         }
         let deeds: &[Deed] = &[
@@ -742,7 +755,7 @@ mod tests {
             let before = look(&folder);
             let stop = deed(&at).unwrap_err();
             assert!(
-                matches!(&stop, Stop::Denied(Attempt { protected: Some(_), .. })),
+                matches!(&stop, FileError::Denied(Attempt { protected: Some(_), .. })),
                 "{number}: {stop:?}"
             );
             assert_eq!(look(&folder), before, "{number}");
@@ -759,7 +772,7 @@ mod tests {
     #[test]
     fn what_is_not_protected_is_as_free_as_ever() {
         let (_folder, at) = protected_folder(&["readwrite:**"]);
-        let read = Opening { read: true, follow: true, ..Opening::default() };
+        let read = OpenMode { read: true, follow: true, ..OpenMode::default() };
         assert!(at.open(".git/config", read).is_ok());
         assert!(at.open("to-config", read).is_ok());
         assert_eq!(at.rename("plain", &at, "new"), Ok(()));
@@ -775,6 +788,6 @@ mod tests {
             deep.push_str("/d");
             assert_eq!(at.create_folder(&deep), Ok(()));
         }
-        assert!(matches!(at.rename("deep", &at, "other"), Err(Stop::Never(_))));
+        assert!(matches!(at.rename("deep", &at, "other"), Err(FileError::Never(_))));
     }
 }

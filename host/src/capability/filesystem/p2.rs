@@ -13,10 +13,10 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
-use super::listing::{Entry, Listing};
-use super::ops::{Beneath, Opening, Seen, Time};
+use super::listing::{Entry, FolderListing};
+use super::ops::{BaseFolder, FileInfo, OpenMode, Time};
 use super::view::{FileSystem, FilesView, blocking};
-use super::walk::Stop;
+use super::walk::FileError;
 use crate::capability::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -25,7 +25,7 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 }
 
 impl FilesView<'_> {
-    fn error(&self, stop: Stop) -> FsError {
+    fn error(&self, stop: FileError) -> FsError {
         ErrorCode::from(self.reason(stop)).into()
     }
 
@@ -33,7 +33,7 @@ impl FilesView<'_> {
     async fn act<T: Send + 'static>(
         &mut self,
         folder: &Resource<Descriptor>,
-        act: impl FnOnce(Beneath) -> Result<T, Stop> + Send + 'static,
+        act: impl FnOnce(BaseFolder) -> Result<T, FileError> + Send + 'static,
     ) -> FsResult<T> {
         let done = match self.beneath(folder) {
             Ok(beneath) => {
@@ -50,7 +50,7 @@ impl FilesView<'_> {
         &mut self,
         folder: &Resource<Descriptor>,
         other: &Resource<Descriptor>,
-        act: impl FnOnce(Beneath, Beneath) -> Result<(), Stop> + Send + 'static,
+        act: impl FnOnce(BaseFolder, BaseFolder) -> Result<(), FileError> + Send + 'static,
     ) -> FsResult<()> {
         let other = self.beneath(other).map_err(|stop| self.error(stop))?;
         self.act(folder, move |beneath| act(beneath, other)).await
@@ -145,7 +145,7 @@ impl types::HostDescriptor for FilesView<'_> {
     ) -> FsResult<Resource<DirectoryEntryStream>> {
         let beneath = self.beneath(&folder).map_err(|stop| self.error(stop))?;
         let leave = self.folders.listings.leave().map_err(|stop| self.error(stop))?;
-        let opened = Listing::open(beneath, leave).await.map_err(|stop| self.error(stop))?;
+        let opened = FolderListing::open(beneath, leave).await.map_err(|stop| self.error(stop))?;
         let reading = Reading { entries: Vec::new().into_iter(), listing: Some(opened) };
         // To the guest it is what wasmtime-wasi calls it, and none of what wasmtime-wasi does.
         Ok(Resource::new_own(self.table.push(reading)?.rep()))
@@ -207,7 +207,7 @@ impl types::HostDescriptor for FilesView<'_> {
     ) -> FsResult<Resource<Descriptor>> {
         let how = opening!(path_flags, open, flags);
         let leave = self.leave_to_open().map_err(|stop| self.error(stop))?;
-        let open = move |folder: Beneath| folder.open(&path, how).map(|opened| (opened, leave));
+        let open = move |folder: BaseFolder| folder.open(&path, how).map(|opened| (opened, leave));
         let (opened, _leave) = self.act(&folder, open).await?;
         self.push(opened).map_err(FsError::trap)
     }
@@ -306,10 +306,10 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
 /// A listing, and what of it the guest has not asked for yet.
 struct Reading {
     entries: vec::IntoIter<Entry>,
-    listing: Option<Listing>,
+    listing: Option<FolderListing>,
 }
 
-fn described(seen: &Seen) -> DescriptorStat {
+fn described(seen: &FileInfo) -> DescriptorStat {
     let at = |(seconds, nanoseconds): (i64, u32)| {
         Some(Datetime { seconds: u64::try_from(seconds).ok()?, nanoseconds })
     };

@@ -21,10 +21,10 @@ use wasmtime_wasi::p3::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p3::filesystem::{FilesystemError, FilesystemResult};
 
-use super::listing::{Entry, Listing};
-use super::ops::{Beneath, Opening, Seen, Time};
+use super::listing::{Entry, FolderListing};
+use super::ops::{BaseFolder, FileInfo, OpenMode, Time};
 use super::view::{FileSystem, FilesView, blocking};
-use super::walk::Stop;
+use super::walk::FileError;
 use crate::capability::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -40,11 +40,11 @@ fn wasi(state: &mut HostState) -> WasiFilesystemCtxView<'_> {
     WasiFilesystemCtxView { ctx: &mut folders.wasi, table }
 }
 
-fn error(store: &Store, stop: Stop) -> FilesystemError {
+fn error(store: &Store, stop: FileError) -> FilesystemError {
     store.with(|mut store| ErrorCode::from(store.get().reason(stop))).into()
 }
 
-fn beneath(store: &Store, folder: &Resource<Descriptor>) -> FilesystemResult<Beneath> {
+fn beneath(store: &Store, folder: &Resource<Descriptor>) -> FilesystemResult<BaseFolder> {
     let beneath = store.with(|mut store| store.get().beneath(folder));
     beneath.map_err(|stop| error(store, stop))
 }
@@ -53,7 +53,7 @@ fn beneath(store: &Store, folder: &Resource<Descriptor>) -> FilesystemResult<Ben
 async fn act<T: Send + 'static>(
     store: &Store,
     folder: &Resource<Descriptor>,
-    act: impl FnOnce(Beneath) -> Result<T, Stop> + Send + 'static,
+    act: impl FnOnce(BaseFolder) -> Result<T, FileError> + Send + 'static,
 ) -> FilesystemResult<T> {
     let beneath = beneath(store, folder)?;
     let files = beneath.files.clone();
@@ -157,14 +157,14 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         // The first part is read at once: that there is none is told without being asked for.
         let first = tokio::spawn(async move {
             let opened = match opening {
-                Ok((beneath, leave)) => Listing::open(beneath, leave).await,
+                Ok((beneath, leave)) => FolderListing::open(beneath, leave).await,
                 Err(stop) => Err(stop),
             };
-            Listed::part(opened, said).await
+            FolderStream::part(opened, said).await
         });
         // A guest that does not want the rest has it dropped, and nothing is wrong with that.
         let end = async move { wasmtime::error::Ok(says.await.unwrap_or(Ok(()))) };
-        let listed = Listed { next: Next::Part(first) };
+        let listed = FolderStream { next: NextEntries::Part(first) };
         Ok((StreamReader::new(&mut store, listed)?, FutureReader::new(&mut store, end)?))
     }
 
@@ -227,7 +227,7 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         // Others may be opened at the same time.
         let leave = store.with(|mut store| store.get().leave_to_open());
         let leave = leave.map_err(|stop| error(store, stop))?;
-        let open = move |folder: Beneath| folder.open(&path, how).map(|opened| (opened, leave));
+        let open = move |folder: BaseFolder| folder.open(&path, how).map(|opened| (opened, leave));
         let (opened, _leave) = act(store, &folder, open).await?;
         store.with(|mut store| store.get().push(opened)).map_err(FilesystemError::trap)
     }
@@ -301,12 +301,12 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
 }
 
 /// What is in a folder, part by part: the next is read when the guest asks for more.
-struct Listed {
-    next: Next,
+struct FolderStream {
+    next: NextEntries,
 }
 
 /// What comes next of a listing.
-enum Next {
+enum NextEntries {
     /// A part that is being read.
     Part(JoinHandle<Part>),
     /// What nobody has asked for yet.
@@ -318,12 +318,12 @@ enum Next {
 type Part = (Vec<Entry>, Option<Rest>);
 
 /// What is left of a listing, and where it is told how that ended.
-type Rest = (Listing, oneshot::Sender<Result<(), ErrorCode>>);
+type Rest = (FolderListing, oneshot::Sender<Result<(), ErrorCode>>);
 
-impl Listed {
+impl FolderStream {
     /// Reads the next part.
     async fn part(
-        listing: Result<Listing, Stop>,
+        listing: Result<FolderListing, FileError>,
         said: oneshot::Sender<Result<(), ErrorCode>>,
     ) -> Part {
         let read = match listing {
@@ -333,23 +333,25 @@ impl Listed {
         let (entries, end) = match read {
             Ok((entries, rest)) if !rest.has_ended() => return (entries, Some((rest, said))),
             Ok((entries, _)) => (entries, Ok(())),
-            Err(Stop::Os(errno)) => (Vec::new(), Err(std::io::Error::from(errno).into())),
-            Err(Stop::Denied(_) | Stop::Never(_)) => (Vec::new(), Err(ErrorCode::NotPermitted)),
+            Err(FileError::Os(errno)) => (Vec::new(), Err(std::io::Error::from(errno).into())),
+            Err(FileError::Denied(_) | FileError::Never(_)) => {
+                (Vec::new(), Err(ErrorCode::NotPermitted))
+            }
         };
         let _ = said.send(end);
         (entries, None)
     }
 }
 
-impl Drop for Listed {
+impl Drop for FolderStream {
     fn drop(&mut self) {
-        if let Next::Part(task) = &self.next {
+        if let NextEntries::Part(task) = &self.next {
             task.abort();
         }
     }
 }
 
-impl StreamProducer<HostState> for Listed {
+impl StreamProducer<HostState> for FolderStream {
     type Item = DirectoryEntry;
     type Buffer = VecBuffer<DirectoryEntry>;
 
@@ -364,13 +366,13 @@ impl StreamProducer<HostState> for Listed {
         if destination.remaining(&mut store) == Some(0) {
             return Poll::Ready(Ok(StreamResult::Completed));
         }
-        let mut task = match mem::replace(&mut self.next, Next::Nothing) {
-            Next::Part(task) => task,
-            Next::Rest((listing, said)) => tokio::spawn(Self::part(Ok(listing), said)),
-            Next::Nothing => return Poll::Ready(Ok(StreamResult::Dropped)),
+        let mut task = match mem::replace(&mut self.next, NextEntries::Nothing) {
+            NextEntries::Part(task) => task,
+            NextEntries::Rest((listing, said)) => tokio::spawn(Self::part(Ok(listing), said)),
+            NextEntries::Nothing => return Poll::Ready(Ok(StreamResult::Dropped)),
         };
         let Poll::Ready(part) = Pin::new(&mut task).poll(context) else {
-            self.next = Next::Part(task);
+            self.next = NextEntries::Part(task);
             return match finish {
                 true => Poll::Ready(Ok(StreamResult::Cancelled)),
                 false => Poll::Pending,
@@ -381,7 +383,7 @@ impl StreamProducer<HostState> for Listed {
             return Poll::Ready(Ok(StreamResult::Dropped));
         }
         if let Some(rest) = rest {
-            self.next = Next::Rest(rest);
+            self.next = NextEntries::Rest(rest);
         }
         let entries = entries.into_iter().map(|(name, file_type)| DirectoryEntry {
             type_: descriptor_type!(file_type, DescriptorType::Other(None)),
@@ -392,7 +394,7 @@ impl StreamProducer<HostState> for Listed {
     }
 }
 
-fn described(seen: &Seen) -> DescriptorStat {
+fn described(seen: &FileInfo) -> DescriptorStat {
     let at = |(seconds, nanoseconds): (i64, u32)| Some(Instant { seconds, nanoseconds });
     DescriptorStat {
         type_: descriptor_type!(seen.file_type, DescriptorType::Other(None)),

@@ -12,9 +12,9 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFi
 use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
 
 use super::listing::Listings;
-use super::opened::{Leave, OpenFiles};
-use super::ops::{self, Beneath, Opened};
-use super::walk::{Attempt, Files, Folder, Stop};
+use super::opened::{OpenFiles, OpenPermit};
+use super::ops::{self, BaseFolder, OpenedEntry};
+use super::walk::{Attempt, FileError, Files, Folder};
 use super::{p2, p3};
 use crate::capability::{HostState, Refuse};
 
@@ -65,21 +65,21 @@ impl FilesView<'_> {
     }
 
     /// Leave to open one more file or folder.
-    pub(super) fn leave_to_open(&mut self) -> Result<Leave, Stop> {
+    pub(super) fn leave_to_open(&mut self) -> Result<OpenPermit, FileError> {
         self.folders.opened.leave()
     }
 
     /// A folder, as a place to resolve paths in.
-    pub(super) fn beneath(&self, folder: &Resource<Descriptor>) -> Result<Beneath, Stop> {
+    pub(super) fn beneath(&self, folder: &Resource<Descriptor>) -> Result<BaseFolder, FileError> {
         let folder = self.folders.open.get(&folder.rep()).cloned();
-        let folder = folder.ok_or(Stop::Os(Errno::NOTDIR))?;
-        Ok(Beneath { files: self.files.clone(), folder })
+        let folder = folder.ok_or(FileError::Os(Errno::NOTDIR))?;
+        Ok(BaseFolder { files: self.files.clone(), folder })
     }
 
     /// Hands an open file or folder to the guest.
-    pub(super) fn push(&mut self, opened: Opened) -> wasmtime::Result<Resource<Descriptor>> {
+    pub(super) fn push(&mut self, opened: OpenedEntry) -> wasmtime::Result<Resource<Descriptor>> {
         match opened {
-            Opened::Folder(folder) => {
+            OpenedEntry::Folder(folder) => {
                 let dir = self.dir(&folder)?;
                 // The walk's own handle is not needed any more.
                 let folder = folder.reopened(dir.dir.clone());
@@ -88,7 +88,7 @@ impl FilesView<'_> {
                 self.folders.open.insert(resource.rep(), folder);
                 Ok(resource)
             }
-            Opened::File { file, read, write } => {
+            OpenedEntry::File { file, read, write } => {
                 let perms = if write { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
                 let mut mode = OpenMode::empty();
                 mode.set(OpenMode::READ, read);
@@ -130,7 +130,8 @@ impl FilesView<'_> {
     pub(super) fn identity_of(
         &self,
         descriptor: &Resource<Descriptor>,
-    ) -> Result<impl Future<Output = Result<(u64, u64), Stop>> + use<>, ResourceTableError> {
+    ) -> Result<impl Future<Output = Result<(u64, u64), FileError>> + use<>, ResourceTableError>
+    {
         let handle = match self.table.get(descriptor)? {
             Descriptor::File(file) => file.file.clone(),
             Descriptor::Dir(folder) => folder.dir.clone(),
@@ -146,10 +147,10 @@ impl FilesView<'_> {
     }
 
     /// What the system says of something that was not done. A refusal is put into words on the way.
-    pub(super) fn reason(&self, stop: Stop) -> io::Error {
+    pub(super) fn reason(&self, stop: FileError) -> io::Error {
         match stop {
-            Stop::Os(errno) => errno.into(),
-            Stop::Denied(attempt) => {
+            FileError::Os(errno) => errno.into(),
+            FileError::Denied(attempt) => {
                 let Attempt { doing, path, needs, looks_only, writes: _, protected } = &attempt;
                 let tried = format!("{doing} {path}");
                 match (protected, looks_only) {
@@ -161,7 +162,7 @@ impl FilesView<'_> {
                 }
                 Errno::PERM.into()
             }
-            Stop::Never(what) => {
+            FileError::Never(what) => {
                 self.refuse.never(what);
                 Errno::PERM.into()
             }
@@ -172,13 +173,13 @@ impl FilesView<'_> {
 /// Does what blocks where it may block, when it is the plugin's turn.
 pub(super) async fn blocking<T: Send + 'static>(
     files: &Files,
-    work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
-) -> Result<T, Stop> {
+    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+) -> Result<T, FileError> {
     let place = files.place().await?;
     let working = tokio::task::spawn_blocking(move || {
         let _place = place;
         work()
     });
     // A runtime that is shut down does no more work.
-    working.await.unwrap_or(Err(Stop::Os(Errno::IO)))
+    working.await.unwrap_or(Err(FileError::Os(Errno::IO)))
 }

@@ -67,7 +67,7 @@ pub(super) struct Folder {
 }
 
 /// Where a path leads: to a name in a folder, or to the folder itself.
-pub(super) struct Place {
+pub(super) struct ResolvedPath {
     pub(super) folder: Folder,
     pub(super) name: Option<String>,
     /// What the plugin asked for.
@@ -78,7 +78,7 @@ pub(super) struct Place {
 
 /// Why something is not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum FileError {
     /// It was not granted.
     Denied(Attempt),
     /// It cannot be granted, whatever is asked for.
@@ -103,7 +103,7 @@ pub(super) struct Attempt {
     pub(super) protected: Option<&'static Row>,
 }
 
-impl From<Errno> for Stop {
+impl From<Errno> for FileError {
     fn from(errno: Errno) -> Self {
         Self::Os(errno)
     }
@@ -138,8 +138,8 @@ impl Files {
     }
 
     /// Waits for leave to block a thread.
-    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit, Stop> {
-        self.threads.0.clone().acquire_owned().await.map_err(|_| Stop::Os(Errno::IO))
+    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit, FileError> {
+        self.threads.0.clone().acquire_owned().await.map_err(|_| FileError::Os(Errno::IO))
     }
 
     /// What may be done with a path.
@@ -178,11 +178,11 @@ impl Files {
     }
 
     /// Whether a folder or a link may come to a path, or go from there; see [`FileRules::may_take`].
-    pub(super) fn may_take(&self, folder: &Folder, name: &str) -> Result<(), Stop> {
+    pub(super) fn may_take(&self, folder: &Folder, name: &str) -> Result<(), FileError> {
         let path = folder.path_of(name);
-        self.rules
-            .may_take(&folder.position, name, &path)
-            .map_err(|row| Stop::Denied(Attempt { protected: Some(row), ..Attempt::writing(path) }))
+        self.rules.may_take(&folder.position, name, &path).map_err(|row| {
+            FileError::Denied(Attempt { protected: Some(row), ..Attempt::writing(path) })
+        })
     }
 
     /// The folders that a guest is given to begin with: those that grants begin in, as far as they
@@ -209,7 +209,7 @@ impl Files {
     }
 
     /// Opens a folder that is just where its path says, without a link on the way.
-    pub(super) fn open_resolved(&self, path: &str) -> Result<Folder, Stop> {
+    pub(super) fn open_resolved(&self, path: &str) -> Result<Folder, FileError> {
         let mut handle = openat(CWD, "/", THROUGH, Mode::empty())?;
         for name in components(path) {
             handle = openat(&handle, name, THROUGH, Mode::empty())?;
@@ -246,11 +246,11 @@ impl Folder {
     }
 
     /// What a link in this folder says; nothing for what is no link.
-    pub(super) fn read_link(&self, name: &str) -> Result<Option<String>, Stop> {
+    pub(super) fn read_link(&self, name: &str) -> Result<Option<String>, FileError> {
         match readlinkat(&*self.handle, name, Vec::new()) {
             Ok(target) => match target.into_string() {
                 Ok(target) => Ok(Some(target)),
-                Err(_) => Err(Stop::Never("a link that leads to a name which is not UTF-8")),
+                Err(_) => Err(FileError::Never("a link that leads to a name which is not UTF-8")),
             },
             Err(Errno::INVAL) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -269,16 +269,16 @@ impl Folder {
     }
 }
 
-impl Place {
+impl ResolvedPath {
     /// That it is not granted. Where links led on the way is not told, but only what was asked for:
     /// a grant of that is one of where it leads, when it is approved.
-    pub(super) fn denied(&self, files: &Files, purpose: Purpose) -> Stop {
+    pub(super) fn denied(&self, files: &Files, purpose: Purpose) -> FileError {
         let attempt = purpose(self.asked.clone());
         let path = match &self.name {
             Some(name) => self.folder.path_of(name),
             None => self.folder.path.to_string(),
         };
-        Stop::Denied(Attempt { protected: files.protects(&path, attempt.writes), ..attempt })
+        FileError::Denied(Attempt { protected: files.protects(&path, attempt.writes), ..attempt })
     }
 
     /// What may be done there.
@@ -323,7 +323,7 @@ impl<'a> Walk<'a> {
         start: &Folder,
         path: &str,
         purpose: Purpose,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, FileError> {
         if path.is_empty() {
             return Err(Errno::NOENT.into());
         }
@@ -334,7 +334,7 @@ impl<'a> Walk<'a> {
             return Err(Errno::INVAL.into());
         }
         if path.starts_with('/') {
-            return Err(Stop::Never("an absolute path beneath a folder"));
+            return Err(FileError::Never("an absolute path beneath a folder"));
         }
         let mut walk = Self {
             files,
@@ -365,12 +365,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes to the end. `follow` says whether a link there is followed, too.
-    pub(super) fn finish(&mut self, follow: bool) -> Result<Place, Stop> {
+    pub(super) fn finish(&mut self, follow: bool) -> Result<ResolvedPath, FileError> {
         while let Some(name) = self.pending.pop_front() {
             if name == ".." {
                 if self.stack.len() == 1 {
                     return Err(match self.links {
-                        0 => Stop::Never("a path that leads out of its folder"),
+                        0 => FileError::Never("a path that leads out of its folder"),
                         // Not even that a link leads up.
                         _ => self.denied(),
                     });
@@ -386,7 +386,9 @@ impl<'a> Walk<'a> {
                 match self.here().read_link(&name) {
                     Ok(Some(target)) => self.follow(&name, &target)?,
                     // What is not there may be about to be made.
-                    Ok(None) | Err(Stop::Os(Errno::NOENT)) => return Ok(self.place(Some(name))),
+                    Ok(None) | Err(FileError::Os(Errno::NOENT)) => {
+                        return Ok(self.place(Some(name)));
+                    }
                     Err(stop) => return Err(self.masked(&name, stop)),
                 }
                 continue;
@@ -405,7 +407,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Steps into a folder, where something there is granted.
-    fn step(&mut self, name: &str, handle: OwnedFd) -> Result<(), Stop> {
+    fn step(&mut self, name: &str, handle: OwnedFd) -> Result<(), FileError> {
         let folder = self.files.folder_in(self.here(), name, handle);
         if !self.files.rights_of(&folder).any() {
             return Err(self.denied());
@@ -416,7 +418,7 @@ impl<'a> Walk<'a> {
 
     /// Goes on where the link of this name leads: to its place among the granted folders, if it has
     /// one.
-    pub(super) fn follow(&mut self, name: &str, target: &str) -> Result<(), Stop> {
+    pub(super) fn follow(&mut self, name: &str, target: &str) -> Result<(), FileError> {
         self.hidden |= !self.files.rights_in(self.here(), name).any();
         self.links += 1;
         if self.links > MAX_LINKS {
@@ -438,7 +440,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What the system says of a name is only for those who may know that name.
-    fn masked(&self, name: &str, stop: Stop) -> Stop {
+    fn masked(&self, name: &str, stop: FileError) -> FileError {
         match self.files.rights_in(self.here(), name).any() {
             true => stop,
             false => self.denied(),
@@ -447,7 +449,7 @@ impl<'a> Walk<'a> {
 
     /// Has a name looked at again that was a link a moment ago, unless it is none now, and no folder
     /// either.
-    pub(super) fn again(&mut self, name: &str, errno: Errno) -> Result<(), Stop> {
+    pub(super) fn again(&mut self, name: &str, errno: Errno) -> Result<(), FileError> {
         self.links += 1;
         let is_folder = |stat: Stat| file_type(&stat) == FileType::Directory;
         let has_changed = errno == Errno::LOOP || self.here().stat(name).is_ok_and(is_folder);
@@ -459,13 +461,13 @@ impl<'a> Walk<'a> {
     }
 
     /// That the walk does not get where it was to lead.
-    fn denied(&self) -> Stop {
-        Stop::Denied((self.purpose)(self.asked.clone()))
+    fn denied(&self) -> FileError {
+        FileError::Denied((self.purpose)(self.asked.clone()))
     }
 
-    fn place(&self, name: Option<String>) -> Place {
+    fn place(&self, name: Option<String>) -> ResolvedPath {
         let (asked, must_be_folder) = (self.asked.clone(), self.must_be_folder);
-        Place { folder: self.here().clone(), name, asked, must_be_folder }
+        ResolvedPath { folder: self.here().clone(), name, asked, must_be_folder }
     }
 }
 
@@ -600,8 +602,8 @@ mod tests {
         let check = |path: &str, is_never: bool| {
             let mut walk = Walk::new(&files, &start, path, Attempt::writing).unwrap();
             match walk.finish(true).err() {
-                Some(Stop::Never(_)) => assert!(is_never, "{path}"),
-                Some(Stop::Denied(_)) => assert!(!is_never, "{path}"),
+                Some(FileError::Never(_)) => assert!(is_never, "{path}"),
+                Some(FileError::Denied(_)) => assert!(!is_never, "{path}"),
                 other => panic!("{path}: {other:?}"),
             }
         };
@@ -626,7 +628,7 @@ mod tests {
         };
         // The link `n` is followed by `n` others.
         assert_eq!(walk(MAX_LINKS - 1), Ok(Some("a".into())));
-        assert_eq!(walk(MAX_LINKS), Err(Stop::Os(Errno::LOOP)));
+        assert_eq!(walk(MAX_LINKS), Err(FileError::Os(Errno::LOOP)));
     }
 
     #[test]
@@ -634,20 +636,20 @@ mod tests {
         let (_folder, path) = folder();
         let files = files(&["read:**"], &path);
         let start = opened(&files, &path);
-        let check = |name: &str, errno: Errno, expected: Result<(), Stop>| {
+        let check = |name: &str, errno: Errno, expected: Result<(), FileError>| {
             let mut walk = Walk::new(&files, &start, "x", Attempt::writing).unwrap();
             assert_eq!(walk.again(name, errno), expected, "{name} {errno:?}");
             let is_next = walk.pending.front().is_some_and(|next| next == name);
             assert_eq!(is_next, expected.is_ok(), "{name} {errno:?}");
         };
-        check("a", Errno::NOTDIR, Err(Stop::Os(Errno::NOTDIR)));
+        check("a", Errno::NOTDIR, Err(FileError::Os(Errno::NOTDIR)));
         check("d", Errno::NOTDIR, Ok(()));
         check("a", Errno::LOOP, Ok(()));
-        check("none", Errno::NOTDIR, Err(Stop::Os(Errno::NOTDIR)));
+        check("none", Errno::NOTDIR, Err(FileError::Os(Errno::NOTDIR)));
         let mut walk = Walk::new(&files, &start, "x", Attempt::writing).unwrap();
         for _ in 0..MAX_LINKS {
             assert_eq!(walk.again("a", Errno::LOOP), Ok(()));
         }
-        assert_eq!(walk.again("a", Errno::LOOP), Err(Stop::Os(Errno::LOOP)));
+        assert_eq!(walk.again("a", Errno::LOOP), Err(FileError::Os(Errno::LOOP)));
     }
 }

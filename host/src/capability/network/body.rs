@@ -13,13 +13,13 @@ use wasmtime_wasi_http::{Error, WasiBody};
 use super::error;
 
 /// The body of a request. What the plugin sends is its own, and only counted.
-pub(super) struct Sent {
+pub(super) struct RequestBody {
     body: WasiBody,
     left: u64,
     most: u64,
 }
 
-impl Sent {
+impl RequestBody {
     pub(super) fn new(body: WasiBody, most: u64) -> Result<Self, Error> {
         match body.size_hint().lower() > most {
             true => Err(Error::HttpRequestBodySize(Some(most))),
@@ -28,7 +28,7 @@ impl Sent {
     }
 }
 
-impl Body for Sent {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -55,7 +55,7 @@ impl Body for Sent {
 }
 
 /// The body of a response. When it is over, for whatever reason, so is its connection.
-pub(super) struct Received {
+pub(super) struct ResponseBody {
     body: Option<Incoming>,
     left: u64,
     most: u64,
@@ -65,7 +65,7 @@ pub(super) struct Received {
     deadline: Pin<Box<Sleep>>,
 }
 
-impl Received {
+impl ResponseBody {
     pub(super) fn new(
         body: Incoming,
         most: u64,
@@ -95,7 +95,7 @@ impl Received {
     }
 }
 
-impl Body for Received {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Error;
 

@@ -26,7 +26,7 @@ use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiBody};
 
 use super::MAX_HEADER_BYTES;
-use super::body::{Received, Sent};
+use super::body::{RequestBody, ResponseBody};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
 use crate::capability::granted::not_granted;
@@ -71,7 +71,7 @@ pub(crate) struct Network {
 
 /// Why there is no response.
 #[derive(Debug)]
-pub(super) enum Unsent {
+pub(super) enum SendError {
     /// It is not granted; the words say what is.
     Refused(Refusal),
     Failed(Error),
@@ -87,7 +87,7 @@ pub(super) struct Refusal {
     pub(super) logged: String,
 }
 
-impl From<Error> for Unsent {
+impl From<Error> for SendError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
@@ -145,32 +145,32 @@ impl Network {
         &self,
         request: Request<WasiBody>,
         options: RequestOptions,
-    ) -> Result<(Response<WasiBody>, Driver), Unsent> {
+    ) -> Result<(Response<WasiBody>, Driver), SendError> {
         check_request(&request)?;
         let target = Target { methods: methods_of(&request)?, url: url_of(request.uri())? };
         let Target { methods, url } = &target;
         if let Some(method) = methods.iter().find(|method| !self.grants.allow(method, url)) {
             let said = self.refuse(&in_words(method, url), &everything_at(url));
-            return Err(Unsent::Refused(Refusal { logged: said.clone(), said }));
+            return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
         }
-        let request = Sent::of(request, &target.url, self.limits.transfer as u64)?;
+        let request = RequestBody::of(request, &target.url, self.limits.transfer as u64)?;
         let timeouts = Timeouts::new(options, &self.limits);
         let deadline = timeouts.deadline;
         timeout_at(deadline, self.answer(request, &target, timeouts))
             .await
-            .unwrap_or(Err(Unsent::Failed(Error::HttpResponseTimeout)))
+            .unwrap_or(Err(SendError::Failed(Error::HttpResponseTimeout)))
     }
 
     async fn answer(
         &self,
-        mut request: Request<Sent>,
+        mut request: Request<RequestBody>,
         target: &Target,
         timeouts: Timeouts,
-    ) -> Result<(Response<WasiBody>, Driver), Unsent> {
+    ) -> Result<(Response<WasiBody>, Driver), SendError> {
         let connecting = self.connect(target, timeouts.connect);
         let (stream, place) = timeout(timeouts.connect, connecting)
             .await
-            .unwrap_or(Err(Unsent::Failed(Error::ConnectionTimeout)))?;
+            .unwrap_or(Err(SendError::Failed(Error::ConnectionTimeout)))?;
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)
@@ -206,8 +206,8 @@ impl Network {
             return Err(Error::HttpResponseBodySize(Some(most)).into());
         }
         let Timeouts { between_bytes, deadline, .. } = timeouts;
-        let response =
-            response.map(|body| Received::new(body, most, between_bytes, deadline).boxed_unsync());
+        let response = response
+            .map(|body| ResponseBody::new(body, most, between_bytes, deadline).boxed_unsync());
         let driver = async move {
             let _place = place;
             if let Some(connection) = connection {
@@ -223,7 +223,7 @@ impl Network {
         &self,
         target: &Target,
         timeouts: Duration,
-    ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), Unsent> {
+    ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), SendError> {
         let place = self.connections.clone().acquire_owned().await;
         let place = place.map_err(|_| Error::ConnectionLimitReached)?;
         let url = &target.url;
@@ -258,7 +258,7 @@ impl Network {
         target: &Target,
         port: u16,
         addresses: Vec<SocketAddr>,
-    ) -> Result<Vec<SocketAddr>, Unsent> {
+    ) -> Result<Vec<SocketAddr>, SendError> {
         let mut refused = None;
         let mut checked = Vec::new();
         for mut address in addresses.into_iter().take(MAX_ADDRESSES) {
@@ -290,7 +290,7 @@ impl Network {
                     // The plugin has named it.
                     None => logged.clone(),
                 };
-                Err(Unsent::Refused(Refusal { said, logged }))
+                Err(SendError::Refused(Refusal { said, logged }))
             }
             None => Err(Error::DestinationNotFound.into()),
         }
@@ -365,7 +365,7 @@ fn check_request(request: &Request<WasiBody>) -> Result<(), Error> {
     }
 }
 
-impl Sent {
+impl RequestBody {
     /// A request as it goes over the wire: its path, its query and its host are those of the URL
     /// that was checked, byte for byte.
     fn of(request: Request<WasiBody>, url: &Url, most: u64) -> Result<Request<Self>, Error> {

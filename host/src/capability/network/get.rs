@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Empty};
 use url::Url;
 use wasmtime_wasi_http::{Error as HttpError, RequestOptions, WasiBody};
 
-use super::client::{Driver, Network, Refusal, Unsent, in_words};
+use super::client::{Driver, Network, Refusal, SendError, in_words};
 use super::grants::everything_at;
 use crate::capability::granted::GrantedCapabilities;
 
@@ -20,7 +20,7 @@ use crate::capability::granted::GrantedCapabilities;
 const MAX_REDIRECTS: usize = 5;
 
 /// The response to a `GET`.
-pub(crate) struct Fetched {
+pub(crate) struct GetResponse {
     pub(crate) status: u16,
     /// Several of one name are one, with commas between them.
     pub(crate) headers: BTreeMap<String, String>,
@@ -33,7 +33,7 @@ pub(crate) async fn get(
     granted: &GrantedCapabilities,
     url: &str,
     most: usize,
-) -> Result<Fetched, Error> {
+) -> Result<GetResponse, Error> {
     let invalid = |url: &str| Error::InvalidInput(format!("{url:?} is not an http or https URL"));
     let mut url = Url::parse(url).map_err(|_| invalid(url))?;
     if url.cannot_be_a_base() || !url.has_host() {
@@ -68,8 +68,8 @@ async fn send(
         .body(body)
         .map_err(|error| Error::InvalidInput(format!("{url}: {error}")))?;
     network.send(request, RequestOptions::default()).await.map_err(|unsent| match unsent {
-        Unsent::Refused(Refusal { said, logged }) => granted.denied_and_logged(said, &logged),
-        Unsent::Failed(error) => failed(&error),
+        SendError::Refused(Refusal { said, logged }) => granted.denied_and_logged(said, &logged),
+        SendError::Failed(error) => failed(&error),
     })
 }
 
@@ -80,7 +80,11 @@ fn redirect(response: &Response<WasiBody>) -> Option<String> {
     location.to_str().ok().map(str::to_string)
 }
 
-async fn read(response: Response<WasiBody>, driver: Driver, most: usize) -> Result<Fetched, Error> {
+async fn read(
+    response: Response<WasiBody>,
+    driver: Driver,
+    most: usize,
+) -> Result<GetResponse, Error> {
     let (parts, mut body) = response.into_parts();
     let too_long = || Error::Failed(format!("the response is longer than {most} bytes"));
     let reading = async {
@@ -100,7 +104,7 @@ async fn read(response: Response<WasiBody>, driver: Driver, most: usize) -> Resu
         Either::Left((body, _)) => body?,
         Either::Right(((), reading)) => reading.await?,
     };
-    Ok(Fetched { status: parts.status.as_u16(), headers: texts(&parts.headers), body })
+    Ok(GetResponse { status: parts.status.as_u16(), headers: texts(&parts.headers), body })
 }
 
 fn texts(headers: &HeaderMap) -> BTreeMap<String, String> {

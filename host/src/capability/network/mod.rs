@@ -22,13 +22,13 @@ use wasmtime_wasi_http::{
 };
 
 pub(crate) use client::Network;
-pub(crate) use get::{Fetched, get};
+pub(crate) use get::{GetResponse, get};
 pub(crate) use grants::NetworkGrants;
 #[cfg(any(test, fuzzing))]
 pub(crate) use grants::fuzz::url_pattern;
 
 use crate::capability::{HostState, Refuse};
-use client::{Refusal, Unsent};
+use client::{Refusal, SendError};
 
 /// The most bytes of the headers of a request or a response.
 const MAX_HEADER_BYTES: usize = 64 << 10;
@@ -85,13 +85,13 @@ impl WasiHttpHooks for Hooks {
             let network = network.ok_or(Error::HttpRequestDenied)?;
             let sent = network.send(request, options.unwrap_or_default()).await;
             let (response, driver) = sent.map_err(|unsent| match unsent {
-                Unsent::Refused(Refusal { said, logged }) => {
+                SendError::Refused(Refusal { said, logged }) => {
                     if let Some(refuse) = refuse {
                         refuse.say_and_log(said, &logged);
                     }
                     Error::HttpRequestDenied
                 }
-                Unsent::Failed(error) => error,
+                SendError::Failed(error) => error,
             })?;
             let driver: Sending<()> = Box::new(async {
                 driver.await;

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::client::{Network, Refusal, Unsent};
+use super::client::{Network, Refusal, SendError};
 use super::grants::NetworkGrants;
 use super::{MAX_HEADER_BYTES, get};
 use crate::capability::granted::GrantedCapabilities;
@@ -175,7 +175,7 @@ async fn answer(
     network: &Network,
     request: Request<WasiBody>,
     options: RequestOptions,
-) -> Result<(u16, String), Unsent> {
+) -> Result<(u16, String), SendError> {
     let (response, driver) = network.send(request, options).await?;
     let driver = tokio::spawn(driver);
     let status = response.status().as_u16();
@@ -184,7 +184,7 @@ async fn answer(
     Ok((status, String::from_utf8(body.to_vec()).unwrap()))
 }
 
-async fn ask(network: &Network, url: &str) -> Result<(u16, String), Unsent> {
+async fn ask(network: &Network, url: &str) -> Result<(u16, String), SendError> {
     answer(network, request("GET", url, ""), RequestOptions::default()).await
 }
 
@@ -194,7 +194,7 @@ async fn refusal(network: &Network, url: &str) -> String {
 
 async fn refused(network: &Network, url: &str) -> Refusal {
     match ask(network, url).await {
-        Err(Unsent::Refused(refusal)) => refusal,
+        Err(SendError::Refused(refusal)) => refusal,
         other => panic!("{url}: {other:?}"),
     }
 }
@@ -204,7 +204,7 @@ async fn fails(server: Server, limits: Limits, options: RequestOptions) -> Error
     let net = Net::new(&[&["8.8.8.8"]], server);
     let network = net.network(&["http://a.com"], limits);
     match answer(&network, request("GET", "http://a.com/", ""), options).await {
-        Err(Unsent::Failed(error)) => error,
+        Err(SendError::Failed(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -255,7 +255,7 @@ async fn what_is_not_granted_is_refused_before_anybody_is_asked() {
         refusal(&network, url).await;
     }
     let posted = answer(&network, request("POST", "http://a.com/v1/x", ""), Default::default());
-    assert!(matches!(posted.await, Err(Unsent::Refused(_))));
+    assert!(matches!(posted.await, Err(SendError::Refused(_))));
     assert!(net.resolved.lock().unwrap().is_empty() && net.connected().is_empty());
 }
 
@@ -272,7 +272,7 @@ async fn a_method_that_a_header_names_must_be_granted_too() {
     for header in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
         for value in ["DELETE", " delete ", "POST, Delete"] {
             let header = header.to_lowercase().leak();
-            let Err(Unsent::Refused(refusal)) = with(posts, header, value).await else {
+            let Err(SendError::Refused(refusal)) = with(posts, header, value).await else {
                 panic!("{header}: {value} is refused");
             };
             let start = "plugin \"p\": DELETE http://a.com/x is not granted; its plugin.toml would";
@@ -283,7 +283,10 @@ async fn a_method_that_a_header_names_must_be_granted_too() {
     let header = "x-http-method-override";
     for invalid in ["TRACE", "DEL ETE"] {
         let sent = with(&["http://a.com/*"], header, invalid).await;
-        assert!(matches!(sent, Err(Unsent::Failed(Error::HttpRequestMethodInvalid))), "{sent:?}");
+        assert!(
+            matches!(sent, Err(SendError::Failed(Error::HttpRequestMethodInvalid))),
+            "{sent:?}"
+        );
     }
     assert!(with(posts, header, "post").await.is_ok());
     assert!(with(&["POST,DELETE http://a.com/*"], header, "DELETE").await.is_ok());
@@ -301,7 +304,7 @@ async fn a_request_that_is_none_is_not_sent() {
     )
     .await
     {
-        Err(Unsent::Failed(error)) => error,
+        Err(SendError::Failed(error)) => error,
         other => panic!("{other:?}"),
     };
     for method in ["CONNECT", "TRACE"] {
@@ -393,7 +396,7 @@ async fn of_several_addresses_only_those_are_tried_that_may_be_reached() {
     let net = Net::new(&[&["10.0.0.5", "8.8.8.8", "::1", "2606:4700::1"]], Server::Refuses);
     let network = net.network(&["http://a.com"], Limits::default());
     let failed = ask(&network, "http://a.com/").await;
-    assert!(matches!(failed, Err(Unsent::Failed(Error::ConnectionRefused))), "{failed:?}");
+    assert!(matches!(failed, Err(SendError::Failed(Error::ConnectionRefused))), "{failed:?}");
     assert_eq!(net.connected(), ["8.8.8.8:80", "[2606:4700::1]:80"]);
 }
 
@@ -402,7 +405,7 @@ async fn a_server_proves_the_name_that_was_asked_for() {
     let net = Net::new(&[&["8.8.8.8"]], Server::Says("no TLS".into()));
     let network = net.network(&["https://a.com"], Limits::default());
     let failed = ask(&network, "https://a.com/").await;
-    assert!(matches!(failed, Err(Unsent::Failed(Error::TlsProtocolError))), "{failed:?}");
+    assert!(matches!(failed, Err(SendError::Failed(Error::TlsProtocolError))), "{failed:?}");
     assert_eq!(net.connected(), ["8.8.8.8:443"]);
     let mut hello = Acceptor::default();
     hello.read_tls(&mut net.heard.lock().unwrap().as_slice()).unwrap();
@@ -426,7 +429,7 @@ async fn what_a_server_proves_is_looked_at() {
     assert!(heard.starts_with("GET /x HTTP/1.1\r\nhost: a.com\r\n"), "{heard}");
     for (trusted, name) in [(true, "b.com"), (true, "8.8.8.8"), (false, "a.com")] {
         let (answer, heard) = check(trusted, name).await;
-        let is_refused = matches!(answer, Err(Unsent::Failed(Error::TlsCertificateError)));
+        let is_refused = matches!(answer, Err(SendError::Failed(Error::TlsCertificateError)));
         assert!(is_refused, "{name}: {answer:?}");
         assert_eq!(heard, "");
     }
@@ -528,7 +531,7 @@ async fn what_a_plugin_sends_is_bounded() {
     let network = net.network(&["http://a.com"], limits);
     let posted = request("POST", "http://a.com/", "123456");
     let failed = answer(&network, posted, RequestOptions::default()).await;
-    assert!(matches!(failed, Err(Unsent::Failed(Error::HttpRequestBodySize(Some(5))))));
+    assert!(matches!(failed, Err(SendError::Failed(Error::HttpRequestBodySize(Some(5))))));
     assert!(net.connected().is_empty());
     // One whose length nobody knows before.
     let (sender, body) = http_body_util::channel::Channel::<Bytes, Error>::new(4);
@@ -540,7 +543,7 @@ async fn what_a_plugin_sends_is_bounded() {
         );
     let failed = answer(&network, posted, RequestOptions::default()).await;
     assert!(
-        matches!(failed, Err(Unsent::Failed(Error::HttpRequestBodySize(Some(5))))),
+        matches!(failed, Err(SendError::Failed(Error::HttpRequestBodySize(Some(5))))),
         "{failed:?}"
     );
     sending.await.unwrap();
@@ -556,7 +559,7 @@ async fn connections_are_bounded_and_become_free_again() {
         open.push(asked.await.unwrap());
     }
     let failed = ask(&network, "http://a.com/").await;
-    assert!(matches!(failed, Err(Unsent::Failed(Error::ConnectionTimeout))), "{failed:?}");
+    assert!(matches!(failed, Err(SendError::Failed(Error::ConnectionTimeout))), "{failed:?}");
     assert_eq!(net.connected().len(), 64);
     drop(open);
     ask(&network, "http://a.com/").await.unwrap();
@@ -570,7 +573,7 @@ fn words(error: types::Error) -> String {
     }
 }
 
-async fn fetch(net: &Net, grants: &[&str], url: &str) -> Result<super::Fetched, String> {
+async fn fetch(net: &Net, grants: &[&str], url: &str) -> Result<super::GetResponse, String> {
     let network = Arc::new(net.network(grants, Limits::default()));
     let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
     get(&granted.with_network(Some(network)), url, 20).await.map_err(words)
@@ -664,7 +667,7 @@ async fn the_bridge_to_a_server_elsewhere_reaches_its_origin_and_nothing_else() 
         "http://localhost:8080/mcp",
     ] {
         let (sent, connected, resolved) = attempt("POST", url).await;
-        assert!(matches!(sent, Err(Unsent::Refused(_))), "{url}: {sent:?}");
+        assert!(matches!(sent, Err(SendError::Refused(_))), "{url}: {sent:?}");
         assert_eq!((connected, resolved), (Vec::new(), Vec::new()), "{url}");
     }
 }

@@ -15,7 +15,7 @@ use std::time::Instant;
 use tenon_config::limits::Limits;
 use tenon_types::{EvalDefinition, HookPoint, LogLevel, ToolDefinition};
 
-use super::{Setting, outside, running};
+use super::{ScriptConfig, outside, running};
 
 use crate::observe::PluginLog;
 
@@ -72,9 +72,9 @@ pub(super) struct ScriptEval {
     pub(super) function: FnPtr,
 }
 
-/// What a hook's function returned: the script's word for an [`Outcome`].
+/// What a hook's function returned: the script's word for an [`HookDecision`].
 ///
-/// [`Outcome`]: tenon_types::HookDecision
+/// [`HookDecision`]: tenon_types::HookDecision
 #[derive(Clone)]
 pub(super) enum Decision {
     Veto(String),
@@ -82,17 +82,20 @@ pub(super) enum Decision {
 }
 
 /// Tells the script's thread, when it is dropped, that nobody waits any more.
-pub(super) struct GiveUp(pub(super) Arc<AtomicBool>);
+pub(super) struct AbandonGuard(pub(super) Arc<AtomicBool>);
 
-impl Drop for GiveUp {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// An engine with every limit set and nothing of the outside in it.
-pub(super) fn engine(setting: &Setting, definitions: &Arc<Mutex<Definitions>>) -> rhai::Engine {
-    let Setting { limits, settings, log, .. } = setting;
+pub(super) fn engine(
+    setting: &ScriptConfig,
+    definitions: &Arc<Mutex<Definitions>>,
+) -> rhai::Engine {
+    let ScriptConfig { limits, settings, log, .. } = setting;
     let mut engine = rhai::Engine::new();
     set_limits(&mut engine, limits);
     add_bounded(&mut engine);
@@ -299,12 +302,12 @@ fn define(
 }
 
 /// What a script says of something that it defines.
-struct About {
+struct ScriptDefinition {
     what: &'static str,
     members: Map,
 }
 
-impl About {
+impl ScriptDefinition {
     fn new(what: &'static str, members: Map, known: &[&str]) -> Result<Self, String> {
         if let Some(key) = members.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(format!("a {what} has no \"{key}\"; it has {}", known.join(", ")));
@@ -344,7 +347,7 @@ impl About {
 
 fn definition(about: &Map) -> Result<ToolDefinition, String> {
     let known = ["name", "title", "description", "schema", "output_schema", "annotations", "extra"];
-    let about = About::new("tool", about.clone(), &known)?;
+    let about = ScriptDefinition::new("tool", about.clone(), &known)?;
     let name = about.name()?;
     let description = about.description(&name)?;
     let schema = about.json("schema")?.unwrap_or_else(|| json!({ "type": "object" }));
@@ -360,7 +363,7 @@ fn definition(about: &Map) -> Result<ToolDefinition, String> {
         let annotations = annotations.clone().try_cast::<Map>();
         let annotations = annotations.ok_or("the `annotations` of a tool are a map")?;
         let known = ["read_only", "destructive", "idempotent", "open_world"];
-        let about = About::new("tool's annotations", annotations, &known)?;
+        let about = ScriptDefinition::new("tool's annotations", annotations, &known)?;
         definition.annotations.read_only = about.truth("read_only")?;
         definition.annotations.destructive = about.truth("destructive")?;
         definition.annotations.idempotent = about.truth("idempotent")?;
@@ -370,7 +373,8 @@ fn definition(about: &Map) -> Result<ToolDefinition, String> {
 }
 
 fn eval_definition(about: &Map) -> Result<EvalDefinition, String> {
-    let about = About::new("strategy", about.clone(), &["name", "description", "schema"])?;
+    let about =
+        ScriptDefinition::new("strategy", about.clone(), &["name", "description", "schema"])?;
     let name = about.name()?;
     let description = about.description(&name)?;
     let options_schema = about.json("schema")?.map(|schema| schema.to_string());

@@ -7,7 +7,7 @@ use tenon_types::Error;
 use tenon_types::text::beginning;
 
 use super::engine::MAX_STRING_BYTES;
-use super::running::Ended;
+use super::running::TerminationReason;
 use crate::call::Failure;
 
 /// Why a script is no plugin. The place is that of the script's text.
@@ -94,12 +94,18 @@ impl Text {
             EvalAltResult::ErrorTooManyOperations(_) => Failure::Limit(Limit::Cpu(limits.cpu)),
             EvalAltResult::ErrorStackOverflow(_) => Failure::Limit(Limit::Depth),
             EvalAltResult::ErrorDataTooLarge(..) => Failure::Limit(Limit::ValueSize),
-            EvalAltResult::ErrorTerminated(why, _) => match why.clone().try_cast::<Ended>() {
-                Some(Ended::OutOfTime) => Failure::Limit(Limit::Cpu(limits.cpu)),
-                Some(Ended::TooManyHostCalls(most)) => Failure::Limit(Limit::HostCalls(most)),
-                Some(Ended::TooManyCaptures) => Failure::Limit(Limit::ValueSize),
-                Some(Ended::GivenUp) | None => Failure::Lost("its caller gave up".into()),
-            },
+            EvalAltResult::ErrorTerminated(why, _) => {
+                match why.clone().try_cast::<TerminationReason>() {
+                    Some(TerminationReason::OutOfTime) => Failure::Limit(Limit::Cpu(limits.cpu)),
+                    Some(TerminationReason::TooManyHostCalls(most)) => {
+                        Failure::Limit(Limit::HostCalls(most))
+                    }
+                    Some(TerminationReason::TooManyCaptures) => Failure::Limit(Limit::ValueSize),
+                    Some(TerminationReason::GivenUp) | None => {
+                        Failure::Lost("its caller gave up".into())
+                    }
+                }
+            }
             _ => match thrown(error) {
                 Some(message) => Failure::Answered(Error::Failed(message)),
                 None => Failure::Trapped(self.explain(error)),

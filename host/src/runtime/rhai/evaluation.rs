@@ -9,18 +9,18 @@ const PASS_SCORE: f64 = 0.5;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Scored {
+struct ScoreForm {
     score: f64,
-    verdict: Option<Word>,
+    verdict: Option<VerdictWord>,
     #[serde(default)]
-    findings: Vec<Found>,
+    findings: Vec<FindingForm>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Found {
+struct FindingForm {
     criterion: String,
-    verdict: Word,
+    verdict: VerdictWord,
     score: Option<f64>,
     #[serde(default)]
     reason: String,
@@ -28,33 +28,33 @@ struct Found {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+enum VerdictWord {
     Pass,
     Fail,
     Inconclusive,
 }
 
-impl From<Word> for Verdict {
-    fn from(word: Word) -> Self {
+impl From<VerdictWord> for Verdict {
+    fn from(word: VerdictWord) -> Self {
         match word {
-            Word::Pass => Self::Pass,
-            Word::Fail => Self::Fail,
-            Word::Inconclusive => Self::Inconclusive,
+            VerdictWord::Pass => Self::Pass,
+            VerdictWord::Fail => Self::Fail,
+            VerdictWord::Inconclusive => Self::Inconclusive,
         }
     }
 }
 
 /// Reads what a strategy returned.
 pub(super) fn read(answer: Value) -> Result<Evaluation, String> {
-    let plain = |score| Scored { score, verdict: None, findings: Vec::new() };
-    let Scored { score, verdict, findings } = match answer {
+    let plain = |score| ScoreForm { score, verdict: None, findings: Vec::new() };
+    let ScoreForm { score, verdict, findings } = match answer {
         Value::Bool(good) => plain(if good { 1.0 } else { 0.0 }),
         Value::Number(score) => plain(score.as_f64().unwrap_or(f64::NAN)),
         Value::Object(_) => serde_json::from_value(answer).map_err(|error| error.to_string())?,
         _ => return Err("a strategy returns a score, a truth value or a map with `score`".into()),
     };
     let by_score = if score >= PASS_SCORE { Verdict::Pass } else { Verdict::Fail };
-    let findings = findings.into_iter().map(|Found { criterion, verdict, score, reason }| {
+    let findings = findings.into_iter().map(|FindingForm { criterion, verdict, score, reason }| {
         Finding { criterion, verdict: verdict.into(), score, reason }
     });
     Ok(Evaluation {

@@ -49,9 +49,11 @@ use super::Plugin;
 use crate::call::{CurrentCall, Failure};
 use crate::capability::granted::GrantedCapabilities;
 use crate::observe::PluginLog;
-use engine::{Decision, Definitions, GiveUp, ScriptEval, ScriptTool, Settings, engine, to_json};
+use engine::{
+    AbandonGuard, Decision, Definitions, ScriptEval, ScriptTool, Settings, engine, to_json,
+};
 use error::{Text, thrown};
-use running::Outside;
+use running::HostAccess;
 
 /// A script, compiled.
 pub(crate) struct RhaiPlugin {
@@ -60,7 +62,7 @@ pub(crate) struct RhaiPlugin {
 }
 
 /// What a script is made with.
-pub(crate) struct Setting {
+pub(crate) struct ScriptConfig {
     pub(crate) id: Arc<str>,
     /// What its manifest says of it, where it has one.
     pub(crate) version: Option<semver::Version>,
@@ -74,7 +76,7 @@ pub(crate) struct Setting {
 }
 
 struct Script {
-    setting: Setting,
+    setting: ScriptConfig,
     text: Text,
     engine: rhai::Engine,
     ast: AST,
@@ -94,7 +96,7 @@ enum Handler {
 impl RhaiPlugin {
     /// Compiles a script and runs its top level once, which defines its tools. It blocks.
     pub(crate) fn compile(
-        setting: Setting,
+        setting: ScriptConfig,
         path: &Path,
         text: String,
         threads: Arc<Threads>,
@@ -112,10 +114,10 @@ impl RhaiPlugin {
         work: impl FnOnce(&Script) -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
         let given_up = Arc::new(AtomicBool::new(false));
-        let _guard = GiveUp(given_up.clone());
+        let _guard = AbandonGuard(given_up.clone());
         let (script, current_call) = (self.script.clone(), CurrentCall::current());
         let span = current_call.as_ref().and_then(|current_call| current_call.span().cloned());
-        let outside = current_call.as_ref().map(|current_call| Outside {
+        let outside = current_call.as_ref().map(|current_call| HostAccess {
             granted: script.setting.granted.clone(),
             caller: current_call.calls_others_for(),
             runtime: Handle::current(),
@@ -150,7 +152,7 @@ pub fn check_script(path: &Path, script: Vec<u8>, limits: &Limits) -> Result<(),
 }
 
 impl Script {
-    fn compile(setting: Setting, text: Text) -> Result<Self, ScriptError> {
+    fn compile(setting: ScriptConfig, text: Text) -> Result<Self, ScriptError> {
         let definitions = Arc::new(Mutex::new(Definitions::default()));
         let limits = &setting.limits;
         let engine = engine(&setting, &definitions);
@@ -363,7 +365,7 @@ impl Plugin for RhaiPlugin {
                 hooks.push(point.clone());
             }
         }
-        let Setting { id, version, description, .. } = &script.setting;
+        let ScriptConfig { id, version, description, .. } = &script.setting;
         let description = description.clone();
         let identity = Identity {
             name: id.to_string(),
@@ -423,11 +425,11 @@ mod tests {
         RhaiPlugin::compile(setting_within(cpu), path, text.into(), Threads::new())
     }
 
-    fn setting_within(cpu: Duration) -> Setting {
+    fn setting_within(cpu: Duration) -> ScriptConfig {
         let limits = Limits { cpu, ..Limits::default() };
         let settings = json!({ "least": 3 });
         let settings = settings.as_object().cloned().unwrap_or_default();
-        Setting {
+        ScriptConfig {
             id: "test".into(),
             version: None,
             description: None,

@@ -8,8 +8,8 @@ use tenon_types::{CompletionRequest, Memory, Message, OutgoingMessage, Part, Rol
 use super::engine::{MAX_STRING_BYTES, to_json};
 use super::error::written;
 use super::running::ask;
+use crate::call::mask::Unmasked;
 use crate::capability::{inference, network, services, tools};
-use crate::mask::Unmasked;
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -116,7 +116,7 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
 /// `body`, a text.
 fn http_get(url: &str) -> Answer<Map> {
     let url = url.to_string();
-    let fetched: network::Fetched =
+    let fetched: network::GetResponse =
         ask(|granted, _| async move { network::get(&granted, &url, MAX_STRING_BYTES).await })?;
     let headers = fetched.headers.into_iter().map(|(name, text)| (name.into(), text.into()));
     let mut map = Map::new();

@@ -25,7 +25,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Why a script was ended from outside: the token of `ErrorTerminated`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum TerminationReason {
     GivenUp,
     OutOfTime,
     TooManyCaptures,
@@ -42,12 +42,12 @@ struct Running {
     waited: Duration,
     host_calls: u64,
     most_host_calls: u64,
-    outside: Option<Outside>,
+    outside: Option<HostAccess>,
 }
 
 /// A call's way to the host.
 #[derive(Clone)]
-pub(super) struct Outside {
+pub(super) struct HostAccess {
     pub(super) granted: Arc<GrantedCapabilities>,
     /// On whose behalf the script was called.
     pub(super) caller: Caller,
@@ -56,7 +56,7 @@ pub(super) struct Outside {
 }
 
 /// What a call has used.
-pub(super) struct Used {
+pub(super) struct CallUsage {
     pub(super) cpu: Duration,
     pub(super) host_calls: u64,
 }
@@ -69,9 +69,9 @@ thread_local! {
 pub(super) fn within<R>(
     limits: &Limits,
     given_up: Arc<AtomicBool>,
-    outside: Option<Outside>,
+    outside: Option<HostAccess>,
     script: impl FnOnce() -> R,
-) -> (R, Used) {
+) -> (R, CallUsage) {
     let began = Instant::now();
     let running = Running {
         given_up,
@@ -86,17 +86,17 @@ pub(super) fn within<R>(
     let result = script();
     let running = RUNNING.take();
     let (waited, host_calls) = running.map_or_else(Default::default, |r| (r.waited, r.host_calls));
-    (result, Used { cpu: began.elapsed().saturating_sub(waited), host_calls })
+    (result, CallUsage { cpu: began.elapsed().saturating_sub(waited), host_calls })
 }
 
 /// Whether the call is to end now.
-pub(super) fn ended() -> Option<Ended> {
+pub(super) fn ended() -> Option<TerminationReason> {
     RUNNING.with_borrow(|running| {
         let running = running.as_ref()?;
         if running.given_up.load(Ordering::Relaxed) {
-            return Some(Ended::GivenUp);
+            return Some(TerminationReason::GivenUp);
         }
-        (Instant::now() >= running.until).then_some(Ended::OutOfTime)
+        (Instant::now() >= running.until).then_some(TerminationReason::OutOfTime)
     })
 }
 
@@ -110,11 +110,11 @@ pub(super) fn count_captured() -> Result<(), Box<EvalAltResult>> {
     });
     match captured > MAX_CAPTURED_VALUES {
         false => Ok(()),
-        true => Err(end(Ended::TooManyCaptures)),
+        true => Err(end(TerminationReason::TooManyCaptures)),
     }
 }
 
-fn end(why: Ended) -> Box<EvalAltResult> {
+fn end(why: TerminationReason) -> Box<EvalAltResult> {
     EvalAltResult::ErrorTerminated(Dynamic::from(why), Position::NONE).into()
 }
 
@@ -131,14 +131,14 @@ where
         let running = running.as_mut()?;
         running.host_calls += 1;
         if running.host_calls > running.most_host_calls {
-            return Some(Err(end(Ended::TooManyHostCalls(running.most_host_calls))));
+            return Some(Err(end(TerminationReason::TooManyHostCalls(running.most_host_calls))));
         }
         Some(Ok((running.outside.clone()?, running.given_up.clone())))
     });
     let Some(outside) = outside.transpose()? else {
         return Err("the host can be asked in calls, not while the script is loaded".into());
     };
-    let (Outside { granted, caller, runtime }, given_up) = outside;
+    let (HostAccess { granted, caller, runtime }, given_up) = outside;
     let began = Instant::now();
     let (reply, answer) = sync_channel(1);
     let working = what(granted, caller);
@@ -161,7 +161,7 @@ where
             }
             Err(RecvTimeoutError::Timeout) if given_up.load(Ordering::Relaxed) => {
                 task.abort();
-                return Err(end(Ended::GivenUp));
+                return Err(end(TerminationReason::GivenUp));
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {

@@ -44,7 +44,7 @@ impl Threads {
         let (reply, result) = oneshot::channel();
         self.begin(Box::new(move || {
             PLACE.set(Some(place));
-            let _leave = Leave;
+            let _leave = ThreadGuard;
             // Who gave up wants no result.
             let _ = reply.send(work());
         }))?;
@@ -97,9 +97,9 @@ pub(super) fn take_place(place: Option<OwnedSemaphorePermit>) {
 }
 
 /// Leaves the place in the end, come what may.
-struct Leave;
+struct ThreadGuard;
 
-impl Drop for Leave {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         PLACE.take();
     }

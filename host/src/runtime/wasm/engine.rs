@@ -43,7 +43,7 @@ pub(crate) enum CompileError {
     #[error("it is not a valid component: {0}")]
     Invalid(String),
     #[error("{0}, and would take too long to compile")]
-    TooMuch(shape::TooMuch),
+    TooMuch(shape::ShapeLimit),
 }
 
 /// The engine and what belongs to it.

@@ -6,23 +6,23 @@ use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::abi::{Exports, NotExported};
-use super::{Attributed, GuestHandle, Indices, Job};
+use super::{AttributedJob, GuestHandle, Indices, Job};
 use crate::call::Failure;
 use crate::capability::state::UsageRecorder;
-use crate::capability::{HostState, Setting};
+use crate::capability::{HostState, InstanceConfig};
 
 /// An instance that can be called.
-pub(super) struct Instantiated {
+pub(super) struct WasmInstance {
     pub(super) store: Store<HostState>,
     pub(super) exports: Box<dyn Exports>,
 }
 
-impl Instantiated {
+impl WasmInstance {
     /// Instantiates a component in a store of its own.
     pub(super) async fn new(
         pre: &InstancePre<HostState>,
         indices: &Indices,
-        setting: &Arc<Setting>,
+        setting: &Arc<InstanceConfig>,
     ) -> Result<Self, Failure> {
         let mut store = HostState::store(pre.engine(), setting);
         let usage_counter = store.data().usage_counter();
@@ -33,7 +33,7 @@ impl Instantiated {
     }
 
     /// Runs one job. The instance does not survive it.
-    pub(super) async fn run<R, J: Job<R>>(self, job: Attributed<J>) -> Result<R, Failure> {
+    pub(super) async fn run<R, J: Job<R>>(self, job: AttributedJob<J>) -> Result<R, Failure> {
         let Self { mut store, exports } = self;
         let usage_counter = store.data().usage_counter();
         let _noting = UsageRecorder::all(usage_counter.clone());

@@ -32,22 +32,22 @@ pub(crate) use engine::{CompileError, WasmRuntime};
 
 use super::{CompletionStream, Plugin};
 use crate::call::{CurrentCall, Failure, within};
-use crate::capability::{HostState, Setting};
-use instance::Instantiated;
+use crate::capability::{HostState, InstanceConfig};
+use instance::WasmInstance;
 use shared::{InstanceHandle, InstanceLease, SharedInstance};
 
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {
-    component: Arc<Linked>,
+    component: Arc<LinkedComponent>,
     /// The live instance, for a plugin that shares one.
     shared: Option<Arc<SharedInstance>>,
 }
 
 /// A component that was linked, where its exports are, and what its instances are made with.
-struct Linked {
+struct LinkedComponent {
     pre: InstancePre<HostState>,
     indices: Indices,
-    setting: Arc<Setting>,
+    setting: Arc<InstanceConfig>,
 }
 
 /// An instance as its event loop has it. Whoever uses it outside of that, wasmtime ends by a panic.
@@ -82,18 +82,18 @@ fn shared_id(context: &CallContext) -> Arc<str> {
 }
 
 /// A job, and the call that it serves, if it serves one.
-struct Attributed<J> {
+struct AttributedJob<J> {
     id: Option<Arc<str>>,
     current_call: Option<Arc<CurrentCall>>,
     job: J,
 }
 
 /// Attributes a job to the call of this id.
-fn attributed<J>(id: Option<Arc<str>>, job: J) -> Attributed<J> {
-    Attributed { id, current_call: CurrentCall::current(), job }
+fn attributed<J>(id: Option<Arc<str>>, job: J) -> AttributedJob<J> {
+    AttributedJob { id, current_call: CurrentCall::current(), job }
 }
 
-impl<J> Attributed<J> {
+impl<J> AttributedJob<J> {
     /// Does it. The instance knows meanwhile which call it serves.
     ///
     /// It is no `async fn`, which would have room for the job twice.
@@ -117,11 +117,11 @@ impl WasmPlugin {
     pub(crate) fn new(
         pre: InstancePre<HostState>,
         indices: Indices,
-        setting: Setting,
+        setting: InstanceConfig,
         mode: Mode,
     ) -> Self {
         let shared = (mode == Mode::Shared).then(Arc::default);
-        let component = Linked { pre, indices, setting: Arc::new(setting) };
+        let component = LinkedComponent { pre, indices, setting: Arc::new(setting) };
         Self { component: Arc::new(component), shared }
     }
 
@@ -148,7 +148,7 @@ impl WasmPlugin {
         }
     }
 
-    async fn instantiate(&self) -> Result<Instantiated, Failure> {
+    async fn instantiate(&self) -> Result<WasmInstance, Failure> {
         self.component.instantiate().await
     }
 
@@ -174,9 +174,9 @@ impl WasmPlugin {
     }
 }
 
-impl Linked {
-    async fn instantiate(&self) -> Result<Instantiated, Failure> {
-        Instantiated::new(&self.pre, &self.indices, &self.setting).await
+impl LinkedComponent {
+    async fn instantiate(&self) -> Result<WasmInstance, Failure> {
+        WasmInstance::new(&self.pre, &self.indices, &self.setting).await
     }
 }
 

@@ -52,7 +52,7 @@ const MAX_CONSTANTS: usize = 50_000;
 
 /// What a component has too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TooMuch {
+pub(crate) enum ShapeLimit {
     Functions,
     Reached,
     Code,
@@ -65,7 +65,7 @@ pub(crate) enum TooMuch {
     Constants,
 }
 
-impl fmt::Display for TooMuch {
+impl fmt::Display for ShapeLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Functions => write!(f, "it has more than {MAX_FUNCTIONS} functions"),
@@ -91,33 +91,33 @@ impl fmt::Display for TooMuch {
 }
 
 /// Looks whether a component can be compiled in time. What is no component the compiler tells.
-pub(super) fn check(wasm: &[u8]) -> Result<(), TooMuch> {
+pub(super) fn check(wasm: &[u8]) -> Result<(), ShapeLimit> {
     let mut shape = Shape::default();
     for payload in Parser::new(0).parse_all(wasm) {
         let Ok(payload) = payload else { break };
         match shape.add(&payload) {
             Ok(()) => {}
-            Err(Stop::TooMuch(much)) => return Err(much),
-            Err(Stop::Invalid) => break,
+            Err(ScanEnd::TooMuch(much)) => return Err(much),
+            Err(ScanEnd::Invalid) => break,
         }
     }
     Ok(())
 }
 
 /// Why nothing more is looked at.
-enum Stop {
-    TooMuch(TooMuch),
+enum ScanEnd {
+    TooMuch(ShapeLimit),
     /// The compiler tells.
     Invalid,
 }
 
-impl From<TooMuch> for Stop {
-    fn from(much: TooMuch) -> Self {
+impl From<ShapeLimit> for ScanEnd {
+    fn from(much: ShapeLimit) -> Self {
         Self::TooMuch(much)
     }
 }
 
-impl From<wasmparser::BinaryReaderError> for Stop {
+impl From<wasmparser::BinaryReaderError> for ScanEnd {
     fn from(_: wasmparser::BinaryReaderError) -> Self {
         Self::Invalid
     }
@@ -165,18 +165,18 @@ impl Scope {
 }
 
 impl Shape {
-    fn add(&mut self, payload: &Payload<'_>) -> Result<(), Stop> {
+    fn add(&mut self, payload: &Payload<'_>) -> Result<(), ScanEnd> {
         match payload {
             Payload::Version { encoding, .. } => {
                 if self.within.len() == MAX_NESTING {
-                    return Err(TooMuch::Nested.into());
+                    return Err(ShapeLimit::Nested.into());
                 }
                 let is_component = *encoding == wasmparser::Encoding::Component;
                 self.within.push(Scope { is_component, ..Scope::default() });
                 return Ok(());
             }
             Payload::End(_) => {
-                let ended = self.within.pop().ok_or(Stop::Invalid)?;
+                let ended = self.within.pop().ok_or(ScanEnd::Invalid)?;
                 if let Some(outer) = self.within.last_mut().filter(|_| ended.is_component) {
                     outer.components.push(ended.definitions);
                 }
@@ -185,25 +185,27 @@ impl Shape {
             Payload::CodeSectionEntry(body) => {
                 self.functions += 1;
                 if self.functions > MAX_FUNCTIONS {
-                    return Err(TooMuch::Functions.into());
+                    return Err(ShapeLimit::Functions.into());
                 }
                 return self.work(check_body(body)?);
             }
             _ => {}
         }
-        match self.within.last().ok_or(Stop::Invalid)?.is_component {
+        match self.within.last().ok_or(ScanEnd::Invalid)?.is_component {
             true => self.add_to_component(payload),
             false => self.add_to_module(payload),
         }
     }
 
-    fn work(&mut self, microseconds: u64) -> Result<(), Stop> {
+    fn work(&mut self, microseconds: u64) -> Result<(), ScanEnd> {
         self.work = self.work.saturating_add(microseconds);
-        if self.work > MAX_WORK { Err(TooMuch::Work.into()) } else { Ok(()) }
+        if self.work > MAX_WORK { Err(ShapeLimit::Work.into()) } else { Ok(()) }
     }
 
-    fn add_to_component(&mut self, payload: &Payload<'_>) -> Result<(), Stop> {
-        let Some((scope, outer)) = self.within.split_last_mut() else { return Err(Stop::Invalid) };
+    fn add_to_component(&mut self, payload: &Payload<'_>) -> Result<(), ScanEnd> {
+        let Some((scope, outer)) = self.within.split_last_mut() else {
+            return Err(ScanEnd::Invalid);
+        };
         match payload {
             Payload::ComponentImportSection(imports) => {
                 for import in imports.clone() {
@@ -275,20 +277,20 @@ impl Shape {
                 // Each has code of its own.
                 self.functions = self.functions.saturating_add(functions.count() as usize);
                 if self.functions > MAX_FUNCTIONS {
-                    return Err(TooMuch::Functions.into());
+                    return Err(ShapeLimit::Functions.into());
                 }
             }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => scope.define(1),
             _ => {}
         }
         match scope.definitions > MAX_DEFINITIONS {
-            true => Err(TooMuch::Definitions.into()),
+            true => Err(ShapeLimit::Definitions.into()),
             false => Ok(()),
         }
     }
 
-    fn add_to_module(&mut self, payload: &Payload<'_>) -> Result<(), Stop> {
-        let Some(scope) = self.within.last_mut() else { return Err(Stop::Invalid) };
+    fn add_to_module(&mut self, payload: &Payload<'_>) -> Result<(), ScanEnd> {
+        let Some(scope) = self.within.last_mut() else { return Err(ScanEnd::Invalid) };
         match payload {
             Payload::TypeSection(types) => {
                 for group in types.clone() {
@@ -376,11 +378,11 @@ impl Shape {
             _ => {}
         }
         if self.reached > MAX_REACHED {
-            return Err(TooMuch::Reached.into());
+            return Err(ShapeLimit::Reached.into());
         }
         match (self.elements > MAX_ELEMENTS, self.constants > MAX_CONSTANTS) {
-            (true, _) => Err(TooMuch::Elements.into()),
-            (_, true) => Err(TooMuch::Constants.into()),
+            (true, _) => Err(ShapeLimit::Elements.into()),
+            (_, true) => Err(ShapeLimit::Constants.into()),
             (false, false) => Ok(()),
         }
     }
@@ -396,10 +398,10 @@ fn operators(expression: &ConstExpr<'_>) -> usize {
 }
 
 /// Looks at a function, and estimates how long compiling it takes, in microseconds.
-fn check_body(body: &FunctionBody<'_>) -> Result<u64, TooMuch> {
+fn check_body(body: &FunctionBody<'_>) -> Result<u64, ShapeLimit> {
     let code = body.range().len();
     if code > MAX_CODE_BYTES {
-        return Err(TooMuch::Code);
+        return Err(ShapeLimit::Code);
     }
     let (mut locals, mut blocks, mut branches) = (0_usize, 1_usize, 0_usize);
     for group in body.get_locals_reader().into_iter().flatten() {
@@ -430,12 +432,12 @@ fn check_body(body: &FunctionBody<'_>) -> Result<u64, TooMuch> {
             Err(_) => return Ok(0),
         }
         if branches > MAX_BRANCHES {
-            return Err(TooMuch::Branches);
+            return Err(ShapeLimit::Branches);
         }
     }
     let locals_in_blocks = locals.saturating_mul(blocks);
     if locals_in_blocks > MAX_LOCALS_IN_BLOCKS {
-        return Err(TooMuch::Locals);
+        return Err(ShapeLimit::Locals);
     }
     // As it was measured with functions of nothing but one of these.
     Ok((200 + 16 * code + branches * branches / 100 + 4 * locals_in_blocks) as u64)
@@ -445,7 +447,7 @@ fn check_body(body: &FunctionBody<'_>) -> Result<u64, TooMuch> {
 mod tests {
     use super::*;
 
-    fn check_module(module: &str, expected: Result<(), TooMuch>) {
+    fn check_module(module: &str, expected: Result<(), ShapeLimit>) {
         let component = wat::parse_str(format!("(component (core module {module}))"));
         assert_eq!(check(&component.expect("it is a component")), expected);
     }
@@ -453,47 +455,50 @@ mod tests {
     #[test]
     fn what_takes_long_to_compile_is_refused() {
         check_module("(func) (func)", Ok(()));
-        check_module(&"(func)".repeat(MAX_FUNCTIONS + 1), Err(TooMuch::Functions));
+        check_module(&"(func)".repeat(MAX_FUNCTIONS + 1), Err(ShapeLimit::Functions));
         let exported: String =
             (0..=MAX_REACHED).map(|i| format!("(func (export \"{i}\"))")).collect();
-        check_module(&exported, Err(TooMuch::Reached));
+        check_module(&exported, Err(ShapeLimit::Reached));
         let kept = "0 ".repeat(MAX_REACHED);
         check_module(
             &format!("(func) (table {MAX_REACHED} funcref) (elem (i32.const 0) {kept})"),
             Ok(()),
         );
-        check_module(&format!("(func (export \"f\")) (elem func {kept})"), Err(TooMuch::Reached));
+        check_module(
+            &format!("(func (export \"f\")) (elem func {kept})"),
+            Err(ShapeLimit::Reached),
+        );
         let long = "(drop (i32.const 1))".repeat(MAX_CODE_BYTES / 3);
-        check_module(&format!("(func {long})"), Err(TooMuch::Code));
+        check_module(&format!("(func {long})"), Err(ShapeLimit::Code));
         let blocks = "(block (br_if 0 (i32.const 1)))".repeat(MAX_BRANCHES / 2 + 1);
-        check_module(&format!("(func {blocks})"), Err(TooMuch::Branches));
+        check_module(&format!("(func {blocks})"), Err(ShapeLimit::Branches));
         let table = "0 ".repeat(MAX_BRANCHES + 1);
         check_module(
             &format!("(func (block (br_table {table} (i32.const 1))))"),
-            Err(TooMuch::Branches),
+            Err(ShapeLimit::Branches),
         );
         let (locals, blocks) = ("i32 ".repeat(40_000), "(block)".repeat(2_000));
-        check_module(&format!("(func (local {locals}) {blocks})"), Err(TooMuch::Locals));
+        check_module(&format!("(func (local {locals}) {blocks})"), Err(ShapeLimit::Locals));
         let (locals, loops) = ("i32 ".repeat(900), "(loop)".repeat(1_000));
         let function = format!("(func (local {locals}) {loops})");
         check_module(&function.repeat(100), Ok(()));
-        check_module(&function.repeat(400), Err(TooMuch::Work));
+        check_module(&function.repeat(400), Err(ShapeLimit::Work));
         let values = "i32 ".repeat(500);
         let function = "(func (type 0) unreachable)".repeat(900);
         let module =
             format!("(core module (type (func (param {values}) (result {values}))) {function})");
         let many = format!("(component {})", module.repeat(50));
-        assert_eq!(check(&wat::parse_str(many).unwrap()), Err(TooMuch::Work));
+        assert_eq!(check(&wat::parse_str(many).unwrap()), Err(ShapeLimit::Work));
         // What is deep within others counts as well.
         let inner = "(func)".repeat(MAX_FUNCTIONS);
         let nested = format!("(component (component (core module {inner})) (core module (func)))");
-        assert_eq!(check(&wat::parse_str(nested).unwrap()), Err(TooMuch::Functions));
+        assert_eq!(check(&wat::parse_str(nested).unwrap()), Err(ShapeLimit::Functions));
         assert_eq!(check(b"nonsense"), Ok(()));
     }
 
     #[test]
     fn what_is_instantiated_counts_each_time() {
-        let check_component = |content: &str, expected: Result<(), TooMuch>| {
+        let check_component = |content: &str, expected: Result<(), ShapeLimit>| {
             let component = wat::parse_str(format!("(component {content})"));
             assert_eq!(check(&component.expect("it is a component")), expected, "{content}");
         };
@@ -507,7 +512,7 @@ mod tests {
         };
         let again = |level: usize| format!("(instance (instantiate $c{level}))");
         check_component(&format!("{}{}", doubled("", 10), again(10)), Ok(()));
-        let much = Err(TooMuch::Definitions);
+        let much = Err(ShapeLimit::Definitions);
         check_component(&format!("{}{}", doubled("", 60), again(60)), much);
         let module = "(core module $m) (core instance (instantiate $m))";
         check_component(&format!("{}{}", doubled(module, 60), again(60)), much);
@@ -528,7 +533,7 @@ mod tests {
             (1..depth).fold(b"\0asm\x0d\0\x01\0".to_vec(), around)
         };
         assert_eq!(check(&nested(MAX_NESTING)), Ok(()));
-        assert_eq!(check(&nested(MAX_NESTING + 1)), Err(TooMuch::Nested));
+        assert_eq!(check(&nested(MAX_NESTING + 1)), Err(ShapeLimit::Nested));
     }
 
     #[test]
@@ -542,17 +547,17 @@ mod tests {
         let last = "(elem (table TABLE) (i32.const 999999) func $f)";
         check_module(&tables(5, 1_000_000, ""), Ok(()));
         check_module(&tables(4, 1_000_000, last), Ok(()));
-        check_module(&tables(5, 1_000_000, last), Err(TooMuch::Elements));
+        check_module(&tables(5, 1_000_000, last), Err(ShapeLimit::Elements));
         let twice = format!("{last}{last}");
         check_module(&tables(3, 1_000_000, &twice), Ok(()));
         let filled = "(table 1000000 (ref null func) (ref.func $f))".repeat(5);
-        check_module(&format!("(func $f) {filled}"), Err(TooMuch::Elements));
+        check_module(&format!("(func $f) {filled}"), Err(ShapeLimit::Elements));
         check_module(&"(global i32 (i32.const 1))".repeat(MAX_CONSTANTS), Ok(()));
         let sum = "(global i32 (i32.add (i32.const 1) (i32.const 1)))";
         check_module(&sum.repeat(MAX_CONSTANTS / 4), Ok(()));
-        check_module(&sum.repeat(MAX_CONSTANTS / 4 + 1), Err(TooMuch::Constants));
+        check_module(&sum.repeat(MAX_CONSTANTS / 4 + 1), Err(ShapeLimit::Constants));
         let long =
             ["i32.const 1 ".repeat(MAX_CONSTANTS), "i32.add ".repeat(MAX_CONSTANTS - 1)].concat();
-        check_module(&format!("(global i32 {long})"), Err(TooMuch::Constants));
+        check_module(&format!("(global i32 {long})"), Err(ShapeLimit::Constants));
     }
 }

@@ -22,8 +22,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::{Accessor, AccessorTask};
 
-use super::instance::{Instantiated, failure};
-use super::{Attributed, GuestHandle, Job, attributed};
+use super::instance::{WasmInstance, failure};
+use super::{AttributedJob, GuestHandle, Job, attributed};
 use crate::call::Failure;
 use crate::capability::HostState;
 use crate::capability::state::{UsageCounter, UsageRecorder};
@@ -35,11 +35,11 @@ const CANCEL_GRACE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct SharedInstance {
     handle: ArcSwapOption<InstanceHandle>,
-    starting: Mutex<Starting>,
+    starting: Mutex<StartState>,
 }
 
 #[derive(Default)]
-enum Starting {
+enum StartState {
     #[default]
     No,
     /// Callers wait for it together. It goes on when they give up.
@@ -109,9 +109,9 @@ impl SharedInstance {
     {
         let mut starting = self.starting();
         match &*starting {
-            Starting::Never => return Err(unloaded()),
-            Starting::Now(started) => return Ok(Err(started.clone())),
-            Starting::No => {}
+            StartState::Never => return Err(unloaded()),
+            StartState::Now(started) => return Ok(Err(started.clone())),
+            StartState::No => {}
         }
         if let Some(lease) = self.current() {
             return Ok(Ok(lease));
@@ -120,10 +120,10 @@ impl SharedInstance {
         let started = async move {
             let result = start.await;
             let mut starting = shared.starting();
-            if matches!(*starting, Starting::Never) {
+            if matches!(*starting, StartState::Never) {
                 return Err(unloaded());
             }
-            *starting = Starting::No;
+            *starting = StartState::No;
             if let Ok(handle) = &result {
                 shared.handle.store(Some(handle.clone()));
             }
@@ -131,17 +131,17 @@ impl SharedInstance {
         };
         let started = started.boxed().shared();
         tokio::spawn(started.clone());
-        *starting = Starting::Now(started.clone());
+        *starting = StartState::Now(started.clone());
         Ok(Err(started))
     }
 
     /// Empties the place, for good.
     pub(super) fn close(&self) -> Option<Arc<InstanceHandle>> {
-        *self.starting() = Starting::Never;
+        *self.starting() = StartState::Never;
         self.handle.swap(None)
     }
 
-    fn starting(&self) -> MutexGuard<'_, Starting> {
+    fn starting(&self) -> MutexGuard<'_, StartState> {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -208,7 +208,7 @@ impl InstanceState {
 
 impl InstanceHandle {
     /// Gives an instance a task of its own.
-    pub(super) fn start(instance: Instantiated) -> Arc<Self> {
+    pub(super) fn start(instance: WasmInstance) -> Arc<Self> {
         let (work, inbox) = mpsc::unbounded_channel();
         let state = Arc::new(InstanceState {
             guest: OnceLock::new(),
@@ -225,7 +225,7 @@ impl InstanceHandle {
     }
 
     /// Hands over a job; its answer, or the end of the instance, closes what is returned.
-    fn send<R, J>(&self, job_state: Arc<JobState>, job: Attributed<J>) -> oneshot::Receiver<R>
+    fn send<R, J>(&self, job_state: Arc<JobState>, job: AttributedJob<J>) -> oneshot::Receiver<R>
     where
         R: Send + 'static,
         J: Job<R>,
@@ -326,7 +326,7 @@ impl InstanceLease {
     /// have place for it.
     pub(super) fn run<R, J>(
         self,
-        job: Attributed<J>,
+        job: AttributedJob<J>,
     ) -> impl Future<Output = Result<R, Failure>> + Send + use<R, J>
     where
         R: Send + 'static,
@@ -342,7 +342,7 @@ impl InstanceLease {
 
     /// Hands over a job. When its caller gives up, the guest is asked to cancel the call that it
     /// serves.
-    pub(super) fn submit<R, J>(self, job: Attributed<J>) -> Pending<R>
+    pub(super) fn submit<R, J>(self, job: AttributedJob<J>) -> Pending<R>
     where
         R: Send + 'static,
         J: Job<R>,
@@ -411,12 +411,12 @@ impl InstanceHandle {
 /// The task that owns an instance: begins the work that is sent, drives it together with what the
 /// guest runs by itself, and says in the end why it ended.
 async fn own(
-    instance: Instantiated,
+    instance: WasmInstance,
     inbox: mpsc::UnboundedReceiver<Work>,
     state: Arc<InstanceState>,
 ) {
-    let state = Ending(state);
-    let Instantiated { mut store, exports } = instance;
+    let state = EndGuard(state);
+    let WasmInstance { mut store, exports } = instance;
     let usage_counter = store.data().usage_counter();
     let result = {
         let gate = Gate::new();
@@ -448,9 +448,9 @@ async fn own(
 }
 
 /// Sees to it that callers learn of the end, also when the owning task is dropped with its runtime.
-struct Ending(Arc<InstanceState>);
+struct EndGuard(Arc<InstanceState>);
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let _ = self.0.ended.set(Failure::Host("the instance's task was dropped".into()));
     }
@@ -467,7 +467,7 @@ async fn serve(
     // with it. With one among them that is never woken, it does not. The same goes for the set of
     // what the instance waits for.
     running.push(pending().boxed());
-    accessor.spawn(Asleep)?;
+    accessor.spawn(IdleTask)?;
     let mut turns = pin!(async {
         loop {
             tokio::select! {
@@ -492,9 +492,9 @@ async fn serve(
     .await
 }
 
-struct Asleep;
+struct IdleTask;
 
-impl AccessorTask<HostState> for Asleep {
+impl AccessorTask<HostState> for IdleTask {
     async fn run(self, _: &Accessor<HostState>) -> wasmtime::Result<()> {
         pending().await
     }
@@ -564,9 +564,9 @@ mod tests {
 
     /// Counts how often a task is woken.
     #[derive(Default)]
-    struct Woken(AtomicU32);
+    struct WakeCounter(AtomicU32);
 
-    impl Wake for Woken {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -574,7 +574,7 @@ mod tests {
 
     /// Polls an instance that does this in its turn. Returns how often it was woken by it.
     fn turn(gate: &Arc<Gate>, act: impl Fn(&Arc<Gate>)) -> u32 {
-        let woken = Arc::<Woken>::default();
+        let woken = Arc::<WakeCounter>::default();
         let waker = woken.clone().into();
         let mut instance = pin!(gate.around(poll_fn(|_| {
             act(gate);
@@ -605,7 +605,7 @@ mod tests {
     #[test]
     fn an_instance_at_rest_is_woken() {
         let gate = Gate::new();
-        let woken = Arc::<Woken>::default();
+        let woken = Arc::<WakeCounter>::default();
         gate.instance.register(&woken.clone().into());
         gate.wake_by_ref();
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);

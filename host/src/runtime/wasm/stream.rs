@@ -24,10 +24,10 @@ use wasmtime::component::{
 
 use super::shared::{InstanceLease, Pending};
 use super::{GuestHandle, attributed, shared_id};
-use crate::bindings::convert::Convert;
+use crate::call::mask::Mask;
 use crate::call::{Failure, within};
 use crate::capability::HostState;
-use crate::mask::Mask;
+use crate::capability::bindings::convert::Convert;
 use crate::runtime::Uses;
 
 /// How many pieces wait for a reader before the writer has to.

@@ -28,13 +28,13 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use group::{Group, Signal};
 use lines::Lines;
 pub(crate) use lines::{ChildEvent, ExitStatus, OversizedLine};
-use stderr::Tail;
+use stderr::StderrTail;
 
 use crate::observe::PluginLog;
-use crate::server::{Supervisor, TooOften};
+use crate::server::{Supervisor, TooManyStarts};
 
 /// How to run a child. The bridge can neither choose nor see any of it.
-pub(crate) struct Spec {
+pub(crate) struct ChildSpec {
     /// How it speaks in the log.
     pub(crate) log: Arc<PluginLog>,
     pub(crate) program: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Spec {
     pub(crate) supervisor: Arc<Supervisor>,
 }
 
-impl Spec {
+impl ChildSpec {
     /// Why it is not started, where what it is started with has changed since its user trusted it.
     pub(crate) async fn distrust(self: Arc<Self>) -> Option<Error> {
         let trusted = self.trusted.clone()?;
@@ -75,7 +75,7 @@ pub(crate) enum StartError {
     #[error("`{program}` cannot be started: its folder {folder} does not exist")]
     NoFolder { program: String, folder: String },
     #[error(transparent)]
-    TooOften(#[from] TooOften),
+    TooOften(#[from] TooManyStarts),
 }
 
 impl StartError {
@@ -102,10 +102,10 @@ pub(crate) fn unavailable(message: impl Into<String>) -> Error {
 
 /// An instance's place for its one child, and its clock.
 pub(crate) struct ChildSlot {
-    spec: Arc<Spec>,
+    spec: Arc<ChildSpec>,
     child: Option<Arc<Child>>,
     /// What the child before this one, or this one, wrote to its standard error.
-    stderr: Arc<Tail>,
+    stderr: Arc<StderrTail>,
     began: Instant,
     alarm: Option<Alarm>,
     /// Wakes whoever waits for events when there is something else to wait for: another child, the end
@@ -139,9 +139,9 @@ impl Drop for Alarm {
 }
 
 impl ChildSlot {
-    pub(crate) fn new(spec: Arc<Spec>) -> Self {
+    pub(crate) fn new(spec: Arc<ChildSpec>) -> Self {
         Self {
-            stderr: Arc::new(Tail::new(spec.log.clone())),
+            stderr: Arc::new(StderrTail::new(spec.log.clone())),
             spec,
             child: None,
             began: Instant::now(),
@@ -151,7 +151,7 @@ impl ChildSlot {
     }
 
     /// How the child is run.
-    pub(crate) fn spec(&self) -> Arc<Spec> {
+    pub(crate) fn spec(&self) -> Arc<ChildSpec> {
         self.spec.clone()
     }
 
@@ -170,7 +170,7 @@ impl ChildSlot {
     }
 
     fn spawn(&mut self) -> Result<(), StartError> {
-        self.stderr = Arc::new(Tail::new(self.spec.log.clone()));
+        self.stderr = Arc::new(StderrTail::new(self.spec.log.clone()));
         let program = self.spec.program.display().to_string();
         if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartError::NoFolder { program, folder: folder.display().to_string() });
@@ -222,7 +222,7 @@ pub(crate) struct Child {
     input: Mutex<Input>,
     lines: Mutex<Lines>,
     exit: Arc<SetOnce<Exit>>,
-    stderr: Arc<Tail>,
+    stderr: Arc<StderrTail>,
     group: Group,
 }
 
@@ -257,7 +257,7 @@ impl Input {
 
 impl Child {
     /// Starts it. `ended` is told when it has ended.
-    fn spawn(spec: &Spec, stderr: Arc<Tail>, ended: Arc<Notify>) -> io::Result<Self> {
+    fn spawn(spec: &ChildSpec, stderr: Arc<StderrTail>, ended: Arc<Notify>) -> io::Result<Self> {
         let group = Group::new()?;
         let mut command = Command::new(&spec.program);
         command
@@ -422,7 +422,7 @@ mod tests {
         let supervision = Supervision { shutdown_grace, ..Supervision::default() };
         let supervisor =
             Supervisor::new("echo".into(), "stdio", supervision, PluginNotifications::default());
-        let spec = Spec {
+        let spec = ChildSpec {
             log: log.clone(),
             program: program.into(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
@@ -431,7 +431,8 @@ mod tests {
             trusted: None,
             supervisor: Arc::new(supervisor),
         };
-        Child::spawn(&spec, Arc::new(Tail::new(log)), Arc::default()).expect("the child starts")
+        Child::spawn(&spec, Arc::new(StderrTail::new(log)), Arc::default())
+            .expect("the child starts")
     }
 
     fn lines(lines: &[&str]) -> Vec<Vec<u8>> {

@@ -15,14 +15,14 @@ const MAX_LINES: usize = 20;
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// The last lines of a child.
-pub(super) struct Tail {
+pub(super) struct StderrTail {
     log: Arc<PluginLog>,
     lines: Mutex<VecDeque<String>>,
     /// There is nothing more to come.
     drained: SetOnce<()>,
 }
 
-impl Tail {
+impl StderrTail {
     pub(super) fn new(log: Arc<PluginLog>) -> Self {
         Self { log, lines: Mutex::default(), drained: SetOnce::new() }
     }
@@ -56,7 +56,7 @@ impl Tail {
 }
 
 /// Reads to the end, whatever comes.
-pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<Tail>) {
+pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<StderrTail>) {
     let mut chunk = vec![0; 8 << 10];
     let mut line = Vec::new();
     loop {
@@ -91,7 +91,7 @@ mod tests {
         for shown in 0.."hunter22".len() + 2 {
             let line = format!("{}hunter22 and more", "x".repeat(MAX_LINE_BYTES - shown));
             let log = PluginLog::new("test".into(), Redactor::new(&secrets), 100);
-            let tail = Arc::new(Tail::new(Arc::new(log)));
+            let tail = Arc::new(StderrTail::new(Arc::new(log)));
             drain(line.as_bytes(), tail.clone()).await;
             assert!(!tail.lines()[0].contains('h'), "{shown}");
         }
@@ -105,8 +105,11 @@ mod tests {
             input.extend_from_slice(format!("line {i}\n").as_bytes());
         }
         input.extend_from_slice(&vec![b'x'; 3 * MAX_LINE_BYTES]);
-        let tail =
-            Arc::new(Tail::new(Arc::new(PluginLog::new("test".into(), Default::default(), 100))));
+        let tail = Arc::new(StderrTail::new(Arc::new(PluginLog::new(
+            "test".into(),
+            Default::default(),
+            100,
+        ))));
         drain(&input[..], tail.clone()).await;
         let lines = tail.lines();
         assert_eq!(lines.len(), MAX_LINES);

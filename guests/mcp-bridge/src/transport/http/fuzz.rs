@@ -1,7 +1,7 @@
 //! Answers in HTTP of any kind, and requests about anything.
 
 use base64::Engine as _;
-use mcp_client::Mirrored;
+use mcp_client::HeaderArgument;
 
 use super::*;
 
@@ -36,7 +36,7 @@ pub fn http(data: &[u8]) {
     let text = String::from_utf8_lossy(body).into_owned();
     check_value(&header_value(&text), &text);
     let schema = String::from_utf8_lossy(schema);
-    let Ok(mirrored) = Mirrored::in_schema(&schema) else { return };
+    let Ok(mirrored) = HeaderArgument::in_schema(&schema) else { return };
     let head = Head { id: 1, method: "tools/call", subject: Some(text), mirrored };
     let line = [b"{\"params\":{\"arguments\":", arguments, b"}}"].concat();
     with(|state| state.revision = Some(MODERN.into()));

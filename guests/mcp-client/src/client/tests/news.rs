@@ -111,10 +111,10 @@ fn that_a_list_is_no_longer_empty_is_a_change_and_another_of_a_full_one_is_none(
         client.tick(now + 200);
         actions(client)
     };
-    client.await_lists(Awaited { resources: true, prompts: false }, 0);
+    client.await_lists(EmptyLists { resources: true, prompts: false }, 0);
     assert_eq!(tell(&mut client, "resources", 0), [Action::ToolsChanged]);
     assert!(tell(&mut client, "prompts", 300).is_empty());
-    client.await_lists(Awaited { resources: false, prompts: true }, 600);
+    client.await_lists(EmptyLists { resources: false, prompts: true }, 600);
     assert!(tell(&mut client, "resources", 600).is_empty());
     assert_eq!(tell(&mut client, "prompts", 900), [Action::ToolsChanged]);
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Below, PathGrant, Rights, components};
+use super::{CoverageBelow, PathGrant, Rights, components};
 use crate::host_environment::HostEnvironment;
 
 /// The longest text, in bytes. The model takes its time.
@@ -50,7 +50,7 @@ pub fn path_glob(text: &str) {
         assert_eq!(again, cover, "{glob} as it is approved, of {path}");
         if let Some(model) = Model::new(&written) {
             assert_eq!(cover.here, model.covers(path), "{glob} covers {path}");
-            let below = cover.below > Below::Nothing;
+            let below = cover.below > CoverageBelow::Nothing;
             assert_eq!(below, model.reaches(path), "{glob} covers what is beneath {path}");
         }
     }
@@ -65,8 +65,8 @@ pub fn path_glob(text: &str) {
         assert_eq!(spelled.here, expected, "{glob} covers {path} by its name");
     }
     if names(deeper).next().is_some() {
-        assert!(!there.any() || here.below > Below::Nothing, "{glob} of {beneath}");
-        assert!(here.below < Below::All || there.tree(), "{glob} of {beneath}");
+        assert!(!there.any() || here.below > CoverageBelow::Nothing, "{glob} of {beneath}");
+        assert!(here.below < CoverageBelow::All || there.tree(), "{glob} of {beneath}");
     }
 }
 

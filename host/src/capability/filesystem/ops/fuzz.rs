@@ -17,8 +17,8 @@ use tenon_config::grant::{FileRules, Model, PathGrant, Protection};
 use tenon_config::host_environment::HostEnvironment;
 
 use super::super::listing;
-use super::super::walk::{Files, Folder, Stop};
-use super::{Beneath, Opened, Opening, Time};
+use super::super::walk::{FileError, Files, Folder};
+use super::{BaseFolder, OpenMode, OpenedEntry, Time};
 
 /// The most that one guest does.
 const STEPS: usize = 40;
@@ -46,7 +46,7 @@ pub(crate) fn path_walk(text: &str) {
     let outer = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let outer = outer.expect("there can be a folder");
     let outer = outer.path().canonicalize().expect("it is there");
-    let world = World { inner: outer.join("in"), outer };
+    let world = FuzzFolder { inner: outer.join("in"), outer };
 
     world.build();
     let Some(grants) = Grants::read(granted, &world) else { return };
@@ -67,7 +67,7 @@ pub(crate) fn path_walk(text: &str) {
 }
 
 /// A temporary folder. Most names are of one letter, so that guesses are good.
-struct World {
+struct FuzzFolder {
     /// Holds a file beside the folder in which everything else is.
     outer: PathBuf,
     inner: PathBuf,
@@ -112,7 +112,7 @@ const LINKS_IN: [(&str, &str); 13] = [
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum EntryKind {
     /// A folder, and whether its times are those that a guest sets.
     Folder(bool),
     /// A file, what is in it, and when that was written.
@@ -121,13 +121,13 @@ enum Found {
     Other,
 }
 
-impl Drop for World {
+impl Drop for FuzzFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.outer);
     }
 }
 
-impl World {
+impl FuzzFolder {
     fn path(&self, name: &str) -> PathBuf {
         match name.strip_prefix("../") {
             Some(name) => self.outer.join(name),
@@ -167,7 +167,7 @@ impl World {
     }
 
     /// All that is there.
-    fn look(&self) -> BTreeMap<PathBuf, Found> {
+    fn look(&self) -> BTreeMap<PathBuf, EntryKind> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.outer.clone()];
         while let Some(folder) = folders.pop() {
@@ -177,7 +177,7 @@ impl World {
                 if meta.is_dir() {
                     folders.push(path.clone());
                 }
-                found.insert(path.clone(), Found::at(&path, &meta));
+                found.insert(path.clone(), EntryKind::at(&path, &meta));
             }
         }
         found
@@ -205,7 +205,7 @@ impl World {
     }
 }
 
-impl Found {
+impl EntryKind {
     fn at(path: &Path, meta: &Metadata) -> Self {
         if meta.is_dir() {
             Self::Folder(meta.mtime() == SET)
@@ -235,7 +235,7 @@ struct Grants {
 }
 
 impl Grants {
-    fn read(text: &str, world: &World) -> Option<Self> {
+    fn read(text: &str, world: &FuzzFolder) -> Option<Self> {
         let sets = text.splitn(2, '|').map(|set| -> Vec<PathGrant> {
             let grants = set.split_whitespace().take(4).filter(|grant| {
                 // Nothing outside of the temporary folder is ever granted.
@@ -364,15 +364,15 @@ enum Answer {
     Names(Vec<(String, FileType)>),
     Is(FileType),
     Leads(String),
-    Stopped(Stop),
+    Stopped(FileError),
 }
 
 /// Lets a guest do these steps, and checks each by itself.
 fn run(
     steps: &[Step<'_>],
-    world: &World,
+    world: &FuzzFolder,
     grants: &Grants,
-    before: &BTreeMap<PathBuf, Found>,
+    before: &BTreeMap<PathBuf, EntryKind>,
 ) -> Vec<Answer> {
     let roots = grants.files.open_roots().into_iter().map(|(_, folder)| folder);
     let folders: Vec<Folder> = roots.collect();
@@ -382,18 +382,18 @@ fn run(
 }
 
 struct Guest<'a> {
-    world: &'a World,
+    world: &'a FuzzFolder,
     grants: &'a Grants,
-    before: &'a BTreeMap<PathBuf, Found>,
+    before: &'a BTreeMap<PathBuf, EntryKind>,
     /// That of all files.
     root: Folder,
     folders: Vec<Folder>,
 }
 
 impl Guest<'_> {
-    fn act(&mut self, step: &Step<'_>) -> Result<Answer, Stop> {
+    fn act(&mut self, step: &Step<'_>) -> Result<Answer, FileError> {
         let here = self.world.beneath_root();
-        let beneath = |number: usize| Beneath {
+        let beneath = |number: usize| BaseFolder {
             files: self.grants.files.clone(),
             folder: match number {
                 ROOT => self.root.clone(),
@@ -508,12 +508,13 @@ impl Guest<'_> {
                 may_write(link);
             }
             b'd' => {
-                let how = Opening { read: true, folder: true, follow: true, ..Opening::default() };
+                let how =
+                    OpenMode { read: true, folder: true, follow: true, ..OpenMode::default() };
                 return self.open(&folder, path, how);
             }
             letter => {
                 let flags = u32::from(letter);
-                let how = Opening {
+                let how = OpenMode {
                     read: flags & 1 != 0,
                     write: flags & 2 != 0,
                     create: flags & 4 != 0,
@@ -528,12 +529,17 @@ impl Guest<'_> {
         Ok(Answer::Done)
     }
 
-    fn open(&mut self, beneath: &Beneath, path: &str, how: Opening) -> Result<Answer, Stop> {
+    fn open(
+        &mut self,
+        beneath: &BaseFolder,
+        path: &str,
+        how: OpenMode,
+    ) -> Result<Answer, FileError> {
         let place = resolve(&real(&beneath.folder), path, how.follow);
         let opened = beneath.open(path, how)?;
         let place = place.unwrap_or_else(|| panic!("{path} is opened, and leads nowhere"));
         match opened {
-            Opened::Folder(folder) => {
+            OpenedEntry::Folder(folder) => {
                 assert!(self.grants.may_any(&place), "{place:?} is opened");
                 let path = &*folder.path;
                 assert_eq!(self.grants.files.rights_of(&folder), self.grants.files.rights(path));
@@ -542,13 +548,13 @@ impl Guest<'_> {
                 }
                 Ok(Answer::Folder)
             }
-            Opened::File { file, read, write } => {
+            OpenedEntry::File { file, read, write } => {
                 let mut content = Vec::new();
                 let has_read = (&file).take(1 << 10).read_to_end(&mut content).is_ok();
                 assert!(read || !has_read, "{place:?} can be read, and is open for writing only");
                 assert!(!has_read || self.grants.may_read(&place), "{place:?} is read");
                 for (of, found) in self.before {
-                    let Found::File(known, ..) = found else { continue };
+                    let EntryKind::File(known, ..) = found else { continue };
                     let is_known = contains(&content, &known[1..]);
                     assert!(!is_known || self.grants.may_read(of), "what is in {of:?} is read");
                 }
@@ -566,20 +572,20 @@ impl Guest<'_> {
 /// Checks that only what may be written has changed, and that nothing secret has another name.
 fn check_changes(
     grants: &Grants,
-    before: &BTreeMap<PathBuf, Found>,
-    after: &BTreeMap<PathBuf, Found>,
+    before: &BTreeMap<PathBuf, EntryKind>,
+    after: &BTreeMap<PathBuf, EntryKind>,
 ) {
     for path in before.keys().chain(after.keys()) {
         let (was, is) = (before.get(path), after.get(path));
         assert!(was == is || grants.may_write(path), "{path:?} was {was:?} and is {is:?}");
-        let is_link = [was, is].iter().any(|found| matches!(found, Some(Found::Link(_))));
+        let is_link = [was, is].iter().any(|found| matches!(found, Some(EntryKind::Link(_))));
         let leads_on = path.ends_with(".config") && is_link;
         assert!(was == is || !leads_on || grants.may_lead(path), "{path:?} leads elsewhere");
     }
     for (of, found) in before {
-        let Found::File(known, ..) = found else { continue };
+        let EntryKind::File(known, ..) = found else { continue };
         for (path, found) in after {
-            let Found::File(content, ..) = found else { continue };
+            let EntryKind::File(content, ..) = found else { continue };
             let has_moved = path != of && contains(content, &known[1..]);
             let may_move = grants.may_read(of) && grants.may_write(of);
             assert!(!has_moved || may_move, "what was in {of:?} is in {path:?}");

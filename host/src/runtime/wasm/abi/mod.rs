@@ -89,7 +89,7 @@ fn is_later(version: &str) -> bool {
 struct Abi {
     version: &'static str,
     /// Finds the exports of a component, by the names of the interfaces that it has.
-    find: fn(&InstancePre<HostState>, &Exported) -> Result<Indices, ExportError>,
+    find: fn(&InstancePre<HostState>, &ExportedInterfaces) -> Result<Indices, ExportError>,
     /// Puts the interfaces of a capability into a linker, by the capability's name. The newest has none: its
     /// interfaces are those of the capabilities themselves.
     link: fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
@@ -179,12 +179,12 @@ impl Interface {
 pub(super) struct NotExported(pub(super) Interface);
 
 /// What a component exports of the contract, read once.
-struct Exported {
+struct ExportedInterfaces {
     /// Interfaces, without `tenon:plugin/` and version, and the version of each.
     interfaces: Vec<(String, String)>,
 }
 
-impl Exported {
+impl ExportedInterfaces {
     fn read(engine: &wasmtime::Engine, component: &Component) -> Self {
         let exports = component.component_type();
         let interfaces = exports.exports(engine).filter_map(|(name, export)| {
@@ -217,7 +217,7 @@ impl Exported {
 
 /// Checks that a component exports the contract, in one version that this host speaks.
 pub(crate) fn check(engine: &wasmtime::Engine, component: &Component) -> Result<(), ExportError> {
-    Exported::read(engine, component).abi().map(drop)
+    ExportedInterfaces::read(engine, component).abi().map(drop)
 }
 
 /// Where a component's exports are, found once.
@@ -234,7 +234,7 @@ pub(crate) trait FindExports: Send + Sync {
 
 /// Finds the exports of a component that was linked.
 pub(crate) fn find_exports(pre: &InstancePre<HostState>) -> Result<Indices, ExportError> {
-    let exported = Exported::read(pre.engine(), pre.component());
+    let exported = ExportedInterfaces::read(pre.engine(), pre.component());
     (exported.abi()?.find)(pre, &exported)
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tenon_types::{CallContext, Error, Identity, Registration, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Instance, InstancePre, Linker};
 
-use super::{Answer, ExportError, Exported, Exports, FindExports, Interface};
-use crate::bindings::log::Level;
+use super::{Answer, ExportError, ExportedInterfaces, Exports, FindExports, Interface};
+use crate::capability::bindings::log::Level;
 use crate::capability::{Host, HostState};
 
 mod bindings {
@@ -36,7 +36,7 @@ pub(super) fn link(capability: &str, linker: &mut Linker<HostState>) -> wasmtime
 impl log::Host for HostState {
     /// Its messages have no level and no fields.
     fn write(&mut self, message: String) -> wasmtime::Result<()> {
-        crate::bindings::log::Host::write(self, Level::Info, message, Vec::new())
+        crate::capability::bindings::log::Host::write(self, Level::Info, message, Vec::new())
     }
 }
 
@@ -49,7 +49,7 @@ struct Indices {
 /// Finds the exports.
 pub(super) fn find(
     pre: &InstancePre<HostState>,
-    _: &Exported,
+    _: &ExportedInterfaces,
 ) -> Result<super::Indices, ExportError> {
     let shape = |error: wasmtime::Error| ExportError::Shape(format!("{error:#}"));
     Ok(Arc::new(Indices {

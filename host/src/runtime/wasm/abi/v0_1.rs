@@ -9,13 +9,13 @@ use tenon_types::{
 };
 use wasmtime::component::{Accessor, Instance, InstancePre};
 
-use super::{Answer, ExportError, Exported, FindExports, Interface, NotExported};
-use crate::bindings::convert::Convert;
-use crate::bindings::{
+use super::{Answer, ExportError, ExportedInterfaces, FindExports, Interface, NotExported};
+use crate::capability::HostState;
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{
     completions, eval_handler, hook_handler, lifecycle, prompts, provider_handler, provider_stream,
     resources, subscriptions, tool_handler,
 };
-use crate::capability::HostState;
 use crate::runtime::wasm::stream::AnswerWriter;
 
 /// Where a component's exports are, found once.
@@ -52,7 +52,7 @@ struct Exports {
 /// functions must be.
 pub(super) fn find(
     pre: &InstancePre<HostState>,
-    exported: &Exported,
+    exported: &ExportedInterfaces,
 ) -> Result<super::Indices, ExportError> {
     let has = |interface: Interface| exported.has(interface.name());
     let find = || -> wasmtime::Result<Indices> {

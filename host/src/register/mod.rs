@@ -22,7 +22,7 @@ use tenon_config::limits::Limits;
 use tenon_config::manifest::Permissions;
 use tenon_config::pins::{self, PinKind, Quarantine};
 use tenon_config::secret::{MASK, Redactor, Secrets};
-use tenon_config::tool_filter::{LeftOutBy, ToolFilter};
+use tenon_config::tool_filter::{FilterReason, ToolFilter};
 use tenon_types::name::ToolName;
 use tenon_types::text::{cut, one_line};
 use tenon_types::{
@@ -34,9 +34,9 @@ use tokio::sync::OnceCell;
 use self::constraints::Constraints;
 use self::hook_cache::HookCache;
 use self::tool_metrics::ToolMetrics;
+use crate::call::mask::{Unmasked, within_unmasked};
 use crate::call::{Call, CallError, Failure, SHARED_TOOL_PLUGIN};
 use crate::load::Loaded;
-use crate::mask::{Unmasked, within_unmasked};
 use crate::runtime::{Builtin, MAX_TOOLS_PER_PLUGIN, as_registered};
 use crate::schema::{self, Compiled, Schema};
 pub use known_server::KnownServer;
@@ -53,7 +53,7 @@ pub struct Registered {
     providers: Vec<ProviderDefinition>,
     /// What its providers serve, once they were asked.
     models: OnceCell<Vec<ModelInfo>>,
-    evals: Vec<Eval>,
+    evals: Vec<RegisteredEval>,
     resources: bool,
     prompts: bool,
     diagnostics: Vec<Diagnostic>,
@@ -108,14 +108,14 @@ pub struct Tool {
     pub name: ToolName,
     /// What callers are told of it, under the plugin's own name for it.
     pub definition: Arc<ToolDefinition>,
-    pub(crate) served: Served,
+    pub(crate) served: ServedBy,
     pub(crate) arguments: Arc<Schema>,
     pub(crate) output: Option<Arc<Schema>>,
 }
 
 /// Who serves the calls of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Served {
+pub(crate) enum ServedBy {
     /// The plugin, which has registered the tool.
     ByPlugin,
     /// The host, by an operation of its own on the plugin.
@@ -123,7 +123,7 @@ pub(crate) enum Served {
 }
 
 /// A strategy, ready to be used.
-pub struct Eval {
+pub struct RegisteredEval {
     /// What the plugin says of it.
     pub definition: EvalDefinition,
     pub(crate) options: Option<Schema>,
@@ -198,7 +198,7 @@ impl Registered {
     }
 
     /// Its strategies.
-    pub fn evals(&self) -> &[Eval] {
+    pub fn evals(&self) -> &[RegisteredEval] {
         &self.evals
     }
 
@@ -233,9 +233,9 @@ impl Registered {
 }
 
 /// What a plugin contributes: what is known of it, or else what it answers.
-pub(crate) async fn learn(loaded: &Loaded) -> Result<Learned, Failure> {
+pub(crate) async fn learn(loaded: &Loaded) -> Result<KnownRegistration, Failure> {
     match loaded.supervised().and_then(|server| server.stand_in()) {
-        Some(registration) => Ok(Learned { registration, is_new: false }),
+        Some(registration) => Ok(KnownRegistration { registration, is_new: false }),
         None => ask(loaded).await,
     }
 }
@@ -247,8 +247,11 @@ pub(crate) async fn register(loaded: Loaded) -> Result<Registered, Failure> {
 }
 
 /// Registers a plugin with what it contributes.
-pub(crate) async fn register_as(loaded: Loaded, learned: Learned) -> Result<Registered, Failure> {
-    let Learned { registration, is_new } = learned;
+pub(crate) async fn register_as(
+    loaded: Loaded,
+    learned: KnownRegistration,
+) -> Result<Registered, Failure> {
+    let KnownRegistration { registration, is_new } = learned;
     if is_new && let Some(server) = loaded.supervised().cloned() {
         let kept = registration.clone();
         // It is short. Who did not wait for it could be over before it is.
@@ -264,13 +267,13 @@ pub(crate) async fn register_again(former: &Registered) -> Result<Registered, Fa
 }
 
 /// What a plugin contributes, as it is known.
-pub(crate) struct Learned {
+pub(crate) struct KnownRegistration {
     registration: Registration,
     /// Whether it has just been asked.
     is_new: bool,
 }
 
-async fn ask(loaded: &Loaded) -> Result<Learned, Failure> {
+async fn ask(loaded: &Loaded) -> Result<KnownRegistration, Failure> {
     let (time, registration) = (loaded.startup(), loaded.plugin().register());
     let registration = match loaded.supervised().cloned() {
         Some(server) => {
@@ -283,7 +286,7 @@ async fn ask(loaded: &Loaded) -> Result<Learned, Failure> {
         None => within_unmasked(time, registration).await,
     };
     let redactor = Arc::new(Redactor::new(loaded.secrets()));
-    Ok(Learned { registration: as_registered(&redactor, registration)?, is_new: true })
+    Ok(KnownRegistration { registration: as_registered(&redactor, registration)?, is_new: true })
 }
 
 /// Checks each definition that a plugin gave.
@@ -359,7 +362,7 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
             Err(problem) => drop("tool", &name, problem),
         }
     }
-    let mut strategies: Vec<Eval> = Vec::new();
+    let mut strategies: Vec<RegisteredEval> = Vec::new();
     let mut names = HashSet::new();
     for definition in evals {
         let twice = !names.insert(definition.name.clone());
@@ -369,7 +372,7 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
         match spoilt(&definition.name).or(twice).map_or(options, Err) {
             Ok(options) => {
                 let options = options.map(|options| options.schema);
-                strategies.push(Eval { definition, options });
+                strategies.push(RegisteredEval { definition, options });
             }
             Err(problem) => drop("strategy", &definition.name, problem),
         }
@@ -547,7 +550,7 @@ impl SharedTool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Unavailable {
     /// The operator does not want it.
-    Skipped(LeftOutBy),
+    Skipped(FilterReason),
     /// It is not the one that was there before, as far as is known.
     Held {
         /// Its plugin, who keeps the name.
@@ -690,7 +693,7 @@ impl Registry {
                 self.absent.insert(name, Unavailable::Held { plugin: id.clone(), why });
                 continue;
             }
-            self.add(plugin, name, declared, Served::ByPlugin);
+            self.add(plugin, name, declared, ServedBy::ByPlugin);
         }
         if !plugin.said_identity().description.is_empty() {
             self.compared(id, PinKind::Instructions, "");
@@ -725,7 +728,7 @@ impl Registry {
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
                 self.absent.entry(name).or_insert(Unavailable::Skipped(by));
             } else if self.owner(&name).is_none() {
-                self.add(plugin, name, declared, Served::ByHost(*operation));
+                self.add(plugin, name, declared, ServedBy::ByHost(*operation));
             }
         }
     }
@@ -734,7 +737,7 @@ impl Registry {
     fn share_operations(&mut self) {
         let host = Arc::new(Registered::host());
         for operation in Operation::TOOLS {
-            let served = Served::ByHost(operation);
+            let served = ServedBy::ByHost(operation);
             let same = self.tools.values().filter(|entry| entry.tool.served == served);
             let same = same.filter(|entry| entry.constraints.enabled);
             let is_shared = |plugin| self.resource_tools(plugin) == ResourceTools::Shared;
@@ -763,7 +766,7 @@ impl Registry {
         let Some(SharedTool { tool, ids, .. }) = self.shared.get(call.name.as_str()) else {
             return Ok(());
         };
-        let Served::ByHost(operation) = tool.served else { return Ok(()) };
+        let ServedBy::ByHost(operation) = tool.served else { return Ok(()) };
         let id = call.arguments.get(SHARED_TOOL_PLUGIN).and_then(Value::as_str);
         let id = id.ok_or_else(|| CallError::without_plugin(&call.name))?.to_string();
         let Some(plugin) = self.plugin(&id).filter(|_| ids.iter().any(|known| **known == *id))
@@ -783,7 +786,7 @@ impl Registry {
         plugin: &Arc<Registered>,
         name: ToolName,
         declared: &DeclaredTool,
-        served: Served,
+        served: ServedBy,
     ) {
         let id = plugin.loaded.id();
         let DeclaredTool { definition, arguments, output } = declared.clone();
@@ -797,7 +800,7 @@ impl Registry {
         };
         // Nobody has vouched for what a server says of itself; what the host does it knows.
         let is_believed =
-            plugin.loaded.kind() != PluginKind::Mcp || matches!(served, Served::ByHost(_));
+            plugin.loaded.kind() != PluginKind::Mcp || matches!(served, ServedBy::ByHost(_));
         let hints = is_believed.then_some(&definition.annotations);
         let constraints = Constraints::new(hints, self.rule(plugin, &name, &definition.name));
         let tool_metrics = ToolMetrics::new(id, name.as_str());
@@ -893,7 +896,7 @@ impl Registry {
     /// How many tools of its own a plugin has here.
     pub(crate) fn count(&self, id: &str) -> usize {
         let own = |entry: &&Entry| {
-            **entry.plugin.loaded.id() == *id && entry.tool.served == Served::ByPlugin
+            **entry.plugin.loaded.id() == *id && entry.tool.served == ServedBy::ByPlugin
         };
         self.tools.values().filter(own).count()
     }
@@ -917,7 +920,7 @@ impl Registry {
     pub fn tools(&self) -> impl Iterator<Item = (&Arc<Registered>, &Tool)> {
         let is_offered = |entry: &&Entry| {
             let is_shared = || self.resource_tools(&entry.plugin) == ResourceTools::Shared;
-            entry.constraints.enabled && (entry.tool.served == Served::ByPlugin || !is_shared())
+            entry.constraints.enabled && (entry.tool.served == ServedBy::ByPlugin || !is_shared())
         };
         let own = self.tools.values().filter(is_offered).map(|entry| (&entry.plugin, &entry.tool));
         own.chain(self.shared.values().filter_map(SharedTool::declared))
@@ -945,16 +948,15 @@ impl Registry {
         let (id, original) = (plugin.loaded.id(), operation.name());
         let name = self.name_of(plugin, original);
         let entry = self.tools.get(&name).filter(|entry| {
-            entry.tool.served == Served::ByHost(operation) && entry.plugin.loaded.id() == id
+            entry.tool.served == ServedBy::ByHost(operation) && entry.plugin.loaded.id() == id
         });
         if let Some(Entry { constraints, tool_metrics, .. }) = entry {
             return Ok((constraints.clone(), Some(tool_metrics)));
         }
         // A list of the only tools that are wanted says nothing of what is no tool.
-        let disabled = self
-            .filters(plugin)
-            .iter()
-            .find_map(|filter| filter.leaves_out(original).filter(|by| *by == LeftOutBy::Disabled));
+        let disabled = self.filters(plugin).iter().find_map(|filter| {
+            filter.leaves_out(original).filter(|by| *by == FilterReason::Disabled)
+        });
         if let Some(by) = disabled {
             return Err(CallError::Disabled { tool: name.to_string(), by: by.describe() });
         }

@@ -3,6 +3,8 @@
 //!
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
+pub mod tls;
+
 use async_trait::async_trait;
 use serde_json::Value;
 use std::io;
@@ -19,15 +21,13 @@ use tokio_rustls::TlsConnector;
 pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine, GrantAll, GrantWarning,
 };
-pub use tenon_config::approvals::{ApprovalError, ApprovalFile, Former};
+pub use tenon_config::approvals::{ApprovalError, ApprovalFile, FormerApproval};
 pub use tenon_config::pins::{
     Definition, DefinitionChange, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinFile,
     PinKind, PinMode, Pins, UnstablePart,
 };
 pub use tenon_config::secret::{Secret, SecretStore};
 pub use tenon_types::{Memory, OutgoingMessage};
-
-use crate::tls;
 
 /// Sends plugins' messages to people, for the capability `services`.
 #[async_trait]
@@ -185,13 +185,13 @@ impl NetworkBackend {
 }
 
 /// The services of a host that offers none.
-struct Nothing;
+struct NoServices;
 
-impl Messaging for Nothing {}
-impl MemorySearch for Nothing {}
-impl ClientFeatures for Nothing {}
-impl Approver for Nothing {}
-impl Pins for Nothing {}
+impl Messaging for NoServices {}
+impl MemorySearch for NoServices {}
+impl ClientFeatures for NoServices {}
+impl Approver for NoServices {}
+impl Pins for NoServices {}
 
 /// The services of a host.
 #[derive(Clone)]
@@ -210,15 +210,16 @@ impl Default for Services {
     fn default() -> Self {
         Self {
             network: NetworkBackend::default(),
-            messaging: Arc::new(Nothing),
-            memory: Arc::new(Nothing),
-            features: Arc::new(Nothing),
-            approver: Arc::new(Nothing),
-            pins: Arc::new(Nothing),
+            messaging: Arc::new(NoServices),
+            memory: Arc::new(NoServices),
+            features: Arc::new(NoServices),
+            approver: Arc::new(NoServices),
+            pins: Arc::new(NoServices),
             secrets: None,
         }
     }
 }
+
 /// Asks about all candidates that need approval, one after the other.
 pub async fn ask_approver(
     candidates: &[Candidate],
@@ -244,8 +245,68 @@ pub(crate) async fn ask_pins(
     pins: Arc<dyn Pins>,
     servers: Vec<(PinMode, Vec<ObservedDefinitions>)>,
 ) -> Quarantine {
+    if servers.iter().all(|(mode, _)| *mode == PinMode::Off) {
+        return Quarantine::default();
+    }
     let servers = Arc::new(servers);
     let asked = servers.clone();
     let answer = tokio::task::spawn_blocking(move || Quarantine::ask(&*pins, &asked)).await;
     answer.unwrap_or_else(|error| Quarantine::unknown(&servers, &error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::{self, ThreadId};
+    use tenon_config::pins::PinnedServer;
+    use tenon_types::ToolDefinition;
+    use tokio::sync::mpsc;
+
+    fn seen() -> Vec<(PinMode, Vec<ObservedDefinitions>)> {
+        let server = PinnedServer {
+            plugin: "p".into(),
+            named_in: "/no/such/tenon.toml".into(),
+            server: "1".into(),
+            mode: PinMode::Hold,
+        };
+        let definition =
+            Definition::of_tool(&ToolDefinition::new("t", "d", &serde_json::json!({})));
+        let definitions = [("t".to_string(), definition)].into_iter();
+        vec![(PinMode::Hold, vec![server.seen(PinKind::Tool, definitions, true)])]
+    }
+
+    struct Panics;
+
+    impl Pins for Panics {
+        fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
+            panic!("it is what is tested")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_keeper_of_pins_that_breaks_holds_everything() {
+        let quarantine = ask_pins(Arc::new(Panics), seen()).await;
+        assert!(quarantine.of("p", PinKind::Tool, "t").is_some_and(|hold| !hold.is_warning));
+    }
+
+    struct SaysWhere(mpsc::UnboundedSender<ThreadId>);
+
+    impl Pins for SaysWhere {
+        fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
+            self.0.send(thread::current().id()).expect("somebody listens");
+            Ok(PinCheck::default())
+        }
+    }
+
+    #[tokio::test]
+    async fn pins_are_asked_on_a_thread_that_may_block_and_only_for_what_is_compared() {
+        let (sender, mut threads) = mpsc::unbounded_channel();
+        let pins: Arc<dyn Pins> = Arc::new(SaysWhere(sender));
+        let quarantine = ask_pins(pins.clone(), seen()).await;
+        assert!(quarantine.of("p", PinKind::Tool, "t").is_none());
+        assert_ne!(threads.recv().await, Some(thread::current().id()));
+        let ignored = seen().into_iter().map(|(_, seen)| (PinMode::Off, seen)).collect();
+        ask_pins(pins, ignored).await;
+        assert!(threads.try_recv().is_err(), "nobody is asked");
+    }
 }

@@ -13,8 +13,8 @@ use tenon_config::admit::Admitted;
 use tenon_config::config::Mode;
 use tenon_config::config::combine::Owner;
 use tenon_config::discover::{
-    Candidate, Fingerprint, Origin, Place, PluginKind, Program, Remote, Server, ServerOptions,
-    Source, inherited_environment,
+    Candidate, Fingerprint, Origin, PluginKind, Program, Remote, Server, ServerLocation,
+    ServerOptions, Source, inherited_environment,
 };
 use tenon_config::entry::Protocol;
 use tenon_config::expand;
@@ -32,18 +32,18 @@ use crate::capability::config::Config;
 use crate::capability::filesystem::Files;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::network::{Network, NetworkGrants};
-use crate::capability::{self, HostState, ImportError, LinkTarget, Need, Setting};
+use crate::capability::{self, HostState, ImportError, InstanceConfig, LinkTarget, Need};
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
     check_exports, find_exports, link_older,
 };
 use crate::runtime::{
-    Allocation, Plugin, PluginHandle, Retiring, RhaiPlugin, ScriptError, ScriptSetting, Supervised,
-    Threads, Uses,
+    Allocation, Plugin, PluginHandle, RetiringPlugin, RhaiPlugin, ScriptError, ScriptSetting,
+    Supervised, Threads, Uses,
 };
 use crate::schema::SchemaSandbox;
-use crate::server::{Listing, Spec, StartQueue, Supervisor};
+use crate::server::{ChildSpec, ServerListing, StartQueue, Supervisor};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
@@ -195,7 +195,7 @@ impl Loaded {
     }
 
     /// Gives the plugin up: it ends when nobody uses it any more.
-    pub(crate) fn retire(&self) -> Retiring {
+    pub(crate) fn retire(&self) -> RetiringPlugin {
         self.uses.retire(self.plugin.clone())
     }
 
@@ -342,8 +342,8 @@ pub struct Loader {
     wasm: Arc<WasmRuntime>,
     schemas: Arc<SchemaSandbox>,
     plugins: Linker<HostState>,
-    bridge: OnceLock<Result<Linked, String>>,
-    remote_bridge: OnceLock<Result<Linked, String>>,
+    bridge: OnceLock<Result<LinkedComponent, String>>,
+    remote_bridge: OnceLock<Result<LinkedComponent, String>>,
     host_environment: HostEnvironment,
     /// Files that no glob covers for writing, as they decide what is started.
     deciding: ArcSwap<BTreeSet<PathBuf>>,
@@ -358,7 +358,7 @@ pub struct Loader {
 
 /// A component that was linked, and where its exports are.
 #[derive(Clone)]
-struct Linked {
+struct LinkedComponent {
     pre: wasmtime::component::InstancePre<HostState>,
     indices: Indices,
 }
@@ -465,7 +465,7 @@ impl Loader {
             settings.insert("pages".into(), json!(offers.pages));
             settings.insert("sampling".into(), json!(offers.sampling));
             listing = self.listing(server, &candidate.named_in);
-            if let Some(revision) = listing.as_ref().and_then(Listing::revision) {
+            if let Some(revision) = listing.as_ref().and_then(ServerListing::revision) {
                 settings.insert("revision".into(), json!(revision));
             }
             startup = startup.saturating_add(STARTUP_GRACE);
@@ -476,7 +476,7 @@ impl Loader {
             put_secrets(server, &candidate.given)?;
         }
         if let Source::Mcp(server) = &candidate.source
-            && let Server { place: Place::Remote(remote), supervision, .. } = &**server
+            && let Server { place: ServerLocation::Remote(remote), supervision, .. } = &**server
         {
             candidate.grants = remote_grants(remote)?;
             settings.insert(
@@ -516,7 +516,7 @@ impl Loader {
         let granted =
             GrantedCapabilities::new(id.clone(), grants.clone(), self.host_services.clone());
         let granted = Arc::new(granted.with_network(network).with_log(log.clone()));
-        let setting = |child: Option<Spec>, server: Option<Arc<Supervisor>>| Setting {
+        let setting = |child: Option<ChildSpec>, server: Option<Arc<Supervisor>>| InstanceConfig {
             id: id.clone(),
             limits: limits.clone(),
             startup,
@@ -574,13 +574,13 @@ impl Loader {
                     Arc::new(supervisor.with_starts(self.starts.clone(), startup))
                 };
                 let (bridge, supervisor) = match &server.place {
-                    Place::Child(program) => {
+                    ServerLocation::Child(program) => {
                         let supervisor = watch("stdio");
                         let child = self.child(&log, program.clone(), supervisor.clone());
-                        let child = Spec { trusted: candidate.programs.clone(), ..child };
+                        let child = ChildSpec { trusted: candidate.programs.clone(), ..child };
                         (self.bridge(setting(Some(child), Some(supervisor.clone())))?, supervisor)
                     }
-                    Place::Remote(_) => {
+                    ServerLocation::Remote(_) => {
                         let supervisor = watch("http");
                         let setting = setting(None, Some(supervisor.clone()));
                         (self.remote_bridge(grants, setting)?, supervisor)
@@ -619,7 +619,7 @@ impl Loader {
         digest: &Digest,
         mode: Mode,
         grants: &Grants,
-        setting: Setting,
+        setting: InstanceConfig,
     ) -> Result<(Arc<dyn Plugin>, Vec<String>), LoadError> {
         let component = self.wasm.compile(wasm, digest).map_err(|error| {
             let (path, problem) = (path.into(), error.to_string());
@@ -647,13 +647,17 @@ impl Loader {
     }
 
     /// The bridge, with a server as its child.
-    fn bridge(&self, setting: Setting) -> Result<WasmPlugin, LoadError> {
+    fn bridge(&self, setting: InstanceConfig) -> Result<WasmPlugin, LoadError> {
         let linked = self.bridge.get_or_init(|| self.linked_bridge(BRIDGE, LinkTarget::Bridge));
         bridge_of(linked.clone(), setting)
     }
 
     /// The bridge to a server elsewhere, which may reach that one.
-    fn remote_bridge(&self, grants: &Grants, setting: Setting) -> Result<WasmPlugin, LoadError> {
+    fn remote_bridge(
+        &self,
+        grants: &Grants,
+        setting: InstanceConfig,
+    ) -> Result<WasmPlugin, LoadError> {
         // What is linked does not depend on which server it is.
         let linked = self
             .remote_bridge
@@ -661,7 +665,11 @@ impl Loader {
         bridge_of(linked.clone(), setting)
     }
 
-    fn linked_bridge(&self, bridge: &[u8], target: LinkTarget<'_>) -> Result<Linked, String> {
+    fn linked_bridge(
+        &self,
+        bridge: &[u8],
+        target: LinkTarget<'_>,
+    ) -> Result<LinkedComponent, String> {
         let component = self.wasm.compile(bridge, &Digest::of(bridge));
         let component = component.map_err(|error| error.to_string())?;
         let engine = &self.wasm.engine;
@@ -672,17 +680,22 @@ impl Loader {
     }
 
     /// Where what a server contributes is kept.
-    fn listing(&self, server: &Server, named_in: &Path) -> Option<Listing> {
+    fn listing(&self, server: &Server, named_in: &Path) -> Option<ServerListing> {
         let offers = self.host_services.services.features.offers();
-        Listing::of(server, named_in, &self.host_environment, offers, self.lazy)
+        ServerListing::of(server, named_in, &self.host_environment, offers, self.lazy)
     }
 
-    fn child(&self, log: &Arc<PluginLog>, program: Program, supervisor: Arc<Supervisor>) -> Spec {
+    fn child(
+        &self,
+        log: &Arc<PluginLog>,
+        program: Program,
+        supervisor: Arc<Supervisor>,
+    ) -> ChildSpec {
         let environment = &self.host_environment.environment;
         let mut environment = inherited_environment(environment, &program.inherited);
         let own = program.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
         environment.extend(own);
-        Spec {
+        ChildSpec {
             log: log.clone(),
             program: program.program,
             arguments: program.arguments,
@@ -720,8 +733,8 @@ fn tell_wishes(settings: &mut Map<String, Value>, options: &ServerOptions) {
 /// Puts secrets into what a server is given, where it has places for them.
 fn put_secrets(server: &mut Server, given: &BTreeMap<String, Secret>) -> Result<(), LoadError> {
     let texts = match &mut server.place {
-        Place::Child(program) => &mut program.environment,
-        Place::Remote(remote) => &mut remote.headers,
+        ServerLocation::Child(program) => &mut program.environment,
+        ServerLocation::Remote(remote) => &mut remote.headers,
     };
     for text in texts.values_mut() {
         let put = expand::put_secrets(text, |name| given.get(name).map(Secret::reveal));
@@ -747,15 +760,20 @@ fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), Lo
     }
 }
 
-fn link(linker: &Linker<HostState>, component: &Component) -> Result<Linked, ExportError> {
+fn link(linker: &Linker<HostState>, component: &Component) -> Result<LinkedComponent, ExportError> {
     let pre = linker.instantiate_pre(component).map_err(|error| ExportError::linking(&error))?;
     let indices = find_exports(&pre)?;
-    Ok(Linked { pre, indices })
+    Ok(LinkedComponent { pre, indices })
 }
 
-fn bridge_of(linked: Result<Linked, String>, setting: Setting) -> Result<WasmPlugin, LoadError> {
+fn bridge_of(
+    linked: Result<LinkedComponent, String>,
+    setting: InstanceConfig,
+) -> Result<WasmPlugin, LoadError> {
     match linked {
-        Ok(Linked { pre, indices }) => Ok(WasmPlugin::new(pre, indices, setting, Mode::Shared)),
+        Ok(LinkedComponent { pre, indices }) => {
+            Ok(WasmPlugin::new(pre, indices, setting, Mode::Shared))
+        }
         Err(problem) => Err(LoadError::NotComponent { path: "the MCP bridge".into(), problem }),
     }
 }
@@ -773,8 +791,10 @@ pub(crate) fn remote_grants(remote: &Remote) -> Result<Grants, LoadError> {
 
 fn startup_of(server: &Server) -> Duration {
     let runner = match &server.place {
-        Place::Child(program) => program.program.file_stem().and_then(|name| name.to_str()),
-        Place::Remote(_) => None,
+        ServerLocation::Child(program) => {
+            program.program.file_stem().and_then(|name| name.to_str())
+        }
+        ServerLocation::Remote(_) => None,
     };
     let is_runner = runner.is_some_and(|name| RUNNERS.contains(&name));
     server.startup_timeout.unwrap_or(if is_runner {

@@ -13,14 +13,14 @@ const GREATEST: i64 = (1 << 53) - 1;
 
 /// An argument that goes into a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct HeaderArgument {
     /// The name of the header.
     header: String,
     /// Where the argument stands: the names of properties, from the outermost on.
     path: Vec<String>,
 }
 
-impl Mirrored {
+impl HeaderArgument {
     /// Finds what an input schema marks.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Mirrored {
 fn look_through(
     schema: &Value,
     mut path: Option<&mut Vec<String>>,
-    found: &mut Vec<Mirrored>,
+    found: &mut Vec<HeaderArgument>,
 ) -> Result<(), String> {
     let Value::Object(members) = schema else { return Ok(()) };
     if let Some(mark) = members.get(MARK) {
@@ -130,7 +130,7 @@ fn marked(
     mark: &Value,
     property: &Map<String, Value>,
     path: &[String],
-) -> Result<Mirrored, String> {
+) -> Result<HeaderArgument, String> {
     let name = mark.as_str().filter(|name| is_token(name));
     let name = name.ok_or_else(|| format!("its {MARK} {mark} is no name of a header"))?;
     let is_kind = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean"));
@@ -150,7 +150,7 @@ fn marked(
             path.join(".")
         ));
     }
-    Ok(Mirrored { header: format!("mcp-param-{name}"), path: path.to_vec() })
+    Ok(HeaderArgument { header: format!("mcp-param-{name}"), path: path.to_vec() })
 }
 
 /// Whether this is what the name of a header may be.
@@ -171,7 +171,7 @@ mod tests {
     /// What the headers of a call say, if the schema is taken.
     fn headers(properties: Value, arguments: Value) -> Result<Vec<(String, String)>, String> {
         let schema = json!({ "type": "object", "properties": properties });
-        let marks = Mirrored::in_schema(&schema.to_string())?;
+        let marks = HeaderArgument::in_schema(&schema.to_string())?;
         let headers = marks.iter().map(|mark| mark.header(&arguments));
         let headers: Vec<_> = headers.collect::<Result<_, _>>()?;
         Ok(headers.into_iter().flatten().map(|(name, value)| (name.into(), value)).collect())
@@ -236,7 +236,7 @@ mod tests {
             assert!(error.contains(problem), "{properties}: {error}");
         }
         let root = json!({ "type": "object", MARK: "A" }).to_string();
-        assert!(Mirrored::in_schema(&root).unwrap_err().contains("at no argument"));
+        assert!(HeaderArgument::in_schema(&root).unwrap_err().contains("at no argument"));
     }
 
     #[test]

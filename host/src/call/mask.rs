@@ -40,7 +40,7 @@ pub struct Masked<T>(T);
 
 /// Opens what a plugin answered, where what comes of that is [`Unmasked`] again.
 #[derive(Clone, Copy)]
-pub(crate) struct Opening(());
+pub(crate) struct UnmaskToken(());
 
 impl<T> Unmasked<T> {
     /// What a plugin answered.
@@ -50,14 +50,14 @@ impl<T> Unmasked<T> {
 
     /// What comes of answers that are opened on the way.
     pub(crate) fn of<F: Future<Output = T>>(
-        work: impl FnOnce(Opening) -> F,
+        work: impl FnOnce(UnmaskToken) -> F,
     ) -> impl Future<Output = Self> {
-        let work = work(Opening(()));
+        let work = work(UnmaskToken(()));
         async move { Self(work.await) }
     }
 
     /// The answer itself, for work whose outcome is `Unmasked` again.
-    pub(crate) fn open(self, _: Opening) -> T {
+    pub(crate) fn open(self, _: UnmaskToken) -> T {
         self.0
     }
 

@@ -174,7 +174,7 @@ cases! {
         Text(value), Reasoning(value), ToolCallStart(value), ToolCallArguments(value),
     };
     prompts::PromptRole = PromptRole { User, Assistant };
-    completions::Place = Place { Prompt(value), ResourceTemplate(value) };
+    completions::Place = CompletionReference { Prompt(value), ResourceTemplate(value) };
     eval_handler::Verdict = Verdict { Pass, Fail, Inconclusive };
     hook_handler::Outcome = HookDecision { Continue, Replace(value), Veto(value) };
     log::Level = LogLevel { Trace, Debug, Info, Warn, Error };
@@ -259,6 +259,9 @@ mod tests {
 
     #[test]
     fn what_is_not_named_alike_on_both_sides_comes_back() {
+        let all: tenon_types::ModelFeatures = model::ModelFeatures::all().convert();
+        let theirs: model::ModelFeatures = all.convert();
+        assert!(theirs == model::ModelFeatures::all(), "a feature is lost");
         let features = tenon_types::ModelFeatures { images: true, ..Default::default() };
         let theirs: model::ModelFeatures = features.convert();
         assert!(theirs == model::ModelFeatures::IMAGES);
