@@ -53,8 +53,8 @@ pub enum HookPoint {
 pub struct HookEvent {
     /// The point.
     pub point: HookPoint,
-    /// A JSON object with what the point is about, as the previous handler left it. [`context`](crate::hook::context) has the
-    /// members of each point.
+    /// A JSON object with what the point is about, as the previous handler left it. [`context`] has the members of
+    /// each point.
     pub context: String,
     /// The call that the event belongs to.
     pub call: CallContext,

@@ -97,7 +97,7 @@ impl Host {
     /// # Errors
     ///
     /// Those of the provider before it has written anything; those after are the
-    /// [end](Streamed::end).
+    /// [end](StreamedAnswer::end).
     pub fn stream<P: StreamingProvider>(
         &self,
         request: CompletionRequest,
