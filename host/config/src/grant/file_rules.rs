@@ -75,7 +75,7 @@ impl FileRules {
 
     /// What may be done with a name in a folder that stands so; `path` is that of the name.
     pub fn rights_in(&self, folder: &PathPosition, name: &str, path: &str) -> Rights {
-        let protection = self.protection.step(folder.protection, name, path);
+        let protection = self.protection_in(folder, name, path);
         let rights = self.rights_by(self.step_places(&folder.places, name));
         self.restrict(rights, protection, path)
     }

@@ -26,7 +26,7 @@ macro_rules! same {
     )*};
 }
 
-same!((), bool, f64, u32, u64, String, (String, String));
+same!((), bool, f64, u32, u64, String, (String, String), Vec<u8>);
 
 impl<A: Convert<B>, B> Convert<Option<B>> for Option<A> {
     fn convert(self) -> Option<B> {
@@ -99,6 +99,7 @@ macro_rules! cases {
 records! {
     types::Unavailability = Unavailability { message, retry_after };
     types::ContentBlock = ContentBlock { body, extra };
+    types::Media = Media { data, mime_type };
     types::ResourceLink = ResourceLink { uri, name, title, description, mime_type, size };
     types::ResourceContents = ResourceContents { uri, mime_type, body, extra };
     types::ToolDefinition = ToolDefinition {
@@ -158,6 +159,7 @@ cases! {
         Text(value), Image(value), Audio(value), ResourceLink(value), Resource(value),
         Other(value),
     };
+    types::ResourceBody = ResourceBody { Text(value), Blob(value) };
     types::HookPoint = HookPoint {
         BeforePlan, AfterPlan, BeforeExecute, AfterExecute, BeforeEvaluate, AfterEvaluate,
         OnLearning, OnPattern, MessageReceived, MessageSending, BeforeToolCall, AfterToolCall,
@@ -193,38 +195,6 @@ impl Convert<types::CallContext> for tenon_types::CallContext {
         let Self { call_id, agent_id, session_id, traceparent, time_left } = self;
         let deadline = time_left.convert();
         types::CallContext { call_id, agent_id, session_id, traceparent, deadline }
-    }
-}
-
-impl Convert<tenon_types::Media> for types::Media {
-    fn convert(self) -> tenon_types::Media {
-        let Self { data, mime_type } = self;
-        tenon_types::Media { data, mime_type }
-    }
-}
-
-impl Convert<types::Media> for tenon_types::Media {
-    fn convert(self) -> types::Media {
-        let Self { data, mime_type } = self;
-        types::Media { data, mime_type }
-    }
-}
-
-impl Convert<tenon_types::ResourceBody> for types::ResourceBody {
-    fn convert(self) -> tenon_types::ResourceBody {
-        match self {
-            Self::Text(text) => tenon_types::ResourceBody::Text(text),
-            Self::Blob(bytes) => tenon_types::ResourceBody::Blob(bytes),
-        }
-    }
-}
-
-impl Convert<types::ResourceBody> for tenon_types::ResourceBody {
-    fn convert(self) -> types::ResourceBody {
-        match self {
-            Self::Text(text) => types::ResourceBody::Text(text),
-            Self::Blob(bytes) => types::ResourceBody::Blob(bytes),
-        }
     }
 }
 
