@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{cargo, install, root, run};
+use crate::{cargo, install, on_all_cores, root, run};
 
 /// How long each target runs where nothing else is said.
 const SECONDS: &str = "20";
@@ -67,16 +67,21 @@ fn guided(seconds: &str) -> Result<()> {
     let corpus = std::env::var_os(CORPUS).map_or_else(|| root().join("fuzz/corpus"), PathBuf::from);
     let time = format!("-max_total_time={seconds}");
     run(&mut cargo_fuzz("build", None)?)?;
-    for target in targets()? {
+    on_all_cores(targets()?, |target| {
         let corpus = corpus.join(&target);
         fs::create_dir_all(&corpus)?;
         let seeds = root().join("fuzz/seeds").join(&target);
         let words = format!("-dict=fuzz/dictionaries/{target}.dict");
         let mut command = cargo_fuzz("run", Some(&target))?;
         command.arg(&corpus).arg(seeds).args(["--", &time, &words, "-verbosity=0"]);
-        run(command.args(["-print_final_stats=1", "-timeout=60"]))?;
-    }
-    Ok(())
+        command.args(["-print_final_stats=1", "-timeout=60"]);
+        // What others say meanwhile stands before or behind.
+        let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
+        let said = [output.stdout, output.stderr].concat();
+        eprintln!("{}", String::from_utf8_lossy(&said));
+        ensure!(output.status.success(), "{command:?} ended with {}", output.status);
+        Ok(())
+    })
 }
 
 /// The targets of cargo-fuzz.

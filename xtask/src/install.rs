@@ -93,11 +93,23 @@ fn registry_into(folder: &Path) -> Result<()> {
 /// Installs what tests need that cannot be part of this. Gives where it is, or why it is not there, by the
 /// variable that tells tests.
 pub(crate) fn for_tests() -> [(&'static str, Result<PathBuf>); 3] {
-    [
-        (REAL_SERVERS.variable, REAL_SERVERS.install()),
-        (TOOLCHAINS.variable, TOOLCHAINS.install()),
-        (REGISTRY, registry()),
-    ]
+    let mut installed = at_once(installs_for_tests()).into_iter();
+    [REAL_SERVERS.variable, TOOLCHAINS.variable, REGISTRY]
+        .map(|variable| (variable, installed.next().expect("there is one for each")))
+}
+
+type Install = Box<dyn FnOnce() -> Result<PathBuf> + Send>;
+
+fn installs_for_tests() -> Vec<Install> {
+    vec![Box::new(|| REAL_SERVERS.install()), Box::new(|| TOOLCHAINS.install()), Box::new(registry)]
+}
+
+/// Installs several things at once: most of the time they are downloaded.
+fn at_once(installs: Vec<Install>) -> Vec<Result<PathBuf>> {
+    std::thread::scope(|scope| {
+        let installs: Vec<_> = installs.into_iter().map(|install| scope.spawn(install)).collect();
+        installs.into_iter().map(|install| install.join().expect("it does not panic")).collect()
+    })
 }
 
 /// Installs all that tests and checks need. It tries everything, so that it can name all that cannot be had.
@@ -106,11 +118,12 @@ pub(crate) fn for_tests() -> [(&'static str, Result<PathBuf>); 3] {
 ///
 /// Where something cannot be installed.
 pub(crate) fn everything() -> Result<()> {
-    let checks =
-        [checkers().context("cargo-deny and cargo-fuzz"), mutants().context("cargo-mutants")];
-    let installed = for_tests().into_iter().map(|(_, folder)| folder).chain(checks);
+    let mut installs = installs_for_tests();
+    installs.push(Box::new(|| checkers().context("cargo-deny and cargo-fuzz")));
+    installs.push(Box::new(|| mutants().context("cargo-mutants")));
+    let installed = at_once(installs);
     let missing: Vec<String> =
-        installed.filter_map(|folder| Some(format!("{:#}", folder.err()?))).collect();
+        installed.into_iter().filter_map(|folder| Some(format!("{:#}", folder.err()?))).collect();
     ensure!(missing.is_empty(), "what tests need cannot be installed: {}", missing.join("; "));
     Ok(())
 }

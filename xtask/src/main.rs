@@ -11,6 +11,7 @@ mod test;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 const USAGE: &str = "\
 cargo xtask TASK
@@ -65,6 +66,21 @@ fn cargo(folder: &str, arguments: &[&str]) -> Command {
 /// Whether cargo sets a variable to say something about the package whose program it runs.
 fn is_about_package(variable: &str) -> bool {
     ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|prefix| variable.starts_with(prefix))
+}
+
+/// Does something with each of some things, as many at a time as there are cores. Fails where one does.
+fn on_all_cores<T: Send>(
+    things: impl IntoIterator<Item = T, IntoIter: Send>,
+    act: impl Fn(T) -> Result<()> + Sync,
+) -> Result<()> {
+    let left = Mutex::new(things.into_iter());
+    let next = || left.lock().expect("nobody panicked").next();
+    let work = || std::iter::from_fn(next).try_for_each(&act);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+    })
 }
 
 /// Runs a command, and fails when it does.

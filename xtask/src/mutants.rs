@@ -20,10 +20,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{cargo, install, root, run};
+use crate::{cargo, install, on_all_cores, root, run};
 
 /// Names the change to run as.
 const MUTANT: &str = "TENON_MUTANT";
@@ -561,24 +560,16 @@ fn survivors(
     chosen: &[usize],
     reached: &[Reached],
 ) -> Result<BTreeSet<usize>> {
-    let next = AtomicUsize::new(0);
     let survivors = Mutex::new(BTreeSet::new());
-    let work = || -> Result<()> {
-        while let Some(&number) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut is_noticed = false;
-            for (program, reached) in programs.iter().zip(reached) {
-                is_noticed = is_noticed || program.notices(number, reached)?;
-            }
-            if !is_noticed {
-                survivors.lock().expect("nobody panicked").insert(number);
-            }
+    on_all_cores(chosen, |&number| {
+        let mut is_noticed = false;
+        for (program, reached) in programs.iter().zip(reached) {
+            is_noticed = is_noticed || program.notices(number, reached)?;
+        }
+        if !is_noticed {
+            survivors.lock().expect("nobody panicked").insert(number);
         }
         Ok(())
-    };
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
     })?;
     Ok(survivors.into_inner().expect("nobody panicked"))
 }
