@@ -16,9 +16,9 @@ use tenon_host::services::{
     Messaging, OutgoingMessage, Resolver, Secret, SecretStore, Stream, SystemNetwork,
 };
 use tenon_host::types::{
-    CallContext, Completion, CompletionRequest, CompletionSummary, Error, Identity, ModelFeatures,
-    ModelInfo, Part, ProviderDefinition, Registration, StopReason, TokenUsage, ToolDefinition,
-    ToolResult,
+    CallContext, Completion, CompletionRequest, CompletionSummary, Error, Identity, Json,
+    ModelFeatures, ModelInfo, Part, ProviderDefinition, Registration, StopReason, TokenUsage,
+    ToolDefinition, ToolResult,
 };
 use tracing::Metadata;
 use tracing::dispatcher::{self, DefaultGuard, Dispatch, WeakDispatch};
@@ -212,7 +212,7 @@ impl Plugin for Witness {
     async fn call_tool(
         &self,
         name: &str,
-        arguments: String,
+        arguments: Json,
         _: CallContext,
     ) -> Result<ToolResult, Failure> {
         self.called.tell(format!("{name} {arguments}"));

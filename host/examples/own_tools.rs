@@ -7,7 +7,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use serde_json::{Value, json};
+use serde_json::json;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use tenon_host::types::{Error as ToolError, HookPoint, ToolDefinition, ToolResult};
@@ -38,9 +38,7 @@ fn notebook(notes: Arc<Mutex<Vec<String>>>) -> Builtin {
             let notes = written.clone();
             async move {
                 // The host has checked that the arguments match the schema.
-                let arguments: Value = serde_json::from_str(&arguments)
-                    .map_err(|error| ToolError::InvalidInput(error.to_string()))?;
-                let text = arguments["text"].as_str().unwrap_or_default().to_string();
+                let text: String = arguments.member("text")?;
                 let mut notes = notes.lock().map_err(|e| ToolError::Failed(e.to_string()))?;
                 notes.push(text);
                 Ok(ToolResult::text(format!("note {}", notes.len())))

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use std::future::pending;
-use tenon_host::types::{ToolDefinition, ToolResult};
+use tenon_host::types::{Json, ToolDefinition, ToolResult};
 use tenon_host::{Builtin, Platform, PluginKind};
 
 use crate::guests;
@@ -18,10 +18,7 @@ const SCRIPT: &str = r#"
 
 fn builtin() -> Builtin {
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-    let text = |arguments: String| {
-        let arguments: serde_json::Value = serde_json::from_str(&arguments).unwrap_or_default();
-        arguments["text"].as_str().unwrap_or_default().to_string()
-    };
+    let text = |arguments: Json| arguments.member::<String>("text").unwrap_or_default();
     Builtin::new("subject", "For tests")
         .tool(ToolDefinition::new("echo", "Echoes", &schema), move |arguments, _| async move {
             Ok(ToolResult::text(text(arguments)))

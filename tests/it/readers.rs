@@ -6,9 +6,9 @@ use tenon_host::invoke::Budget;
 use tenon_host::types::{
     Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
     Content, ContentBlock, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint,
-    Identity, ModelInfo, Part, Prompt, PromptMessage, PromptRole, ProviderDefinition, Reasoning,
-    Registration, ResourceBody, ResourceContents, StopReason, Suggestions, TokenUsage, ToolAnswer,
-    ToolCall, ToolDefinition, ToolResult, Verdict,
+    Identity, Json, ModelInfo, Part, Prompt, PromptMessage, PromptRole, ProviderDefinition,
+    Reasoning, Registration, ResourceBody, ResourceContents, StopReason, Suggestions, TokenUsage,
+    ToolAnswer, ToolCall, ToolDefinition, ToolResult, Verdict,
 };
 use tenon_host::{Call, Caller, Failure, Platform, Plugin};
 
@@ -54,7 +54,7 @@ impl Plugin for Hiding {
         })
     }
 
-    async fn call_tool(&self, _: &str, _: String, _: CallContext) -> Result<ToolResult, Failure> {
+    async fn call_tool(&self, _: &str, _: Json, _: CallContext) -> Result<ToolResult, Failure> {
         Ok(ToolResult {
             content: vec![block()],
             structured: hidden_json(),
@@ -98,8 +98,8 @@ impl Plugin for Hiding {
     async fn evaluate(
         &self,
         _: &str,
-        _: String,
-        _: String,
+        _: Json,
+        _: Json,
         _: CallContext,
     ) -> Result<Evaluation, Failure> {
         let (criterion, reason) = (HIDDEN.into(), HIDDEN.into());

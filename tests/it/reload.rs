@@ -162,7 +162,7 @@ async fn a_call_in_flight_finishes_where_it_began() {
         traceparent: None,
         time_left: None,
     };
-    let met = plugin.loaded().plugin().call_tool("meet", "{}".into(), context).await;
+    let met = plugin.loaded().plugin().call_tool("meet", json!({}).into(), context).await;
     assert!(met.is_ok(), "they meet");
     assert_eq!(waiting.await.unwrap(), "met");
 }

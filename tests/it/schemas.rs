@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tenon_host::types::{
-    CallContext, EvalDefinition, Evaluation, HookDecision, HookEvent, HookPoint, Identity,
+    CallContext, EvalDefinition, Evaluation, HookDecision, HookEvent, HookPoint, Identity, Json,
     Registration, ToolDefinition, ToolResult, Verdict,
 };
 use tenon_host::{CallError, Caller, Failure, Limit, Plugin};
@@ -47,7 +47,7 @@ impl Plugin for Stub {
         })
     }
 
-    async fn call_tool(&self, _: &str, _: String, _: CallContext) -> Result<ToolResult, Failure> {
+    async fn call_tool(&self, _: &str, _: Json, _: CallContext) -> Result<ToolResult, Failure> {
         Ok(ToolResult { structured: Some(self.answer.clone()), ..ToolResult::text("fine") })
     }
 
@@ -64,8 +64,8 @@ impl Plugin for Stub {
     async fn evaluate(
         &self,
         _: &str,
-        _: String,
-        _: String,
+        _: Json,
+        _: Json,
         _: CallContext,
     ) -> Result<Evaluation, Failure> {
         let (score, verdict) = (1.0, Verdict::Pass);

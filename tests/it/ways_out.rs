@@ -13,7 +13,7 @@ use tenon_host::services::{
 use tenon_host::types::{
     Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
     Content, ContentBlock, Error, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent,
-    HookPoint, Identity, ListedResource, Media, ModelFeatures, ModelInfo, Part, Prompt,
+    HookPoint, Identity, Json, ListedResource, Media, ModelFeatures, ModelInfo, Part, Prompt,
     PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole, ProviderDefinition,
     Reasoning, Registration, ResourceBody, ResourceContents, ResourceLink, ResourcePage,
     ResourceTemplate, StopReason, Suggestions, TemplatePage, TokenUsage, ToolAnswer, ToolCall,
@@ -123,12 +123,7 @@ impl Plugin for Telling {
         })
     }
 
-    async fn call_tool(
-        &self,
-        name: &str,
-        _: String,
-        _: CallContext,
-    ) -> Result<ToolResult, Failure> {
+    async fn call_tool(&self, name: &str, _: Json, _: CallContext) -> Result<ToolResult, Failure> {
         match name {
             "fail" => Err(Failure::Answered(Error::Failed(said()))),
             "trap" => Err(Failure::Trapped(said())),
@@ -192,8 +187,8 @@ impl Plugin for Telling {
     async fn evaluate(
         &self,
         _: &str,
-        _: String,
-        _: String,
+        _: Json,
+        _: Json,
         _: CallContext,
     ) -> Result<Evaluation, Failure> {
         let finding =

@@ -1,5 +1,6 @@
 //! `tools`: other tools, through the same pipeline as for any caller. Values are names of tools.
 
+use serde_json::Value;
 use tenon_config::grant::TOOLS;
 use tenon_types::{Error, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Linker};
@@ -22,12 +23,10 @@ pub(crate) async fn call(
     granted: &GrantedCapabilities,
     caller: Caller,
     name: String,
-    arguments: &str,
+    arguments: Value,
 ) -> Result<ToolResult, Error> {
     granted.require(TOOLS, &name, &format!("calling the tool {name}"))?;
     let caller = deeper(granted, caller)?;
-    let arguments = serde_json::from_str(arguments)
-        .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
     granted
         .host_services
         .platform_api()?
@@ -56,6 +55,12 @@ impl<T> tools::HostWithStore<T> for Host {
         arguments: String,
     ) -> wasmtime::Result<Result<types::ToolResult, types::Error>> {
         let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
-        Ok(apart(async move { call(&granted, caller, name, &arguments).await }).await.convert())
+        let call = async move {
+            let arguments = serde_json::from_str(&arguments).map_err(|error| {
+                Error::InvalidInput(format!("the arguments are not JSON: {error}"))
+            })?;
+            call(&granted, caller, name, arguments).await
+        };
+        Ok(apart(call).await.convert())
     }
 }

@@ -5,11 +5,11 @@ use serde_json::Value;
 use std::sync::Arc;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
-use tenon_types::{CallContext, HookPoint, ToolResult};
+use tenon_types::{CallContext, HookPoint, Json, ToolResult};
 use tracing::Span;
 
 use super::operations::{self, OperationResult};
-use super::pipeline::{self, Answer, HookPoints, Request};
+use super::pipeline::{self, Answer, Change, HookPoints, Request};
 use super::state::{CallState, REFUSED, USAGE};
 use super::truncate::{bound, bound_again, length};
 use super::{InvokeContext, span};
@@ -86,11 +86,12 @@ impl Request for ToolRequest<'_> {
 
     async fn check(&self, state: &CallState) -> Result<Vec<String>, CallError> {
         let tool = self.0.tool;
-        match tool.arguments.problems(&state.arguments) {
+        match tool.arguments.problems(state.arguments.value()) {
             Some(problems) => Ok(problems),
             None => {
                 let schema = &tool.definition.input_schema;
-                Box::pin(self.check_confined(schema, &state.arguments, "the arguments")).await
+                Box::pin(self.check_confined(schema, state.arguments.value(), "the arguments"))
+                    .await
             }
         }
     }
@@ -99,17 +100,17 @@ impl Request for ToolRequest<'_> {
         &mut self,
         plugin: PluginHandle<'_>,
         redactor: &Arc<Redactor>,
-        arguments: &Value,
+        arguments: &Json,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<ToolResult, Failure>>> + Send) {
-        let written = mcp_json::written(arguments);
-        let bytes_in = written.len() as u64;
+        let arguments = arguments.clone();
+        let bytes_in = arguments.text().len() as u64;
         let tool = self.0.tool;
         let answer = async move {
             match tool.served {
                 ServedBy::ByPlugin => {
                     let name = &tool.definition.name;
-                    let answer = plugin.call_tool(name, written, context).await;
+                    let answer = plugin.call_tool(name, arguments, context).await;
                     answer.map(|answer| {
                         answer.map(|mut result| {
                             mcp_json::drop_ours_of(&mut result);
@@ -118,6 +119,7 @@ impl Request for ToolRequest<'_> {
                     })
                 }
                 ServedBy::ByHost(operation) => {
+                    let arguments = arguments.value();
                     let answer = operations::serve(operation, plugin, redactor, arguments, context);
                     let answer = Box::pin(answer).await;
                     answer.map(|answer| answer.map(OperationResult::into_result))
@@ -214,10 +216,10 @@ impl Answer for ToolResult {
         mcp_json::tool_result(self)
     }
 
-    fn changed(self, _: &Value, after: Value) -> Result<Self, String> {
-        // Each handler's result was read once already, to see whether it can be.
+    fn changed(self, change: Change<'_>) -> Result<Self, String> {
         let ours = mcp_json::ours_in(self.extra.as_deref());
-        let mut changed = mcp_json::read_tool_result(after).unwrap_or(self);
+        // A handler's result is read where it is seen whether it is one.
+        let mut changed = change.result.map_or(self, |result| *result);
         // Nor does a handler speak for the host.
         mcp_json::drop_ours(&mut changed.extra);
         ours.iter().for_each(|(key, value)| mcp_json::insert_meta(&mut changed, key, value));

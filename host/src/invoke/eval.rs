@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
-use tenon_types::{CallContext, Evaluation, Finding, HookPoint, ToolResult};
+use tenon_types::{CallContext, Evaluation, Finding, HookPoint, Json, ToolResult};
 use tracing::Span;
 
-use super::pipeline::{self, Answer, HookPoints, Request};
+use super::pipeline::{self, Answer, Change, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{InvokeContext, TRUNCATED, span};
@@ -97,7 +97,8 @@ impl Request for Strategy<'_> {
     }
 
     async fn check(&self, state: &CallState) -> Result<Vec<String>, CallError> {
-        let (subject, options) = (&state.arguments["subject"], &state.arguments["options"]);
+        let arguments = state.arguments.value();
+        let (subject, options) = (&arguments["subject"], &arguments["options"]);
         if !subject.is_object() {
             return Ok(vec!["it is not a JSON object".into()]);
         }
@@ -122,12 +123,12 @@ impl Request for Strategy<'_> {
         &mut self,
         plugin: PluginHandle<'_>,
         _: &Arc<Redactor>,
-        arguments: &Value,
+        arguments: &Json,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<Evaluation, Failure>>> + Send) {
-        let subject = mcp_json::written(&arguments["subject"]);
-        let options = mcp_json::written(&arguments["options"]);
-        let bytes_in = (subject.len() + options.len()) as u64;
+        let member = |name: &str| Json::write(&arguments.value()[name]);
+        let (subject, options) = (member("subject"), member("options"));
+        let bytes_in = (subject.text().len() + options.text().len()) as u64;
         let strategy = &self.eval.definition.name;
         let evaluation = async move { plugin.evaluate(strategy, subject, options, context).await };
         (bytes_in, evaluation)
@@ -205,8 +206,8 @@ impl Answer for Evaluation {
         escape::evaluation(self)
     }
 
-    fn changed(self, _: &Value, after: Value) -> Result<Self, String> {
-        let changed = mcp_json::read_evaluation(after);
+    fn changed(self, change: Change<'_>) -> Result<Self, String> {
+        let changed = mcp_json::read_evaluation(Arc::unwrap_or_clone(change.after));
         let changed = changed
             .map_err(|error| format!("its hook left something else than an evaluation: {error}"))?;
         match problem(&changed) {

@@ -10,22 +10,39 @@ use std::time::{Duration, Instant};
 use tenon_config::config::OnFailure;
 use tenon_config::secret::Redactor;
 use tenon_types::text::shorten;
-use tenon_types::{CallContext, HookDecision, HookEvent, HookPoint};
+use tenon_types::{CallContext, HookDecision, HookEvent, HookPoint, Json, ToolResult};
 use tracing::Span;
 
 use super::pipeline::{self, Answer, HookPoints, Request};
 use super::state::CallState;
 use super::{InvokeContext, span};
 use crate::call::escape;
+use crate::call::hook_context::HookContext;
 use crate::call::mask::{Mask, Unmasked};
 use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
-use crate::observe::history::weight::weigh_members;
 use crate::register::constraints::Constraints;
-use crate::register::hook_cache::{Decision, HookCacheKey};
+use crate::register::hook_cache::{Decision, HookCacheKey, Replacement};
 use crate::register::{Registered, Registry};
 use crate::runtime::PluginHandle;
+
+/// What came of a chain of handlers.
+pub(crate) struct ChainReport {
+    pub(super) outcome: HookOutcome,
+    /// The context as the last handler left it.
+    pub(super) context: HookContext,
+    pub(super) handlers: Vec<HandlerReport>,
+    /// The tool's result that is in the context, where a handler has put it there.
+    pub(super) result: Option<Box<ToolResult>>,
+}
+
+impl From<ChainReport> for HookReport {
+    fn from(report: ChainReport) -> Self {
+        let ChainReport { outcome, context, handlers, result: _ } = report;
+        Self { outcome, context: context.into_value(), handlers }
+    }
+}
 
 /// Runs the handlers of a point. One that fails is recorded, and the chain goes on with the context
 /// as it was before it, or stops there, as the configuration has it.
@@ -35,9 +52,9 @@ pub(crate) fn fire<'a>(
     invoke_context: &'a Arc<InvokeContext>,
     registry: &'a Registry,
     point: &'a HookPoint,
-    context: Map<String, Value>,
+    context: HookContext,
     caller: &'a Caller,
-) -> BoxFuture<'a, HookReport> {
+) -> BoxFuture<'a, ChainReport> {
     chain(invoke_context, registry, point, context, caller).boxed()
 }
 
@@ -45,12 +62,12 @@ async fn chain(
     invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     point: &HookPoint,
-    context: Map<String, Value>,
+    mut context: HookContext,
     caller: &Caller,
-) -> HookReport {
+) -> ChainReport {
     let settings = registry.settings();
     let start = Instant::now();
-    let mut context = context;
+    let mut result = None;
     let mut outcome = HookOutcome::Continue;
     let mut handlers = Vec::new();
     // Whether a project's handler has had a hand in the context.
@@ -58,7 +75,7 @@ async fn chain(
     // A guard of the user's knows a tool by its name in the user's style, whatever a project calls it.
     let users_name = match point {
         HookPoint::BeforeToolCall | HookPoint::AfterToolCall => {
-            let text = |name: &str| context.get(name).and_then(Value::as_str).unwrap_or_default();
+            let text = |name: &str| context.text(name).unwrap_or_default();
             registry.name_for_user(text("plugin"), text("tool"))
         }
         _ => None,
@@ -72,7 +89,7 @@ async fn chain(
             None => Cow::Borrowed(&context),
             Some(name) => {
                 let mut seen = context.clone();
-                seen.insert("tool".into(), name.as_str().into());
+                seen.set("tool", Some(Arc::new(name.as_str().into())));
                 Cow::Owned(seen)
             }
         };
@@ -97,11 +114,14 @@ async fn chain(
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (word, error) = match answer {
             Ok(Decision::Continue) => ("continue", None),
-            Ok(Decision::Replace(mut replaced)) => {
-                if let (Some(_), Some(name)) = (users_name, context.get("tool")) {
-                    replaced.insert("tool".into(), name.clone());
+            Ok(Decision::Replace(replacement)) => {
+                match replacement {
+                    Replacement::Context(replaced) => context = replaced.into(),
+                    Replacement::Member { name, value, result: read } => {
+                        context.set(name, value.map(Arc::new));
+                        result = read;
+                    }
                 }
-                context = replaced;
                 is_of_project |= plugin.loaded().origin().is_of_project();
                 ("replace", None)
             }
@@ -126,14 +146,14 @@ async fn chain(
             break;
         }
     }
-    HookReport { outcome, context: Value::Object(context), handlers }
+    ChainReport { outcome, context, handlers, result }
 }
 
 /// A handler that is asked.
 struct Handler<'a> {
     plugin: &'a Arc<Registered>,
     point: &'a HookPoint,
-    context: &'a Map<String, Value>,
+    context: &'a HookContext,
     timeout: Duration,
 }
 
@@ -168,7 +188,7 @@ impl Handler<'_> {
                 | HookPoint::AfterEvaluate
         );
         let about = |name: &str| !is_of_another || matches!(name, "tool" | "plugin" | "strategy");
-        let members = self.context.iter().filter(|(name, _)| about(name));
+        let members = self.context.members().filter(|(name, _)| about(name));
         members.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
@@ -204,31 +224,27 @@ impl Request for Handler<'_> {
         &mut self,
         plugin: PluginHandle<'_>,
         _: &Arc<Redactor>,
-        _: &Value,
+        _: &Json,
         call: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<Decision, Failure>>> + Send) {
-        let (point, before) = (self.point, self.context);
-        let json = serde_json::to_string(before).expect("the keys of a tree are texts");
+        let point = self.point;
+        let json = serde_json::to_string(self.context).expect("the keys of a tree are texts");
         let bytes_in = json.len() as u64;
         let event = HookEvent { point: point.clone(), context: json, call };
         let decision = async move {
             let outcome = plugin.handle(event).await;
-            outcome.map(|outcome| decide(point, before, outcome?))
+            outcome.map(|outcome| decide(point, outcome?))
         };
         (bytes_in, decision)
     }
 }
 
 /// What an outcome means at a point.
-fn decide(
-    point: &HookPoint,
-    before: &Map<String, Value>,
-    outcome: HookDecision,
-) -> Result<Decision, Failure> {
+fn decide(point: &HookPoint, outcome: HookDecision) -> Result<Decision, Failure> {
     match outcome {
         HookDecision::Continue => Ok(Decision::Continue),
         HookDecision::Replace(json) => match serde_json::from_str(&json) {
-            Ok(Value::Object(replaced)) => replace(point, before, replaced),
+            Ok(Value::Object(replaced)) => replace(point, replaced).map(Decision::Replace),
             Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
             Err(error) => Err(Failure::Contract(format!("the new context is not JSON: {error}"))),
         },
@@ -246,14 +262,18 @@ impl Mask for Decision {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         match self {
             Self::Continue => {}
-            Self::Replace(context) if !redactor.is_idle() => {
+            Self::Replace(_) if redactor.is_idle() => {}
+            Self::Replace(Replacement::Context(context)) => {
                 let mut masked = Value::Object(std::mem::take(context));
                 redactor.texts(&mut masked);
                 if let Value::Object(masked) = masked {
                     *context = masked;
                 }
             }
-            Self::Replace(_) => {}
+            Self::Replace(Replacement::Member { value, result, .. }) => {
+                value.iter_mut().for_each(|value| redactor.texts(value));
+                result.iter_mut().for_each(|result| result.mask(redactor));
+            }
             Self::Veto(reason) => {
                 redactor.redact(reason);
                 shorten(reason, MAX_REASON_BYTES);
@@ -266,7 +286,7 @@ impl Answer for Decision {
     fn length(&self) -> usize {
         match self {
             Self::Continue => 0,
-            Self::Replace(context) => weigh_members(context),
+            Self::Replace(replacement) => replacement.weight(),
             Self::Veto(reason) => reason.len(),
         }
     }
@@ -280,22 +300,14 @@ impl Answer for Decision {
     }
 }
 
-/// The context that a handler puts in place of another, as far as the point lets it.
-fn replace(
-    point: &HookPoint,
-    context: &Map<String, Value>,
-    mut replaced: Map<String, Value>,
-) -> Result<Decision, Failure> {
-    point
+/// What a handler puts in place of a context, as far as the point lets it.
+fn replace(point: &HookPoint, mut replaced: Map<String, Value>) -> Result<Replacement, Failure> {
+    let checked = point
         .check(&replaced)
         .map_err(|problem| Failure::Contract(format!("the new context: {problem}")))?;
-    if let Some(subject) = point.info().and_then(|info| info.subject) {
-        let changed = replaced.remove(subject);
-        replaced.clone_from(context);
-        match changed {
-            Some(value) => drop(replaced.insert(subject.to_string(), value)),
-            None => drop(replaced.remove(subject)),
-        }
-    }
-    Ok(Decision::Replace(replaced))
+    let Some(name) = point.info().and_then(|info| info.subject) else {
+        return Ok(Replacement::Context(replaced));
+    };
+    let value = replaced.remove(name);
+    Ok(Replacement::Member { name, value, result: checked.result.map(Box::new) })
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::{
-    CallContext, Content, ContentBlock, ListedResource, Operation, Prompt, PromptDefinition,
+    CallContext, Content, ContentBlock, Json, ListedResource, Operation, Prompt, PromptDefinition,
     ResourceContents, ResourceTemplate, Suggestions, ToolResult,
 };
 use tracing::Span;
 
 use super::call::TOOL_POINTS;
-use super::pipeline::{self, Answer, HookPoints, Request};
+use super::pipeline::{self, Answer, Change, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{Budget, InvokeContext, prompts, resources, span};
@@ -276,8 +276,8 @@ impl Answer for OperationResult {
         mcp_json::tool_result(&self.to_result())
     }
 
-    fn changed(self, before: &Value, after: Value) -> Result<Self, String> {
-        self.read(before, after)
+    fn changed(self, change: Change<'_>) -> Result<Self, String> {
+        self.read(change.before, Arc::unwrap_or_clone(change.after))
     }
 
     /// What lists say is visible already, see [`Self::prepared`].
@@ -383,7 +383,7 @@ impl Request for OperationRequest<'_> {
         if state.changed_by.is_none() {
             return Ok(Vec::new());
         }
-        let arguments = &state.arguments;
+        let arguments = state.arguments.value();
         Ok(match self.operation {
             Operation::Suggest => prompts::blank(arguments).err().into_iter().collect(),
             Operation::Subscribe | Operation::Unsubscribe if !arguments["uri"].is_string() => {
@@ -400,11 +400,11 @@ impl Request for OperationRequest<'_> {
         &mut self,
         plugin: PluginHandle<'_>,
         redactor: &Arc<Redactor>,
-        arguments: &Value,
+        arguments: &Json,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<OperationResult, Failure>>> + Send) {
-        let bytes_in = mcp_json::written(arguments).len() as u64;
-        (bytes_in, Box::pin(serve(self.operation, plugin, redactor, arguments, context)))
+        let bytes_in = arguments.text().len() as u64;
+        (bytes_in, Box::pin(serve(self.operation, plugin, redactor, arguments.value(), context)))
     }
 }
 

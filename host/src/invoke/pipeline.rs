@@ -5,18 +5,19 @@
 //! [`run`] takes it through the steps.
 
 use futures::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::secret::Redactor;
-use tenon_types::{CallContext, HookPoint};
+use tenon_types::{CallContext, HookPoint, Json, ToolResult};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use super::hooks::fire;
+use super::hooks::{ChainReport, fire};
 use super::state::{Attempt, CallState};
+use crate::call::hook_context::HookContext;
 use crate::call::mask::{Mask, Masked, Unmasked, within_unmasked};
-use crate::call::{CallError, Failure, HookOutcome, HookReport, Usage, within};
+use crate::call::{CallError, Failure, HookOutcome, Usage, within};
 use crate::invoke::stored_results::Results;
 use crate::observe::event::Step;
 use crate::register::constraints::Constraints;
@@ -81,7 +82,7 @@ pub(super) trait Request: Send + Sync {
         &mut self,
         plugin: PluginHandle<'_>,
         redactor: &Arc<Redactor>,
-        arguments: &Value,
+        arguments: &Json,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<Self::Answer, Failure>>> + Send);
 
@@ -132,9 +133,9 @@ pub(super) trait Answer: Mask + Sized + Send + Sync {
         Value::Null
     }
 
-    /// The answer that hooks have made of it, from its form before and after.
-    fn changed(self, before: &Value, after: Value) -> Result<Self, String> {
-        let _ = (before, after);
+    /// The answer that hooks have made of it.
+    fn changed(self, change: Change<'_>) -> Result<Self, String> {
+        let _ = change;
         Ok(self)
     }
 
@@ -154,6 +155,15 @@ pub(super) trait Answer: Mask + Sized + Send + Sync {
         drop(state);
         self
     }
+}
+
+/// What hooks have made of an answer.
+pub(super) struct Change<'a> {
+    /// Its form before them.
+    pub(super) before: &'a Value,
+    pub(super) after: Arc<Value>,
+    /// The same as the result of a tool, where it is one.
+    pub(super) result: Option<Box<ToolResult>>,
 }
 
 /// Takes a request through all steps, if it was found. Together they have the time that the caller
@@ -222,7 +232,7 @@ async fn steps<R: Request>(
 ) -> Result<Masked<R::Answer>, CallError> {
     let redactor = registry.redactor();
     // Hooks and the record see what is passed on.
-    if let Some(preparing) = request.prepare(&mut state.arguments) {
+    if let Some(preparing) = request.prepare(state.arguments.value_mut()) {
         preparing.await;
     }
     before(registry, request, state).await?;
@@ -246,19 +256,16 @@ async fn before<R: Request>(
 ) -> Result<(), CallError> {
     let Some(HookPoints { before, asked: (name, member), .. }) = &R::POINTS else { return Ok(()) };
     // What is no object is refused better than by any handler.
-    if registry.handlers(before).is_empty() || !state.arguments.is_object() {
+    if registry.handlers(before).is_empty() || !state.arguments.value().is_object() {
         return Ok(());
     }
-    let asked = match member {
-        Some(member) => &state.arguments[*member],
-        None => &state.arguments,
-    };
+    let asked = asked(state, *member);
     if !asked.is_object() {
         return Ok(());
     }
     let context = context(request, state, [(*name, asked.clone())]);
     let caller = state.caller_now();
-    let HookReport { outcome, mut context, handlers } =
+    let ChainReport { outcome, mut context, handlers, .. } =
         fire(&state.invoke_context, registry, before, context, &caller).await;
     let changed = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     state.changed_by = changed.map(|handler| handler.plugin.as_str().into());
@@ -267,12 +274,17 @@ async fn before<R: Request>(
         HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
         HookOutcome::Stopped { plugin, failure } => Err(CallError::Failed { plugin, failure }),
         HookOutcome::Continue => {
-            let asked = context[*name].take();
-            match member {
-                Some(member) => state.arguments[*member] = asked,
-                None => state.arguments = asked,
+            let changed = context.take(name);
+            if !Arc::ptr_eq(&asked, &changed) {
+                drop(asked);
+                match member {
+                    Some(member) => {
+                        state.arguments.value_mut()[*member] = Arc::unwrap_or_clone(changed);
+                    }
+                    None => state.arguments = changed.into(),
+                }
             }
-            if let Some(preparing) = request.prepare(&mut state.arguments) {
+            if let Some(preparing) = request.prepare(state.arguments.value_mut()) {
                 preparing.await;
             }
             Ok(())
@@ -280,15 +292,24 @@ async fn before<R: Request>(
     }
 }
 
+/// What of the arguments a hook is told: a member, or all of them.
+fn asked(state: &CallState, member: Option<&str>) -> Arc<Value> {
+    match member {
+        Some(member) => Arc::new(state.arguments.value()[member].clone()),
+        None => state.arguments.shared_value().clone(),
+    }
+}
+
 /// The context of a hook at a request.
 fn context<R: Request, const N: usize>(
     request: &R,
     state: &CallState,
-    members: [(&str, Value); N],
-) -> Map<String, Value> {
+    members: [(&str, Arc<Value>); N],
+) -> HookContext {
     let about =
-        request.about(state).into_iter().map(|(name, value)| (name.to_string(), value.into()));
-    about.chain(members.map(|(name, value)| (name.to_string(), value))).collect()
+        request.about(state).map(|(name, value)| (name.to_string(), Arc::new(value.into())));
+    let members = members.map(|(name, value)| (name.to_string(), value));
+    about.into_iter().chain(members).collect()
 }
 
 async fn check<R: Request>(request: &R, state: &CallState) -> Result<(), CallError> {
@@ -434,14 +455,11 @@ async fn after<R: Request>(
     if registry.handlers(after).is_empty() {
         return Ok(answer);
     }
-    let form = answer.form();
-    let asked = match member {
-        Some(member) => state.arguments[*member].clone(),
-        None => state.arguments.clone(),
-    };
-    let context = context(request, state, [(*name, asked), (*answered, form.clone())]);
+    let form = Arc::new(answer.form());
+    let context =
+        context(request, state, [(*name, asked(state, *member)), (*answered, form.clone())]);
     let caller = state.caller_now();
-    let HookReport { outcome, mut context, handlers } =
+    let ChainReport { outcome, mut context, handlers, result } =
         fire(&state.invoke_context, registry, after, context, &caller).await;
     let changed_by = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     let changed_by = changed_by.map(|handler| Arc::from(handler.plugin.as_str()));
@@ -449,11 +467,12 @@ async fn after<R: Request>(
     if let HookOutcome::Stopped { plugin, failure } = outcome {
         return Err(CallError::Failed { plugin, failure });
     }
-    let changed = context[*answered].take();
-    if changed == form {
+    let changed = context.take(answered);
+    if Arc::ptr_eq(&changed, &form) || changed == form {
         return Ok(answer);
     }
-    let answer = answer.map(|answer| answer.changed(&form, changed)).transpose();
+    let change = Change { before: &form, after: changed, result };
+    let answer = answer.map(|answer| answer.changed(change)).transpose();
     let answer = answer.map_err(|problem| {
         let plugin = changed_by.unwrap_or_else(|| request.plugin().loaded().id().clone());
         CallError::Failed { plugin, failure: Failure::Contract(problem) }

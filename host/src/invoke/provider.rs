@@ -9,8 +9,8 @@ use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{
-    CallContext, Completion, CompletionRequest, Content, ContentBlock, Message, ModelInfo, Part,
-    Role, ToolResult,
+    CallContext, Completion, CompletionRequest, Content, ContentBlock, Json, Message, ModelInfo,
+    Part, Role, ToolResult,
 };
 use tracing::Span;
 
@@ -236,7 +236,7 @@ impl Request for WholeCompletion {
         &mut self,
         plugin: PluginHandle<'_>,
         _: &Arc<Redactor>,
-        _: &Value,
+        _: &Json,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<Completion, Failure>>> + Send) {
         let (bytes_in, request) = self.0.take();
@@ -282,7 +282,7 @@ impl Request for StreamedCompletion {
         &mut self,
         plugin: PluginHandle<'_>,
         _: &Arc<Redactor>,
-        _: &Value,
+        _: &Json,
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<CompletionStream, Failure>>> + Send) {
         let (bytes_in, request) = self.model.take();

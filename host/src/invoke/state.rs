@@ -1,11 +1,10 @@
 //! A call on its way: what its steps leave for each other, and for those who watch.
 
-use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tenon_config::secret::Redactor;
-use tenon_types::{CallContext, CompletionSummary};
+use tenon_types::{CallContext, CompletionSummary, Json};
 use tracing::Span;
 
 use super::{InvokeContext, next_call};
@@ -32,7 +31,7 @@ pub(crate) struct CallState {
     /// The tool, strategy or model as the caller named it, or the hook point.
     pub(super) name: String,
     /// What it is asked with.
-    pub(super) arguments: Value,
+    pub(super) arguments: Json,
     /// Whose hook the arguments come from, if it is not the caller.
     pub(super) changed_by: Option<Arc<str>>,
     pub(super) caller: Caller,
@@ -97,7 +96,7 @@ impl CallState {
             invoke_context: invoke_context.clone(),
             kind,
             name,
-            arguments,
+            arguments: arguments.into(),
             changed_by: None,
             caller,
             number,
@@ -265,7 +264,7 @@ impl CallState {
             session: self.caller.session_id.take(),
             trace: self.trace.map(|trace| trace.trace_id()),
             fingerprint,
-            arguments: std::mem::take(&mut self.arguments),
+            arguments: std::mem::take(&mut self.arguments).into_value(),
             outcome: outcome.into(),
             error: error(),
             whole: self.whole.take(),

@@ -141,7 +141,9 @@ impl PlatformApi for Inner {
         caller: &Caller,
     ) -> HookReport {
         let registry = self.registry();
-        invoke::hooks::fire(&self.invoke_context, &registry, point, context, caller).await
+        invoke::hooks::fire(&self.invoke_context, &registry, point, context.into(), caller)
+            .await
+            .into()
     }
 }
 
@@ -209,7 +211,7 @@ impl Platform {
         caller: &Caller,
     ) -> Result<HookReport, CallError> {
         let context = match context {
-            Value::Object(context) => point.check(&context).map(|()| context),
+            Value::Object(context) => point.check(&context).map(|_| context),
             _ => Err("it is not a JSON object".into()),
         };
         let context = context.map_err(|problem| CallError::InvalidInput {
@@ -218,7 +220,10 @@ impl Platform {
             problems: vec![problem],
         })?;
         let invoke_context = &self.inner.invoke_context;
-        Ok(invoke::hooks::fire(invoke_context, &self.registry(), point, context, caller).await)
+        let context = context.into();
+        let report =
+            invoke::hooks::fire(invoke_context, &self.registry(), point, context, caller).await;
+        Ok(report.into())
     }
 
     /// Scores a subject with a strategy, named `plugin/strategy`. Both arguments are JSON objects.

@@ -6,17 +6,42 @@
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use tenon_types::HookPoint;
+use tenon_types::{HookPoint, ToolResult};
 
+use crate::call::hook_context::HookContext;
 use crate::call::{Caller, Fingerprint};
-use crate::observe::history::weight::weigh_members;
+use crate::observe::history::weight::{weigh, weigh_members};
 
 /// An outcome that was checked.
 #[derive(Debug, Clone)]
 pub(crate) enum Decision {
     Continue,
-    Replace(Map<String, Value>),
+    Replace(Replacement),
     Veto(String),
+}
+
+/// What a handler puts in place of a context, as far as the point lets it.
+#[derive(Debug, Clone)]
+pub(crate) enum Replacement {
+    /// Another context.
+    Context(Map<String, Value>),
+    /// Another value of the one member that handlers can change at the point, or none.
+    Member {
+        name: &'static str,
+        value: Option<Value>,
+        /// The value as the result of a tool, where it is one.
+        result: Option<Box<ToolResult>>,
+    },
+}
+
+impl Replacement {
+    /// How much of a context it puts there, in bytes or so.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Context(context) => weigh_members(context.iter()),
+            Self::Member { value, .. } => value.as_ref().map_or(0, weigh),
+        }
+    }
 }
 
 /// The most answers of one plugin that are remembered.
@@ -34,19 +59,17 @@ pub(crate) struct HookCache(Mutex<HashMap<Fingerprint, (HookCacheKey, Decision)>
 pub(crate) struct HookCacheKey {
     fingerprint: Fingerprint,
     point: HookPoint,
-    context: Map<String, Value>,
+    context: HookContext,
     /// On whose behalf, which handlers get to see as well.
     agent: Option<String>,
     session: Option<String>,
 }
 
 impl HookCacheKey {
-    pub(crate) fn new(point: &HookPoint, context: &Map<String, Value>, caller: &Caller) -> Self {
-        let context = Value::Object(context.clone());
-        let fingerprint = Fingerprint::of(&point.to_string(), &context);
-        let Value::Object(context) = context else { unreachable!("it was made an object") };
+    pub(crate) fn new(point: &HookPoint, context: &HookContext, caller: &Caller) -> Self {
+        let fingerprint = Fingerprint::of_members(&point.to_string(), context.members());
         let (agent, session) = (caller.agent_id.clone(), caller.session_id.clone());
-        Self { fingerprint, point: point.clone(), context, agent, session }
+        Self { fingerprint, point: point.clone(), context: context.clone(), agent, session }
     }
 }
 
@@ -59,10 +82,10 @@ impl HookCache {
 
     pub(crate) fn remember(&self, question: HookCacheKey, decision: &Decision) {
         let replaced = match decision {
-            Decision::Replace(context) => weigh_members(context),
+            Decision::Replace(replacement) => replacement.weight(),
             Decision::Continue | Decision::Veto(_) => 0,
         };
-        if weigh_members(&question.context) + replaced > MAX_QUESTION_BYTES {
+        if weigh_members(question.context.members()) + replaced > MAX_QUESTION_BYTES {
             return;
         }
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +106,8 @@ mod tests {
         let question = |goal: &str| {
             let context = json!({ "goal": goal });
             let caller = Caller::default();
-            HookCacheKey::new(&HookPoint::BeforePlan, context.as_object().unwrap(), &caller)
+            let context = HookContext::from(context.as_object().unwrap().clone());
+            HookCacheKey::new(&HookPoint::BeforePlan, &context, &caller)
         };
         let memory = HookCache::default();
         memory.remember(question("a"), &Decision::Veto("no".into()));

@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use tenon_types::{
-    CallContext, Error, HookDecision, HookEvent, HookPoint, Identity, Registration, ToolDefinition,
-    ToolResult,
+    CallContext, Error, HookDecision, HookEvent, HookPoint, Identity, Json, Registration,
+    ToolDefinition, ToolResult,
 };
 
 use super::Plugin;
 use crate::call::Failure;
 
 type ToolHandler =
-    Box<dyn Fn(String, CallContext) -> BoxFuture<'static, Result<ToolResult, Error>> + Send + Sync>;
+    Box<dyn Fn(Json, CallContext) -> BoxFuture<'static, Result<ToolResult, Error>> + Send + Sync>;
 type HookHandler =
     Box<dyn Fn(HookEvent) -> BoxFuture<'static, Result<HookDecision, Error>> + Send + Sync>;
 
@@ -22,10 +22,17 @@ type HookHandler =
 /// use tenon_host::types::{ToolDefinition, ToolResult};
 /// use tenon_host::Builtin;
 ///
-/// let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+/// let schema = json!({
+///     "type": "object",
+///     "properties": { "n": { "type": "integer" } },
+///     "required": ["n"],
+/// });
 /// let clock = Builtin::new("counter", "Counts").tool(
 ///     ToolDefinition::new("next", "Returns the next number", &schema),
-///     |arguments, _context| async move { Ok(ToolResult::text(arguments)) },
+///     |arguments, _context| async move {
+///         let n: i64 = arguments.member("n")?;
+///         Ok(ToolResult::text((n + 1).to_string()))
+///     },
 /// );
 /// ```
 pub struct Builtin {
@@ -45,11 +52,10 @@ impl Builtin {
         Self { identity, tools: Vec::new(), hooks: Vec::new() }
     }
 
-    /// Adds a tool. The handler gets the text of a JSON object that matches the definition's
-    /// schema.
+    /// Adds a tool. The handler gets an object that matches the definition's schema.
     pub fn tool<F, R>(mut self, definition: ToolDefinition, handler: F) -> Self
     where
-        F: Fn(String, CallContext) -> R + Send + Sync + 'static,
+        F: Fn(Json, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ToolResult, Error>> + Send + 'static,
     {
         let handler: ToolHandler =
@@ -82,7 +88,7 @@ impl Plugin for Builtin {
     async fn call_tool(
         &self,
         name: &str,
-        arguments: String,
+        arguments: Json,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let tool = self.tools.iter().find(|(definition, _)| definition.name == name);

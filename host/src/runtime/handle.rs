@@ -3,7 +3,7 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tenon_types::{
-    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent,
+    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent, Json,
     ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
     TemplatePage, ToolResult,
 };
@@ -38,7 +38,7 @@ impl<'a> PluginHandle<'a> {
     pub fn call_tool(
         self,
         name: &'a str,
-        arguments: String,
+        arguments: Json,
         context: CallContext,
     ) -> impl Future<Output = Answer<ToolResult>> + Send + 'a {
         self.0.call_tool(name, arguments, context).map(Unmasked::new)
@@ -79,8 +79,8 @@ impl<'a> PluginHandle<'a> {
     pub fn evaluate(
         self,
         strategy: &'a str,
-        subject: String,
-        options: String,
+        subject: Json,
+        options: Json,
         context: CallContext,
     ) -> impl Future<Output = Answer<Evaluation>> + Send + 'a {
         self.0.evaluate(strategy, subject, options, context).map(Unmasked::new)

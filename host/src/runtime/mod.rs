@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use tenon_config::secret::Redactor;
 use tenon_types::{
-    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent,
+    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent, Json,
     ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
     TemplatePage, ToolResult,
 };
@@ -53,11 +53,11 @@ pub trait Plugin: Send + Sync + 'static {
         None
     }
 
-    /// Calls a tool; `arguments` is the text of a JSON object.
+    /// Calls a tool. The arguments are an object that matches the tool's schema.
     async fn call_tool(
         &self,
         name: &str,
-        arguments: String,
+        arguments: Json,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let _ = (name, arguments, context);
@@ -95,12 +95,12 @@ pub trait Plugin: Send + Sync + 'static {
         self.complete(request, context).await.map(CompletionStream::from)
     }
 
-    /// Scores a subject; `subject` and `options` are texts of JSON objects.
+    /// Scores a subject. Subject and options are objects.
     async fn evaluate(
         &self,
         strategy: &str,
-        subject: String,
-        options: String,
+        subject: Json,
+        options: Json,
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
         let _ = (strategy, subject, options, context);

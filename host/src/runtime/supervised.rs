@@ -14,8 +14,8 @@ use tenon_config::limits::MAX_PAGES;
 use tenon_config::pins::{Definition, PinKind};
 use tenon_config::secret::Redactor;
 use tenon_types::{
-    Blank, CallContext, Error, Prompt, PromptPage, Registration, ResourceContents, ResourcePage,
-    Suggestions, TemplatePage, ToolResult, Unavailability,
+    Blank, CallContext, Error, Json, Prompt, PromptPage, Registration, ResourceContents,
+    ResourcePage, Suggestions, TemplatePage, ToolResult, Unavailability,
 };
 use tokio::time::Instant;
 
@@ -281,7 +281,7 @@ impl<P: Plugin> Plugin for Supervised<P> {
     async fn call_tool(
         &self,
         name: &str,
-        arguments: String,
+        arguments: Json,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let time_left = context.time_left;

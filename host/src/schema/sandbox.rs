@@ -17,7 +17,7 @@ use tenon_config::files::Digest;
 use tenon_config::grant::Grants;
 use tenon_config::limits::{Limit, Limits, SchemaLimit};
 use tenon_config::secret::{Redactor, Secrets};
-use tenon_types::CallContext;
+use tenon_types::{CallContext, Json};
 
 use super::{
     MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_NULLS, MAX_PROBLEM_LENGTH, Nulls, is_secret,
@@ -175,11 +175,11 @@ impl SchemaSandbox {
             "pattern": MAX_COMPILED_PATTERN_BYTES,
             "description": MAX_PROBLEM_LENGTH,
         });
-        let arguments = arguments.to_string();
+        let arguments = Json::write(&arguments);
         let limits = Limits {
             memory: limits.memory.max(MIN_MEMORY_BYTES),
             cpu: limits.cpu.max(MIN_TIME),
-            transfer: limits.transfer.max(2 * arguments.len()),
+            transfer: limits.transfer.max(2 * arguments.text().len()),
             ..Limits::default()
         };
         let checker = WasmPlugin::new(pre, indices, setting(limits), Mode::Fresh);

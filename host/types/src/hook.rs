@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +11,9 @@ use tenon_contexts::{
     BeforePlan, BeforeToolCall, MessageReceived, MessageSending, OnLearning, OnPattern,
 };
 
-use crate::CallContext;
 use crate::mcp_json;
 use crate::name::nearest;
+use crate::{CallContext, ToolResult};
 
 /// The contexts of the well-known points, as types.
 pub use tenon_contexts as context;
@@ -89,7 +90,14 @@ pub struct PointInfo {
     check: Check,
 }
 
-type Check = fn(&Map<String, Value>) -> Result<(), String>;
+type Check = fn(&Map<String, Value>) -> Result<CheckedContext, String>;
+
+/// What was read of a context when it was checked.
+#[derive(Debug, Default)]
+pub struct CheckedContext {
+    /// The result of a tool, where the context has to have one.
+    pub result: Option<ToolResult>,
+}
 
 /// The twelve well-known points. At each of them a handler may replace the context.
 pub static POINTS: [PointInfo; 12] = [
@@ -103,9 +111,9 @@ pub static POINTS: [PointInfo; 12] = [
         function: "BeforeEvaluate",
         veto: true,
         subject: Some("subject"),
-        check: is::<BeforeEvaluate>,
+        check: is_before_evaluate,
     },
-    row(HookPoint::AfterEvaluate, "after-evaluate", "AfterEvaluate", false, is::<AfterEvaluate>),
+    row(HookPoint::AfterEvaluate, "after-evaluate", "AfterEvaluate", false, is_after_evaluate),
     row(HookPoint::OnLearning, "on-learning", "OnLearning", false, is::<OnLearning>),
     row(HookPoint::OnPattern, "on-pattern", "OnPattern", false, is::<OnPattern>),
     row(
@@ -152,25 +160,52 @@ const fn row(
 }
 
 /// Checks that a context has the type of its point.
-fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<(), String> {
-    C::deserialize(context).map(drop).map_err(|error| error.to_string())
+fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+    is_with_objects::<C>(context, &[])
+}
+
+/// The same, where these members are objects. They may be large, so that nothing is made of them.
+fn is_with_objects<C: DeserializeOwned>(
+    context: &Map<String, Value>,
+    objects: &[&str],
+) -> Result<CheckedContext, String> {
+    let said = |error: serde_json::Error| error.to_string();
+    let others = context.iter().filter(|(name, _)| !objects.contains(&name.as_str()));
+    let others = others.map(|(name, value)| (name.as_str(), value));
+    C::deserialize(MapDeserializer::new(others)).map_err(said)?;
+    for value in objects.iter().filter_map(|name| context.get(*name)) {
+        if !value.is_object() {
+            Option::<Map<String, Value>>::deserialize(value).map_err(said)?;
+        }
+    }
+    Ok(CheckedContext::default())
+}
+
+fn is_before_evaluate(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+    is_with_objects::<BeforeEvaluate>(context, &["subject"])
+}
+
+fn is_after_evaluate(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+    is_with_objects::<AfterEvaluate>(context, &["subject", "evaluation"])
 }
 
 /// A call needs arguments.
-fn is_tool_call(context: &Map<String, Value>) -> Result<(), String> {
-    let BeforeToolCall { arguments, .. } =
-        BeforeToolCall::deserialize(context).map_err(|error| error.to_string())?;
-    arguments.map(drop).ok_or_else(|| "missing field `arguments`".into())
+fn is_tool_call(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+    let checked = is_with_objects::<BeforeToolCall>(context, &["arguments"])?;
+    required(context, "arguments").map(|_| checked)
 }
 
 /// A result must be valid after all handlers have run.
-fn is_tool_result(context: &Map<String, Value>) -> Result<(), String> {
-    let AfterToolCall { result, .. } =
-        AfterToolCall::deserialize(context).map_err(|error| error.to_string())?;
-    let result = result.ok_or("missing field `result`")?;
-    mcp_json::read_tool_result(Value::Object(result))
-        .map(drop)
-        .map_err(|error| format!("invalid tool result: {error}"))
+fn is_tool_result(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+    is_with_objects::<AfterToolCall>(context, &["arguments", "result"])?;
+    let result = mcp_json::read_tool_result(required(context, "result")?.clone());
+    let result = result.map_err(|error| format!("invalid tool result: {error}"))?;
+    Ok(CheckedContext { result: Some(result) })
+}
+
+fn required<'a>(context: &'a Map<String, Value>, name: &str) -> Result<&'a Value, String> {
+    let value = context.get(name).filter(|value| !value.is_null());
+    value.ok_or_else(|| format!("missing field `{name}`"))
 }
 
 /// The error for a text that names no hook point.
@@ -203,8 +238,8 @@ impl HookPoint {
     /// # Errors
     ///
     /// A description of the first member with a wrong type.
-    pub fn check(&self, context: &Map<String, Value>) -> Result<(), String> {
-        self.info().map_or(Ok(()), |info| (info.check)(context))
+    pub fn check(&self, context: &Map<String, Value>) -> Result<CheckedContext, String> {
+        self.info().map_or_else(|| Ok(CheckedContext::default()), |info| (info.check)(context))
     }
 
     /// Whether a handler may veto.
@@ -274,6 +309,14 @@ mod tests {
         );
         check("before-tool-call", json!({ "arguments": {} }), None);
         check("before-tool-call", json!({}), Some("missing field `arguments`"));
+        check("before-tool-call", json!({ "arguments": null }), Some("missing field `arguments`"));
+        let wrong = json!({ "arguments": [1] });
+        check("before-tool-call", wrong, Some("invalid type: sequence, expected a map"));
+        let wrong = json!({ "arguments": {}, "tool": 1 });
+        check("before-tool-call", wrong, Some("invalid type: integer `1`, expected a string"));
+        check("before-evaluate", json!({ "subject": {}, "strategy": "s" }), None);
+        let wrong = json!({ "subject": {}, "evaluation": 1 });
+        check("after-evaluate", wrong, Some("invalid type: integer `1`, expected a map"));
         check("after-tool-call", json!({ "result": { "content": [] } }), None);
         let broken = json!({ "result": { "content": 1 } });
         check("after-tool-call", broken, Some("invalid tool result: /content: not an array"));

@@ -12,6 +12,7 @@ mod content;
 mod error;
 mod evaluation;
 pub mod hook;
+mod json;
 mod language_model;
 mod log;
 pub mod mcp_json;
@@ -30,6 +31,7 @@ pub use content::{Content, ContentBlock, Media, ResourceBody, ResourceContents, 
 pub use error::{Error, Unavailability};
 pub use evaluation::{Evaluation, Finding, Verdict};
 pub use hook::{HookDecision, HookEvent, HookPoint};
+pub use json::{Json, NotJson};
 pub use language_model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Message, ModelFeatures, ModelInfo,
     ModelTool, Part, Reasoning, Role, Sampling, StopReason, TokenUsage, ToolAnswer, ToolCall,

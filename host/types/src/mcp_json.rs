@@ -8,7 +8,7 @@
 use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::prelude::BASE64_STANDARD;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{Error as _, SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 
+use crate::json::ValidJson;
 use crate::{
     Content, ContentBlock, Evaluation, Finding, ListedResource, Media, Prompt, PromptArgument,
     PromptDefinition, PromptMessage, PromptRole, ResourceBody, ResourceContents, ResourceLink,
@@ -104,7 +105,7 @@ impl<M: SerializeMap> Object<M> {
     fn end(mut self, others: &Members<'_>) -> Result<M::Ok, M::Error> {
         for (name, value) in &others.0 {
             if !self.written.contains(&&**name) {
-                self.form.serialize_entry(name, &Json(value.get()))?;
+                self.form.serialize_entry(name, &PluginJson(value.get()))?;
             }
         }
         self.form.end()
@@ -130,8 +131,8 @@ impl Serialize for Form<'_, ToolDefinition> {
         if !description.is_empty() {
             form.member("description", description)?;
         }
-        form.member("inputSchema", &Json(input_schema))?;
-        form.optional("outputSchema", output_schema.as_deref().map(Json).as_ref())?;
+        form.member("inputSchema", &PluginJson(input_schema))?;
+        form.optional("outputSchema", output_schema.as_deref().map(PluginJson).as_ref())?;
         let hints = [
             ("readOnlyHint", read_only),
             ("destructiveHint", destructive),
@@ -149,7 +150,7 @@ impl Serialize for Form<'_, ToolResult> {
         let ToolResult { content, structured, is_error, extra } = self.0;
         let mut form = Object::begin(serializer)?;
         form.member("content", &Forms(content))?;
-        form.optional("structuredContent", structured.as_deref().map(Json).as_ref())?;
+        form.optional("structuredContent", structured.as_deref().map(PluginJson).as_ref())?;
         form.member("isError", is_error)?;
         form.end(&Members::of(extra.as_deref()))
     }
@@ -159,7 +160,7 @@ impl Serialize for Form<'_, ContentBlock> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ContentBlock { body, extra } = self.0;
         let kind = match body {
-            Content::Other(json) => return Json(json).serialize(serializer),
+            Content::Other(json) => return PluginJson(json).serialize(serializer),
             Content::Text(_) => "text",
             Content::Image(_) => "image",
             Content::Audio(_) => "audio",
@@ -384,9 +385,9 @@ impl Serialize for Base64<'_> {
 }
 
 /// JSON text from a plugin. What does not parse is shown as the text it is.
-struct Json<'a>(&'a str);
+struct PluginJson<'a>(&'a str);
 
-impl Serialize for Json<'_> {
+impl Serialize for PluginJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A `RawValue` may be too deep to be read.
         let json = serde_json::from_str::<ValidJson>(self.0);
@@ -530,61 +531,6 @@ fn check_object(json: &str, place: impl fmt::Display) -> Result<(), FormError> {
 
 fn check_json(json: &str, place: impl fmt::Display) -> Result<ValidJson, FormError> {
     serde_json::from_str(json).map_err(|error| problem(place, &format!("not JSON: {error}")))
-}
-
-/// JSON that could be made a tree of, and is not: one of a long text is many times as long.
-struct ValidJson {
-    object: bool,
-}
-
-impl<'de> Deserialize<'de> for ValidJson {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValidJsonVisitor)
-    }
-}
-
-struct ValidJsonVisitor;
-
-impl<'de> Visitor<'de> for ValidJsonVisitor {
-    type Value = ValidJson;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ValidJson, A::Error> {
-        while items.next_element::<ValidJson>()?.is_some() {}
-        Ok(ValidJson { object: false })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<ValidJson, A::Error> {
-        while members.next_entry::<ValidJson, ValidJson>()?.is_some() {}
-        Ok(ValidJson { object: true })
-    }
 }
 
 /// Reads a result back.
@@ -919,11 +865,6 @@ fn extra(extra: Option<&str>) -> Map<String, Value> {
 
 fn leftover(form: Map<String, Value>) -> Option<String> {
     (!form.is_empty()).then(|| Value::Object(form).to_string())
-}
-
-/// A tree as JSON text. What `Display` writes is the same, piece by piece through a formatter.
-pub fn written(tree: &Value) -> String {
-    serde_json::to_string(tree).expect("the keys of a tree are texts")
 }
 
 /// JSON text from a plugin. What does not parse is shown as the text it is.

@@ -1,6 +1,6 @@
 //! How much a JSON value holds, roughly, without writing it out.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a value counts besides its text, in bytes.
 const BYTES_PER_NODE: usize = 8;
@@ -12,11 +12,11 @@ pub(crate) fn weigh(value: &Value) -> usize {
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
             Value::String(text) => text.len(),
             Value::Array(items) => items.iter().map(weigh).sum(),
-            Value::Object(members) => weigh_members(members),
+            Value::Object(members) => weigh_members(members.iter()),
         }
 }
 
 /// The weight of the members of an object.
-pub(crate) fn weigh_members(members: &Map<String, Value>) -> usize {
-    members.iter().map(|(name, value)| name.len() + weigh(value)).sum()
+pub(crate) fn weigh_members<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>) -> usize {
+    members.map(|(name, value)| name.len() + weigh(value)).sum()
 }

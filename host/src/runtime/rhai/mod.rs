@@ -36,8 +36,8 @@ use tenon_config::limits::Limits;
 use tenon_types::hook::POINTS;
 use tenon_types::name::is_slip;
 use tenon_types::{
-    CallContext, Error, Evaluation, HookDecision, HookEvent, HookPoint, Identity, Registration,
-    ToolResult,
+    CallContext, Error, Evaluation, HookDecision, HookEvent, HookPoint, Identity, Json,
+    Registration, ToolResult,
 };
 use tokio::runtime::Handle;
 use tracing::Span;
@@ -212,12 +212,12 @@ impl Script {
         Err(format!("{} takes {takes} parameters and should take {expected}", what()))
     }
 
-    fn call_tool(&self, name: &str, arguments: &str) -> Result<ToolResult, Failure> {
+    fn call_tool(&self, name: &str, arguments: &Json) -> Result<ToolResult, Failure> {
         let tool =
             self.tools.iter().find(|tool| tool.definition.name == name).ok_or_else(|| {
                 Failure::Answered(Error::NotFound(format!("this script has no tool \"{name}\"")))
             })?;
-        let arguments = parse(arguments)?;
+        let arguments = as_argument(arguments)?;
         match tool.function.call::<Dynamic>(&self.engine, &self.ast, (arguments,)) {
             Ok(answer) => self.tool_result(answer),
             // What a script throws is meant for its caller.
@@ -294,14 +294,14 @@ impl Script {
     fn evaluate(
         &self,
         strategy: &str,
-        subject: &str,
-        options: &str,
+        subject: &Json,
+        options: &Json,
     ) -> Result<Evaluation, Failure> {
         let eval = self.evals.iter().find(|eval| eval.definition.name == strategy);
         let eval = eval.ok_or_else(|| {
             Error::NotFound(format!("this script has no strategy \"{strategy}\""))
         })?;
-        let arguments = (parse(subject)?, parse(options)?);
+        let arguments = (as_argument(subject)?, as_argument(options)?);
         let answer = eval
             .function
             .call::<Dynamic>(&self.engine, &self.ast, arguments)
@@ -348,10 +348,9 @@ fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, Handler)>, String> {
     Ok(hooks)
 }
 
-fn parse(json: &str) -> Result<Dynamic, Failure> {
-    let value: Value = serde_json::from_str(json)
-        .map_err(|error| Failure::Answered(Error::InvalidInput(format!("arguments: {error}"))))?;
-    to_dynamic(&value)
+/// A value as what a script's function takes.
+fn as_argument(json: &Json) -> Result<Dynamic, Failure> {
+    to_dynamic(json.value())
         .map_err(|error| Failure::Answered(Error::InvalidInput(format!("arguments: {error}"))))
 }
 
@@ -383,7 +382,7 @@ impl Plugin for RhaiPlugin {
     async fn call_tool(
         &self,
         name: &str,
-        arguments: String,
+        arguments: Json,
         _: CallContext,
     ) -> Result<ToolResult, Failure> {
         let name = name.to_string();
@@ -397,8 +396,8 @@ impl Plugin for RhaiPlugin {
     async fn evaluate(
         &self,
         strategy: &str,
-        subject: String,
-        options: String,
+        subject: Json,
+        options: Json,
         _: CallContext,
     ) -> Result<Evaluation, Failure> {
         let strategy = strategy.to_string();
@@ -467,7 +466,7 @@ mod tests {
         );
         compile_within(cpu, &text)
             .expect("the script compiles")
-            .call_tool("t", "{\"n\": 2}".into(), context())
+            .call_tool("t", json!({ "n": 2 }).into(), context())
             .await
     }
 
@@ -581,7 +580,7 @@ mod tests {
         )
         .unwrap();
         for _ in 0..2 {
-            let result = script.call_tool("t", "{}".into(), context()).await.unwrap();
+            let result = script.call_tool("t", json!({}).into(), context()).await.unwrap();
             assert_eq!(result.plain_text(), "1");
         }
     }
@@ -643,8 +642,8 @@ mod tests {
                 "let half = 0.5; strategy(#{{ name: \"s\", description: \"d\" }}, |subject, options| {{ {body} }});"
             );
             let script = compile(&text).expect("the script compiles");
-            let subject = json!({ "output": "four" }).to_string();
-            let scored = script.evaluate("s", subject, "{\"most\": 5}".into(), context()).await;
+            let (subject, options) = (json!({ "output": "four" }), json!({ "most": 5 }));
+            let scored = script.evaluate("s", subject.into(), options.into(), context()).await;
             match (scored, expected) {
                 (Ok(evaluation), Ok((score, verdict))) => {
                     assert_eq!(evaluation.score, score, "{body}");

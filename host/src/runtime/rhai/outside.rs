@@ -36,11 +36,9 @@ pub(super) fn add(engine: &mut rhai::Engine) {
 /// Calls a tool. Its structured content is returned as a value, or else its text; what it says of
 /// its failure is thrown.
 fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
-    let (name, arguments) = (name.to_string(), to_json(&arguments.into())?.to_string());
+    let (name, arguments) = (name.to_string(), to_json(&arguments.into())?);
     let result: ToolResult =
-        ask(
-            |granted, caller| async move { tools::call(&granted, caller, name, &arguments).await },
-        )?;
+        ask(|granted, caller| async move { tools::call(&granted, caller, name, arguments).await })?;
     if result.is_error {
         return Err(result.plain_text().into());
     }

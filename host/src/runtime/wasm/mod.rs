@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tenon_config::config::Mode;
 use tenon_types::{
     Blank, CallContext, Completion, CompletionRequest, Error, Evaluation, HookDecision, HookEvent,
-    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
+    Json, ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
     TemplatePage, ToolResult,
 };
 use wasmtime::component::{Accessor, HasSelf, InstancePre};
@@ -205,10 +205,11 @@ impl Plugin for WasmPlugin {
     async fn call_tool(
         &self,
         name: &str,
-        arguments: String,
+        arguments: Json,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let (name, call_id) = (name.to_string(), shared_id(&context));
+        let arguments = arguments.into_text();
         self.needs(Interface::Tools)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.call_tool(&guest.accessor, name, arguments, context).await
@@ -263,11 +264,12 @@ impl Plugin for WasmPlugin {
     async fn evaluate(
         &self,
         strategy: &str,
-        subject: String,
-        options: String,
+        subject: Json,
+        options: Json,
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
         let (strategy, call_id) = (strategy.to_string(), shared_id(&context));
+        let (subject, options) = (subject.into_text(), options.into_text());
         self.needs(Interface::Evals)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.evaluate(&guest.accessor, strategy, subject, options, context).await
