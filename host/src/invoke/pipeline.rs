@@ -4,6 +4,7 @@
 //! A [`Request`] says what is asked; what differs between requests of different kinds is in its methods.
 //! [`run`] takes it through the steps.
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -183,8 +184,16 @@ pub(super) async fn run<R: Request>(
     let id = request.plugin().loaded().id().clone();
     let span = state.found(&id, |state| request.span(state));
     let timeout = state.caller.timeout;
-    let steps = Box::pin(steps(registry, &mut request, &mut state));
-    let result = within_callers(timeout, &id, steps).instrument(span).await;
+    let steps = Box::pin(steps(registry, &mut request, &mut state)).instrument(span);
+    let result = match timeout {
+        None => steps.await,
+        // Each step has what is left of the caller's time, and knows better whose fault it is when there
+        // is none: this comes after it.
+        Some(timeout) => {
+            let timed = within(timeout.saturating_add(DEADLINE_GRACE), steps.map(Ok)).await;
+            timed.map_err(CallError::failed(&id)).flatten()
+        }
+    };
     let usage = state.usage();
     let count = |outcome: &str| {
         if let Some(tool_metrics) = request.tool_metrics() {
@@ -211,19 +220,6 @@ pub(super) async fn run<R: Request>(
 
 /// How much later than the caller's time a call is given up that no step has given up itself.
 const DEADLINE_GRACE: Duration = Duration::from_millis(20);
-
-/// Gives all steps together the time that the caller has.
-async fn within_callers<T>(
-    timeout: Option<Duration>,
-    id: &Arc<str>,
-    steps: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, CallError> {
-    let Some(timeout) = timeout else { return steps.await };
-    // Each step has what is left of the time, and knows better whose fault it is when there is
-    // none: this comes after it.
-    let late = timeout.saturating_add(DEADLINE_GRACE);
-    within(late, async { Ok(steps.await) }).await.map_err(CallError::failed(id))?
-}
 
 async fn steps<R: Request>(
     registry: &Registry,

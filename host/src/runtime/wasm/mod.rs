@@ -135,7 +135,11 @@ impl WasmPlugin {
         let job = attributed(call_id, job);
         let answer = match &self.shared {
             None => Box::pin(async { self.instantiate().await?.run(job).await }).await,
-            Some(shared) => self.lease(shared).await?.run(job).await,
+            Some(shared) => {
+                let lease = self.lease(shared).await?;
+                let _recorder = lease.record_usage();
+                lease.submit(job).wait().await
+            }
         };
         Ok(answer??)
     }
@@ -163,7 +167,8 @@ impl WasmPlugin {
             async move {
                 let registered = async {
                     let handle = InstanceHandle::start(component.instantiate().await?);
-                    InstanceLease::new(handle.clone())?.run(attributed(None, register)).await??;
+                    let lease = InstanceLease::new(handle.clone())?;
+                    lease.submit(attributed(None, register)).wait().await??;
                     Ok(handle)
                 };
                 within(component.setting.startup, registered).await
@@ -195,7 +200,7 @@ impl Plugin for WasmPlugin {
                 let start =
                     || async move { Ok(InstanceHandle::start(component.instantiate().await?)) };
                 let lease = shared.lease(start).await?;
-                lease.run(attributed(None, register)).await??
+                lease.submit(attributed(None, register)).wait().await??
             }
         };
         abi::check_registration(&*self.component.indices, &registration)?;

@@ -322,22 +322,9 @@ impl JobState {
 }
 
 impl InstanceLease {
-    /// Runs a job and waits for its answer. The job is handed over at once, so that what waits does not
-    /// have place for it.
-    pub(super) fn run<R, J>(
-        self,
-        job: AttributedJob<J>,
-    ) -> impl Future<Output = Result<R, Failure>> + Send + use<R, J>
-    where
-        R: Send + 'static,
-        J: Job<R>,
-    {
-        let noting = UsageRecorder::from_now(&self.handle.usage_counter);
-        let pending = self.submit(job);
-        async move {
-            let _noting = noting;
-            pending.wait().await
-        }
+    /// Notes what the instance uses until that is dropped, for the call that is being served.
+    pub(super) fn record_usage(&self) -> UsageRecorder {
+        UsageRecorder::from_now(&self.handle.usage_counter)
     }
 
     /// Hands over a job. When its caller gives up, the guest is asked to cancel the call that it
