@@ -70,8 +70,8 @@ pub use tenon_types::{self as types, hook, mcp_json, name};
 /// The second step: what policy, approvals and locks say of a candidate.
 pub mod admit {
     pub use tenon_config::admit::{
-        Admitted, Approvals, Contents, MissingRequirement, PluginStatus, Refusal, Rules, Snapshot,
-        admit,
+        Admitted, Approvals, Contents, MissingPrerequisites, PluginStatus, Refusal, Rules,
+        Snapshot, admit,
     };
 }
 

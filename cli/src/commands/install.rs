@@ -59,7 +59,7 @@ pub(crate) struct Args {
 }
 
 /// A plugin that is to be installed.
-struct Plan {
+struct PreparedInstall {
     about: ManifestSummary,
     locked: LockedPlugin,
     manifest: String,
@@ -120,10 +120,10 @@ async fn plan(
     text: &str,
     args: &Args,
     place: &InstallFolder,
-) -> Result<Plan, Error> {
+) -> Result<PreparedInstall, Error> {
     let source = Source::parse(text, Path::new(""))?;
     let fetched = fetcher.fetch(&source, args.digest).await?;
-    let plan = Plan::new(fetched, kept(&source, place), args.id.as_deref())?;
+    let plan = PreparedInstall::new(fetched, kept(&source, place), args.id.as_deref())?;
     plan.about.check_loads(&plan.manifest, &plan.code).await?;
     Ok(plan)
 }
@@ -147,7 +147,7 @@ fn kept(source: &Source, place: &InstallFolder) -> String {
     }
 }
 
-impl Plan {
+impl PreparedInstall {
     fn new(fetched: FetchedPlugin, source: String, id: Option<&str>) -> Result<Self, Error> {
         let FetchedPlugin { name, file, code, manifest, resolved } = fetched;
         let no = |problem: String| Error::Input(format!("{source}: {problem}"));
@@ -267,7 +267,11 @@ fn requested(manifest: &str) -> crate::approval::Values {
 }
 
 /// What the lock file has of a plugin that is to be installed with `--locked`: nothing else is.
-fn as_locked(place: &InstallFolder, lock: &LockFile, plan: &Plan) -> Result<LockedPlugin, Error> {
+fn as_locked(
+    place: &InstallFolder,
+    lock: &LockFile,
+    plan: &PreparedInstall,
+) -> Result<LockedPlugin, Error> {
     let (id, file) = (&plan.about.id, place.lock());
     let file = file.display();
     let problem = match lock.plugins.get(id) {
@@ -310,9 +314,9 @@ fn install(
     common: &Common,
     place: &InstallFolder,
     lock: &mut LockFile,
-    plan: Plan,
+    plan: PreparedInstall,
 ) -> Result<Value, Error> {
-    let Plan { about, locked, manifest, code, unrequested } = plan;
+    let PreparedInstall { about, locked, manifest, code, unrequested } = plan;
     let other = { lock.plugins.get(&about.id) }
         .filter(|former| (&former.source, former.code) != (&locked.source, locked.code));
     let replaced =
@@ -405,7 +409,7 @@ async fn restore(
     if fetched.manifest.is_none() {
         fetched.manifest = place.manifest(id, &locked);
     }
-    let mut plan = Plan::new(fetched, locked.source.clone(), Some(id))?;
+    let mut plan = PreparedInstall::new(fetched, locked.source.clone(), Some(id))?;
     if plan.locked.manifest != locked.manifest {
         return Err(FetchError::Digest {
             what: format!("the manifest of plugin \"{id}\""),

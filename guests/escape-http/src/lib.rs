@@ -9,7 +9,7 @@ use tenon_sdk::{Result, plugin, tool};
 plugin!(tools: [fetch2, fetch3, sockets, sockets3]);
 
 /// A request as its parts are written.
-struct Parts<'a> {
+struct RequestParts<'a> {
     method: &'a str,
     scheme: &'a str,
     authority: &'a str,
@@ -18,7 +18,7 @@ struct Parts<'a> {
     body: Option<&'a str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RequestParts<'a> {
     fn new(
         method: &'a str,
         url: &'a str,
@@ -54,7 +54,7 @@ pub async fn fetch2(
     headers: Option<Vec<String>>,
     body: Option<String>,
 ) -> Result<String> {
-    let sent = edition2::send(Parts::new(&method, &url, headers, body.as_deref()));
+    let sent = edition2::send(RequestParts::new(&method, &url, headers, body.as_deref()));
     Ok(sent.unwrap_or_else(|error| format!("error: {error}")))
 }
 
@@ -68,7 +68,7 @@ pub async fn fetch3(
     headers: Option<Vec<String>>,
     body: Option<String>,
 ) -> Result<String> {
-    let sent = edition3::send(Parts::new(&method, &url, headers, body.as_deref())).await;
+    let sent = edition3::send(RequestParts::new(&method, &url, headers, body.as_deref())).await;
     Ok(sent.unwrap_or_else(|error| format!("error: {error}")))
 }
 
@@ -137,7 +137,7 @@ macro_rules! address {
 }
 
 mod edition2 {
-    use super::{Parts, outcome};
+    use super::{RequestParts, outcome};
     use wasip2::http::outgoing_handler::handle;
     use wasip2::http::types::{
         Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme, http_error_code,
@@ -155,7 +155,7 @@ mod edition2 {
         }
     }
 
-    pub(crate) fn send(parts: Parts<'_>) -> Result<String, String> {
+    pub(crate) fn send(parts: RequestParts<'_>) -> Result<String, String> {
         let headers = Fields::from_list(&parts.headers).map_err(|error| format!("{error:?}"))?;
         let request = OutgoingRequest::new(headers);
         address!(request, parts);
@@ -197,7 +197,7 @@ mod edition2 {
 }
 
 mod edition3 {
-    use super::{Parts, named, outcome};
+    use super::{RequestParts, named, outcome};
     use std::future::{Future, poll_fn};
     use std::net::{Ipv4Addr, SocketAddrV4};
     use std::pin::pin;
@@ -237,7 +237,7 @@ mod edition3 {
         done.map_or_else(named, |()| ok.into())
     }
 
-    pub(crate) async fn send(parts: Parts<'_>) -> Result<String, String> {
+    pub(crate) async fn send(parts: RequestParts<'_>) -> Result<String, String> {
         let headers = Fields::from_list(&parts.headers).map_err(|error| format!("{error:?}"))?;
         let (_, trailers) = wit_future::new(|| Ok(None));
         let (mut writer, contents) = wit_stream::new();

@@ -16,7 +16,7 @@ use crate::approval::{Approval, ApprovalChange, ApprovalRequest};
 use crate::config::{Config, combine};
 use crate::contract::PACKAGE_VERSION;
 use crate::diagnostic::Diagnostic;
-use crate::discover::{Candidate, Discovery, FileChecks, Origin, PluginKind, SkippedEntry};
+use crate::discover::{AdmissionFacts, Candidate, Discovery, Origin, PluginKind, SkippedEntry};
 use crate::files::Digest;
 use crate::grant::{Availability, CAPABILITIES, Capability, GrantSet, Grants, SECRETS};
 use crate::lock::LockEntry;
@@ -218,7 +218,7 @@ pub enum Refusal {
     WorldWritable(PathBuf),
     /// What it requires is not there.
     #[error("it requires {}", .0)]
-    Missing(MissingRequirement),
+    Missing(MissingPrerequisites),
     /// It was made for another version of the contract.
     #[error("it is made for tenon:plugin@{wanted}, and this host speaks {PACKAGE_VERSION}")]
     ApiVersion {
@@ -265,7 +265,7 @@ pub enum Refusal {
 
 /// What a plugin requires and does not find.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingRequirement {
+pub struct MissingPrerequisites {
     /// Variables of the environment, all of them.
     pub env: Vec<String>,
     /// Groups of variables, one of each.
@@ -274,7 +274,7 @@ pub struct MissingRequirement {
     pub bins: Vec<String>,
 }
 
-impl fmt::Display for MissingRequirement {
+impl fmt::Display for MissingPrerequisites {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables = self.env.iter().map(|name| format!("the variable {name}"));
         let groups = self.env_any.iter().map(|group| format!("one of {}", group.join(", ")));
@@ -371,8 +371,8 @@ pub fn admit(mut candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusa
 fn refusal(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     policy(candidate, rules)
         .or_else(|| lock(candidate, rules))
-        .or_else(|| paths(&candidate.file_checks))
-        .or_else(|| dependencies(&candidate.file_checks))
+        .or_else(|| paths(&candidate.admission_facts))
+        .or_else(|| dependencies(&candidate.admission_facts))
         .or_else(|| contract(candidate))
         .or_else(|| capabilities(candidate, &rules.approvals))
 }
@@ -409,17 +409,17 @@ fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     Some(Refusal::NotAsLocked { origin, file, what, expected, found })
 }
 
-fn paths(file_checks: &FileChecks) -> Option<Refusal> {
-    let outside = file_checks.outside.first().cloned().map(Refusal::Outside);
-    outside.or_else(|| file_checks.world_writable.first().cloned().map(Refusal::WorldWritable))
+fn paths(admission_facts: &AdmissionFacts) -> Option<Refusal> {
+    let outside = admission_facts.outside.first().cloned().map(Refusal::Outside);
+    outside.or_else(|| admission_facts.world_writable.first().cloned().map(Refusal::WorldWritable))
 }
 
-fn dependencies(file_checks: &FileChecks) -> Option<Refusal> {
-    let FileChecks { missing_env, missing_env_any, missing_bins, .. } = file_checks;
+fn dependencies(admission_facts: &AdmissionFacts) -> Option<Refusal> {
+    let AdmissionFacts { missing_env, missing_env_any, missing_bins, .. } = admission_facts;
     if missing_env.is_empty() && missing_env_any.is_empty() && missing_bins.is_empty() {
         return None;
     }
-    Some(Refusal::Missing(MissingRequirement {
+    Some(Refusal::Missing(MissingPrerequisites {
         env: missing_env.clone(),
         env_any: missing_env_any.clone(),
         bins: missing_bins.clone(),

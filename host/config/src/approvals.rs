@@ -68,7 +68,7 @@ impl FormerApproval {
 /// The file, as it is written.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct ApprovalFileJson {
     approvals: Vec<ApprovalEntry>,
 }
 
@@ -178,12 +178,12 @@ impl ApprovalFile {
         Ok(revoked)
     }
 
-    fn read(&self) -> Result<Content, ApprovalError> {
+    fn read(&self) -> Result<ApprovalFileJson, ApprovalError> {
         // Who can write to the file approves, and so does who can put another in its place.
         self.store.read().map_err(|error| self.error(error))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), ApprovalError> {
+    fn change(&self, change: impl FnOnce(&mut ApprovalFileJson)) -> Result<(), ApprovalError> {
         self.store.change(change).map_err(|error| self.error(error))
     }
 

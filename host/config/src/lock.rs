@@ -76,7 +76,7 @@ pub enum LockError {
 /// The file, as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct LockFileToml {
     version: u32,
     #[serde(default)]
     plugins: BTreeMap<String, LockedPlugin>,
@@ -107,7 +107,7 @@ impl LockFile {
 
     fn parse(text: &str, path: &Path) -> Result<Self, LockError> {
         let invalid = |(line, problem)| LockError::Invalid { path: path.into(), line, problem };
-        let Content { version, plugins } = parse(text).map_err(invalid)?;
+        let LockFileToml { version, plugins } = parse(text).map_err(invalid)?;
         if version != VERSION {
             return Err(invalid((
                 1,
@@ -132,7 +132,7 @@ impl LockFile {
     }
 
     fn to_text(&self) -> Result<String, toml::ser::Error> {
-        let content = Content { version: VERSION, plugins: self.plugins.clone() };
+        let content = LockFileToml { version: VERSION, plugins: self.plugins.clone() };
         Ok(format!("{HEAD}{}", toml::to_string(&content)?))
     }
 }

@@ -35,12 +35,12 @@ pub use truncate::TRUNCATED;
 use crate::call::Failure;
 use crate::invoke::stored_results::Results;
 use crate::observe::PluginNotifications;
-use crate::observe::history::History;
+use crate::observe::history::CallRecorder;
 
 /// What calls use besides the registry.
 pub(crate) struct InvokeContext {
     pub(crate) news: PluginNotifications,
-    pub(crate) history: Option<History>,
+    pub(crate) history: Option<CallRecorder>,
     pub(crate) results: Arc<Results>,
 }
 

@@ -10,12 +10,12 @@ use crate::observe::event::Events;
 /// once, until the host has acted on it.
 #[derive(Clone, Default)]
 pub(crate) struct PluginNotifications {
-    changed: Arc<Changed>,
+    changed: Arc<ChangedPlugins>,
     events: Events,
 }
 
 #[derive(Default)]
-struct Changed {
+struct ChangedPlugins {
     plugins: Mutex<BTreeSet<Arc<str>>>,
     some: Notify,
 }

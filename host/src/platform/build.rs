@@ -33,7 +33,7 @@ use crate::invoke::InvokeContext;
 use crate::invoke::stored_results::Results;
 use crate::load::{LoadError, Loaded, Loader};
 use crate::observe::PluginNotifications;
-use crate::observe::history::History;
+use crate::observe::history::CallRecorder;
 use crate::register::{Registered, learn, register, register_as};
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
@@ -363,12 +363,12 @@ impl Builder {
 }
 
 /// The record of calls, unless a configuration wants none.
-fn open_history(folder: &Path, configs: &[Config]) -> Option<History> {
+fn open_history(folder: &Path, configs: &[Config]) -> Option<CallRecorder> {
     let settings = configs.first().map(|config| config.history).unwrap_or_default();
     if !settings.enabled {
         return None;
     }
-    History::open(folder.to_path_buf(), u64::from(settings.max_mib) << 20)
+    CallRecorder::open(folder.to_path_buf(), u64::from(settings.max_mib) << 20)
         .inspect_err(|error| {
             tracing::warn!("calls are not recorded in {}: {error}", folder.display());
         })

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tenon_config::config::combine::{OwnSettings, Owner, ToolFilters, ToolRules};
+use tenon_config::config::combine::{OriginSettings, Owner, ToolFilters, ToolRules};
 use tenon_config::config::{Config, OnFailure, ResourceTools, ToolRule};
 use tenon_config::diagnostic::Diagnostic;
 use tenon_config::discover::{Origin, PluginKind};
@@ -579,9 +579,9 @@ pub(crate) struct Settings {
     /// What a handler that fails means.
     pub(crate) on_failure: OnFailure,
     /// What holds for the plugins of the project.
-    project: OwnSettings,
+    project: OriginSettings,
     /// What holds for all others.
-    user: OwnSettings,
+    user: OriginSettings,
     tools: ToolRules,
     filters: ToolFilters,
     /// What its own entry says of which tools are wanted, by the plugin.
@@ -595,8 +595,8 @@ impl Settings {
     pub(crate) fn new(configs: &[Config], quarantine: Quarantine) -> Self {
         Self {
             on_failure: configs.first().map(|first| first.hooks.on_failure).unwrap_or_default(),
-            project: OwnSettings::of(configs, Origin::Config),
-            user: OwnSettings::of(configs, Origin::User),
+            project: OriginSettings::of(configs, Origin::Config),
+            user: OriginSettings::of(configs, Origin::User),
             tools: ToolRules::new(configs),
             filters: ToolFilters::new(configs),
             entries: HashMap::new(),
@@ -614,7 +614,7 @@ impl Settings {
     }
 
     /// What holds for the hooks and names of plugins of an origin.
-    pub(crate) fn of(&self, origin: Origin) -> &OwnSettings {
+    pub(crate) fn of(&self, origin: Origin) -> &OriginSettings {
         if origin.is_of_project() { &self.project } else { &self.user }
     }
 }

@@ -105,7 +105,7 @@ impl<M: SerializeMap> Object<M> {
     fn end(mut self, others: &Members<'_>) -> Result<M::Ok, M::Error> {
         for (name, value) in &others.0 {
             if !self.written.contains(&&**name) {
-                self.form.serialize_entry(name, &PluginJson(value.get()))?;
+                self.form.serialize_entry(name, &JsonOrText(value.get()))?;
             }
         }
         self.form.end()
@@ -131,8 +131,8 @@ impl Serialize for Form<'_, ToolDefinition> {
         if !description.is_empty() {
             form.member("description", description)?;
         }
-        form.member("inputSchema", &PluginJson(input_schema))?;
-        form.optional("outputSchema", output_schema.as_deref().map(PluginJson).as_ref())?;
+        form.member("inputSchema", &JsonOrText(input_schema))?;
+        form.optional("outputSchema", output_schema.as_deref().map(JsonOrText).as_ref())?;
         let hints = [
             ("readOnlyHint", read_only),
             ("destructiveHint", destructive),
@@ -150,7 +150,7 @@ impl Serialize for Form<'_, ToolResult> {
         let ToolResult { content, structured, is_error, extra } = self.0;
         let mut form = Object::begin(serializer)?;
         form.member("content", &Forms(content))?;
-        form.optional("structuredContent", structured.as_deref().map(PluginJson).as_ref())?;
+        form.optional("structuredContent", structured.as_deref().map(JsonOrText).as_ref())?;
         form.member("isError", is_error)?;
         form.end(&Members::of(extra.as_deref()))
     }
@@ -160,7 +160,7 @@ impl Serialize for Form<'_, ContentBlock> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ContentBlock { body, extra } = self.0;
         let kind = match body {
-            Content::Other(json) => return PluginJson(json).serialize(serializer),
+            Content::Other(json) => return JsonOrText(json).serialize(serializer),
             Content::Text(_) => "text",
             Content::Image(_) => "image",
             Content::Audio(_) => "audio",
@@ -385,9 +385,9 @@ impl Serialize for Base64<'_> {
 }
 
 /// JSON text from a plugin. What does not parse is shown as the text it is.
-struct PluginJson<'a>(&'a str);
+struct JsonOrText<'a>(&'a str);
 
-impl Serialize for PluginJson<'_> {
+impl Serialize for JsonOrText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A `RawValue` may be too deep to be read.
         let json = serde_json::from_str::<ValidJson>(self.0);

@@ -4,8 +4,8 @@ mod connect;
 mod listing;
 mod news;
 mod outgoing;
-mod pending;
-mod polling;
+mod server_requests;
+mod server_task;
 mod task;
 
 use serde::Deserialize;
@@ -20,8 +20,8 @@ use crate::{Server, ServerCapabilities};
 use connect::Handshake;
 use listing::PartialList;
 use news::Subscriptions;
-use pending::{PendingRequest, RetryWithInput, Round};
-use polling::ServerTask;
+use server_requests::{PendingServerRequest, RetryWithInput, Round};
+use server_task::ServerTask;
 
 /// Something that was asked of the server, from the asking to the outcome. It may take several
 /// requests.
@@ -149,7 +149,7 @@ pub struct Client {
     /// What every request of the newer era says of the client.
     modern_meta: Members,
     /// What the server asked and was not answered.
-    asked: BTreeMap<AskId, PendingRequest>,
+    asked: BTreeMap<AskId, PendingServerRequest>,
     asks: u64,
     /// Since when there is any of that: meanwhile no request runs out of time.
     asking_since: Option<u64>,

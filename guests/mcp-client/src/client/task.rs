@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::polling::of_task;
+use super::server_task::of_task;
 use super::{Client, Error, OperationId, Purpose};
 use crate::json::Members;
 use crate::message::Payload;

@@ -9,7 +9,7 @@ use tenon_types::name::NameStyle;
 
 use super::{Refusal, Rules, admit};
 use crate::config::combine::{
-    CombineRule, KEY_RULES, OwnSettings, Owner, ToolFilters, ToolRules, pin_mode, speaking_for,
+    CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules, pin_mode, speaking_for,
 };
 use crate::config::{Config, Invisible, OnFailure, ResourceTools, Supervision, ToolRule};
 use crate::discover::{Candidate, Discovery, Origin, ServerLocation, Source, Sources, discover};
@@ -17,7 +17,7 @@ use crate::limits::{Limits, LimitsTable};
 
 /// Whom a rule is tried on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RuleSubject {
+enum TrialPlugin {
     /// What a project brings: the server `p`, and a script that requests something.
     Project,
     /// The user's server `s`, which no guard turns to.
@@ -26,7 +26,7 @@ enum RuleSubject {
     Guard,
 }
 
-impl RuleSubject {
+impl TrialPlugin {
     const ALL: [Self; 3] = [Self::Project, Self::Server, Self::Guard];
 
     /// The plugin that is looked at.
@@ -73,17 +73,17 @@ struct Trial {
     /// Lines that set it, from the loosest to the strictest.
     values: Vec<String>,
     /// How strict what comes of it is: more is stricter.
-    strictness: fn(&MergedConfigs, RuleSubject) -> i64,
+    strictness: fn(&MergedConfigs, TrialPlugin) -> i64,
     reach: ProjectReach,
 }
 
 impl Trial {
     /// Whether a project's word reaches plugins of its user's.
-    fn reaches(&self, of: RuleSubject) -> bool {
+    fn reaches(&self, of: TrialPlugin) -> bool {
         match self.reach {
             ProjectReach::Own => false,
-            ProjectReach::Servers => of == RuleSubject::Server,
-            ProjectReach::All => of != RuleSubject::Project,
+            ProjectReach::Servers => of == TrialPlugin::Server,
+            ProjectReach::All => of != TrialPlugin::Project,
         }
     }
 }
@@ -158,7 +158,7 @@ impl MergedConfigs {
     }
 
     /// The configuration that speaks for somebody's plugins.
-    fn speaking(&self, of: RuleSubject) -> &Config {
+    fn speaking(&self, of: TrialPlugin) -> &Config {
         speaking_for(&self.configs, of.owner().origin).expect("there are configurations")
     }
 
@@ -172,12 +172,12 @@ impl MergedConfigs {
     }
 
     /// How many of somebody's plugins are left out.
-    fn left_out(&self, of: RuleSubject) -> i64 {
+    fn left_out(&self, of: TrialPlugin) -> i64 {
         of.ids().iter().filter(|id| self.candidate(id).is_none()).count() as i64
     }
 
     /// How many of somebody's plugins are left out or refused by a policy.
-    fn refused(&self, of: RuleSubject) -> i64 {
+    fn refused(&self, of: TrialPlugin) -> i64 {
         let rules = Rules::new(&self.configs);
         let is_refused = |id: &&&str| match self.candidate(id) {
             None => true,
@@ -189,7 +189,7 @@ impl MergedConfigs {
     }
 
     /// What plugins may use whose manifests ask for all that there is.
-    fn limits(&self, of: RuleSubject) -> Limits {
+    fn limits(&self, of: TrialPlugin) -> Limits {
         let all: LimitsTable = toml::from_str(
             "cpu = \"9h\"\nwall = \"9h\"\nmemory_mib = 9999\ntable_elements = 9999999\ninstances = 9999\n\
              transfer_mib = 9999\ndownload_mib = 9999\noutput_kib = 9999999\nhost_calls = 9999999\nlog_rate = 9999999",
@@ -198,26 +198,26 @@ impl MergedConfigs {
         self.speaking(of).limits_of(of.id(), &all)
     }
 
-    fn own(&self, of: RuleSubject) -> OwnSettings {
-        OwnSettings::of(&self.configs, of.owner().origin)
+    fn own(&self, of: TrialPlugin) -> OriginSettings {
+        OriginSettings::of(&self.configs, of.owner().origin)
     }
 
     /// The rule for the tool `t`.
-    fn tool(&self, of: RuleSubject) -> ToolRule {
+    fn tool(&self, of: TrialPlugin) -> ToolRule {
         let name = format!("{}__t", of.id());
         ToolRules::new(&self.configs).of(&name, &name, of.owner())
     }
 
     /// Whether the tool `t` is not wanted.
-    fn unwanted(&self, of: RuleSubject) -> i64 {
+    fn unwanted(&self, of: TrialPlugin) -> i64 {
         let filters = ToolFilters::new(&self.configs);
         let mut said = filters.of(of.id(), of.owner());
         said.any(|filter| filter.leaves_out("t").is_some()).into()
     }
 
     /// What is said of how a server is kept running: of a guard, the one that it turns to.
-    fn supervision(&self, of: RuleSubject, strictness: fn(&Supervision) -> i64) -> i64 {
-        let id = if of == RuleSubject::Guard { "g" } else { of.id() };
+    fn supervision(&self, of: TrialPlugin, strictness: fn(&Supervision) -> i64) -> i64 {
+        let id = if of == TrialPlugin::Guard { "g" } else { of.id() };
         let Some(candidate) = self.candidate(id) else { return GONE };
         let Source::Mcp(server) = &candidate.source else { panic!("it is a server") };
         assert!(matches!(server.place, ServerLocation::Child(_)));
@@ -240,8 +240,8 @@ fn number(text: &str) -> i64 {
 }
 
 /// How strict something is that need not be said: of a project's plugins, nothing holds then.
-fn or_unsaid(of: RuleSubject, said: Option<i64>, unsaid: i64) -> i64 {
-    said.unwrap_or(if of == RuleSubject::Project { UNSAID } else { unsaid })
+fn or_unsaid(of: TrialPlugin, said: Option<i64>, unsaid: i64) -> i64 {
+    said.unwrap_or(if of == TrialPlugin::Project { UNSAID } else { unsaid })
 }
 
 /// Lines that set a key to values.
@@ -283,7 +283,7 @@ fn trials() -> Vec<Trial> {
             &["[{ name = \"g\", command = \"true\" }, { name = \"n\", command = \"true\" }]"],
             Own,
             // A guard may turn to the first.
-            |w, of| w.owner_of(if of == RuleSubject::Guard { "g" } else { "n" }),
+            |w, of| w.owner_of(if of == TrialPlugin::Guard { "g" } else { "n" }),
         ),
         simple("plugins.folders", &["[\"folder\"]"], Own, |w, _| w.owner_of("a")),
         simple("plugins.resource_tools", &["\"each\"", "\"none\""], Own, |w, of| {
@@ -468,25 +468,25 @@ fn each_key_combines_as_its_rule_says() {
             |project: &str, user: &str, of| (trial.strictness)(&home.world(project, user), of);
         // What a value comes to where only the one who speaks for these plugins says it.
         let alone = |value: &str, of| match of {
-            RuleSubject::Project if rule != CombineRule::UserOnly => seen(value, "", of),
+            TrialPlugin::Project if rule != CombineRule::UserOnly => seen(value, "", of),
             _ => seen("", value, of),
         };
         if rule == CombineRule::Both {
             let value = &trial.values[0];
-            assert_eq!(seen("", "", RuleSubject::Project), 0, "{key}");
-            assert_eq!(seen(value, "", RuleSubject::Project), 1, "{key}");
-            assert_eq!(seen("", value, RuleSubject::Project), 2, "{key}");
-            assert_eq!(seen(value, value, RuleSubject::Guard), 2, "{key}");
+            assert_eq!(seen("", "", TrialPlugin::Project), 0, "{key}");
+            assert_eq!(seen(value, "", TrialPlugin::Project), 1, "{key}");
+            assert_eq!(seen("", value, TrialPlugin::Project), 2, "{key}");
+            assert_eq!(seen(value, value, TrialPlugin::Guard), 2, "{key}");
             continue;
         }
-        for of in RuleSubject::ALL {
+        for of in TrialPlugin::ALL {
             let unsaid = seen("", "", of);
             let reaches = trial.reaches(of);
             let own: Vec<i64> = trial.values.iter().map(|value| alone(value, of)).collect();
             // A trial that sees no difference would find everything right.
             let differs = match rule {
                 CombineRule::UserOnly => own.windows(2).all(|two| two[0] != two[1]),
-                _ if of == RuleSubject::Project => own.windows(2).all(|two| two[0] < two[1]),
+                _ if of == TrialPlugin::Project => own.windows(2).all(|two| two[0] < two[1]),
                 _ => own.is_sorted() && own.first() < own.last(),
             };
             assert!(differs, "{key} for {of:?}: {own:?}");
@@ -494,8 +494,8 @@ fn each_key_combines_as_its_rule_says() {
                 // The project says nothing.
                 let found = seen("", user, of);
                 let holds = match (rule, of) {
-                    (CombineRule::OwnPlugins, RuleSubject::Project) => true,
-                    (CombineRule::UserOnly, _) | (_, RuleSubject::Server | RuleSubject::Guard) => {
+                    (CombineRule::OwnPlugins, TrialPlugin::Project) => true,
+                    (CombineRule::UserOnly, _) | (_, TrialPlugin::Server | TrialPlugin::Guard) => {
                         found == own[u]
                     }
                     _ => found >= own[u],
@@ -505,9 +505,9 @@ fn each_key_combines_as_its_rule_says() {
                     let expected = match (rule, of) {
                         (CombineRule::UserOnly, _) => own[u],
                         // What suits the user is no stricter for being another.
-                        (_, RuleSubject::Project) if key == "settings.*" => own[u],
-                        (CombineRule::OwnPlugins, RuleSubject::Project) => own[p],
-                        (_, RuleSubject::Project) => own[p].max(own[u]),
+                        (_, TrialPlugin::Project) if key == "settings.*" => own[u],
+                        (CombineRule::OwnPlugins, TrialPlugin::Project) => own[p],
+                        (_, TrialPlugin::Project) => own[p].max(own[u]),
                         _ if reaches => own[p].max(own[u]),
                         _ => own[u],
                     };
@@ -523,7 +523,7 @@ fn each_key_combines_as_its_rule_says() {
                 let found = seen(project, "", of);
                 let holds = match (rule, of) {
                     (CombineRule::UserOnly, _) => found == unsaid,
-                    (_, RuleSubject::Project) => true,
+                    (_, TrialPlugin::Project) => true,
                     _ if reaches => found >= unsaid,
                     _ => found == unsaid,
                 };
@@ -636,22 +636,22 @@ proptest! {
         for (trial, rule) in trials.iter().zip(KEY_RULES) {
             let is_said = keys.contains(trial.key);
             let seen = |world: &MergedConfigs, of| (trial.strictness)(world, of);
-            for of in RuleSubject::ALL {
+            for of in TrialPlugin::ALL {
                 let (found, before) = (seen(&both, of), seen(&alone, of));
                 let reaches = trial.reaches(of);
                 let holds = match (rule.rule, of) {
                     (CombineRule::UserOnly, _) => found == before,
-                    (CombineRule::Both, RuleSubject::Guard) => !is_said || found == 2 || before != 2,
-                    (CombineRule::Both | CombineRule::OwnPlugins, RuleSubject::Project) => true,
-                    (CombineRule::Both, RuleSubject::Server) => true,
-                    (_, RuleSubject::Project) if trial.key == "settings.*" => {
+                    (CombineRule::Both, TrialPlugin::Guard) => !is_said || found == 2 || before != 2,
+                    (CombineRule::Both | CombineRule::OwnPlugins, TrialPlugin::Project) => true,
+                    (CombineRule::Both, TrialPlugin::Server) => true,
+                    (_, TrialPlugin::Project) if trial.key == "settings.*" => {
                         !is_said || found == GONE || found == seen(&said, of)
                     }
-                    (_, RuleSubject::Project) => !is_said || found >= seen(&said, of),
+                    (_, TrialPlugin::Project) => !is_said || found >= seen(&said, of),
                     _ if reaches => found >= before,
                     // It may do without a server of its user's.
-                    (_, RuleSubject::Server) => found == before || both.candidate("s").is_none(),
-                    (_, RuleSubject::Guard) => found == before,
+                    (_, TrialPlugin::Server) => found == before || both.candidate("s").is_none(),
+                    (_, TrialPlugin::Guard) => found == before,
                 };
                 prop_assert!(holds, "{} for {of:?}: {found}, not {before}", trial.key);
             }

@@ -1,15 +1,16 @@
 //! Files of approvals of any text.
 
-use super::{ApprovalEntry, Content, FormerApproval};
+use super::{ApprovalEntry, ApprovalFileJson, FormerApproval};
 use crate::approval::ApprovalRequest;
 use crate::discover::{Origin, PluginKind};
 
 /// Any text. What is read is the same when it is written and read again, and holds for what it was given for,
 /// and for nothing else.
 pub fn approval_file(text: &str) {
-    let Ok(content) = serde_json::from_str::<Content>(text) else { return };
+    let Ok(content) = serde_json::from_str::<ApprovalFileJson>(text) else { return };
     let written = serde_json::to_string_pretty(&content).expect("what was read can be written");
-    let again: Content = serde_json::from_str(&written).expect("what was written can be read");
+    let again: ApprovalFileJson =
+        serde_json::from_str(&written).expect("what was written can be read");
     assert_eq!(again, content, "written as:\n{written}");
     content.approvals.iter().for_each(check);
 }

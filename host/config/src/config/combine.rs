@@ -287,7 +287,7 @@ pub fn pin_mode(configs: &[Config], plugin: &str, owner: Owner, own: Option<PinM
 
 /// What files say of hooks and names, by the plugins that they speak for.
 #[derive(Debug, Clone, Default)]
-pub struct OwnSettings {
+pub struct OriginSettings {
     /// How hooks are run.
     pub hooks: HookSettings,
     /// How tools are named.
@@ -296,7 +296,7 @@ pub struct OwnSettings {
     pub resource_tools: ResourceTools,
 }
 
-impl OwnSettings {
+impl OriginSettings {
     /// What holds for plugins of an origin.
     pub fn of(configs: &[Config], origin: Origin) -> Self {
         let config = speaking_for(configs, origin).cloned().unwrap_or_default();

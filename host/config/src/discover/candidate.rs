@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{FileChecks, Origin, PluginKind, file_checks};
+use super::{AdmissionFacts, Origin, PluginKind, admission_facts};
 use crate::approval::{ApprovalRequest, CommandLine, GrantWarning};
 use crate::config::combine::Owner;
 use crate::config::{ContextSettings, Mode, Supervision};
@@ -85,7 +85,7 @@ pub struct Candidate {
     pub given: BTreeMap<String, Secret>,
     /// What of all that must not be shown.
     pub secrets: Secrets,
-    pub(crate) file_checks: FileChecks,
+    pub(crate) admission_facts: AdmissionFacts,
     /// What the lock file of its place says of it.
     pub lock_entry: Option<LockEntry>,
 }
@@ -495,7 +495,7 @@ impl Candidate {
             // They are in what comes before.
             users_settings: _,
             secrets: _,
-            file_checks,
+            admission_facts,
             lock_entry,
         } = self;
         let place = (id, origin, is_shielded, named_in, folder);
@@ -506,14 +506,14 @@ impl Candidate {
             "{:?}",
             (
                 (place, about, source, command, requests, permissions),
-                (limits, context, settings, file_checks, lock_entry, trusted)
+                (limits, context, settings, admission_facts, lock_entry, trusted)
             )
         )
     }
 
     /// The file that runs: a component, a script, or a server that lies beside its manifest.
     pub fn file(&self) -> Option<&Path> {
-        let file = file_checks::file_of(&self.source)?;
+        let file = admission_facts::file_of(&self.source)?;
         let is_own = |folder: &PathBuf| file.starts_with(folder);
         (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
     }

@@ -9,10 +9,10 @@
 //! id a place of higher precedence has, those that are disabled, and those that an allowlist does
 //! not name. What is left is in order of place and id.
 
+mod admission_facts;
 mod arguments;
 mod candidate;
 mod environment;
-mod file_checks;
 mod reader;
 mod roots;
 mod server;
@@ -30,17 +30,17 @@ use tenon_types::name::{NameStyle, nearest};
 use tenon_types::text::fits;
 
 pub use crate::config::{Origin, PluginKind};
+pub use admission_facts::AdmissionFacts;
 pub use candidate::Candidate;
 pub use candidate::{
     Fingerprint, InheritedEnvironment, Program, Remote, Server, ServerLocation, ServerOptions,
     Source, UsersSettings,
 };
 pub use environment::inherited_environment;
-pub use file_checks::FileChecks;
 pub use roots::{USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
-use crate::config::combine::OwnSettings;
+use crate::config::combine::OriginSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
 use crate::discover::trust::{ProjectTrust, UntrustedProject};
@@ -257,7 +257,8 @@ impl Discovery {
             self.deciding.extend(named.map(|(_, path)| path));
         }
         for candidate in &self.candidates {
-            self.deciding.extend(file_checks::file_of(&candidate.source).map(Path::to_path_buf));
+            self.deciding
+                .extend(admission_facts::file_of(&candidate.source).map(Path::to_path_buf));
             if let Source::Mcp(server) = &candidate.source
                 && let ServerLocation::Child(program) = &server.place
             {
@@ -452,7 +453,7 @@ fn shield(candidates: &mut [Candidate], configs: &[Config]) {
     let of_user = |candidate: &&mut Candidate| !candidate.origin.is_of_project();
     let (servers, guards): (Vec<_>, Vec<_>) = { candidates.iter_mut().filter(of_user) }
         .partition(|candidate| candidate.kind() == PluginKind::Mcp);
-    let style = OwnSettings::of(configs, Origin::User).names.style;
+    let style = OriginSettings::of(configs, Origin::User).names.style;
     for server in servers {
         let namespace = Permissions::namespace(server.permissions.as_ref(), &server.id);
         let prefix = style.rendered_prefix(&server.id, namespace);

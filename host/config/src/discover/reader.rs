@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::file_checks::{FileChecks, file_of};
+use super::admission_facts::{AdmissionFacts, file_of};
 use super::roots::{EDITOR, Place as Found, Root};
 use super::server::{ResolveContext, ResolvedServer};
 use super::walk;
@@ -260,7 +260,7 @@ impl Reader<'_> {
         if let Some(folder) = files.first().and_then(|file| file.parent()) {
             self.discovery.look_in(folder);
         }
-        let file_checks = FileChecks::of_files(&files, None);
+        let admission_facts = AdmissionFacts::of_files(&files, None);
         self.discovery.candidates.push(Candidate {
             id,
             name: Some(name.into()),
@@ -291,7 +291,7 @@ impl Reader<'_> {
             source,
             settings,
             users_settings,
-            file_checks,
+            admission_facts,
             lock_entry: None,
         });
     }
@@ -497,8 +497,8 @@ impl Reader<'_> {
         if let Some(folder) = file.and_then(Path::parent) {
             self.discovery.look_in(folder);
         }
-        let mut file_checks = FileChecks::of_files(&files, Some(root));
-        file_checks.look_for(&requires, self.host_environment());
+        let mut admission_facts = AdmissionFacts::of_files(&files, Some(root));
+        admission_facts.look_for(&requires, self.host_environment());
         let mut limits = self.config().limits_of(&id, &limits);
         let (settings, users_settings) = self.settings(&id, settings);
         let secrets = self.secrets(&source, &settings);
@@ -549,7 +549,7 @@ impl Reader<'_> {
             },
             settings,
             users_settings,
-            file_checks,
+            admission_facts,
             lock_entry,
         });
     }

@@ -421,7 +421,7 @@ pub enum TrustError {
 /// The file, as it is written.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct TrustFileJson {
     /// By the real paths of folders.
     projects: BTreeMap<String, TrustSnapshot>,
 }
@@ -602,11 +602,11 @@ impl TrustFile {
         Ok(self.read()?.projects.remove(&folder))
     }
 
-    fn read(&self) -> Result<Content, TrustError> {
+    fn read(&self) -> Result<TrustFileJson, TrustError> {
         self.store.read().map_err(|error| self.error(error))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), TrustError> {
+    fn change(&self, change: impl FnOnce(&mut TrustFileJson)) -> Result<(), TrustError> {
         self.store.change(change).map_err(|error| self.error(error))
     }
 

@@ -277,11 +277,11 @@ impl PathGrant {
     }
 
     /// What the glob says of a path that it stands so after.
-    fn cover(&self, GlobState(places): GlobState) -> Coverage {
+    fn cover(&self, GlobState(places): GlobState) -> PathCoverage {
         let end = self.segments.len();
         let open = self.segments.iter().rev().take_while(|s| matches!(s, Segment::Any)).count();
         let before = |place: usize| (1 << place) - 1;
-        Coverage {
+        PathCoverage {
             here: places & (1 << end) != 0,
             below: match places & before(end) {
                 0 => CoverageBelow::Nothing,
@@ -410,7 +410,7 @@ pub struct GlobState(u128);
 
 /// What globs say of a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Coverage {
+pub struct PathCoverage {
     /// Whether they cover it.
     pub here: bool,
     /// What they cover of what could be beneath it.
@@ -426,7 +426,7 @@ pub enum CoverageBelow {
     All,
 }
 
-impl Coverage {
+impl PathCoverage {
     fn or(self, other: Self) -> Self {
         Self { here: self.here || other.here, below: self.below.max(other.below) }
     }
@@ -450,9 +450,9 @@ impl Coverage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rights {
     /// What may be read.
-    pub read: Coverage,
+    pub read: PathCoverage,
     /// What may be written.
-    pub write: Coverage,
+    pub write: PathCoverage,
 }
 
 impl Rights {
@@ -461,7 +461,7 @@ impl Rights {
     pub fn of<'a>(grants: impl Iterator<Item = (&'a PathGrant, GlobState)>) -> Self {
         grants.fold(Self::default(), |rights, (grant, places)| {
             let cover = grant.cover(places);
-            let when = |holds: bool| if holds { cover } else { Coverage::default() };
+            let when = |holds: bool| if holds { cover } else { PathCoverage::default() };
             Self {
                 read: rights.read.or(when(grant.access != Access::Write)),
                 write: rights.write.or(when(grant.access != Access::Read)),
@@ -493,7 +493,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn cover(grant: &PathGrant, path: &str) -> Coverage {
+    fn cover(grant: &PathGrant, path: &str) -> PathCoverage {
         grant.cover(components(path).fold(grant.start(), |places, name| grant.step(places, name)))
     }
 
@@ -508,7 +508,7 @@ mod tests {
     fn what_a_glob_covers() {
         let check = |glob: &str, path: &str, here: bool, below: CoverageBelow| {
             let cover = cover(&grant(&format!("read:{glob}")).expect("it is a glob"), path);
-            assert_eq!(cover, Coverage { here, below }, "{glob} {path}");
+            assert_eq!(cover, PathCoverage { here, below }, "{glob} {path}");
         };
         use CoverageBelow::{All, Nothing, Some};
         check("/a/b", "/a/b", true, Nothing);
@@ -552,11 +552,11 @@ mod tests {
     fn a_tree_is_all_of_what_is_here_and_beneath() {
         let all = cover(&grant("read:/a/**").unwrap(), "/a");
         assert!(all.tree());
-        assert!(!Coverage { here: false, ..all }.tree());
-        assert!(!Coverage { below: CoverageBelow::Some, ..all }.tree());
-        let some = Coverage { below: CoverageBelow::Some, ..all };
-        let rights = Rights { read: all, write: Coverage::default() };
-        let expected = Rights { read: some, write: Coverage::default() };
+        assert!(!PathCoverage { here: false, ..all }.tree());
+        assert!(!PathCoverage { below: CoverageBelow::Some, ..all }.tree());
+        let some = PathCoverage { below: CoverageBelow::Some, ..all };
+        let rights = Rights { read: all, write: PathCoverage::default() };
+        let expected = Rights { read: some, write: PathCoverage::default() };
         assert_eq!(rights.without_some_beneath(), expected);
     }
 

@@ -56,13 +56,13 @@ pub struct PinFile {
 /// The file, as it is written.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct PinFileJson {
     #[serde(deserialize_with = "this_version")]
     version: u32,
     pins: Vec<PluginPins>,
 }
 
-impl Default for Content {
+impl Default for PinFileJson {
     fn default() -> Self {
         Self { version: VERSION, pins: Vec::new() }
     }
@@ -163,14 +163,14 @@ impl PinFile {
         })
     }
 
-    fn read(&self) -> Result<Content, PinError> {
+    fn read(&self) -> Result<PinFileJson, PinError> {
         self.store.read().map_err(|error| self.error(error))
     }
 
-    fn change(&self, change: impl Fn(&mut Content)) -> Result<(), PinError> {
+    fn change(&self, change: impl Fn(&mut PinFileJson)) -> Result<(), PinError> {
         let changed = match self.store.change(&change) {
             Err(StoreError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
-                self.store.change(|content: &mut Content| {
+                self.store.change(|content: &mut PinFileJson| {
                     // What names these names nothing any more.
                     content.pins.retain(|pinned| pinned.named_in.exists());
                     change(content);
@@ -207,7 +207,7 @@ impl Pins for PinFile {
     }
 }
 
-impl Content {
+impl PinFileJson {
     fn of(&mut self, plugin: &str, named_in: &Path) -> Option<&mut PluginPins> {
         let mut pinned = self.pins.iter_mut();
         pinned.find(|pinned| pinned.plugin == plugin && pinned.named_in == named_in)
@@ -665,7 +665,7 @@ mod tests {
             check(start * 1_000..(start + 1) * 1_000, &first, 0);
         }
         assert!(std::fs::metadata(&path).unwrap().len() < 2 * MAX_KEPT_BYTES_PER_PLUGIN as u64);
-        let content: Content = file.read().unwrap();
+        let content: PinFileJson = file.read().unwrap();
         assert_eq!(content.pins[0].definitions[&PinKind::Tool].len(), 1_000 + MAX_GONE);
         // Those that are there, and the last that have gone, are known.
         check(3_000..4_000, &second, 1_000);
@@ -743,7 +743,7 @@ mod tests {
             held(&file, there);
         }
         held(&file, &[("m", "1")]);
-        let content: Content = file.read().unwrap();
+        let content: PinFileJson = file.read().unwrap();
         let pins = &content.pins[0].definitions[&PinKind::Tool];
         assert_eq!(["z", "a", "m"].map(|name| pins[name].gone), [Some(1), Some(2), None]);
     }

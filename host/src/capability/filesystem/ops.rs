@@ -94,18 +94,18 @@ const MAX_DEPTH: usize = 128;
 struct MovedFolder {
     within: Arc<File>,
     name: CString,
-    from: Step,
-    to: Step,
+    from: MoveEndpoint,
+    to: MoveEndpoint,
     depth: usize,
 }
 
 /// Where something that is moved is, or would be.
-struct Step {
+struct MoveEndpoint {
     path: String,
     protection: ProtectionState,
 }
 
-impl Step {
+impl MoveEndpoint {
     fn down(&self, files: &Files, name: &str) -> Self {
         let path = format!("{}/{name}", self.path);
         Self { protection: files.protection_beneath(self.protection, name, &path), path }
@@ -369,7 +369,7 @@ impl BaseFolder {
         for (folder, name) in [source, target] {
             self.files.may_take(folder, name)?;
         }
-        let step = |(folder, name): &(Folder, String)| Step {
+        let step = |(folder, name): &(Folder, String)| MoveEndpoint {
             path: folder.path_of(name),
             protection: self.files.protection_in(folder, name),
         };
@@ -400,7 +400,7 @@ impl BaseFolder {
                     }
                     found => found == FileType::Directory,
                 };
-                for Step { path, protection } in [&from, &to] {
+                for MoveEndpoint { path, protection } in [&from, &to] {
                     let rights = || self.files.rights(path);
                     if protection.is_protected && !(rights().read.here && rights().write.here) {
                         let attempt = Attempt::moving(path.clone(), is_folder);

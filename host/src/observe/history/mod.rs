@@ -104,7 +104,7 @@ impl Entry {
 }
 
 /// Writes a history. When it goes away, its thread writes what waits, and ends.
-pub(crate) struct History {
+pub(crate) struct CallRecorder {
     queue: mpsc::Sender<Message>,
     shared: Arc<Shared>,
     writer: thread::Thread,
@@ -126,7 +126,7 @@ struct Shared {
     dropped: AtomicU64,
 }
 
-impl History {
+impl CallRecorder {
     /// Begins to write to a folder, of at most so many bytes in all.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl History {
     }
 }
 
-impl Drop for History {
+impl Drop for CallRecorder {
     fn drop(&mut self) {
         // The thread sees that nobody sends any more. What waits is written in milliseconds, unless
         // somebody else is at it.
@@ -233,7 +233,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_recorded_is_read_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let history = History::open(folder.path().into(), 1 << 20).unwrap();
+        let history = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
         for tool in ["a__x", "b__y", "a__z"] {
             history.record(entry(tool, json!({})));
         }
@@ -257,7 +257,7 @@ mod tests {
         let (first, second) = (whole("first"), whole("second"));
         let torn = [&first[..], &second[..second.len() / 2]].concat();
         fs::write(folder.path().join(FILE_NAME), torn).unwrap();
-        let history = History::open(folder.path().into(), 1 << 20).unwrap();
+        let history = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
         history.record(entry("third", json!({})));
         history.flush().await;
         assert_eq!(tools(folder.path(), &Query::default()), ["first", "third"]);
@@ -266,7 +266,7 @@ mod tests {
     #[tokio::test]
     async fn files_rotate_and_the_oldest_goes() {
         let folder = tempfile::tempdir().unwrap();
-        let history = History::open(folder.path().into(), 4 << 10).unwrap();
+        let history = CallRecorder::open(folder.path().into(), 4 << 10).unwrap();
         for number in 0..100 {
             history.record(entry(&number.to_string(), json!({})));
             history.flush().await;
@@ -281,8 +281,8 @@ mod tests {
     #[tokio::test]
     async fn two_writers_take_turns() {
         let folder = tempfile::tempdir().unwrap();
-        let one = History::open(folder.path().into(), 1 << 20).unwrap();
-        let other = History::open(folder.path().into(), 1 << 20).unwrap();
+        let one = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
+        let other = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
         for number in 0..200 {
             let writer = if number % 2 == 0 { &one } else { &other };
             writer.record(entry(&number.to_string(), json!({ "text": "x".repeat(200) })));
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn what_was_handed_over_is_written_before_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let history = History::open(folder.path().into(), 1 << 20).unwrap();
+        let history = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
         history.record(entry("last", json!({})));
         drop(history);
         for _ in 0..200 {

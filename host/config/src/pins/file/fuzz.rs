@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Content, Definition, ObservedDefinitions, PinKind};
+use super::{Definition, ObservedDefinitions, PinFileJson, PinKind};
 
 /// What a server says at one time.
 #[derive(Deserialize)]
@@ -29,10 +29,11 @@ impl Default for Step {
 /// time, and what is held has a difference.
 pub fn pin_file(text: &str) {
     let (file, steps) = text.split_once("\n---\n").unwrap_or((text, ""));
-    let known = serde_json::from_str::<Content>(file).ok();
+    let known = serde_json::from_str::<PinFileJson>(file).ok();
     if let Some(content) = &known {
         let written = written(content);
-        let again: Content = serde_json::from_str(&written).expect("what was written can be read");
+        let again: PinFileJson =
+            serde_json::from_str(&written).expect("what was written can be read");
         assert_eq!(&again, content, "written as:\n{written}");
     }
     let seen = |step: Step| ObservedDefinitions {
@@ -51,11 +52,11 @@ pub fn pin_file(text: &str) {
     if let Some(mut content) = known {
         steps.iter().for_each(|step| see(&mut content, step, false));
     }
-    let mut content = Content::default();
+    let mut content = PinFileJson::default();
     steps.iter().for_each(|step| see(&mut content, step, true));
 }
 
-fn see(content: &mut Content, seen: &ObservedDefinitions, is_ours: bool) {
+fn see(content: &mut PinFileJson, seen: &ObservedDefinitions, is_ours: bool) {
     let seen = std::slice::from_ref(seen);
     let before = written(content);
     let (first, changed) = content.see(seen);
@@ -69,10 +70,10 @@ fn see(content: &mut Content, seen: &ObservedDefinitions, is_ours: bool) {
     for held in first.held.iter().filter(|_| is_ours) {
         assert!(!held.changes().is_empty(), "{held:?} has no difference");
     }
-    let read: Content = serde_json::from_str(&after).expect("what was written can be read");
+    let read: PinFileJson = serde_json::from_str(&after).expect("what was written can be read");
     assert_eq!(&read, content, "written as:\n{after}");
 }
 
-fn written(content: &Content) -> String {
+fn written(content: &PinFileJson) -> String {
     serde_json::to_string_pretty(content).expect("it can be written")
 }

@@ -12,7 +12,7 @@ use crate::manifest::Requires;
 
 /// What was found out about a candidate's files and its dependencies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FileChecks {
+pub struct AdmissionFacts {
     /// Files that lie outside of the folder they should be in, once links are followed.
     pub outside: Vec<PathBuf>,
     /// Files and folders that everybody can write to.
@@ -36,17 +36,17 @@ pub(super) fn file_of(source: &Source) -> Option<&Path> {
     }
 }
 
-impl FileChecks {
+impl AdmissionFacts {
     /// Looks at the files of a plugin: its manifest, where it has one, and the one that runs. Both
     /// must lie below `root`, where there is one.
     pub fn of_files(files: &[&Path], root: Option<&Path>) -> Self {
-        let mut file_checks = Self::default();
+        let mut admission_facts = Self::default();
         let real_root = root.and_then(|root| root.canonicalize().ok());
         for file in files {
             // What is not there is for loading to tell.
             let Ok(real) = file.canonicalize() else { continue };
             if real_root.as_ref().is_some_and(|root| !real.starts_with(root)) {
-                file_checks.outside.push(file.to_path_buf());
+                admission_facts.outside.push(file.to_path_buf());
             }
             let folder = real.parent().unwrap_or(&real);
             // Who can write to a folder above can put another in the place of this one.
@@ -56,13 +56,14 @@ impl FileChecks {
                 .take_while(|above| root.is_some_and(|root| above.starts_with(root)));
             let own = if root.is_none() { Some(folder) } else { None };
             for path in [&*real].into_iter().chain(own).chain(above) {
-                if is_world_writable(path) && !file_checks.world_writable.iter().any(|p| p == path)
+                if is_world_writable(path)
+                    && !admission_facts.world_writable.iter().any(|p| p == path)
                 {
-                    file_checks.world_writable.push(path.to_path_buf());
+                    admission_facts.world_writable.push(path.to_path_buf());
                 }
             }
         }
-        file_checks
+        admission_facts
     }
 
     /// Looks for what a manifest requires.

@@ -22,7 +22,7 @@ const ROUNDS: u32 = 8;
 
 /// Something that waits for an answer of the driver's.
 #[derive(Debug)]
-pub(super) enum PendingRequest {
+pub(super) enum PendingServerRequest {
     /// A request of the server's, by its id.
     Request(Json),
     /// One of the things that the answer to a request asked for.
@@ -69,9 +69,9 @@ impl Client {
         let asked = self.asked.remove(&ask);
         self.go_on();
         match asked {
-            Some(PendingRequest::Request(id)) => self.reply(&id, &result),
-            Some(PendingRequest::Input { request, key }) => self.input(request, key, result),
-            Some(PendingRequest::OfTask { operation, task, key }) => {
+            Some(PendingServerRequest::Request(id)) => self.reply(&id, &result),
+            Some(PendingServerRequest::Input { request, key }) => self.input(request, key, result),
+            Some(PendingServerRequest::OfTask { operation, task, key }) => {
                 self.task_input(operation, &task, key, result);
             }
             None => {}
@@ -98,7 +98,7 @@ impl Client {
             }
             Response::Ask(kind) => {
                 let operation = self.only_operation();
-                self.ask(kind, params, PendingRequest::Request(id), operation);
+                self.ask(kind, params, PendingServerRequest::Request(id), operation);
             }
         }
     }
@@ -144,7 +144,7 @@ impl Client {
         &mut self,
         kind: AskKind,
         params: &str,
-        asked: PendingRequest,
+        asked: PendingServerRequest,
         operation: Option<OperationId>,
     ) {
         self.asks += 1;
@@ -163,18 +163,18 @@ impl Client {
             request_id: &'a RawValue,
         }
         let Ok(Params { request_id }) = serde_json::from_str(params) else { return };
-        let by_id = |asked: &PendingRequest| matches!(asked, PendingRequest::Request(id) if id.get() == request_id.get());
+        let by_id = |asked: &PendingServerRequest| matches!(asked, PendingServerRequest::Request(id) if id.get() == request_id.get());
         self.withdraw_all(by_id);
     }
 
     /// What a request waits for is not wanted any more.
     pub(super) fn withdraw(&mut self, request: u64) {
         self.withdraw_all(
-            |asked| matches!(asked, PendingRequest::Input { request: of, .. } if *of == request),
+            |asked| matches!(asked, PendingServerRequest::Input { request: of, .. } if *of == request),
         );
     }
 
-    pub(super) fn withdraw_all(&mut self, is_it: impl Fn(&PendingRequest) -> bool) {
+    pub(super) fn withdraw_all(&mut self, is_it: impl Fn(&PendingServerRequest) -> bool) {
         let asks = self.asked.extract_if(.., |_, asked| is_it(asked));
         let withdrawn = asks.map(|(ask, _)| Action::Withdraw(ask));
         self.actions.extend(withdrawn);
@@ -246,7 +246,7 @@ impl Client {
         let waiting = InFlight::waiting(operation, deadline, of, subject, round);
         self.wait_for(request, waiting);
         for (key, kind, params) in to_ask {
-            self.ask(kind, params, PendingRequest::Input { request, key }, Some(operation));
+            self.ask(kind, params, PendingServerRequest::Input { request, key }, Some(operation));
         }
     }
 

@@ -6,8 +6,10 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::pending::Response;
-use super::{Client, Error, InFlight, OperationId, Outcome, PendingRequest, Purpose, rpc_error};
+use super::server_requests::Response;
+use super::{
+    Client, Error, InFlight, OperationId, Outcome, PendingServerRequest, Purpose, rpc_error,
+};
 use crate::json::{Json, Members};
 use crate::message::{Payload, read_error};
 
@@ -165,7 +167,7 @@ impl Client {
                 Response::Answer(answer) => answers.push((key, answer)),
                 Response::Ask(kind) => {
                     let asked =
-                        PendingRequest::OfTask { operation, task: polled.task.clone(), key };
+                        PendingServerRequest::OfTask { operation, task: polled.task.clone(), key };
                     self.ask(kind, &params, asked, Some(operation));
                 }
                 Response::Refusal(..) => {
@@ -211,7 +213,7 @@ impl Client {
     /// What a task needs is not wanted any more.
     pub(super) fn forget_asks_of(&mut self, task: &str) {
         self.withdraw_all(
-            |asked| matches!(asked, PendingRequest::OfTask { task: of, .. } if of == task),
+            |asked| matches!(asked, PendingServerRequest::OfTask { task: of, .. } if of == task),
         );
     }
 
