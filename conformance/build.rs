@@ -3,19 +3,33 @@
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-include!("../guests/building.rs");
+include!("building.rs");
 
 /// Those that it embeds.
 const HOSTILE: [&str; 4] = ["caller", "escape", "escape-http", "misbehave"];
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    match packaged()? {
+        Some(folder) => {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                fs::copy(entry.path(), out.join(entry.file_name()))?;
+            }
+            Ok(())
+        }
+        None => build_components(&out),
+    }
+}
+
+/// Builds the components into a folder.
+fn build_components(out: &Path) -> Result<(), Box<dyn Error>> {
     for input in ["guests", "sdk", "wit"] {
         watch(&root()?.join(input))?;
     }
     // All that there are, as the tests build them: with others beside them, dependencies could have
     // other features and would be built again.
     let folder = build("wasm32-wasip2", &plugins()?)?;
-    let out = PathBuf::from(env::var("OUT_DIR")?);
     let packages = packages()?;
     for name in HOSTILE {
         let file = format!("{}.wasm", name.replace('-', "_"));
@@ -30,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Makes a component of the world `tool` of a module that is written by hand.
 fn component(module: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut contract = Resolve::default();
-    let (package, _) = contract.push_dir(root()?.join("wit"))?;
+    let (package, _) = contract.push_dir(root()?.join("wit/plugin"))?;
     let world = contract.select_world(&[package], Some("tool"))?;
     let mut module = wat::parse_file(module)?;
     embed_component_metadata(&mut module, &contract, world, StringEncoding::UTF8)?;

@@ -15,6 +15,15 @@ fn root() -> Result<PathBuf, Box<dyn Error>> {
     Ok(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("..").canonicalize()?)
 }
 
+/// Returns the folder of the components that a package from a registry brings along, as `cargo xtask package`
+/// makes it: there are no guests to build then, and nobody needs a target of WebAssembly.
+#[allow(dead_code, reason = "the tests are in no package")]
+fn packaged() -> Result<Option<PathBuf>, Box<dyn Error>> {
+    let components = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("components");
+    let is_packaged = components.is_dir() && !root()?.join("guests/building.rs").exists();
+    Ok(is_packaged.then_some(components))
+}
+
 /// Builds guests for a target. Gives the folder in which they are.
 fn build(target: &str, packages: &[String]) -> Result<PathBuf, Box<dyn Error>> {
     let guests = root()?.join("guests");

@@ -38,7 +38,7 @@ struct Language {
     built: OnceLock<Result<PathBuf, String>>,
 }
 
-const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
+const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/plugin");
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/languages");
 
 fn python(tools: &Path, _: &Path) -> Command {

@@ -10,7 +10,7 @@ mod embedding {}
 #[allow(missing_docs, unused_qualifications, clippy::all, rustdoc::all)]
 pub mod bare {
     wasmtime::component::bindgen!({
-        path: "../wit",
+        path: "../wit/plugin",
         world: "tenon:plugin/tool",
         imports: { default: trappable },
         exports: { default: async | store },

@@ -7,7 +7,7 @@
 /// import.
 pub mod base {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         inline: "
             package tenon:sdk;
             world sdk-base {
@@ -30,7 +30,7 @@ pub mod base {
 /// `plugin`
 pub mod plugin {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         inline: "
             package tenon:sdk;
             world sdk-plugin { export tenon:plugin/plugin@0.1.0; }
@@ -50,7 +50,7 @@ pub mod plugin {
 /// `tool-handler`
 pub mod tool_handler {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         inline: "
             package tenon:sdk;
             world sdk-tool-handler { export tenon:plugin/tool-handler@0.1.0; }
@@ -70,7 +70,7 @@ pub mod tool_handler {
 /// `hook-handler`
 pub mod hook_handler {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         inline: "
             package tenon:sdk;
             world sdk-hook-handler { export tenon:plugin/hook-handler@0.1.0; }
@@ -90,7 +90,7 @@ pub mod hook_handler {
 /// `eval-handler`
 pub mod eval_handler {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         inline: "
             package tenon:sdk;
             world sdk-eval-handler { export tenon:plugin/eval-handler@0.1.0; }
@@ -110,7 +110,7 @@ pub mod eval_handler {
 /// `provider-handler`
 pub mod provider_handler {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         inline: "
             package tenon:sdk;
             world sdk-provider-handler { export tenon:plugin/provider-handler@0.1.0; }
@@ -131,7 +131,7 @@ pub mod provider_handler {
 /// `provider-stream`
 pub mod provider_stream {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "wit",
         inline: "
             package tenon:sdk;
             world sdk-provider-stream { export tenon:plugin/provider-stream@0.1.0; }

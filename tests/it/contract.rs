@@ -102,7 +102,7 @@ fn the_smallest_plugin_is_small() {
 #[test]
 fn every_interface_and_function_of_the_package_has_documentation() {
     let mut resolve = wit_parser::Resolve::default();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/plugin");
     let (package, _) = resolve.push_dir(folder).expect("the package is read");
     let package = &resolve.packages[package];
     for (name, id) in &package.interfaces {
@@ -127,7 +127,7 @@ fn every_interface_and_function_of_the_package_has_documentation() {
 #[test]
 fn the_base_worlds_import_no_async_function() {
     let mut resolve = wit_parser::Resolve::default();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/plugin");
     let (package, _) = resolve.push_dir(folder).expect("the package is read");
     for world in ["tool", "hook", "provider", "eval"] {
         let world = &resolve.worlds[resolve.packages[package].worlds[world]];

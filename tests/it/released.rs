@@ -174,7 +174,7 @@ fn wit() -> PathBuf {
 
 #[test]
 fn what_was_released_is_kept() {
-    let present = Contract::read(&wit());
+    let present = Contract::read(&wit().join("plugin"));
     // The folder begins with the first release.
     for release in std::fs::read_dir(wit().join("released")).into_iter().flatten() {
         let folder = release.unwrap().path();
@@ -194,7 +194,7 @@ fn what_was_released_is_kept() {
 /// The package with one of its texts changed.
 fn changed(file: &str, from: &str, to: &str) -> Contract {
     let folder = tempfile::TempDir::new().unwrap();
-    for entry in std::fs::read_dir(wit()).unwrap() {
+    for entry in std::fs::read_dir(wit().join("plugin")).unwrap() {
         let entry = entry.unwrap();
         if !entry.path().is_file() {
             continue;
@@ -211,7 +211,7 @@ fn changed(file: &str, from: &str, to: &str) -> Contract {
 
 #[test]
 fn a_broken_promise_is_noticed() {
-    let released = Contract::read(&wit());
+    let released = Contract::read(&wit().join("plugin"));
     let check = |file: &str, from: &str, to: &str, expected: &[&str]| {
         assert_eq!(broken_promises(&released, &changed(file, from, to)), expected, "{from} {to}");
     };

@@ -451,9 +451,9 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("tools.call", &["tool", "tool in events", "tool in the record"]),
 ];
 
-/// The functions in `wit/` that plugins import and that take any text.
+/// The functions in `wit/plugin` that plugins import and that take any text.
 fn imports() -> Vec<String> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit/plugin");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("it is there");
     let exported = read("worlds.wit");
     let files = std::fs::read_dir(&folder).expect("there is a contract");

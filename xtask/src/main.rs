@@ -5,6 +5,7 @@ mod demo;
 mod fuzz;
 mod install;
 mod mutants;
+mod package;
 mod setup;
 mod test;
 
@@ -27,6 +28,7 @@ cargo xtask TASK
   mutants changes the code that decides, and says which changes no unit test notices
             --sample N          tries so many, which the commit chooses
             FILE...             tries those of these files
+  package makes the crates as a registry gets them, and builds each from that alone
   lint    checks format, clippy, documentation, and licences of what is depended on
   bench   measures what this host costs, beside bare wasmtime";
 
@@ -37,6 +39,7 @@ fn main() -> Result<()> {
         Some("demo") => demo::run_task(),
         Some("test") => test::run_task(arguments.collect()),
         Some("fuzz") => fuzz::run_task(arguments.collect()),
+        Some("package") => package::run_task(),
         Some("mutants") => mutants::run_task(arguments.collect()),
         Some("lint") => test::lint(),
         Some("bench") => bench::run(arguments.collect()),

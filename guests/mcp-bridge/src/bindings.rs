@@ -4,7 +4,7 @@
 
 #[cfg(not(feature = "http"))]
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "../../wit/plugin",
     world: "mcp-bridge",
     generate_all,
     additional_derives: [Clone, PartialEq],
@@ -12,7 +12,7 @@ wit_bindgen::generate!({
 
 #[cfg(feature = "http")]
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "../../wit/plugin",
     world: "mcp-server",
     generate_all,
     additional_derives: [Clone, PartialEq],

@@ -19,7 +19,7 @@ macro_rules! files {
 
 /// The package itself.
 pub const CANONICAL: &[File] = files!(
-    "../../",
+    "../wit/",
     [
         "completions.wit",
         "config.wit",
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn all_files_of_the_contract_are_here() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("wit");
         let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
         let mut there: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
         there.retain(|name| name.ends_with(".wit"));

@@ -12,7 +12,7 @@ mod generated {
     #![allow(clippy::all, rustdoc::all, unused_doc_comments)]
 
     wasmtime::component::bindgen!({
-        path: "../wit",
+        path: "wit",
         inline: "
         package tenon:host;
         world every {

@@ -1,0 +1,1 @@
+../guests/building.rs

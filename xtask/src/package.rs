@@ -1,0 +1,78 @@
+//! `cargo xtask package`: the crates as a registry gets them. Those that embed components bring them along, so that
+//! whoever depends on them needs no target of WebAssembly. Each is built from its package alone.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::{cargo, root, run};
+
+/// The crates that embed components, by their folders.
+const EMBEDDING: [(&str, &str); 2] = [("host", "tenon-host"), ("conformance", "tenon-conformance")];
+
+pub(crate) fn run_task() -> Result<()> {
+    crate::setup::run()?;
+    bring_components()?;
+    // The components are in no commit.
+    let mut package = cargo(".", &["package", "--workspace", "--locked", "--allow-dirty"]);
+    for name in unpublished()? {
+        package.args(["--exclude", &name]);
+    }
+    run(&mut package)
+}
+
+/// Builds the components, and puts them into the folders of the crates that embed them.
+fn bring_components() -> Result<()> {
+    let mut build = cargo(".", &["build", "--locked", "--message-format=json"]);
+    build.args(EMBEDDING.iter().flat_map(|(_, name)| ["--package", *name]));
+    let output = build.stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "{build:?} ended with {}", output.status);
+    let messages: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(|message: &Value| message["reason"] == "build-script-executed")
+        .collect();
+    for (folder, name) in EMBEDDING {
+        let is_of = |message: &&Value| {
+            let id = message["package_id"].as_str().unwrap_or_default();
+            id.contains(&format!("#{name}@"))
+        };
+        let message = messages.iter().find(is_of);
+        let built = message.and_then(|message| message["out_dir"].as_str());
+        let built = built.with_context(|| format!("cargo does not say where {name} is built"))?;
+        copy_components(Path::new(built), &root().join(folder).join("components"))?;
+    }
+    Ok(())
+}
+
+/// Replaces what is in one folder by the components of another.
+fn copy_components(from: &Path, to: &Path) -> Result<()> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        if let Some(name) =
+            path.file_name().filter(|_| path.extension().is_some_and(|of| of == "wasm"))
+        {
+            fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The crates that are in no registry.
+fn unpublished() -> Result<Vec<String>> {
+    let output =
+        cargo(".", &["metadata", "--no-deps", "--format-version=1", "--locked"]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let is_unpublished =
+        |package: &&Value| package["publish"].as_array().is_some_and(Vec::is_empty);
+    let names = packages.filter(is_unpublished).filter_map(|package| package["name"].as_str());
+    Ok(names.map(str::to_string).collect())
+}
