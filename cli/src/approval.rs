@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use tenon_host::one_line;
 use tenon_host::services::{
-    Approval, ApprovalFile, ApprovalRequest, Approver, CommandLine, FormerApproval, GrantWarning,
+    Approval, ApprovalFile, ApprovalRequest, Approver, FormerApproval, GrantWarning,
+    ServerParameters,
 };
 
 /// Values by the names of capabilities.
-pub(crate) type Values = BTreeMap<String, Vec<String>>;
+pub(crate) type ValueKind = BTreeMap<String, Vec<String>>;
 
 /// Goes by the user's approvals, and asks on a terminal for those that are missing.
 pub(crate) struct TerminalApprover {
@@ -64,7 +65,7 @@ pub(crate) async fn ask(
     request: ApprovalRequest,
     approval: Approval,
     former: Option<FormerApproval>,
-) -> Option<Values> {
+) -> Option<ValueKind> {
     let asked = tokio::task::spawn_blocking(move || ask_now(&request, &approval, former.as_ref()));
     asked.await.ok().flatten()
 }
@@ -73,12 +74,12 @@ fn ask_now(
     request: &ApprovalRequest,
     approval: &Approval,
     former: Option<&FormerApproval>,
-) -> Option<Values> {
+) -> Option<ValueKind> {
     say(&shown(request, approval, former));
     // There is nothing to choose from.
     if request.capabilities.is_empty() {
         return match answer("approve it? [y]es, [n]o: ")?.as_str() {
-            "y" | "yes" => Some(Values::new()),
+            "y" | "yes" => Some(ValueKind::new()),
             _ => None,
         };
     }
@@ -105,7 +106,7 @@ fn ask_now(
 }
 
 /// Values one by one, each with its capability.
-fn all(values: &Values) -> impl Iterator<Item = (String, String)> {
+fn all(values: &ValueKind) -> impl Iterator<Item = (String, String)> {
     values.iter().flat_map(|(name, of)| of.iter().map(|value| (name.clone(), value.clone())))
 }
 
@@ -113,8 +114,8 @@ fn all(values: &Values) -> impl Iterator<Item = (String, String)> {
 fn choose(
     request: &ApprovalRequest,
     values: impl Iterator<Item = (String, String)>,
-) -> Option<Values> {
-    let mut granted = Values::new();
+) -> Option<ValueKind> {
+    let mut granted = ValueKind::new();
     for (capability, value) in values {
         let is_it = |w: &&GrantWarning| w.capability == capability && w.value == value;
         let meaning = match request.warnings.iter().find(is_it) {
@@ -195,7 +196,7 @@ pub(crate) fn shown(
 }
 
 /// What was approved, and what of the request was not.
-pub(crate) fn approved(request: &ApprovalRequest, granted: &Values) -> String {
+pub(crate) fn approved(request: &ApprovalRequest, granted: &ValueKind) -> String {
     let plugin = &request.plugin;
     let nothing = match (granted.is_empty(), &request.command) {
         (false, _) => "; it is granted",
@@ -217,7 +218,7 @@ pub(crate) fn approved(request: &ApprovalRequest, granted: &Values) -> String {
 }
 
 /// What is requested and not granted.
-pub(crate) fn left_out(request: &ApprovalRequest, granted: &Values) -> Values {
+pub(crate) fn left_out(request: &ApprovalRequest, granted: &ValueKind) -> ValueKind {
     let mut left_out = request.capabilities.clone();
     left_out.retain(|capability, values| {
         values.retain(|value| !granted.get(capability).is_some_and(|of| of.contains(value)));
@@ -227,7 +228,7 @@ pub(crate) fn left_out(request: &ApprovalRequest, granted: &Values) -> Values {
 }
 
 /// How a server is started or reached, as a whole: what is not shown is not approved.
-pub(crate) fn command_lines(command: &CommandLine) -> String {
+pub(crate) fn command_lines(command: &ServerParameters) -> String {
     let line = |(word, text): (&str, String)| format!("    {word:<11}  {}\n", unmistakable(&text));
     command.lines().into_iter().map(line).collect()
 }
@@ -242,7 +243,7 @@ fn unmistakable(text: &str) -> Cow<'_, str> {
 }
 
 /// The same as JSON has it, where a path is text.
-pub(crate) fn command_form(command: &CommandLine) -> Value {
+pub(crate) fn command_form(command: &ServerParameters) -> Value {
     let mut command = command.clone();
     command.folder = command.folder.map(|folder| folder.to_string_lossy().into_owned().into());
     json!(command)
@@ -250,7 +251,7 @@ pub(crate) fn command_form(command: &CommandLine) -> Value {
 
 /// Values, a line each. Those with a warning go first, and all of them are shown: a manifest must not
 /// hide one among many.
-fn listed(plugin: &str, values: &Values, warnings: &[GrantWarning]) -> String {
+fn listed(plugin: &str, values: &ValueKind, warnings: &[GrantWarning]) -> String {
     let mut text = String::new();
     for (capability, values) in values {
         let meaning = |value: &String| {

@@ -248,7 +248,10 @@ impl Error {
 fn code_of(failure: &Failure) -> u8 {
     match failure {
         Failure::Answered(_) | Failure::Unsupported(_) | Failure::Contract(_) => 1,
-        Failure::Trapped(_) | Failure::Limit(_) | Failure::Deadline(_) | Failure::Lost(_) => 4,
+        Failure::Trapped(_)
+        | Failure::LimitExceeded(_)
+        | Failure::Deadline(_)
+        | Failure::Lost(_) => 4,
         Failure::Host(_) => 5,
     }
 }

@@ -1,6 +1,6 @@
 //! From the command line to a platform, and back.
 
-mod known;
+mod call_precheck;
 pub(crate) mod trust;
 
 use serde_json::Value;
@@ -16,7 +16,7 @@ use tenon_host::name::nearest;
 use tenon_host::services::{
     ApprovalFile, Approver, ClientFeatures, GrantAll, Offers, ask_approver,
 };
-use tenon_host::trust::ProjectTrust;
+use tenon_host::trust::TrustMode;
 use tenon_host::{
     CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
     PluginState, SHARED_TOOL_PLUGIN, is_shared_tool,
@@ -28,7 +28,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::interrupt::Interrupts;
 use crate::output;
-use crate::progress::{self, Starts};
+use crate::progress::{self, ServerStartProgress};
 
 /// Where a command looks for plugins: in what was named, or else in the project and in what is the
 /// user's. Nothing is read yet.
@@ -92,7 +92,7 @@ pub(crate) fn found(common: &Common) -> Result<FoundPlugins, Error> {
 
 /// What there is where the project is looked at, trusted or not. Nothing of it is to be loaded.
 pub(crate) fn reviewed(common: &Common) -> Result<Discovery, Error> {
-    let mut sources = Sources { trust: ProjectTrust::Review, ..sources(common)? };
+    let mut sources = Sources { trust: TrustMode::Review, ..sources(common)? };
     Ok(discover_trusted(&mut sources).0)
 }
 
@@ -194,7 +194,7 @@ impl FoundPlugins {
         let mut interrupts = Interrupts::listen();
         let builder = builder.until(async move { interrupts.next().await });
         let builder = builder.start_first(ids.iter().copied());
-        let starts = self.shows_progress.then(Starts::new);
+        let starts = self.shows_progress.then(ServerStartProgress::new);
         let builder = match &starts {
             Some(starts) => builder.on_start_progress(starts.observer()),
             None => builder,
@@ -346,7 +346,7 @@ impl FoundPlugins {
         arguments: &Value,
     ) -> Result<Platform, Error> {
         let asked = name;
-        let of_one = known::of_one_plugin(&self, name, arguments);
+        let of_one = call_precheck::of_one_plugin(&self, name, arguments);
         let (name, arguments) = match &of_one {
             Some((name, arguments)) => (name.as_str(), arguments),
             None => (name, arguments),
@@ -358,7 +358,7 @@ impl FoundPlugins {
             name.starts_with(prefix.get(..MIN_PREFIX).unwrap_or(&prefix))
         };
         let owners: Vec<&Candidate> = self.discovery.candidates.iter().filter(owner).collect();
-        let refusal = known::refusal(&self, &owners, name, arguments);
+        let refusal = call_precheck::refusal(&self, &owners, name, arguments);
         let owners: Vec<String> = owners.iter().map(|owner| owner.id().to_string()).collect();
         if owners.is_empty() && is_shared_tool(name) {
             // It names no plugin that there is.

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tenon_host::{Event, Platform, StartProgress, Subscription, one_line};
+use tenon_host::{Event, Platform, StartQueueProgress, Subscription, one_line};
 
 use crate::Common;
 
@@ -34,7 +34,7 @@ pub(crate) async fn shown<T>(
     if !is_seen(common) {
         return call.await;
     }
-    let mut line = Line { events: platform.events(), call: None };
+    let mut line = CallProgress { events: platform.events(), call: None };
     tokio::select! {
         // First, as what a server said before it answered was before that.
         biased;
@@ -58,13 +58,13 @@ fn show(words: &str) {
 }
 
 /// What is shown of a download. Dropped, it is gone.
-pub(crate) struct Download {
+pub(crate) struct DownloadProgress {
     name: String,
     total: Option<f64>,
     shown: String,
 }
 
-impl Download {
+impl DownloadProgress {
     /// A download of so many bytes; nothing where nobody would see it.
     pub(crate) fn new(common: &Common, name: &str, total: Option<u64>) -> Option<Self> {
         let (name, total) = (name.to_string(), total.map(mib));
@@ -84,36 +84,36 @@ impl Download {
     }
 }
 
-impl Drop for Download {
+impl Drop for DownloadProgress {
     fn drop(&mut self) {
         clear();
     }
 }
 
 /// What is shown of servers that start. Dropped, it is gone, and no more is shown.
-pub(crate) struct Starts {
+pub(crate) struct ServerStartProgress {
     is_over: Arc<Mutex<bool>>,
 }
 
-impl Starts {
+impl ServerStartProgress {
     pub(crate) fn new() -> Self {
         Self { is_over: Arc::default() }
     }
 
     /// What is to be told how far they are.
-    pub(crate) fn observer(&self) -> impl Fn(&StartProgress<'_>) + Send + Sync + 'static {
+    pub(crate) fn observer(&self) -> impl Fn(&StartQueueProgress<'_>) + Send + Sync + 'static {
         let is_over = self.is_over.clone();
         move |progress| {
             let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
             if !*is_over {
-                let StartProgress { ready, failed, total, starting, .. } = progress;
+                let StartQueueProgress { ready, failed, total, starting, .. } = progress;
                 show(&starting_words(*ready, *failed, *total, starting));
             }
         }
     }
 }
 
-impl Drop for Starts {
+impl Drop for ServerStartProgress {
     fn drop(&mut self) {
         *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         clear();
@@ -145,13 +145,13 @@ fn mib(bytes: u64) -> f64 {
 }
 
 /// What is shown of a call. Dropped, it is gone.
-struct Line {
+struct CallProgress {
     events: Subscription,
     /// The call; what plugins call on its way has lines nowhere.
     call: Option<String>,
 }
 
-impl Line {
+impl CallProgress {
     async fn follow(&mut self) -> Infallible {
         while let Some(event) = self.events.next().await {
             // Of what has come together only the last is to be seen.
@@ -185,7 +185,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for CallProgress {
     fn drop(&mut self) {
         clear();
     }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::time::Duration;
 use tenon_host::invoke::{REFUSED, TRUNCATED};
 use tenon_host::types::{Error, ToolResult};
-use tenon_host::{CallError, Failure, Limit, Limits};
+use tenon_host::{CallError, Failure, LimitExceeded, Limits};
 
 /// A call of a hostile tool, and what must come of it.
 #[derive(Clone)]
@@ -281,22 +281,24 @@ impl StoppedBy {
     /// given.
     fn is(self, failure: &Failure, given: &Limits, has: &Limits) -> bool {
         match (self, failure) {
-            (Self::Cpu, Failure::Limit(Limit::Cpu(at))) => *at == has.cpu && has.cpu <= given.cpu,
+            (Self::Cpu, Failure::LimitExceeded(LimitExceeded::Cpu(at))) => {
+                *at == has.cpu && has.cpu <= given.cpu
+            }
             (Self::Wall, Failure::Deadline(at)) => *at == has.wall && has.wall <= given.wall,
-            (Self::Memory, Failure::Limit(Limit::Memory(at))) => {
+            (Self::Memory, Failure::LimitExceeded(LimitExceeded::Memory(at))) => {
                 *at == has.memory && has.memory <= given.memory
             }
-            (Self::Table, Failure::Limit(Limit::Table(at))) => {
+            (Self::Table, Failure::LimitExceeded(LimitExceeded::Table(at))) => {
                 *at == has.table_elements && has.table_elements <= given.table_elements
             }
-            (Self::Transfer, Failure::Limit(Limit::Transfer(at))) => {
+            (Self::Transfer, Failure::LimitExceeded(LimitExceeded::Transfer(at))) => {
                 *at == has.transfer && has.transfer <= given.transfer
             }
-            (Self::HostCalls, Failure::Limit(Limit::HostCalls(at))) => {
+            (Self::HostCalls, Failure::LimitExceeded(LimitExceeded::HostCalls(at))) => {
                 *at == has.host_calls && has.host_calls <= given.host_calls
             }
-            (Self::Depth, Failure::Limit(Limit::Depth))
-            | (Self::ValueSize, Failure::Limit(Limit::ValueSize))
+            (Self::Depth, Failure::LimitExceeded(LimitExceeded::Depth))
+            | (Self::ValueSize, Failure::LimitExceeded(LimitExceeded::ValueSize))
             | (Self::Trap, Failure::Trapped(_))
             | (Self::Contract, Failure::Contract(_)) => true,
             _ => false,
@@ -308,13 +310,17 @@ impl StoppedBy {
 /// what it would have met without, it does not come to.
 fn is_tighter(failure: &Failure, given: &Limits, has: &Limits) -> bool {
     match failure {
-        Failure::Limit(Limit::Cpu(at)) => *at == has.cpu && has.cpu < given.cpu,
-        Failure::Limit(Limit::Memory(at)) => *at == has.memory && has.memory < given.memory,
-        Failure::Limit(Limit::Table(at)) => {
+        Failure::LimitExceeded(LimitExceeded::Cpu(at)) => *at == has.cpu && has.cpu < given.cpu,
+        Failure::LimitExceeded(LimitExceeded::Memory(at)) => {
+            *at == has.memory && has.memory < given.memory
+        }
+        Failure::LimitExceeded(LimitExceeded::Table(at)) => {
             *at == has.table_elements && has.table_elements < given.table_elements
         }
-        Failure::Limit(Limit::Transfer(at)) => *at == has.transfer && has.transfer < given.transfer,
-        Failure::Limit(Limit::HostCalls(at)) => {
+        Failure::LimitExceeded(LimitExceeded::Transfer(at)) => {
+            *at == has.transfer && has.transfer < given.transfer
+        }
+        Failure::LimitExceeded(LimitExceeded::HostCalls(at)) => {
             *at == has.host_calls && has.host_calls < given.host_calls
         }
         Failure::Deadline(at) => *at == has.wall && has.wall < given.wall,

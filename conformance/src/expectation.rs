@@ -31,7 +31,7 @@ pub enum Capability {
 /// The way on which it tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
-pub enum Access {
+pub enum ApiSurface {
     /// The standard library of a component.
     #[serde(rename = "std")]
     Std,
@@ -64,7 +64,7 @@ pub struct Expectation {
     /// What the plugin is after.
     pub capability: Capability,
     /// The way on which it tries.
-    pub access: Access,
+    pub access: ApiSurface,
     /// What it does.
     pub tried: String,
     /// What must come of it.
@@ -77,7 +77,7 @@ pub struct Expectation {
 impl Expectation {
     pub(crate) fn new(
         capability: Capability,
-        access: Access,
+        access: ApiSurface,
         tried: String,
         expected: String,
         control: String,
@@ -103,7 +103,7 @@ impl fmt::Display for Capability {
     }
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for ApiSurface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Std => "std",

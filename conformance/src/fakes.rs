@@ -183,7 +183,7 @@ impl Connector for Network {
 /// A plugin that is part of the host, for others to call: it has the tools `echo` and `other`, and
 /// the models `known` and `other`.
 #[derive(Clone, Default)]
-pub(crate) struct Witness {
+pub(crate) struct RecordingPlugin {
     pub(crate) called: Recorder,
 }
 
@@ -191,7 +191,7 @@ pub(crate) struct Witness {
 pub(crate) const WITNESS: &str = "conformance-witness";
 
 #[async_trait]
-impl Plugin for Witness {
+impl Plugin for RecordingPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let schema = json!({ "type": "object" });
         let tool = |name| ToolDefinition::new(name, "is called by others", &schema);
@@ -251,7 +251,7 @@ impl Plugin for Witness {
 /// Who reads the log of one call, whichever thread or task of the host writes it: it becomes the
 /// subscriber wherever a span of this call is entered.
 #[derive(Clone, Default)]
-pub(crate) struct Reader {
+pub(crate) struct CallLogSubscriber {
     pub(crate) log: Recorder,
     dispatch: Arc<OnceLock<WeakDispatch>>,
     /// The spans that there are, by their ids less one.
@@ -263,7 +263,7 @@ thread_local! {
     static ENTERED: RefCell<Vec<(Id, Option<DefaultGuard>)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl tracing::Subscriber for Reader {
+impl tracing::Subscriber for CallLogSubscriber {
     fn on_register_dispatch(&self, dispatch: &Dispatch) {
         let _ = self.dispatch.set(dispatch.downgrade());
     }

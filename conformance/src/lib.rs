@@ -3,7 +3,7 @@
 //! An embedder of `tenon-host` decides a good deal: how instances get their memory, how much plugins
 //! may use, who approves what they request, which way requests leave. This crate finds out whether
 //! the host that comes of it still keeps plugins in: it goes through a table of expectations, one
-//! for each thing that a plugin can be after ([`Capability`]) and each way to try it ([`Access`]),
+//! for each thing that a plugin can be after ([`Capability`]) and each way to try it ([`ApiSurface`]),
 //! and says of each whether it was met. What is granted must work, what is not must be refused with
 //! words that say why, and whoever was refused or stopped must be usable afterwards, while others
 //! never noticed. Each attempt has a control: the same is tried where it is granted and has to succeed
@@ -55,7 +55,7 @@ mod world;
 use std::path::PathBuf;
 use tenon_host::Builder;
 
-pub use expectation::{Access, Capability, Expectation};
+pub use expectation::{ApiSurface, Capability, Expectation};
 pub use report::{Outcome, Report, Verdict};
 
 /// Tries everything on hosts that this closure configures; it is called once for each of them.

@@ -8,7 +8,7 @@ use crate::rhai_scripts;
 
 /// A host that the suite builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum HostSetup {
     /// As its embedder has it: with that approver and that network, where the embedder brings them.
     Theirs,
     /// The same, with an approver, secrets and a network that the suite has put in last.
@@ -245,7 +245,7 @@ secrets = ["api-key", "other"]
 "#;
 
 /// The plugins of a stage.
-pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
+pub(crate) fn plugins(stage: HostSetup) -> Vec<Hostile> {
     use Code::{Component, Script, Shared};
     let of = |id, code, capabilities: &[&str]| Hostile {
         id,
@@ -254,7 +254,7 @@ pub(crate) fn plugins(stage: Stage) -> Vec<Hostile> {
         limits: None,
     };
     let asking = Script(rhai_scripts::ASKING);
-    if stage == Stage::Ours {
+    if stage == HostSetup::Ours {
         return vec![
             of("names", Component(ESCAPE_HTTP), &[NAMES]),
             of("names-script", asking, &[NAMES]),

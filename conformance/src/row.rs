@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 use crate::attempt::{Action, Expect, RefusalText};
-use crate::expectation::{Access, Capability, Expectation};
-use crate::plugins::Stage;
+use crate::expectation::{ApiSurface, Capability, Expectation};
+use crate::plugins::HostSetup;
 
 /// An expectation, and how it is tried.
 pub(crate) struct Row {
     pub(crate) expectation: Expectation,
-    pub(crate) stage: Stage,
+    pub(crate) stage: HostSetup,
     pub(crate) attempt: Attempt,
     /// What shows that the attempt could have come out otherwise.
     pub(crate) control: Control,
     /// What must be left of it in the world.
-    pub(crate) traces: ExpectedChanges,
+    pub(crate) traces: AttemptEffects,
     /// What must work afterwards.
     pub(crate) usable: Option<Action>,
     /// Plugins that must be there besides those that are called here.
@@ -51,7 +51,7 @@ pub(crate) struct Race {
 #[derive(Clone)]
 pub(crate) enum Control {
     /// The same call by a plugin that may, which succeeds and leaves this.
-    Call(Action, ExpectedChanges),
+    Call(Action, AttemptEffects),
     /// The row is about what is granted: the same call by a plugin that may not is refused.
     Refused(Action),
     /// What is left out is there where it is granted.
@@ -59,12 +59,12 @@ pub(crate) enum Control {
     /// The same race, in which a plugin that may reaches both of what is swapped.
     RaceReaches(&'static str),
     /// No grant covers it, for this reason. The calls show that it is asked for as it should be.
-    Never(Vec<Action>, ExpectedChanges, &'static str),
+    Never(Vec<Action>, AttemptEffects, &'static str),
 }
 
 /// What is left in the world; nothing, where nothing is said.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct ExpectedChanges {
+pub(crate) struct AttemptEffects {
     /// Changes of files.
     pub(crate) files: Vec<String>,
     /// What the server heard that may be asked.
@@ -84,7 +84,7 @@ pub(crate) struct ExpectedChanges {
 impl Row {
     pub(crate) fn new(
         capability: Capability,
-        access: Access,
+        access: ApiSurface,
         tried: impl Into<String>,
         deed: Action,
         control: Control,
@@ -96,7 +96,7 @@ impl Row {
 
     pub(crate) fn trying(
         capability: Capability,
-        access: Access,
+        access: ApiSurface,
         tried: impl Into<String>,
         expected: impl Into<String>,
         attempt: Attempt,
@@ -106,10 +106,10 @@ impl Row {
         let expectation = Expectation::new(capability, access, tried, expected, control.words());
         Self {
             expectation,
-            stage: Stage::Theirs,
+            stage: HostSetup::Theirs,
             attempt,
             control,
-            traces: ExpectedChanges::default(),
+            traces: AttemptEffects::default(),
             usable: None,
             others: Vec::new(),
             meanwhile: false,
@@ -117,7 +117,7 @@ impl Row {
         }
     }
 
-    pub(crate) fn on(self, stage: Stage) -> Self {
+    pub(crate) fn on(self, stage: HostSetup) -> Self {
         Self { stage, ..self }
     }
 
@@ -125,7 +125,7 @@ impl Row {
         Self { usable: Some(usable), ..self }
     }
 
-    pub(crate) fn leaves(self, traces: ExpectedChanges) -> Self {
+    pub(crate) fn leaves(self, traces: AttemptEffects) -> Self {
         Self { traces, ..self }
     }
 
@@ -154,11 +154,11 @@ impl Row {
 impl Control {
     /// The same call by another plugin, which is answered so and leaves nothing.
     pub(crate) fn call(deed: &Action, plugin: &'static str, answer: impl Into<String>) -> Self {
-        Self::Call(deed.by(plugin, Expect::answer(answer)), ExpectedChanges::default())
+        Self::Call(deed.by(plugin, Expect::answer(answer)), AttemptEffects::default())
     }
 
     /// The same, leaving this.
-    pub(crate) fn leaving(self, traces: ExpectedChanges) -> Self {
+    pub(crate) fn leaving(self, traces: AttemptEffects) -> Self {
         match self {
             Self::Call(deed, _) => Self::Call(deed, traces),
             Self::Never(deeds, _, why) => Self::Never(deeds, traces, why),
@@ -168,16 +168,16 @@ impl Control {
 
     /// No grant covers it, for this reason; the call shows that it is asked for as it should be.
     pub(crate) fn never(deed: Action, why: &'static str) -> Self {
-        Self::Never(vec![deed], ExpectedChanges::default(), why)
+        Self::Never(vec![deed], AttemptEffects::default(), why)
     }
 
     /// The calls that it consists of, and what they leave.
-    pub(crate) fn calls(&self) -> (&[Action], ExpectedChanges) {
+    pub(crate) fn calls(&self) -> (&[Action], AttemptEffects) {
         match self {
             Self::Call(deed, traces) => (std::slice::from_ref(deed), traces.clone()),
-            Self::Refused(deed) => (std::slice::from_ref(deed), ExpectedChanges::default()),
+            Self::Refused(deed) => (std::slice::from_ref(deed), AttemptEffects::default()),
             Self::Never(deeds, traces, _) => (deeds, traces.clone()),
-            Self::Ready(_) | Self::RaceReaches(_) => (&[], ExpectedChanges::default()),
+            Self::Ready(_) | Self::RaceReaches(_) => (&[], AttemptEffects::default()),
         }
     }
 

@@ -8,10 +8,10 @@ use tenon_host::{Builder, PluginState};
 
 use crate::attempt::Action;
 use crate::fixture::FolderSnapshot;
-use crate::plugins::Stage;
+use crate::plugins::HostSetup;
 use crate::race::{held, reached};
 use crate::report::{Outcome, Verdict};
-use crate::row::{Attempt, Control, ExpectedChanges, Row, echo};
+use crate::row::{Attempt, AttemptEffects, Control, Row, echo};
 use crate::world::TestHost;
 
 /// How many rows are tried at a time of those that do not get in each other's way.
@@ -25,8 +25,8 @@ pub(crate) async fn run(
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let (theirs, ours): (Vec<_>, Vec<_>) =
-        rows.into_iter().enumerate().partition(|(_, row)| row.stage == Stage::Theirs);
-    for (stage, rows) in [(Stage::Theirs, theirs), (Stage::Ours, ours)] {
+        rows.into_iter().enumerate().partition(|(_, row)| row.stage == HostSetup::Theirs);
+    for (stage, rows) in [(HostSetup::Theirs, theirs), (HostSetup::Ours, ours)] {
         if !rows.is_empty() {
             outcomes.extend(on_stage(stage, rows, cache, &mut host).await);
         }
@@ -38,7 +38,7 @@ pub(crate) async fn run(
 type Placed<T> = (usize, T);
 
 async fn on_stage(
-    stage: Stage,
+    stage: HostSetup,
     rows: Vec<Placed<Row>>,
     cache: Option<&Path>,
     host: &mut impl FnMut(Builder) -> Builder,
@@ -167,7 +167,7 @@ impl WorldSnapshot {
     async fn judge(
         self,
         world: &mut TestHost,
-        expected: &ExpectedChanges,
+        expected: &AttemptEffects,
         put_back: bool,
     ) -> Vec<String> {
         let mut traces = world.traces().await;

@@ -13,12 +13,12 @@ use tokio::task::{JoinHandle, JoinSet};
 pub struct Server {
     /// Where it is.
     pub address: SocketAddr,
-    exchange: Arc<Mutex<Exchange>>,
+    exchange: Arc<Mutex<TestServerState>>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Exchange {
+struct TestServerState {
     heard: Vec<String>,
     /// How many connections were made since the last time, and how many requests came by them.
     accepted: usize,
@@ -87,7 +87,7 @@ impl Drop for Server {
     }
 }
 
-fn lock(exchange: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
+fn lock(exchange: &Mutex<TestServerState>) -> MutexGuard<'_, TestServerState> {
     exchange.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -97,7 +97,7 @@ fn line(request: &str) -> &str {
     line.strip_suffix(" HTTP/1.1").unwrap_or(line)
 }
 
-async fn listen(listener: TcpListener, exchange: Arc<Mutex<Exchange>>) {
+async fn listen(listener: TcpListener, exchange: Arc<Mutex<TestServerState>>) {
     // They end with the server.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -109,7 +109,7 @@ async fn listen(listener: TcpListener, exchange: Arc<Mutex<Exchange>>) {
     }
 }
 
-async fn answer(mut stream: TcpStream, exchange: &Mutex<Exchange>) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, exchange: &Mutex<TestServerState>) -> io::Result<()> {
     let request = read(&mut stream).await?;
     let answer = {
         let mut exchange = lock(exchange);

@@ -17,11 +17,12 @@ use tracing::instrument::WithSubscriber;
 
 use crate::attempt::{Action, CallOutcome, Expect, ExpectedLog};
 use crate::fakes::{
-    ApproveAll, ApproveExcept, FakeSecretStore, Network, Reader, Recorder, WITNESS, Witness,
+    ApproveAll, ApproveExcept, CallLogSubscriber, FakeSecretStore, Network, Recorder,
+    RecordingPlugin, WITNESS,
 };
 use crate::fixture::{Fixture, FolderSnapshot};
-use crate::plugins::{Stage, configuration, id, plugins};
-use crate::row::ExpectedChanges;
+use crate::plugins::{HostSetup, configuration, id, plugins};
+use crate::row::AttemptEffects;
 use crate::server::Server;
 
 /// A host, or why there is none.
@@ -34,7 +35,7 @@ pub(crate) struct TestHost {
     other: Server,
     network: Network,
     services: Recorder,
-    witness: Witness,
+    witness: RecordingPlugin,
 }
 
 /// The longest that anything may take that has a limit of its own: what takes longer has none.
@@ -46,7 +47,7 @@ const SETUP: Duration = Duration::from_secs(300);
 impl TestHost {
     /// Lays out a project with the plugins that are needed, and has the host built.
     pub(crate) async fn new(
-        stage: Stage,
+        stage: HostSetup,
         needed: &BTreeSet<&'static str>,
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
@@ -62,7 +63,7 @@ impl TestHost {
             other,
             network,
             services: Recorder::default(),
-            witness: Witness::default(),
+            witness: RecordingPlugin::default(),
         };
         for plugin in plugins(stage).into_iter().filter(|plugin| needed.contains(plugin.id)) {
             let folder = format!("project/own/{}", plugin.id);
@@ -81,7 +82,7 @@ impl TestHost {
 
     fn builder(
         &self,
-        stage: Stage,
+        stage: HostSetup,
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
     ) -> Result<Builder, String> {
@@ -109,8 +110,8 @@ impl TestHost {
             .memory(self.services.clone())
             .state(self.fixture.beside("state"));
         Ok(match stage {
-            Stage::Theirs => builder,
-            Stage::Ours => builder
+            HostSetup::Theirs => builder,
+            HostSetup::Ours => builder
                 .approver(self.decided())
                 .secrets(FakeSecretStore)
                 .resolver(self.network.clone())
@@ -252,7 +253,7 @@ impl TestHost {
             return Err(absence);
         }
         let has = self.report(deed.plugin)?.limits;
-        let reader = Reader::default();
+        let reader = CallLogSubscriber::default();
         let name = format!("{}__{}", id(deed.plugin), deed.tool);
         let call = self.call(name, self.fill_all(&deed.arguments));
         let began = Instant::now();
@@ -318,13 +319,13 @@ impl TestHost {
     }
 
     /// What was left in the world since the last time, but for files.
-    pub(crate) async fn traces(&self) -> ExpectedChanges {
+    pub(crate) async fn traces(&self) -> AttemptEffects {
         let mut silent = 0;
         for server in [&self.server, &self.other] {
             // Who cannot be reached was not.
             silent += server.silent().await.unwrap_or_default();
         }
-        ExpectedChanges {
+        AttemptEffects {
             silent,
             files: Vec::new(),
             server: self.server.heard(),

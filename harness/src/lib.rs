@@ -27,7 +27,7 @@
 //! Tests of the plugin's functions alone are quicker, and need no build: see `tenon_sdk::testing`.
 
 mod build;
-mod running;
+mod running_plugin;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ use tenon_host::services::{GrantAll, Secret, SecretStore};
 use tenon_host::{BuildError, Builder, Config, HostEnvironment, Limits, Platform, PluginState};
 
 pub use build::BuildFailed;
-pub use running::Running;
+pub use running_plugin::RunningPlugin;
 /// The host, whose types the calls take and give.
 pub use tenon_host as host;
 
@@ -50,7 +50,7 @@ const ID: &str = "tested";
 
 /// A plugin, and what the host of a test gives it.
 pub struct Harness {
-    program: Program,
+    program: PluginSource,
     shared: bool,
     config: Map<String, Value>,
     grants: BTreeMap<String, Vec<String>>,
@@ -61,7 +61,7 @@ pub struct Harness {
     adjust: Box<dyn FnOnce(Builder) -> Builder + Send>,
 }
 
-enum Program {
+enum PluginSource {
     Component(PathBuf),
     Script(PathBuf),
     Server { command: String, arguments: Vec<String> },
@@ -118,12 +118,12 @@ impl Harness {
 
     /// A component.
     pub fn component(path: impl Into<PathBuf>) -> Self {
-        Self::new(Program::Component(path.into()))
+        Self::new(PluginSource::Component(path.into()))
     }
 
     /// A script.
     pub fn script(path: impl Into<PathBuf>) -> Self {
-        Self::new(Program::Script(path.into()))
+        Self::new(PluginSource::Script(path.into()))
     }
 
     /// An MCP server: a program with its whole path, and its arguments.
@@ -132,10 +132,10 @@ impl Harness {
         arguments: impl IntoIterator<Item = A>,
     ) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Self::new(Program::Server { command: command.into(), arguments })
+        Self::new(PluginSource::Server { command: command.into(), arguments })
     }
 
-    fn new(program: Program) -> Self {
+    fn new(program: PluginSource) -> Self {
         Self {
             program,
             shared: false,
@@ -219,7 +219,7 @@ impl Harness {
     /// # Errors
     ///
     /// Where it does not load or register, in the host's words.
-    pub async fn start(self) -> Result<Running, StartError> {
+    pub async fn start(self) -> Result<RunningPlugin, StartError> {
         let folder = TempDir::new().map_err(|problem| {
             let path = std::env::temp_dir();
             StartError::File { path, problem }
@@ -252,7 +252,7 @@ impl Harness {
             let said = platform.diagnostics().iter().map(ToString::to_string).collect::<Vec<_>>();
             return Err(StartError::Configuration(said.join("; ")));
         }
-        Ok(Running::new(platform, folder))
+        Ok(RunningPlugin::new(platform, folder))
     }
 
     /// Writes the plugin into a folder, with a manifest that requests what is granted. Gives the
@@ -263,7 +263,7 @@ impl Harness {
         let beside = self.beside.iter().map(|path| path.display().to_string().into());
         plugins.insert("wasm".into(), toml::Value::Array(beside.collect()));
         let (kind, path) = match &self.program {
-            Program::Server { command, arguments } => {
+            PluginSource::Server { command, arguments } => {
                 let server = toml::Table::from_iter([
                     ("name".to_string(), ID.into()),
                     ("command".to_string(), command.clone().into()),
@@ -272,8 +272,8 @@ impl Harness {
                 plugins.insert("mcp".into(), vec![toml::Value::Table(server)].into());
                 ("mcp", None)
             }
-            Program::Component(path) => ("wasm", Some(path)),
-            Program::Script(path) => ("rhai", Some(path)),
+            PluginSource::Component(path) => ("wasm", Some(path)),
+            PluginSource::Script(path) => ("rhai", Some(path)),
         };
         if let Some(path) = path {
             let own = folder.join("own").join(ID);
@@ -313,7 +313,7 @@ impl Harness {
     /// where `cargo clean` finds it, and goes with the folder of the test where there is none.
     fn host_environment(&self, folder: &Path) -> HostEnvironment {
         let kept = match &self.program {
-            Program::Component(path) => path.parent().unwrap_or(folder).join("tenon-harness"),
+            PluginSource::Component(path) => path.parent().unwrap_or(folder).join("tenon-harness"),
             _ => folder.join("kept"),
         };
         HostEnvironment {

@@ -49,20 +49,20 @@ pub mod services;
 pub use call::SHARED_TOOL_PLUGIN;
 pub use invoke::stored_results::{STRUCTURED, URI as RESULT_URI};
 pub use invoke::{Call, CallError, Caller};
-pub use observe::event::{CallEvent, Change, Event, Step, Subscription};
+pub use observe::event::{CallEvent, Event, PluginChange, Step, Subscription};
 pub use observe::history;
 pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
 pub use register::KnownServer;
-pub use register::operation::is_shared_tool;
+pub use register::operation_tools::is_shared_tool;
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
-pub use server::{BreakerState, ServerReport, ServerState, StartProgress, Supervision};
+pub use server::{BreakerState, ServerReport, ServerState, StartQueueProgress, Supervision};
 pub use services::tls;
 pub use tenon_config::{
-    Config, Diagnostic, HostEnvironment, Limit, Limits, MASK, PluginKind, ResourceTools,
-    SchemaLimit, TICK, ToolFilter, chain, trust,
+    Config, Diagnostic, HostEnvironment, LimitExceeded, Limits, MASK, PluginKind, ResourceTools,
+    SchemaLimitExceeded, TICK, ToolFilter, chain, trust,
 };
 pub use tenon_types::text::{one_line, visible, visible_json};
 pub use tenon_types::{self as types, hook, mcp_json, name};
@@ -78,11 +78,11 @@ pub mod admit {
 /// What `tenon.toml` and `config.toml` say, as types.
 pub mod config {
     pub use tenon_config::config::{
-        ClientSettings, CombineRule, Config, ConfigError, ContextSettings, DiscoverySettings,
-        EnvironmentPolicy, FileEntry, FileTable, HistorySettings, HookSettings, Invisible,
-        KEY_RULES, KeyRule, LogLevel, McpEntry, Mode, NameSettings, OnFailure, Origin, PluginKind,
-        Protocol, ResourceTools, ResultSettings, SideEffects, Supervision, ToolRule, Transport,
-        WatchSettings,
+        CallContextSettings, CallHistorySettings, ClientSettings, CombineRule, Config, ConfigError,
+        DiscoverySettings, EnvironmentPolicy, FileEntry, FileEntryTable, HandshakeMode,
+        HookSettings, InstanceMode, Invisible, KEY_RULES, KeyRule, LogLevel, McpEntry,
+        NameSettings, OnFailure, Origin, PluginKind, ResourceTools, ResultSettings, SideEffects,
+        Supervision, ToolRule, Transport, WatchSettings,
     };
 }
 

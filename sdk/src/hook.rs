@@ -98,17 +98,17 @@ pub fn lower<C: Serialize>(outcome: Outcome<C>) -> Result<wit::Outcome, Failure>
 }
 
 /// Which point a type is the context of, where it is a well-known one. The constants of single types
-/// go before that of [`CustomPoint`].
+/// go before that of [`WellKnownPointFallback`].
 #[doc(hidden)]
 pub struct WellKnownPoint<C>(std::marker::PhantomData<C>);
 
 /// Types of which it is not known.
 #[doc(hidden)]
-pub trait CustomPoint {
+pub trait WellKnownPointFallback {
     const POINT: Option<&'static str> = None;
 }
 
-impl<C> CustomPoint for WellKnownPoint<C> {}
+impl<C> WellKnownPointFallback for WellKnownPoint<C> {}
 
 macro_rules! well_known {
     ($($context:ident = $point:literal),* $(,)?) => {$(

@@ -130,9 +130,11 @@ pub mod __private {
     pub use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
     pub use crate::context::cancel;
     pub use crate::error::{parse_arguments, unknown};
-    pub use crate::hook::{CustomPoint, WellKnownPoint, fits, is_among};
+    pub use crate::hook::{WellKnownPoint, WellKnownPointFallback, fits, is_among};
     pub use crate::log::install;
-    pub use crate::schema::{ConstSchema, GeneratedSchema, Parameter, are_known, object, schema};
+    pub use crate::schema::{
+        ConstSchema, ConstSchemaFallback, Parameter, are_known, object, schema,
+    };
     pub use crate::tool::check_argument;
     pub use wit_bindgen::spawn_local;
 }

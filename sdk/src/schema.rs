@@ -42,17 +42,17 @@ pub struct Constant {
 }
 
 /// The schema of a type, where it is a constant. The constants of single types go before that of
-/// [`GeneratedSchema`].
+/// [`ConstSchemaFallback`].
 #[doc(hidden)]
 pub struct ConstSchema<T>(PhantomData<T>);
 
 /// Types whose schema only the generator knows.
 #[doc(hidden)]
-pub trait GeneratedSchema {
+pub trait ConstSchemaFallback {
     const SCHEMA: Option<Constant> = None;
 }
 
-impl<T> GeneratedSchema for ConstSchema<T> {}
+impl<T> ConstSchemaFallback for ConstSchema<T> {}
 
 macro_rules! known {
     ($($type:ty = $kind:literal $more:literal),* $(,)?) => {$(

@@ -13,7 +13,7 @@ use tenon_host::discover::Sources;
 use tenon_host::files::Digest;
 use tenon_host::lock::{LockFile, LockedPlugin};
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
-use tenon_host::trust::{ProjectTrust, TrustFile};
+use tenon_host::trust::{TrustFile, TrustMode};
 use tenon_host::{HostEnvironment, Platform, PluginState};
 
 use crate::guests;
@@ -556,7 +556,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 };
                 if believed == Believed::Trusted {
                     let file = TrustFile::new(project.path("private/trust.json"));
-                    sources.trust = ProjectTrust::Recorded(Some(file.clone()));
+                    sources.trust = TrustMode::Recorded(Some(file.clone()));
                     file.trust(&file.review(&sources).unwrap(), false).unwrap();
                 }
                 let file = project.path(folder).join("code");

@@ -233,7 +233,7 @@ fn the_bridge_can_reach_nothing_but_its_child() {
     assert_eq!(imports.len(), allowed.len(), "{imports:?}");
     assert!(
         capability::Capability::of_import("tenon:plugin/stdio-child@0.1.0").is_some_and(
-            |capability| capability.availability == capability::Availability::StdioBridge
+            |capability| capability.availability == capability::Eligibility::StdioBridge
         )
     );
 }

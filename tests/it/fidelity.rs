@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tenon_host::Caller;
 use tenon_host::invoke::USAGE;
-use tenon_host::mcp_json::Form;
+use tenon_host::mcp_json::McpJson;
 use tenon_host::types::{Blank, CompletionReference};
 
 use crate::support::{Project, SCRIPTED_SERVER, failure, stderr, stdout};
@@ -244,7 +244,7 @@ async fn an_embedder_gets_what_a_server_says_member_for_member() {
             filled: Vec::new(),
         };
         let suggested = platform.suggest("s", blank, &Caller::default()).await.unwrap();
-        assert_same(&serde_json::to_string(&Form(&suggested)).unwrap(), &full(expected));
+        assert_same(&serde_json::to_string(&McpJson(&suggested)).unwrap(), &full(expected));
         platform.clone().shutdown().await;
     }
 }
@@ -261,7 +261,7 @@ async fn a_script_passes_on_what_the_contract_does_not_name() {
     let registry = platform.registry();
     let (_, tool) = registry.tool("s__t").expect("it is there");
     assert_same(
-        &serde_json::to_string(&Form(&*tool.definition)).unwrap(),
+        &serde_json::to_string(&McpJson(&*tool.definition)).unwrap(),
         r#"{"name":"t","description":"d","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"title":"A"},"icons":[],"x-new":1.5}"#,
     );
 }

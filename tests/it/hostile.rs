@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tenon_host::services::GrantAll;
 use tenon_host::types::{CompletionRequest, Error};
-use tenon_host::{Call, CallError, Caller, Failure, Limit, Platform};
+use tenon_host::{Call, CallError, Caller, Failure, LimitExceeded, Platform};
 
 use crate::guests;
 use crate::support::{Project, Running, call, text};
@@ -76,14 +76,24 @@ async fn the_worst_of_one_plugin_is_no_trouble_to_another() {
 
     type Expected = fn(&Failure) -> bool;
     let ways: [(&str, Expected); 8] = [
-        ("spin", |failure| matches!(failure, Failure::Limit(Limit::Cpu(_)))),
+        ("spin", |failure| matches!(failure, Failure::LimitExceeded(LimitExceeded::Cpu(_)))),
         ("hang", |failure| matches!(failure, Failure::Deadline(_))),
-        ("hoard", |failure| matches!(failure, Failure::Limit(Limit::Memory(_)))),
-        ("recurse", |f| matches!(f, Failure::Trapped(_) | Failure::Limit(Limit::Depth))),
-        ("flood_host", |failure| matches!(failure, Failure::Limit(Limit::HostCalls(_)))),
-        ("flood_log", |failure| matches!(failure, Failure::Limit(Limit::HostCalls(_)))),
-        ("flood_console", |failure| matches!(failure, Failure::Limit(Limit::HostCalls(_)))),
-        ("flood_output", |failure| matches!(failure, Failure::Limit(Limit::Transfer(_)))),
+        ("hoard", |failure| matches!(failure, Failure::LimitExceeded(LimitExceeded::Memory(_)))),
+        ("recurse", |f| {
+            matches!(f, Failure::Trapped(_) | Failure::LimitExceeded(LimitExceeded::Depth))
+        }),
+        ("flood_host", |failure| {
+            matches!(failure, Failure::LimitExceeded(LimitExceeded::HostCalls(_)))
+        }),
+        ("flood_log", |failure| {
+            matches!(failure, Failure::LimitExceeded(LimitExceeded::HostCalls(_)))
+        }),
+        ("flood_console", |failure| {
+            matches!(failure, Failure::LimitExceeded(LimitExceeded::HostCalls(_)))
+        }),
+        ("flood_output", |failure| {
+            matches!(failure, Failure::LimitExceeded(LimitExceeded::Transfer(_)))
+        }),
     ];
     for (way, expected) in ways {
         for mode in ["fresh", "shared"] {
@@ -100,7 +110,10 @@ async fn the_worst_of_one_plugin_is_no_trouble_to_another() {
         async move {
             let failure = failure(&platform, &format!("fresh__{way}"), json!({})).await;
             // With all processors taken, time may run out first.
-            let slow = matches!(failure, Failure::Deadline(_) | Failure::Limit(Limit::Cpu(_)));
+            let slow = matches!(
+                failure,
+                Failure::Deadline(_) | Failure::LimitExceeded(LimitExceeded::Cpu(_))
+            );
             assert!(expected(&failure) || slow, "{way}: {failure:?}");
         }
     });
@@ -123,7 +136,7 @@ async fn never_ending_stream(platform: &Platform) {
     }
     assert!(pieces > 0);
     let end = answer.finish().await.expect_err("it does not end by itself");
-    assert!(matches!(end, Failure::Deadline(_) | Failure::Limit(_)), "{end:?}");
+    assert!(matches!(end, Failure::Deadline(_) | Failure::LimitExceeded(_)), "{end:?}");
 }
 
 /// A plugin that calls itself through the host gets so deep, and no deeper.

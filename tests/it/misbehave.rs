@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tenon_host::{CallError, Failure, Limit};
+use tenon_host::{CallError, Failure, LimitExceeded};
 
 use crate::guests;
 use crate::support::{Project, Running, call, text};
@@ -67,21 +67,21 @@ macro_rules! ways {
 
 ways! {
     a_guest_that_waits_for_ever_is_given_up: "hang", json!({}) => Failure::Deadline(_),
-    a_guest_that_computes_for_ever_is_stopped: "spin", json!({}) => Failure::Limit(Limit::Cpu(_)),
+    a_guest_that_computes_for_ever_is_stopped: "spin", json!({}) => Failure::LimitExceeded(LimitExceeded::Cpu(_)),
     a_guest_that_computes_politely_is_given_up: "spin_politely", json!({})
-        => Failure::Deadline(_) | Failure::Limit(Limit::Cpu(_)),
-    a_guest_that_hoards_memory_is_stopped: "hoard", json!({}) => Failure::Limit(Limit::Memory(_)),
+        => Failure::Deadline(_) | Failure::LimitExceeded(LimitExceeded::Cpu(_)),
+    a_guest_that_hoards_memory_is_stopped: "hoard", json!({}) => Failure::LimitExceeded(LimitExceeded::Memory(_)),
     a_guest_that_recurses_traps: "recurse", json!({})
-        => Failure::Trapped(_) | Failure::Limit(Limit::Depth),
+        => Failure::Trapped(_) | Failure::LimitExceeded(LimitExceeded::Depth),
     a_guest_that_traps_is_named: "trap", json!({}) => Failure::Trapped(_),
     a_guest_cannot_end_the_host: "exit", json!({}) => Failure::Trapped(_),
-    a_flood_of_output_is_cut_off: "flood_output", json!({}) => Failure::Limit(Limit::Transfer(_)),
+    a_flood_of_output_is_cut_off: "flood_output", json!({}) => Failure::LimitExceeded(LimitExceeded::Transfer(_)),
     a_flood_of_log_messages_is_stopped: "flood_log", json!({})
-        => Failure::Limit(Limit::HostCalls(_)),
+        => Failure::LimitExceeded(LimitExceeded::HostCalls(_)),
     a_flood_of_calls_of_the_host_is_stopped: "flood_host", json!({})
-        => Failure::Limit(Limit::HostCalls(_)),
+        => Failure::LimitExceeded(LimitExceeded::HostCalls(_)),
     a_flood_on_the_console_is_stopped: "flood_console", json!({})
-        => Failure::Limit(Limit::HostCalls(_)),
+        => Failure::LimitExceeded(LimitExceeded::HostCalls(_)),
     nonsense_for_an_answer_is_refused: "nonsense", json!({}) => Failure::Contract(_),
     an_error_of_the_contract_is_passed_on: "denied", json!({ "text": "no" })
         => Failure::Answered(tenon_host::types::Error::Denied(_)),
@@ -117,7 +117,7 @@ async fn a_script_cannot_flood_the_host_either() {
     assert_eq!(text(&platform, "s__t", json!({ "times": 5 })).await, "5");
     let error = call(&platform, "s__t", json!({ "times": 6 })).await.unwrap_err();
     let CallError::Failed { failure, .. } = error else { panic!("{error}") };
-    assert!(matches!(failure, Failure::Limit(Limit::HostCalls(5))), "{failure:?}");
+    assert!(matches!(failure, Failure::LimitExceeded(LimitExceeded::HostCalls(5))), "{failure:?}");
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_plugin_that_fails_to_register_is_left_out_and_says_why() {
 }
 
 /// A tool, an amount that it may use, one that is too much, and the limit that it then meets.
-type Amount = (&'static str, usize, usize, fn(&Limit) -> bool);
+type Amount = (&'static str, usize, usize, fn(&LimitExceeded) -> bool);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_much_may_be_used_as_the_limits_say_and_no_more() {
@@ -172,9 +172,19 @@ async fn as_much_may_be_used_as_the_limits_say_and_no_more() {
     ));
     let platform = project.platform().await;
     let rows: [Amount; 3] = [
-        ("take_memory", 48, 80, |limit| matches!(limit, Limit::Memory(most) if *most == 64 << 20)),
-        ("answer_with", 7, 9, |limit| matches!(limit, Limit::Transfer(most) if *most == 8 << 20)),
-        ("ask_host", 9_000, 11_000, |limit| matches!(limit, Limit::HostCalls(10_000))),
+        (
+            "take_memory",
+            48,
+            80,
+            |limit| matches!(limit, LimitExceeded::Memory(most) if *most == 64 << 20),
+        ),
+        (
+            "answer_with",
+            7,
+            9,
+            |limit| matches!(limit, LimitExceeded::Transfer(most) if *most == 8 << 20),
+        ),
+        ("ask_host", 9_000, 11_000, |limit| matches!(limit, LimitExceeded::HostCalls(10_000))),
     ];
     for (tool, within, beyond, is_limit) in rows {
         for id in ["fresh", "shared"] {
@@ -184,7 +194,8 @@ async fn as_much_may_be_used_as_the_limits_say_and_no_more() {
             answered.unwrap_or_else(|error| panic!("{name} of {within}: {error}"));
             // What is answered would be too long to be shown.
             let stopped = call(&platform, &name, amount(beyond)).await.map(drop);
-            let Err(CallError::Failed { failure: Failure::Limit(limit), .. }) = &stopped else {
+            let Err(CallError::Failed { failure: Failure::LimitExceeded(limit), .. }) = &stopped
+            else {
                 panic!("{name} of {beyond}: {stopped:?}")
             };
             assert!(is_limit(limit), "{name} of {beyond}: {limit}");

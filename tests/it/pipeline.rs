@@ -404,7 +404,10 @@ async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
     assert_eq!((agent.as_deref(), session.as_deref()), (Some("planner"), Some("s-1")));
     assert_eq!(plugin.as_deref(), Some("misbehave"));
     assert_eq!(records[0].arguments, arguments);
-    assert_eq!(*fingerprint, tenon_host::invoke::Fingerprint::of("misbehave__echo", &arguments));
+    assert_eq!(
+        *fingerprint,
+        tenon_host::invoke::CallFingerprint::of("misbehave__echo", &arguments)
+    );
     assert_eq!((usage.attempts, usage.bytes_in, usage.bytes_out), (1, 16, 5));
     assert!(usage.memory_bytes.is_some_and(|bytes| bytes >= 64 << 10));
     assert!(usage.cpu_micros.is_some() && usage.host_calls.is_some());

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tenon_host::invoke::Budget;
+use tenon_host::invoke::ReadLimit;
 use tenon_host::types::{
     Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
     Content, ContentBlock, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint,
@@ -202,6 +202,6 @@ async fn what_was_too_long_is_kept_as_it_is_and_read_as_it_is_shown() {
     };
     let whole = platform.read_result(uri).await.unwrap();
     assert!(text(&whole).starts_with(HIDDEN));
-    let shown = platform.read_result_within(uri, Budget::default()).await.unwrap();
+    let shown = platform.read_result_within(uri, ReadLimit::default()).await.unwrap();
     assert!(text(&shown).starts_with("a\\u{202e}b"));
 }

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tenon_host::history::{self, Query};
-use tenon_host::invoke::Budget;
+use tenon_host::invoke::ReadLimit;
 use tenon_host::services::{
     GrantAll, ObservedDefinitions, PinCheck, PinError, PinFile, PinKind, Pins,
 };
@@ -191,7 +191,7 @@ async fn calls_of_the_hosts_own_tools_are_calls_like_any_other() {
     assert_eq!(failure(&platform, "s__read_resource", read).await.code(), "disabled");
     // As the host itself asks, the rule holds too, and it is recorded.
     let caller = Caller::default();
-    let (uri, budget) = ("memo:///one", Budget::tokens(3));
+    let (uri, budget) = ("memo:///one", ReadLimit::tokens(3));
     let by_host = platform.read_resource_within("s", uri, budget, &caller).await;
     assert_eq!(by_host.unwrap_err().code(), "disabled");
     let mut events = platform.events();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tenon_host::services::{GrantAll, PinFile};
 use tenon_host::{
-    CallError, Change, Event, Failure, OnChange, Platform, PluginState, Subscription,
+    CallError, Event, Failure, OnChange, Platform, PluginChange, PluginState, Subscription,
 };
 
 use crate::guests;
@@ -60,7 +60,10 @@ async fn what_has_changed_is_found_and_loaded() {
     let platform = script().await;
     platform.project.write("s.rhai", version(2));
     let differences = platform.differences().await;
-    assert_eq!((differences[0].plugin.as_str(), differences[0].change), ("s", Change::Modified));
+    assert_eq!(
+        (differences[0].plugin.as_str(), differences[0].change),
+        ("s", PluginChange::Modified)
+    );
     assert_eq!(text(&platform, "s__version", json!({})).await, "1");
     assert_eq!(done(&platform.reload().await), ["s Modified"]);
     assert_eq!(text(&platform, "s__version", json!({})).await, "2");
@@ -357,10 +360,10 @@ async fn a_configuration_that_comes_later_is_found() {
     let _watch = platform.watch(OnChange::Reload).expect("files can be watched");
     project.write("s.rhai", version(1));
     project.write("tenon.toml", "plugins.scripts = [\"s.rhai\"]");
-    let added = Event::Reloaded { plugin: "s".into(), change: Change::Added };
+    let added = Event::Reloaded { plugin: "s".into(), change: PluginChange::Added };
     assert_eq!(heard(&mut events).await, added);
     std::fs::remove_file(project.path("tenon.toml")).unwrap();
-    let removed = Event::Reloaded { plugin: "s".into(), change: Change::Removed };
+    let removed = Event::Reloaded { plugin: "s".into(), change: PluginChange::Removed };
     assert_eq!(heard(&mut events).await, removed);
 }
 
@@ -384,7 +387,7 @@ async fn a_watch_reloads_what_changes() {
     // It changes before anybody watches, and is found all the same.
     platform.project.write("s.rhai", version(2));
     let watch = platform.watch(OnChange::Reload).expect("files can be watched");
-    let modified = Event::Reloaded { plugin: "s".into(), change: Change::Modified };
+    let modified = Event::Reloaded { plugin: "s".into(), change: PluginChange::Modified };
     assert_eq!(heard(&mut events).await, modified);
     platform.project.write("s.rhai", version(3));
     assert_eq!(heard(&mut events).await, modified);
@@ -397,7 +400,7 @@ async fn a_watch_reloads_what_changes() {
         platform.project.write(&format!("more/{id}/plugin.toml"), manifest);
         let config = "plugins = { scripts = [\"s.rhai\"], folders = [\"more\"] }";
         platform.project.write("tenon.toml", config);
-        let added = Event::Reloaded { plugin: (*id).into(), change: Change::Added };
+        let added = Event::Reloaded { plugin: (*id).into(), change: PluginChange::Added };
         assert_eq!(heard(&mut events).await, added);
         let said = text(&platform, &format!("{id}__version"), json!({})).await;
         assert_eq!(said, number.to_string());
@@ -413,7 +416,7 @@ async fn a_watch_that_reports_changes_nothing() {
     platform.project.write("s.rhai", version(2));
     assert_eq!(
         heard(&mut events).await,
-        Event::Changed { plugin: "s".into(), change: Change::Modified }
+        Event::Changed { plugin: "s".into(), change: PluginChange::Modified }
     );
     assert_eq!(text(&platform, "s__version", json!({})).await, "1");
 }

@@ -10,7 +10,7 @@ use tenon_host::types::{
     CallContext, EvalDefinition, Evaluation, HookDecision, HookEvent, HookPoint, Identity, Json,
     Registration, ToolDefinition, ToolResult, Verdict,
 };
-use tenon_host::{CallError, Caller, Failure, Limit, Plugin};
+use tenon_host::{CallError, Caller, Failure, LimitExceeded, Plugin};
 
 use crate::support::{Project, Running, SCRIPTED_SERVER, call, parsed, stderr, stdout, text};
 
@@ -88,7 +88,7 @@ async fn platform(schema: &Value, answer: &Value) -> Running {
 /// Whether it is the failure of the plugin that its schema used up what it may.
 fn is_contained(error: &CallError) -> bool {
     let CallError::Failed { plugin, failure } = error else { return false };
-    &**plugin == "bad" && matches!(failure, Failure::Limit(Limit::Schema { .. }))
+    &**plugin == "bad" && matches!(failure, Failure::LimitExceeded(LimitExceeded::Schema { .. }))
 }
 
 /// A schema of definitions of which each applies the next twice. A reference leads to each, which may

@@ -8,7 +8,7 @@ use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
 use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, FormerApproval, GrantWarning};
 
-use crate::approval::{Values, approved, ask, command_form, is_terminal, left_out, shown};
+use crate::approval::{ValueKind, approved, ask, command_form, is_terminal, left_out, shown};
 use crate::authored::same;
 use crate::error::Error;
 use crate::open::FoundPlugins;
@@ -64,7 +64,7 @@ struct PendingApproval {
     /// What was approved before.
     former: Option<FormerApproval>,
     /// What the user wants to grant, where that is said.
-    wanted: Option<Values>,
+    wanted: Option<ValueKind>,
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::mcp_json::Form;
+use tenon_host::mcp_json::McpJson;
 use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
 use tenon_host::{Call, Caller, one_line};
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 
 fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&Form(result))?;
+        output::json(&McpJson(result))?;
     } else {
         print(result)?;
     }

@@ -6,14 +6,14 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::admit::Refusal;
-use tenon_host::capability::{Availability, Capability, Need, Verdict};
+use tenon_host::capability::{Capability, Eligibility, Need, NeedStatus};
 use tenon_host::discover::Candidate;
 use tenon_host::files::{self, MAX_COMPONENT_BYTES};
 use tenon_host::name::NameStyle;
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
-use crate::approval::Values;
+use crate::approval::ValueKind;
 use crate::authored::AuthoredPlugin;
 use crate::commands::build::{self, size};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
@@ -230,7 +230,7 @@ fn check_exports(findings: &mut Findings, component: &Component) {
 }
 
 /// Whether a host lends what it imports, and the manifest requests just that.
-fn check_imports(findings: &mut Findings, component: &Component, requested: &Values) {
+fn check_imports(findings: &mut Findings, component: &Component, requested: &ValueKind) {
     for import in &component.imports {
         let name = &import.import;
         match import
@@ -240,30 +240,30 @@ fn check_imports(findings: &mut Findings, component: &Component, requested: &Val
         {
             None => findings
                 .error(format!("it imports {name}, which no host of this version has"), None),
-            Some(Availability::StdioBridge | Availability::Bridges) => {
+            Some(Eligibility::StdioBridge | Eligibility::Bridges) => {
                 findings.error(
                     format!("it imports {name}, which bridges to MCP servers alone get"),
                     None,
                 );
             }
             Some(
-                Availability::All
-                | Availability::Plugins
-                | Availability::PluginsAndRemoteBridge
-                | Availability::OnRequest { .. },
+                Eligibility::All
+                | Eligibility::Plugins
+                | Eligibility::PluginsAndRemoteBridge
+                | Eligibility::OnRequest { .. },
             ) => {}
         }
     }
-    for need in Need::all(&component.import_names(), requested, &Values::new()) {
+    for need in Need::all(&component.import_names(), requested, &ValueKind::new()) {
         let Some(problem) = need.problem() else { continue };
         let line = Capability::named(need.capability).and_then(|capability| {
             match capability.availability {
-                Availability::OnRequest { line, .. } => Some(line),
+                Eligibility::OnRequest { line, .. } => Some(line),
                 _ => None,
             }
         });
         let remedy = match need.verdict {
-            Verdict::NotRequested => line.map(|line| {
+            NeedStatus::NotRequested => line.map(|line| {
                 format!("add to [capabilities] in plugin.toml, with the values it needs: {line}")
             }),
             _ => Some(format!("take `{}` out of [capabilities] in plugin.toml", need.capability)),
@@ -330,12 +330,12 @@ async fn check_admission(findings: &mut Findings, authored: &AuthoredPlugin) -> 
 }
 
 /// Approves of everything, and grants nothing.
-struct GrantNothing;
+struct ApproveWithoutGrants;
 
 #[async_trait]
-impl Approver for GrantNothing {
+impl Approver for ApproveWithoutGrants {
     async fn approve(&self, _: &ApprovalRequest) -> Approval {
-        Approval::Granted(Values::new())
+        Approval::Granted(ValueKind::new())
     }
 }
 
@@ -345,7 +345,8 @@ async fn register(
     authored: &AuthoredPlugin,
 ) -> Result<Option<Registered>, Error> {
     let id = authored.plugin.id();
-    let builder = Platform::builder().sources(authored.sources.clone()).approver(GrantNothing);
+    let builder =
+        Platform::builder().sources(authored.sources.clone()).approver(ApproveWithoutGrants);
     let platform = builder.build().await?;
     let registry = platform.registry();
     let reports = platform.plugins();

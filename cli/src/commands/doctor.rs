@@ -59,7 +59,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         // What is used all the same, as it only varies or its operator says so, is no failure.
         let is_well = |note: &&Diagnostic| registry.pin_warnings().contains(note);
         let well = diagnostics.iter().filter(is_of).all(|note| is_well(&note));
-        let checked = CheckReport { registry, reports, notes, well };
+        let checked = DoctorReport { registry, reports, notes, well };
         match (common.json, verbose || !plugins.is_empty()) {
             (true, _) => checked.rows()?,
             (false, true) => checked.whole()?,
@@ -71,7 +71,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 }
 
 /// What there is to say.
-struct CheckReport<'a> {
+struct DoctorReport<'a> {
     registry: Arc<Registry>,
     reports: Vec<&'a PluginReport>,
     /// What is to be said of no plugin, or of one that is there all the same.
@@ -80,7 +80,7 @@ struct CheckReport<'a> {
     well: bool,
 }
 
-impl CheckReport<'_> {
+impl DoctorReport<'_> {
     fn code(&self) -> ExitCode {
         let failed = self.reports.iter().any(|report| report.state.is_failure());
         if self.well && !failed { ExitCode::SUCCESS } else { ExitCode::from(1) }
@@ -152,10 +152,10 @@ impl CheckReport<'_> {
             }
         }
         let concerns = self.reports.iter().filter(|report| is_concern(report));
-        let concerns = concerns.map(|report| Warning::of_plugin(report));
-        let mut notes: Vec<Warning> = Vec::new();
+        let concerns = concerns.map(|report| Issue::of_plugin(report));
+        let mut notes: Vec<Issue> = Vec::new();
         for note in &self.notes {
-            let note = Warning::of_note(note);
+            let note = Issue::of_note(note);
             match notes.iter_mut().find(|told| told.words == note.words) {
                 Some(told) => told.times += 1,
                 None => notes.push(note),
@@ -166,7 +166,7 @@ impl CheckReport<'_> {
         let concerns: Vec<_> = concerns.chain(notes).collect();
         let last = (MAX_LINES / concerns.len().max(1)).clamp(2, 6);
         for (remedy, concerns) in by_remedy(&concerns) {
-            for Warning { words, remark, times, .. } in &concerns {
+            for Issue { words, remark, times, .. } in &concerns {
                 let words = match times {
                     1 => words.into(),
                     times => Cow::from(format!("{words} ({times} times)")),
@@ -220,7 +220,7 @@ const MAX_LINES: usize = 12;
 const MAX_NOTES: usize = 8;
 
 /// Something that a reader should know.
-struct Warning<'a> {
+struct Issue<'a> {
     /// What, and why.
     words: String,
     /// What is not as usual with its server.
@@ -230,7 +230,7 @@ struct Warning<'a> {
     times: usize,
 }
 
-impl<'a> Warning<'a> {
+impl<'a> Issue<'a> {
     fn of_plugin(report: &'a PluginReport) -> Self {
         let detail = report.detail.as_deref().map(|detail| format!(": {detail}"));
         let (tier, standing) = (tier(report.kind), standing(report));
@@ -260,8 +260,8 @@ fn is_concern(report: &PluginReport) -> bool {
 }
 
 /// Concerns with the same remedy together, each where the first of them is.
-fn by_remedy<'a>(concerns: &'a [Warning<'_>]) -> Vec<(Option<&'a str>, Vec<&'a Warning<'a>>)> {
-    let mut groups: Vec<(Option<&str>, Vec<&Warning>)> = Vec::new();
+fn by_remedy<'a>(concerns: &'a [Issue<'_>]) -> Vec<(Option<&'a str>, Vec<&'a Issue<'a>>)> {
+    let mut groups: Vec<(Option<&str>, Vec<&Issue>)> = Vec::new();
     for concern in concerns {
         let same = groups.iter_mut().find(|(of, _)| of.is_some() && *of == concern.remedy);
         match same {

@@ -10,7 +10,7 @@ use tenon_host::files::{self, MAX_COMPONENT_BYTES};
 use tenon_host::services::{Approval, GrantWarning};
 use tenon_host::{Limits, one_line};
 
-use crate::approval::{Values, command_form, command_lines};
+use crate::approval::{ValueKind, command_form, command_lines};
 use crate::authored::same;
 use crate::component::{Component, Import};
 use crate::error::Error;
@@ -185,18 +185,18 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
 }
 
 /// What of a plugin's requests is granted now.
-fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<Values, Error> {
+fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<ValueKind, Error> {
     let (Some(request), Some(file)) = (plugin.approval_request(), found.approvals()) else {
-        return Ok(Values::new());
+        return Ok(ValueKind::new());
     };
     Ok(match file.verdict(&request)? {
         Approval::Granted(granted) => request.within(&granted),
-        Approval::Undecided | Approval::Stale(_) => Values::new(),
+        Approval::Undecided | Approval::Stale(_) => ValueKind::new(),
     })
 }
 
 /// What some values mean that are requested or granted.
-fn warnings(found: &FoundPlugins, requested: &Values, granted: &Values) -> Vec<GrantWarning> {
+fn warnings(found: &FoundPlugins, requested: &ValueKind, granted: &ValueKind) -> Vec<GrantWarning> {
     let (host_environment, deciding) = (&found.sources.host_environment, &found.discovery.deciding);
     let mut warnings = GrantWarning::of(requested, host_environment, deciding);
     for warning in GrantWarning::of(granted, host_environment, deciding) {

@@ -256,11 +256,11 @@ fn renamed(manifest: &str, id: &str) -> Result<String, String> {
 }
 
 /// What a manifest requests, as it is written there.
-fn requested(manifest: &str) -> crate::approval::Values {
+fn requested(manifest: &str) -> crate::approval::ValueKind {
     #[derive(serde::Deserialize)]
     struct Requests {
         #[serde(default)]
-        capabilities: crate::approval::Values,
+        capabilities: crate::approval::ValueKind,
     }
     let requests: Option<Requests> = toml::from_str(manifest).ok();
     requests.map(|requests| requests.capabilities).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! `tenon prompts`
 
 use std::process::ExitCode;
-use tenon_host::mcp_json::{self, Form};
+use tenon_host::mcp_json::{self, McpJson};
 use tenon_host::types::{Prompt, PromptDefinition};
 use tenon_host::{Caller, one_line};
 
@@ -82,7 +82,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 
 fn list(common: &Common, listed: &[PromptDefinition]) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
+        output::json(&listed.iter().map(McpJson).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
     output::if_empty(listed.is_empty(), "it has no prompts");
@@ -107,7 +107,7 @@ fn columns(prompt: &PromptDefinition) -> (String, String) {
 
 fn show(common: &Common, prompt: &Prompt) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&Form(prompt))?;
+        output::json(&McpJson(prompt))?;
         return Ok(ExitCode::SUCCESS);
     }
     for message in &prompt.messages {

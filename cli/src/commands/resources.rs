@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::invoke::{Budget, TRUNCATED};
-use tenon_host::mcp_json::{Form, FormBeside};
+use tenon_host::invoke::{ReadLimit, TRUNCATED};
+use tenon_host::mcp_json::{McpJson, McpJsonWith};
 use tenon_host::types::{ListedResource, ResourceBody, ResourceContents, ResourceTemplate};
 use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, STRUCTURED, one_line};
 
@@ -154,9 +154,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
 }
 
-fn budget(max_bytes: Option<u64>, max_tokens: Option<u64>) -> Budget {
+fn budget(max_bytes: Option<u64>, max_tokens: Option<u64>) -> ReadLimit {
     let length = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
-    Budget { max_bytes: max_bytes.map(length), max_tokens: max_tokens.map(length) }
+    ReadLimit { max_bytes: max_bytes.map(length), max_tokens: max_tokens.map(length) }
 }
 
 /// The plugins that have resources.
@@ -181,7 +181,7 @@ pub(super) fn list_all<T>(
     columns: impl Fn(&T) -> (String, String),
 ) -> Result<ExitCode, Error>
 where
-    for<'a> Form<'a, T>: Serialize,
+    for<'a> McpJson<'a, T>: Serialize,
 {
     let mut code = open::code_of_failures(platform);
     let mut listed = Vec::new();
@@ -200,7 +200,7 @@ where
     let items =
         listed.iter().flat_map(|(plugin, items)| items.iter().map(move |item| (plugin, item)));
     if common.json {
-        let forms = items.map(|(plugin, item)| FormBeside(item, Owner { plugin }));
+        let forms = items.map(|(plugin, item)| McpJsonWith(item, Owner { plugin }));
         output::json(&forms.collect::<Vec<_>>())?;
         return Ok(code);
     }
@@ -215,7 +215,7 @@ where
 
 fn list(common: &Common, listed: &[ListedResource]) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
+        output::json(&listed.iter().map(McpJson).collect::<Vec<_>>())?;
     } else {
         output::if_empty(listed.is_empty(), "it has no resources");
         for resource in listed {
@@ -228,7 +228,7 @@ fn list(common: &Common, listed: &[ListedResource]) -> Result<ExitCode, Error> {
 
 fn list_templates(common: &Common, listed: &[ResourceTemplate]) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&listed.iter().map(Form).collect::<Vec<_>>())?;
+        output::json(&listed.iter().map(McpJson).collect::<Vec<_>>())?;
     } else {
         output::if_empty(listed.is_empty(), "it has no resource templates");
         for template in listed {
@@ -273,7 +273,7 @@ fn is_structured(part: &ResourceContents) -> bool {
 
 fn show(common: &Common, contents: &[ResourceContents]) -> Result<ExitCode, Error> {
     if common.json {
-        output::json(&contents.iter().map(Form).collect::<Vec<_>>())?;
+        output::json(&contents.iter().map(McpJson).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
     for part in contents {

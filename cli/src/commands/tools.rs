@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::process::ExitCode;
-use tenon_host::mcp_json::FormBeside;
+use tenon_host::mcp_json::McpJsonWith;
 use tenon_host::types::ToolDefinition;
 use tenon_host::{Platform, PluginKind, PluginState, one_line};
 
@@ -74,7 +74,7 @@ fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
                 (definition, Owner { plugin, tool: &tool.definition.name, kind })
             })
             .collect();
-        let listed = named.iter().map(|(definition, owner)| FormBeside(definition, owner));
+        let listed = named.iter().map(|(definition, owner)| McpJsonWith(definition, owner));
         output::json(&listed.collect::<Vec<_>>())?;
     } else {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::process::ExitCode;
-use tenon_host::{Change, Event, OnChange, Platform};
+use tenon_host::{Event, OnChange, Platform, PluginChange};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -56,9 +56,9 @@ async fn watch(common: &Common, platform: &Platform, args: Args) -> Result<(), E
 fn words(event: &Event) -> Option<String> {
     Some(match event {
         Event::Changed { plugin, change } => format!("{plugin}: {}", state(*change)),
-        Event::Reloaded { plugin, change: Change::Removed } => format!("{plugin}: unloaded"),
-        Event::Reloaded { plugin, change: Change::Added } => format!("{plugin}: loaded"),
-        Event::Reloaded { plugin, change: Change::Modified } => format!("{plugin}: reloaded"),
+        Event::Reloaded { plugin, change: PluginChange::Removed } => format!("{plugin}: unloaded"),
+        Event::Reloaded { plugin, change: PluginChange::Added } => format!("{plugin}: loaded"),
+        Event::Reloaded { plugin, change: PluginChange::Modified } => format!("{plugin}: reloaded"),
         Event::NotReloaded { plugin: Some(plugin), problem } => {
             format!("{plugin}: not loaded: {problem}")
         }
@@ -72,10 +72,10 @@ fn words(event: &Event) -> Option<String> {
     })
 }
 
-fn state(change: Change) -> &'static str {
+fn state(change: PluginChange) -> &'static str {
     match change {
-        Change::Added => "added",
-        Change::Modified => "modified",
-        Change::Removed => "removed",
+        PluginChange::Added => "added",
+        PluginChange::Modified => "modified",
+        PluginChange::Removed => "removed",
     }
 }

@@ -1,7 +1,7 @@
 //! References, challenges and manifests of any text.
 
 use super::reference::Reference;
-use super::registry::{Manifest, parameters};
+use super::registry::{ImageManifest, parameters};
 
 /// Any text: on the first line a reference, on the second a challenge, and then a manifest. A reference and a
 /// manifest are the same when they are written and read again, and a reference leads to no other host
@@ -30,9 +30,9 @@ pub fn oci_manifest(data: &[u8]) {
         assert_eq!(name, name.to_ascii_lowercase());
         assert_eq!(value, value.trim());
     }
-    if let Ok(manifest) = serde_json::from_str::<Manifest>(manifest) {
+    if let Ok(manifest) = serde_json::from_str::<ImageManifest>(manifest) {
         let written = serde_json::to_string(&manifest).expect("what was read can be written");
-        let again: Manifest = serde_json::from_str(&written).expect("it can be read again");
+        let again: ImageManifest = serde_json::from_str(&written).expect("it can be read again");
         assert_eq!(serde_json::to_string(&again).expect("it was written"), written);
         // What is fetched is what the one layer says: the digest becomes part of a URL and of a file's name.
         if let Ok((digest, size)) = manifest.component() {

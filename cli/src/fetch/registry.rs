@@ -38,7 +38,7 @@ const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// A manifest, as far as it matters here.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Manifest {
+pub(super) struct ImageManifest {
     schema_version: u32,
     #[serde(default)]
     media_type: Option<String>,
@@ -58,7 +58,7 @@ pub(super) struct Descriptor {
     size: u64,
 }
 
-impl Manifest {
+impl ImageManifest {
     /// The digest of the component and how many bytes it says that it has.
     pub(super) fn component(&self) -> Result<(Digest, u64), String> {
         let [layer] = &self.layers[..] else {
@@ -103,7 +103,7 @@ impl<'a> Repository<'a> {
     pub(super) async fn component(
         &mut self,
         blobs: &Blobs,
-    ) -> Result<(Digest, Manifest, Vec<u8>), FetchError> {
+    ) -> Result<(Digest, ImageManifest, Vec<u8>), FetchError> {
         let (digest, manifest) = self.manifest(blobs).await?;
         let (of_layer, size) = manifest.component().map_err(|problem| self.problem(&problem))?;
         if size > MAX_COMPONENT_BYTES {
@@ -124,7 +124,7 @@ impl<'a> Repository<'a> {
         Ok((digest, manifest, bytes))
     }
 
-    async fn manifest(&mut self, blobs: &Blobs) -> Result<(Digest, Manifest), FetchError> {
+    async fn manifest(&mut self, blobs: &Blobs) -> Result<(Digest, ImageManifest), FetchError> {
         let known = self.reference.digest.and_then(|digest| blobs.get(&digest, MAX_BODY_BYTES));
         let bytes = match known {
             Some(bytes) => bytes,
@@ -157,7 +157,7 @@ impl<'a> Repository<'a> {
     ) -> Result<Digest, FetchError> {
         let layer = self.put_blob(LAYER, component).await?;
         let config = self.put_blob(CONFIG, config).await?;
-        let manifest = Manifest {
+        let manifest = ImageManifest {
             schema_version: 2,
             media_type: Some(MANIFEST.into()),
             config: Some(config),
@@ -364,19 +364,19 @@ pub(super) fn parameters(text: &str) -> BTreeMap<String, String> {
 /// Programs that it names to be asked are not started.
 fn credentials(registry: &str, host_environment: &HostEnvironment) -> Option<HeaderValue> {
     #[derive(Deserialize)]
-    struct Config {
+    struct DockerConfig {
         #[serde(default)]
-        auths: BTreeMap<String, Auth>,
+        auths: BTreeMap<String, DockerAuth>,
     }
     #[derive(Deserialize)]
-    struct Auth {
+    struct DockerAuth {
         auth: Option<String>,
     }
     let variable = host_environment.environment.get(std::ffi::OsStr::new("DOCKER_CONFIG"));
     let folder = variable.filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let folder = folder.or_else(|| Some(host_environment.home.as_ref()?.join(".docker")))?;
     let bytes = files::read(&folder.join("config.json"), MAX_BODY_BYTES).ok()?;
-    let config: Config = serde_json::from_slice(&bytes).ok()?;
+    let config: DockerConfig = serde_json::from_slice(&bytes).ok()?;
     let names = [registry.to_string(), format!("https://{registry}")];
     let auth = names.iter().find_map(|name| config.auths.get(name)?.auth.as_deref())?;
     // What is no user and password would be no header either.

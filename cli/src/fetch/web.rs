@@ -25,7 +25,7 @@ use url::{Host, Position, Url};
 
 use crate::Common;
 use crate::fetch_error::FetchError;
-use crate::progress::Download;
+use crate::progress::DownloadProgress;
 
 /// The most redirects of one request.
 const MAX_REDIRECTS: usize = 5;
@@ -262,7 +262,7 @@ impl Answer {
             return Err(too_large());
         }
         let name = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
-        let mut shown = common.and_then(|common| Download::new(common, name, total));
+        let mut shown = common.and_then(|common| DownloadProgress::new(common, name, total));
         let mut bytes = Vec::new();
         while let Some(frame) = match timeout(BETWEEN_BYTES_TIMEOUT, self.body.frame()).await {
             Ok(frame) => frame,

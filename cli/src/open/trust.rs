@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tenon_host::HostEnvironment;
 use tenon_host::discover::{Sources, discover_trusted};
 use tenon_host::trust::{
-    ProjectReview, ProjectTrust, TrustError, TrustFile, UntrustedProject, is_project,
+    ProjectReview, TrustError, TrustFile, TrustMode, UntrustedProject, is_project,
 };
 
 use crate::error::Error;
@@ -15,10 +15,10 @@ use crate::{Common, open};
 const VARIABLE: &str = "TENON_TRUST";
 
 /// Whose word it is that the project may be used.
-pub(crate) fn of(common: &Common, host_environment: &HostEnvironment) -> ProjectTrust {
+pub(crate) fn of(common: &Common, host_environment: &HostEnvironment) -> TrustMode {
     match common.trust || is_named(&common.project, host_environment) {
-        true => ProjectTrust::User,
-        false => ProjectTrust::Recorded(file(host_environment)),
+        true => TrustMode::User,
+        false => TrustMode::Recorded(file(host_environment)),
     }
 }
 
@@ -80,16 +80,16 @@ pub(crate) fn require_code(common: &Common, folder: &Path) -> Result<(), Error> 
 }
 
 /// The user's trust in a project that a command of the user's changes.
-pub(crate) struct TrustUpdate {
+pub(crate) struct TrustRenewal {
     file: TrustFile,
     sources: Sources,
     before: ProjectReview,
 }
 
 /// Takes note of a project before a command changes it; nothing where that makes no difference.
-pub(crate) fn keep(common: &Common) -> Result<Option<TrustUpdate>, Error> {
+pub(crate) fn keep(common: &Common) -> Result<Option<TrustRenewal>, Error> {
     let sources = open::sources(common)?;
-    let ProjectTrust::Recorded(file) = sources.trust.clone() else { return Ok(None) };
+    let TrustMode::Recorded(file) = sources.trust.clone() else { return Ok(None) };
     if is_project(&common.project) {
         let (discovery, _) = discover_trusted(&mut sources.clone());
         if let Some(untrusted) = discovery.untrusted {
@@ -99,10 +99,10 @@ pub(crate) fn keep(common: &Common) -> Result<Option<TrustUpdate>, Error> {
     }
     let Some(file) = file else { return Ok(None) };
     let before = file.review(&sources)?;
-    Ok(Some(TrustUpdate { file, sources, before }))
+    Ok(Some(TrustRenewal { file, sources, before }))
 }
 
-impl TrustUpdate {
+impl TrustRenewal {
     /// Trusts what the command has made of the project.
     pub(crate) fn renew(self) -> Result<(), Error> {
         let after = self.file.review(&self.sources)?;

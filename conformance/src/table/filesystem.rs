@@ -7,13 +7,13 @@
 use serde_json::json;
 
 use crate::attempt::{Action, Expect, RefusalText};
-use crate::expectation::{Access, Capability};
+use crate::expectation::{ApiSurface, Capability};
 use crate::fixture::{CASE, PROCESSES};
-use crate::plugins::Stage;
-use crate::row::{Attempt, Control, ExpectedChanges, Race, Row, answered};
+use crate::plugins::HostSetup;
+use crate::row::{Attempt, AttemptEffects, Control, Race, Row, answered};
 
-const EDITIONS: [Access; 3] = [Access::Std, Access::Wasi02, Access::Wasi03];
-const WASI: [Access; 2] = [Access::Wasi02, Access::Wasi03];
+const EDITIONS: [ApiSurface; 3] = [ApiSurface::Std, ApiSurface::Wasi02, ApiSurface::Wasi03];
+const WASI: [ApiSurface; 2] = [ApiSurface::Wasi02, ApiSurface::Wasi03];
 
 /// Deed, path, second path, answer.
 type Allowed = (&'static str, &'static str, &'static str, &'static str);
@@ -583,7 +583,7 @@ pub(super) fn rows() -> Vec<Row> {
         }
     }
     for by in EDITIONS {
-        let is_wasi = by != Access::Std;
+        let is_wasi = by != ApiSurface::Std;
         rows.extend(written(by));
         let identity = [("identity", HIDDEN)];
         for (what, paths) in UNREADABLE.iter().chain(identity.iter().filter(|_| is_wasi)) {
@@ -614,7 +614,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// What no grant covers.
-fn never(by: Access) -> Vec<Row> {
+fn never(by: ApiSurface) -> Vec<Row> {
     let mut rows = Vec::new();
     for path in NO_FILES {
         let tried = deed(FREE, by, "read", path, "", refusal(by, "read"));
@@ -624,7 +624,7 @@ fn never(by: Access) -> Vec<Row> {
         let needs = if path.contains("pipe") { "pipes" } else { "links" };
         rows.push(Row { requires: Some(needs), ..row });
     }
-    if by == Access::Std {
+    if by == ApiSurface::Std {
         return rows;
     }
     let began = || deed("files", by, "read", "raw:r.txt", "", Expect::answer("ok granted r"));
@@ -638,7 +638,7 @@ fn never(by: Access) -> Vec<Row> {
         let shown = vec![began(), deed(FREE, by, what, there, "", answer)];
         let why = "a path does not lead out of the folder that it begins in";
         let control =
-            Control::Never(shown, ExpectedChanges { files, ..ExpectedChanges::default() }, why);
+            Control::Never(shown, AttemptEffects { files, ..AttemptEffects::default() }, why);
         let tried = deed("files", by, what, path, "", refusal(by, what));
         rows.push(row(by, what, path, "", tried, control).then(well(by)));
     }
@@ -646,11 +646,8 @@ fn never(by: Access) -> Vec<Row> {
         let shown = deed(FREE, by, shown, "ro/r.txt", "", Expect::answer("ok"));
         let files = vec![left.to_string()];
         let why = "what was opened for reading is not there for writing";
-        let control = Control::Never(
-            vec![shown],
-            ExpectedChanges { files, ..ExpectedChanges::default() },
-            why,
-        );
+        let control =
+            Control::Never(vec![shown], AttemptEffects { files, ..AttemptEffects::default() }, why);
         let tried = deed("files", by, what, "ro/r.txt", "", unopened(by));
         rows.push(row(by, what, "ro/r.txt", "", tried, control).then(well(by)));
     }
@@ -659,7 +656,7 @@ fn never(by: Access) -> Vec<Row> {
     let files = vec!["pub/l: leads to a.txt".to_string()];
     let why = "a link says where it leads from where it is";
     let control =
-        Control::Never(vec![shown], ExpectedChanges { files, ..ExpectedChanges::default() }, why);
+        Control::Never(vec![shown], AttemptEffects { files, ..AttemptEffects::default() }, why);
     let tried = links("pub/l", "/etc/passwd", refusal(by, "symlink"));
     rows.push(row(by, "symlink", "pub/l", "/etc/passwd", tried, control).then(well(by)));
     let read = |path, expect| deed("files", by, "read-link", path, "", expect);
@@ -671,7 +668,7 @@ fn never(by: Access) -> Vec<Row> {
 }
 
 /// Something that is done while a link that leads out is swapped in.
-fn race(by: Access, what: &'static str) -> Row {
+fn race(by: ApiSurface, what: &'static str) -> Row {
     let attempt = Attempt::Race(Race { edition: edition(by), deed: what });
     let tried = format!("{what} while a link that leads out is swapped in");
     let expected = "nothing of what is outside is read or changed";
@@ -681,7 +678,7 @@ fn race(by: Access, what: &'static str) -> Row {
 }
 
 /// What may be written is, and what is written is there.
-fn written(by: Access) -> Vec<Row> {
+fn written(by: ApiSurface) -> Vec<Row> {
     let own = format!("own/{by}");
     let put = |text: &str| text.replace("OWN", &own).replace("BY", &by.to_string());
     let mut rows = Vec::new();
@@ -690,13 +687,13 @@ fn written(by: Access) -> Vec<Row> {
         let row = granted(by, deed, &put(path), &put(other), Expect::answer("ok"));
         let mut files: Vec<String> = changes.iter().map(|change| put(change)).collect();
         files.sort();
-        rows.push(row.leaves(ExpectedChanges { files, ..ExpectedChanges::default() }));
+        rows.push(row.leaves(AttemptEffects { files, ..AttemptEffects::default() }));
     }
     rows
 }
 
 /// More open files than a plugin may have: the descriptors of the system are all of the host's.
-fn flood(by: Access) -> Row {
+fn flood(by: ApiSurface) -> Row {
     let hold = |times: u32, expect| {
         let arguments =
             json!({ "edition": edition(by), "path": "{fixture}/ro/r.txt", "times": times });
@@ -704,21 +701,21 @@ fn flood(by: Access) -> Row {
     };
     // WASI has no error of its own for it.
     let too_many = Expect::answer(match by {
-        Access::Std => "256, then I/O error (os error 29)",
+        ApiSurface::Std => "256, then I/O error (os error 29)",
         _ => "256, then io",
     });
-    let control = Control::Call(hold(100, Expect::answer("100")), ExpectedChanges::default());
+    let control = Control::Call(hold(100, Expect::answer("100")), AttemptEffects::default());
     let tried = "open a file again and again and keep it open";
     Row::new(Capability::Limits, by, tried, hold(400, too_many), control).then(well(by))
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
-fn approved(by: Access) -> Vec<Row> {
+fn approved(by: ApiSurface) -> Vec<Row> {
     let row = |tried: &str, deed: Action, answer: &str, left: &str| {
         let files = Some(left.to_string()).filter(|left| !left.is_empty()).into_iter().collect();
-        let left = ExpectedChanges { files, ..ExpectedChanges::default() };
+        let left = AttemptEffects { files, ..AttemptEffects::default() };
         let control = Control::call(&deed, "both-files", answer).leaving(left);
-        Row::new(Capability::Filesystem, by, tried, deed, control).on(Stage::Ours)
+        Row::new(Capability::Filesystem, by, tried, deed, control).on(HostSetup::Ours)
     };
     let read = |plugin, path| deed(plugin, by, "read", path, "", refusal(by, "read"));
     let write = |plugin, path| deed(plugin, by, "write", path, "", refusal(by, "write"));
@@ -728,7 +725,7 @@ fn approved(by: Access) -> Vec<Row> {
     let refused = Control::Refused(read("wide-files", "pub/a.txt"));
     let both = "read what was requested and approved";
     vec![
-        Row::new(Capability::Filesystem, by, both, narrow(), refused).on(Stage::Ours),
+        Row::new(Capability::Filesystem, by, both, narrow(), refused).on(HostSetup::Ours),
         row(
             "read what was requested and not approved",
             read("narrow-files", "ro/r.txt"),
@@ -768,50 +765,55 @@ fn approved(by: Access) -> Vec<Row> {
 }
 
 /// The standard library of the target makes no links.
-fn has(by: Access, deed: &str) -> bool {
-    by != Access::Std || deed != "symlink"
+fn has(by: ApiSurface, deed: &str) -> bool {
+    by != ApiSurface::Std || deed != "symlink"
 }
 
 /// What is granted works, and is refused where nothing is.
-fn granted(by: Access, what: &str, path: &str, other: &str, expect: Expect) -> Row {
+fn granted(by: ApiSurface, what: &str, path: &str, other: &str, expect: Expect) -> Row {
     let deed = deed("files", by, what, path, other, expect);
     let control = Control::Refused(deed.by("bare-files", refusal(by, what)));
     row(by, what, path, other, deed, control)
 }
 
 /// What is not granted is refused, and where it is it is answered so and leaves these changes.
-fn denied(by: Access, what: &str, path: &str, other: &str, answer: Expect, left: &[&str]) -> Row {
+fn denied(
+    by: ApiSurface,
+    what: &str,
+    path: &str,
+    other: &str,
+    answer: Expect,
+    left: &[&str],
+) -> Row {
     let deed = deed("files", by, what, path, other, refusal(by, what));
     let files = left.iter().map(|change| change.to_string()).collect();
-    let control = Control::Call(
-        deed.by(FREE, answer),
-        ExpectedChanges { files, ..ExpectedChanges::default() },
-    );
+    let control =
+        Control::Call(deed.by(FREE, answer), AttemptEffects { files, ..AttemptEffects::default() });
     row(by, what, path, other, deed, control).then(well(by))
 }
 
 /// An answer as the tables have it, in the words of an edition.
-fn answer(by: Access, text: &'static str) -> Expect {
+fn answer(by: ApiSurface, text: &'static str) -> Expect {
     if let Some(beginning) = text.strip_suffix('…') {
         return Expect::Begins(beginning);
     }
     Expect::answer(match (by, text) {
-        (Access::Std, "no-entry") => "NotFound",
-        (Access::Std, "not-directory") => "NotADirectory",
+        (ApiSurface::Std, "no-entry") => "NotFound",
+        (ApiSurface::Std, "not-directory") => "NotADirectory",
         // The standard library of the target has no name for it.
-        (Access::Std, "not-empty") => "Uncategorized",
+        (ApiSurface::Std, "not-empty") => "Uncategorized",
         _ => text,
     })
 }
 
 /// What is said of a descriptor that was not opened for this.
-fn unopened(by: Access) -> Expect {
+fn unopened(by: ApiSurface) -> Expect {
     Expect::answer(code(by))
 }
 
 /// A path that leads out of the folder that it begins in has no line that would request it. Of
 /// what is only looked for nobody is told: libraries do so all the time.
-pub(super) fn refusal(by: Access, what: &str) -> Expect {
+pub(super) fn refusal(by: ApiSurface, what: &str) -> Expect {
     let words = match what {
         "stat" | "lstat" | "identity" | "read-link" => RefusalText::None,
         _ => RefusalText::RequestOrNever("filesystem"),
@@ -820,11 +822,11 @@ pub(super) fn refusal(by: Access, what: &str) -> Expect {
 }
 
 /// What still works.
-fn well(by: Access) -> Action {
+fn well(by: ApiSurface) -> Action {
     deed("files", by, "read", "ro/r.txt", "", Expect::answer("ok granted r"))
 }
 
-fn row(by: Access, what: &str, path: &str, other: &str, deed: Action, control: Control) -> Row {
+fn row(by: ApiSurface, what: &str, path: &str, other: &str, deed: Action, control: Control) -> Row {
     let tried = match other {
         "" => format!("{what} {path:?}"),
         other => format!("{what} {path:?} {other:?}"),
@@ -845,7 +847,7 @@ fn row(by: Access, what: &str, path: &str, other: &str, deed: Action, control: C
 
 fn deed(
     plugin: &'static str,
-    by: Access,
+    by: ApiSurface,
     what: &str,
     path: &str,
     other: &str,
@@ -866,18 +868,18 @@ fn deed(
 }
 
 /// The same words as the guest has for it.
-pub(super) fn edition(by: Access) -> &'static str {
+pub(super) fn edition(by: ApiSurface) -> &'static str {
     match by {
-        Access::Wasi02 => "0.2",
-        Access::Wasi03 => "0.3",
+        ApiSurface::Wasi02 => "0.2",
+        ApiSurface::Wasi03 => "0.3",
         _ => "std",
     }
 }
 
 /// What a guest is told that is not permitted something.
-fn code(by: Access) -> &'static str {
+fn code(by: ApiSurface) -> &'static str {
     match by {
-        Access::Std => "PermissionDenied",
+        ApiSurface::Std => "PermissionDenied",
         _ => "not-permitted",
     }
 }
@@ -903,7 +905,7 @@ pub(super) fn environment() -> Vec<Row> {
         ] {
             let deed = variables(plugin, by, "SEEN=one");
             let control = Control::call(&deed, "both-files", all);
-            rows.push(row(by, tried, deed, control).on(Stage::Ours));
+            rows.push(row(by, tried, deed, control).on(HostSetup::Ours));
         }
     }
     rows

@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 
 use crate::attempt::{Action, Expect, ExpectedLog, StoppedBy};
-use crate::expectation::{Access, Capability};
+use crate::expectation::{ApiSurface, Capability};
 use crate::plugins::{LIMITED, LOG_LINES, ample, limits_of};
-use crate::row::{Control, ExpectedChanges, Row, answered, echo};
+use crate::row::{AttemptEffects, Control, Row, answered, echo};
 use crate::table::network::get;
 
-const BY: [Access; 3] = [Access::Component, Access::SharedComponent, Access::Rhai];
+const BY: [ApiSurface; 3] = [ApiSurface::Component, ApiSurface::SharedComponent, ApiSurface::Rhai];
 
 /// What is tried with an amount, about which limit, and what comes of it where it is too much.
 struct AmountCase {
@@ -163,15 +163,15 @@ pub(super) fn rows() -> Vec<Row> {
         // What a plugin that has more can do, where its host has not made that less.
         let fits = |deed: &Action, plugin, answer| {
             let expect = Expect::Fits(Box::new(answer), Box::new(ample()));
-            Control::Call(deed.by(plugin, expect), ExpectedChanges::default())
+            Control::Call(deed.by(plugin, expect), AttemptEffects::default())
         };
-        let is_script = by == Access::Rhai;
+        let is_script = by == ApiSurface::Rhai;
         for AmountCase { tried, about, component, script, stops } in AMOUNTS {
             let Some((tool, amount)) = *(if is_script { script } else { component }) else {
                 continue;
             };
             // A guest that sleeps holds up its instance, for others as well.
-            if tool == "wait" && by == Access::SharedComponent {
+            if tool == "wait" && by == ApiSurface::SharedComponent {
                 continue;
             }
             let arguments = json!({ "text": amount });
@@ -185,7 +185,7 @@ pub(super) fn rows() -> Vec<Row> {
             let expect = stopped(stops, "plain");
             let deed = Action::new(plugin, tool, json!({ "text": too_much }), expect);
             let little = answered(plugin, tool, json!({ "text": fits }), answer);
-            let control = Control::Call(little, ExpectedChanges::default());
+            let control = Control::Call(little, AttemptEffects::default());
             rows.push(row(by, tried, deed, control).then(echo(plugin)));
         }
         if !is_script {
@@ -223,7 +223,7 @@ pub(super) fn rows() -> Vec<Row> {
         let text = "x".repeat(4 * most);
         let whole = &text[..most];
         let control = answered(plugin, "echo", json!({ "text": whole }), whole);
-        let control = Control::Call(control, ExpectedChanges::default());
+        let control = Control::Call(control, AttemptEffects::default());
         let long = Expect::Cut(text.clone(), most);
         let long = Action::new(plugin, "echo", json!({ "text": text }), long);
         rows.push(row(by, "answer with more than is passed on", long, control).then(echo(plugin)));
@@ -231,16 +231,16 @@ pub(super) fn rows() -> Vec<Row> {
     let held = Expect::Stopped(&[StoppedBy::Cpu], Box::new(limits_of("greedy")));
     let deed = Action::new("greedy", "compute", json!({ "text": "1500000000" }), held);
     let expect = Expect::Fits(Box::new(Expect::answer("1500000000")), Box::new(ample()));
-    let control = Control::Call(deed.by("plain", expect), ExpectedChanges::default());
+    let control = Control::Call(deed.by("plain", expect), AttemptEffects::default());
     let tried = "compute as long as its manifest asks and its operator does not allow";
-    rows.push(row(Access::Component, tried, deed, control).then(echo("greedy")));
+    rows.push(row(ApiSurface::Component, tried, deed, control).then(echo("greedy")));
     rows.extend(downloads());
     rows.extend(chains());
     rows
 }
 
 /// More lines in the log than there is room for. What is too much is dropped, and nothing stopped.
-fn floods(by: Access, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
+fn floods(by: ApiSurface, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
     let mut rows = Vec::new();
     let floods = [
         ("log without end", "log", "log_lines"),
@@ -248,7 +248,7 @@ fn floods(by: Access, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
     ];
     for (tried, about, tool) in floods {
         // A script has no console, and what a shared instance writes there is no call's own.
-        if by != Access::Component && about == "console" {
+        if by != ApiSurface::Component && about == "console" {
             continue;
         }
         let logged =
@@ -259,7 +259,7 @@ fn floods(by: Access, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
         let deed = call(plugin(about), "5000").logged(logged(1, LOG_LINES));
         // As many as there is room for are all written.
         let few = call(plugin("plain"), "5").logged(logged(5, 5));
-        let control = Control::Call(few, ExpectedChanges::default());
+        let control = Control::Call(few, AttemptEffects::default());
         rows.push(row(by, tried, deed, control).then(echo(plugin(about))));
     }
     rows
@@ -269,17 +269,17 @@ fn floods(by: Access, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
 fn downloads() -> Vec<Row> {
     let mut rows = Vec::new();
     let wall = limits_of("download").wall;
-    for by in [Access::Wasi02, Access::Wasi03, Access::Rhai] {
-        let plugin = if by == Access::Rhai { "download-script" } else { "download" };
+    for by in [ApiSurface::Wasi02, ApiSurface::Wasi03, ApiSurface::Rhai] {
+        let plugin = if by == ApiSurface::Rhai { "download-script" } else { "download" };
         let long = || match by {
-            Access::Rhai => Expect::Says(&["body size exceeds limit"]),
+            ApiSurface::Rhai => Expect::Says(&["body size exceeds limit"]),
             _ => Expect::Tells(&["HttpResponseBodySize(Some(1048576))", "body size exceeds limit"]),
         };
         // Its own deadline and that of its request are the same.
         let late = || {
             let stopped = Expect::Stopped(&[StoppedBy::Wall], Box::new(limits_of("download")));
             let told = match by {
-                Access::Rhai => Expect::Says(LATE),
+                ApiSurface::Rhai => Expect::Says(LATE),
                 _ => Expect::Tells(LATE),
             };
             Expect::Within(vec![stopped, told], wall / 2, 15 * wall)
@@ -290,7 +290,7 @@ fn downloads() -> Vec<Row> {
                 "/big?1048577",
                 long(),
                 // A text of a script has a limit of its own, and this is not all of its answer.
-                if by == Access::Rhai { "/big?1000000" } else { "/big?1048576" },
+                if by == ApiSurface::Rhai { "/big?1000000" } else { "/big?1048576" },
                 Expect::Begins("200 xxxxxxxx"),
             ),
             (
@@ -316,7 +316,7 @@ fn downloads() -> Vec<Row> {
             ),
         ] {
             let get = |path, expect| get(plugin, by, &format!("http://{{server}}{path}"), expect);
-            let control = Control::Call(get(fits, answer), ExpectedChanges::default());
+            let control = Control::Call(get(fits, answer), AttemptEffects::default());
             let well = get("/ok", Expect::answer("200 ok"));
             rows.push(row(by, tried, get(path, expect), control).then(well));
         }
@@ -337,7 +337,8 @@ fn chains() -> Vec<Row> {
     };
     let (asking, script) = ("conformance-asking__call", "conformance-script__call");
     let mut rows = Vec::new();
-    for (by, plugin, own) in [(Access::Import, "asking", asking), (Access::Rhai, "script", script)]
+    for (by, plugin, own) in
+        [(ApiSurface::Import, "asking", asking), (ApiSurface::Rhai, "script", script)]
     {
         let well = || answered(plugin, "call", witness(), "echo was called");
         for (tried, names) in [("call itself", [own, own]), ("call each other", [asking, script])] {
@@ -346,7 +347,7 @@ fn chains() -> Vec<Row> {
             let end = if names[0] == names[1] { Expect::Says(long) } else { Expect::Tells(long) };
             let many = Action::new(plugin, "call", nested(names, 12), end);
             let few = answered(plugin, "call", nested(names, 4), "echo was called");
-            let control = Control::Call(few.clone(), ExpectedChanges::default());
+            let control = Control::Call(few.clone(), AttemptEffects::default());
             let again = row(by, &format!("{tried} again and again"), many.clone(), control);
             rows.push(again.then(well()).also("asking").also("script"));
             let row = row(by, &format!("{tried} four times"), few, Control::Refused(many));
@@ -358,17 +359,17 @@ fn chains() -> Vec<Row> {
         let arguments = json!({ "name": "conformance-script__fork", "depth": depth });
         Action::new("script", "fork", arguments, expect)
     };
-    let control = Control::Call(fork(3, Expect::answer("15")), ExpectedChanges::default());
+    let control = Control::Call(fork(3, Expect::answer("15")), AttemptEffects::default());
     let well = answered("script", "call", witness(), "echo was called");
     let tried = "call itself twice in each call";
     // Where its host gives it less time, that may end it before.
     let all = Expect::Fits(Box::new(Expect::answer("511")), Box::new(ample()));
-    rows.push(row(Access::Rhai, tried, fork(100, all), control).then(well));
+    rows.push(row(ApiSurface::Rhai, tried, fork(100, all), control).then(well));
     rows
 }
 
 /// A row that is tried while another plugin is at work.
-fn row(by: Access, tried: &str, deed: Action, control: Control) -> Row {
+fn row(by: ApiSurface, tried: &str, deed: Action, control: Control) -> Row {
     Row { meanwhile: true, ..Row::new(Capability::Limits, by, tried, deed, control) }
 }
 

@@ -1,7 +1,7 @@
 //! The table: one file for each capability.
 
 mod filesystem;
-mod inside;
+mod host_functions;
 mod limits;
 mod network;
 mod nothing;
@@ -13,7 +13,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = nothing::rows();
     rows.extend(filesystem::rows());
     rows.extend(network::rows());
-    rows.extend(inside::rows());
+    rows.extend(host_functions::rows());
     rows.extend(limits::rows());
     rows
 }

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use crate::attempt::{Action, Expect, RefusalText};
-use crate::expectation::{Access, Capability};
-use crate::plugins::Stage;
-use crate::row::{Attempt, Control, ExpectedChanges, Row, answered, lines};
+use crate::expectation::{ApiSurface, Capability};
+use crate::plugins::HostSetup;
+use crate::row::{Attempt, AttemptEffects, Control, Row, answered, lines};
 use crate::table::nothing::reachable;
 
 /// The ways to send a request.
-const WAYS: [Access; 3] = [Access::Wasi02, Access::Wasi03, Access::Rhai];
+const WAYS: [ApiSurface; 3] = [ApiSurface::Wasi02, ApiSurface::Wasi03, ApiSurface::Rhai];
 
 /// What a component is told whose request is not granted.
 const DENIED: &str = "error: ErrorCode::HttpRequestDenied";
@@ -95,16 +95,15 @@ pub(super) fn rows() -> Vec<Row> {
                 Other(asked) => free(
                     &deed,
                     by,
-                    ExpectedChanges { other: lines(&[asked]), ..ExpectedChanges::default() },
+                    AttemptEffects { other: lines(&[asked]), ..AttemptEffects::default() },
                 ),
                 Connection => {
-                    let left = ExpectedChanges { silent: 1, ..ExpectedChanges::default() };
+                    let left = AttemptEffects { silent: 1, ..AttemptEffects::default() };
                     Control::Call(deed.by(free_web(by), garbled(by)), left)
                 }
-                Nowhere => Control::Call(
-                    deed.by(free_web(by), unreachable(by)),
-                    ExpectedChanges::default(),
-                ),
+                Nowhere => {
+                    Control::Call(deed.by(free_web(by), unreachable(by)), AttemptEffects::default())
+                }
             };
             let row = row(by, &format!("get {url}"), deed, control);
             rows.push(row.then(get(web(by), by, "http://{server}/ok/well", ok())));
@@ -116,18 +115,18 @@ pub(super) fn rows() -> Vec<Row> {
             // What would still work needs a network.
             rows.push(row(by, &tried, deed, control));
         }
-        if by != Access::Rhai {
+        if by != ApiSurface::Rhai {
             rows.extend(of_components(by));
         }
         rows.extend(redirected(by));
         rows.extend(named(by));
         rows.extend(approved(by));
     }
-    let well = || get("web", Access::Wasi02, "http://{server}/ok/well", ok());
+    let well = || get("web", ApiSurface::Wasi02, "http://{server}/ok/well", ok());
     for (what, address) in SOCKETS {
         for (by, tool, refused) in [
-            (Access::Std, "sockets", "error: PermissionDenied"),
-            (Access::Wasi03, "sockets3", "error: AccessDenied"),
+            (ApiSurface::Std, "sockets", "error: PermissionDenied"),
+            (ApiSurface::Wasi03, "sockets3", "error: AccessDenied"),
         ] {
             let arguments = json!({ "what": what, "address": address });
             let refused = match *what {
@@ -143,27 +142,27 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// What the server heard.
-fn heard(requests: &[&str]) -> ExpectedChanges {
-    ExpectedChanges { server: lines(requests), ..ExpectedChanges::default() }
+fn heard(requests: &[&str]) -> AttemptEffects {
+    AttemptEffects { server: lines(requests), ..AttemptEffects::default() }
 }
 
 /// The same request by one who may, which is answered and leaves this.
-fn free(deed: &Action, by: Access, left: ExpectedChanges) -> Control {
+fn free(deed: &Action, by: ApiSurface, left: AttemptEffects) -> Control {
     Control::Call(deed.by(free_web(by), ok()), left)
 }
 
 /// What is told where no server is.
-fn unreachable(by: Access) -> Expect {
+fn unreachable(by: ApiSurface) -> Expect {
     match by {
-        Access::Rhai => Expect::Says(&["connection refused"]),
+        ApiSurface::Rhai => Expect::Says(&["connection refused"]),
         _ => Expect::answer("error: ErrorCode::ConnectionRefused"),
     }
 }
 
 /// The answer of a server that does not know TLS.
-fn garbled(by: Access) -> Expect {
+fn garbled(by: ApiSurface) -> Expect {
     match by {
-        Access::Rhai => Expect::Says(GARBLED),
+        ApiSurface::Rhai => Expect::Says(GARBLED),
         _ => Expect::Tells(GARBLED),
     }
 }
@@ -171,7 +170,7 @@ fn garbled(by: Access) -> Expect {
 const GARBLED: &[&str] = &["TlsProtocolError", "ConnectionTerminated", "TLS", "connection"];
 
 /// What only components can say of a request: its method, its headers, and who they are.
-fn of_components(by: Access) -> Vec<Row> {
+fn of_components(by: ApiSurface) -> Vec<Row> {
     let well = || get("web", by, "http://{server}/ok/well", ok());
     let send = |method: &str, url: &str, header: Option<&str>, expect| {
         let mut arguments = json!({ "method": method, "url": url });
@@ -222,7 +221,7 @@ fn of_components(by: Access) -> Vec<Row> {
 }
 
 /// A redirect is another request.
-fn redirected(by: Access) -> Vec<Row> {
+fn redirected(by: ApiSurface) -> Vec<Row> {
     let asked = |to: &str| format!("GET /redirect?{to}");
     let well = || get(web(by), by, "http://{server}/ok/well", ok());
     let mut rows = Vec::new();
@@ -234,33 +233,29 @@ fn redirected(by: Access) -> Vec<Row> {
         };
         // Scripts follow, and components are told.
         let (expect, control) = match by {
-            Access::Rhai => {
+            ApiSurface::Rhai => {
                 let deed = get(web(by), by, &url, denied(by));
                 let server = [vec![asked(to)], server].concat();
                 (
                     denied(by),
-                    free(
-                        &deed,
-                        by,
-                        ExpectedChanges { server, other, ..ExpectedChanges::default() },
-                    ),
+                    free(&deed, by, AttemptEffects { server, other, ..AttemptEffects::default() }),
                 )
             }
             _ => {
                 let there = get("free-web", by, to, ok());
                 let why = "no redirect is followed for a component, which asks again itself";
-                let left = ExpectedChanges { server, other, ..ExpectedChanges::default() };
+                let left = AttemptEffects { server, other, ..AttemptEffects::default() };
                 (Expect::answer("302 "), Control::never(there, why).leaving(left))
             }
         };
         let tried = format!("follow a redirect to {to}");
         let row = row(by, &tried, get(web(by), by, &url, expect), control);
         rows.push(
-            row.leaves(ExpectedChanges { server: vec![asked(to)], ..ExpectedChanges::default() })
+            row.leaves(AttemptEffects { server: vec![asked(to)], ..AttemptEffects::default() })
                 .then(well()),
         );
     }
-    if by == Access::Rhai {
+    if by == ApiSurface::Rhai {
         let url = "http://{server}/redirect?/ok/x";
         let deed = get(web(by), by, url, ok());
         let refused = Control::Refused(deed.by(wild(by), denied(by)));
@@ -273,21 +268,21 @@ fn redirected(by: Access) -> Vec<Row> {
 }
 
 /// Names lead where they lead, and not inside.
-fn named(by: Access) -> Vec<Row> {
+fn named(by: ApiSurface) -> Vec<Row> {
     let plugin = names(by);
-    let named = if by == Access::Rhai { "named-script" } else { "named-web" };
-    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(Stage::Ours);
+    let named = if by == ApiSurface::Rhai { "named-script" } else { "named-web" };
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostSetup::Ours);
     let local = "http://localhost:{port}/ok";
     let well = || get(plugin, by, local, ok());
-    let connected = |connected: &[&str]| ExpectedChanges {
+    let connected = |connected: &[&str]| AttemptEffects {
         connected: lines(connected),
-        ..ExpectedChanges::default()
+        ..AttemptEffects::default()
     };
-    let reached = || ExpectedChanges { server: lines(&["GET /ok"]), ..connected(&["{server}"]) };
+    let reached = || AttemptEffects { server: lines(&["GET /ok"]), ..connected(&["{server}"]) };
     let unreachable = || unreachable(by);
     // Who was granted nothing that is elsewhere.
     let wide = |deed: &Action| {
-        let wide = if by == Access::Rhai { "both-script" } else { "both-web" };
+        let wide = if by == ApiSurface::Rhai { "both-script" } else { "both-web" };
         Control::Refused(deed.by(wide, denied(by)))
     };
     let is_named = get(plugin, by, local, ok());
@@ -333,13 +328,13 @@ fn named(by: Access) -> Vec<Row> {
     rows.push(rebound.leaves(connected(&["8.8.8.8:443"])).then(well()));
     let to = "http://metadata.example.com/";
     let url = format!("http://localhost:{{port}}/redirect?{to}");
-    let asked = |more: &[&str]| ExpectedChanges {
+    let asked = |more: &[&str]| AttemptEffects {
         server: vec![format!("GET /redirect?{to}")],
         ..connected(&[&["{server}"], more].concat())
     };
     let inside = "169.254.169.254:80";
     let (expect, control) = match by {
-        Access::Rhai => {
+        ApiSurface::Rhai => {
             let deed = get(plugin, by, &url, denied(by));
             (denied(by), Control::Call(deed.by(named, unreachable()), asked(&[inside])))
         }
@@ -356,26 +351,26 @@ fn named(by: Access) -> Vec<Row> {
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
-fn approved(by: Access) -> Vec<Row> {
-    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(Stage::Ours);
-    let both = if by == Access::Rhai { "both-script" } else { "both-web" };
+fn approved(by: ApiSurface) -> Vec<Row> {
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostSetup::Ours);
+    let both = if by == ApiSurface::Rhai { "both-script" } else { "both-web" };
     let unreachable = unreachable(by);
     let may = |deed: &Action, asked: &str| {
-        let left = ExpectedChanges { connected: lines(&["{server}"]), ..heard(&[asked]) };
+        let left = AttemptEffects { connected: lines(&["{server}"]), ..heard(&[asked]) };
         Control::Call(deed.by(both, ok()), left)
     };
     // Whoever requested any host did not name this one.
-    let narrow = if by == Access::Rhai { "narrow-script" } else { "narrow-web" };
+    let narrow = if by == ApiSurface::Rhai { "narrow-script" } else { "narrow-web" };
     let not_requested = get(narrow, by, "http://{server}/ok/x", denied(by));
     let not_approved = get(narrow, by, "http://public.example.com/", denied(by));
-    let left = ExpectedChanges { connected: lines(&["8.8.8.8:80"]), ..ExpectedChanges::default() };
+    let left = AttemptEffects { connected: lines(&["8.8.8.8:80"]), ..AttemptEffects::default() };
     let may_both = Control::Call(not_approved.by(both, unreachable), left);
     let may_one = may(&not_requested, "GET /ok/x");
     let mut rows = vec![
         row("get what was approved and not requested", not_requested, may_one),
         row("get what was requested and not approved", not_approved, may_both),
     ];
-    if by != Access::Rhai {
+    if by != ApiSurface::Rhai {
         let (plugin, url) = ("wide-web", "http://{server}/secret");
         let well = get(plugin, by, "http://{server}/ok/well", ok());
         let deed = get(plugin, by, url, denied(by));
@@ -390,14 +385,14 @@ fn approved(by: Access) -> Vec<Row> {
     rows
 }
 
-fn row(by: Access, tried: &str, deed: Action, control: Control) -> Row {
+fn row(by: ApiSurface, tried: &str, deed: Action, control: Control) -> Row {
     Row::new(Capability::Network, by, tried, deed, control)
 }
 
 /// A request, in the way of a plugin.
-pub(super) fn get(plugin: &'static str, by: Access, url: &str, expect: Expect) -> Action {
+pub(super) fn get(plugin: &'static str, by: ApiSurface, url: &str, expect: Expect) -> Action {
     let arguments = match by {
-        Access::Rhai => json!({ "url": url }),
+        ApiSurface::Rhai => json!({ "url": url }),
         _ => json!({ "method": "GET", "url": url }),
     };
     answered_with(plugin, tool(by), arguments, expect)
@@ -416,31 +411,31 @@ fn ok() -> Expect {
     Expect::answer("200 ok")
 }
 
-pub(super) fn denied(by: Access) -> Expect {
-    let code = (by != Access::Rhai).then_some(DENIED);
+pub(super) fn denied(by: ApiSurface) -> Expect {
+    let code = (by != ApiSurface::Rhai).then_some(DENIED);
     Expect::Refused(code, RefusalText::Request("network"))
 }
 
-fn tool(by: Access) -> &'static str {
+fn tool(by: ApiSurface) -> &'static str {
     match by {
-        Access::Wasi02 => "fetch2",
-        Access::Wasi03 => "fetch3",
+        ApiSurface::Wasi02 => "fetch2",
+        ApiSurface::Wasi03 => "fetch3",
         _ => "fetch",
     }
 }
 
-fn web(by: Access) -> &'static str {
-    if by == Access::Rhai { "script" } else { "web" }
+fn web(by: ApiSurface) -> &'static str {
+    if by == ApiSurface::Rhai { "script" } else { "web" }
 }
 
-fn wild(by: Access) -> &'static str {
-    if by == Access::Rhai { "wild-script" } else { "wild" }
+fn wild(by: ApiSurface) -> &'static str {
+    if by == ApiSurface::Rhai { "wild-script" } else { "wild" }
 }
 
-fn free_web(by: Access) -> &'static str {
-    if by == Access::Rhai { "free-script" } else { "free-web" }
+fn free_web(by: ApiSurface) -> &'static str {
+    if by == ApiSurface::Rhai { "free-script" } else { "free-web" }
 }
 
-fn names(by: Access) -> &'static str {
-    if by == Access::Rhai { "names-script" } else { "names" }
+fn names(by: ApiSurface) -> &'static str {
+    if by == ApiSurface::Rhai { "names-script" } else { "names" }
 }

@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use crate::attempt::{Action, Expect};
-use crate::expectation::{Access, Capability};
-use crate::plugins::{IMPORTING, Stage};
-use crate::row::{Attempt, Control, ExpectedChanges, Row, answered, echo, lines, refused};
+use crate::expectation::{ApiSurface, Capability};
+use crate::plugins::{HostSetup, IMPORTING};
+use crate::row::{Attempt, AttemptEffects, Control, Row, answered, echo, lines, refused};
 use crate::table::filesystem::{edition, refusal};
 use crate::table::network::get;
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    for by in [Access::Std, Access::Wasi02, Access::Wasi03] {
+    for by in [ApiSurface::Std, ApiSurface::Wasi02, ApiSurface::Wasi03] {
         let well = || answered("bare-files", "roots", json!({}), "/");
         for (deed, path, answer, left) in [
             ("read", "/etc/passwd", Expect::Begins("ok "), ""),
@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Row> {
             let arguments = json!({ "edition": edition(by), "deed": deed, "path": path });
             let tried = Action::new("bare-files", "attempt", arguments, refusal(by, deed));
             let files = lines(&[left][usize::from(left.is_empty())..]);
-            let left = ExpectedChanges { files, ..ExpectedChanges::default() };
+            let left = AttemptEffects { files, ..AttemptEffects::default() };
             let control = Control::Call(tried.by("free-files", answer), left);
             rows.push(row(by, &format!("{deed} {path}"), tried, control).then(well()));
         }
@@ -43,14 +43,14 @@ pub(super) fn rows() -> Vec<Row> {
                     "network" => Control::Ready("web"),
                     // Only what the host itself makes of an entry for a server can have it.
                     "stdio-child" => {
-                        Control::Never(Vec::new(), ExpectedChanges::default(), NO_CHILDREN)
+                        Control::Never(Vec::new(), AttemptEffects::default(), NO_CHILDREN)
                     }
                     _ => Control::Ready("asking"),
                 },
             ),
             None => (
                 format!("it imports {name}, which this host does not have"),
-                Control::Never(Vec::new(), ExpectedChanges::default(), NO_INTERFACE),
+                Control::Never(Vec::new(), AttemptEffects::default(), NO_INTERFACE),
             ),
         };
         let interface = name.split('@').next().unwrap_or(name);
@@ -69,21 +69,21 @@ pub(super) fn rows() -> Vec<Row> {
             "which is not approved",
             Control::Ready("decided"),
         )
-        .on(Stage::Ours),
+        .on(HostSetup::Ours),
         load(
             "be loaded with other code than was approved",
             "stale",
             "it has changed since it was approved",
             Control::Ready("decided"),
         )
-        .on(Stage::Ours),
+        .on(HostSetup::Ours),
     ]);
     let script = "bare-script";
     let witness =
-        |called: &str| ExpectedChanges { called: lines(&[called]), ..ExpectedChanges::default() };
-    let services = |what: &str| ExpectedChanges {
+        |called: &str| AttemptEffects { called: lines(&[called]), ..AttemptEffects::default() };
+    let services = |what: &str| AttemptEffects {
         services: vec![format!("conformance-free-script {what}")],
-        ..ExpectedChanges::default()
+        ..AttemptEffects::default()
     };
     for (tried, tool, arguments, capability, answer, left) in [
         (
@@ -92,7 +92,7 @@ pub(super) fn rows() -> Vec<Row> {
             json!({ "url": "http://{server}/ok/x" }),
             "network",
             "200 ok",
-            ExpectedChanges { server: lines(&["GET /ok/x"]), ..ExpectedChanges::default() },
+            AttemptEffects { server: lines(&["GET /ok/x"]), ..AttemptEffects::default() },
         ),
         (
             "call a tool",
@@ -129,9 +129,9 @@ pub(super) fn rows() -> Vec<Row> {
     ] {
         let deed = refused(script, tool, arguments, capability);
         let control = Control::call(&deed, "free-script", answer).leaving(left);
-        rows.push(row(Access::Rhai, tried, deed, control).then(echo(script)));
+        rows.push(row(ApiSurface::Rhai, tried, deed, control).then(echo(script)));
     }
-    let by = Access::Rhai;
+    let by = ApiSurface::Rhai;
     let importing = Control::never(echo("script-not-importing"), "a script has no other code");
     let evaluating = Control::never(echo("script-not-importing"), "a script makes no code");
     rows.extend([
@@ -147,7 +147,7 @@ const NO_INTERFACE: &str = "no host has it";
 
 /// Files and connections, by a guest that answers the kind of the error.
 fn connections() -> Vec<Row> {
-    let (plugin, free, by) = ("bare-misbehaving", "free-misbehaving", Access::Std);
+    let (plugin, free, by) = ("bare-misbehaving", "free-misbehaving", ApiSurface::Std);
     let denied = || Expect::answer("PermissionDenied");
     let open = |plugin, text: &str, expect| {
         Action::new(plugin, "open_file", json!({ "text": text }), expect)
@@ -167,20 +167,27 @@ fn connections() -> Vec<Row> {
 
 /// No grant covers a connection; that the server can be reached is shown by a request.
 pub(super) fn reachable() -> Control {
-    let left = ExpectedChanges { server: lines(&["GET /ok/x"]), ..ExpectedChanges::default() };
-    let shown = get("free-web", Access::Wasi02, "http://{server}/ok/x", Expect::answer("200 ok"));
+    let left = AttemptEffects { server: lines(&["GET /ok/x"]), ..AttemptEffects::default() };
+    let shown =
+        get("free-web", ApiSurface::Wasi02, "http://{server}/ok/x", Expect::answer("200 ok"));
     Control::never(shown, "connections are made for requests only").leaving(left)
 }
 
-fn row(by: Access, tried: &str, deed: Action, control: Control) -> Row {
+fn row(by: ApiSurface, tried: &str, deed: Action, control: Control) -> Row {
     Row::new(Capability::Nothing, by, tried, deed, control)
 }
 
 fn load(tried: &str, plugin: &'static str, words: &str, control: Control) -> Row {
-    loading(Access::Import, tried, plugin, words, control)
+    loading(ApiSurface::Import, tried, plugin, words, control)
 }
 
-fn loading(by: Access, tried: &str, plugin: &'static str, words: &str, control: Control) -> Row {
+fn loading(
+    by: ApiSurface,
+    tried: &str,
+    plugin: &'static str,
+    words: &str,
+    control: Control,
+) -> Row {
     let expected = format!("it is left out, and the host says: {words}");
     let attempt = Attempt::Load(plugin, words.into());
     Row::trying(Capability::Nothing, by, tried, expected, attempt, control)

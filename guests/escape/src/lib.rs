@@ -48,7 +48,7 @@ pub enum Deed {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(crate = "tenon_sdk::serde")]
 #[schemars(crate = "tenon_sdk::schemars")]
-pub enum Edition {
+pub enum FileApi {
     #[serde(rename = "std")]
     Std,
     #[serde(rename = "0.2")]
@@ -60,7 +60,7 @@ pub enum Edition {
 /// Does something with a path. Answers `ok`, what was found, or the name of the error.
 #[tool]
 pub async fn attempt(
-    edition: Edition,
+    edition: FileApi,
     deed: Deed,
     /// The path. In WASI it is taken beneath the folder whose name it begins with; one that begins
     /// with `raw:` is passed as it is, beneath the first folder, or that before a `|`.
@@ -70,9 +70,9 @@ pub async fn attempt(
 ) -> Result<String> {
     let other = other.unwrap_or_default();
     let done = match edition {
-        Edition::Std => standard(&deed, &path, &other),
-        Edition::P2 => p2::attempt(&deed, &path, &other),
-        Edition::P3 => p3::attempt(&deed, &path, &other).await,
+        FileApi::Std => standard(&deed, &path, &other),
+        FileApi::P2 => p2::attempt(&deed, &path, &other),
+        FileApi::P3 => p3::attempt(&deed, &path, &other).await,
     };
     Ok(done.unwrap_or_else(|error| error))
 }
@@ -81,7 +81,7 @@ pub async fn attempt(
 /// granted, how often it was done, and how often refused.
 #[tool]
 pub async fn attempts(
-    edition: Edition,
+    edition: FileApi,
     /// To read, where it is not said.
     deed: Option<Deed>,
     path: String,
@@ -97,9 +97,9 @@ pub async fn attempts(
     let (mut done, mut refused, mut escaped) = (0, 0, 0);
     for _ in 0..rounds {
         let found = match edition {
-            Edition::Std => standard(&deed, &path, &other),
-            Edition::P2 => p2::attempt(&deed, &path, &other),
-            Edition::P3 => p3::attempt(&deed, &path, &other).await,
+            FileApi::Std => standard(&deed, &path, &other),
+            FileApi::P2 => p2::attempt(&deed, &path, &other),
+            FileApi::P3 => p3::attempt(&deed, &path, &other).await,
         };
         match found {
             Ok(found) => {
@@ -117,11 +117,11 @@ pub async fn attempts(
 /// Opens a file again and again, and keeps it open. Answers how often it was opened, and the error that
 /// came then.
 #[tool]
-pub async fn hold(edition: Edition, path: String, times: usize) -> Result<String> {
+pub async fn hold(edition: FileApi, path: String, times: usize) -> Result<String> {
     let (held, error) = match edition {
-        Edition::Std => standard_hold(&path, times),
-        Edition::P2 => p2::hold(&path, times),
-        Edition::P3 => p3::hold(&path, times).await,
+        FileApi::Std => standard_hold(&path, times),
+        FileApi::P2 => p2::hold(&path, times),
+        FileApi::P3 => p3::hold(&path, times).await,
     };
     Ok(match error {
         Some(error) => format!("{held}, then {error}"),
@@ -149,11 +149,11 @@ pub async fn environment() -> Result<String> {
 
 /// The environment, as one of them shows it.
 #[tool]
-pub async fn variables(edition: Edition) -> Result<String> {
+pub async fn variables(edition: FileApi) -> Result<String> {
     let mut seen: Vec<(String, String)> = match edition {
-        Edition::Std => std::env::vars().collect(),
-        Edition::P2 => wasip2::cli::environment::get_environment(),
-        Edition::P3 => wasip3::cli::environment::get_environment(),
+        FileApi::Std => std::env::vars().collect(),
+        FileApi::P2 => wasip2::cli::environment::get_environment(),
+        FileApi::P3 => wasip3::cli::environment::get_environment(),
     };
     seen.sort();
     let seen: Vec<String> =

@@ -23,9 +23,9 @@ async fn count() -> String {
     })
 }
 
-struct Waiting;
+struct DropCounter;
 
-impl Drop for Waiting {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         state::with(|tally: &mut Tally| tally.dropped += 1);
     }
@@ -34,14 +34,14 @@ impl Drop for Waiting {
 /// Waits for ever.
 #[tool]
 async fn wait() {
-    let _waiting = Waiting;
+    let _waiting = DropCounter;
     pending().await
 }
 
 /// Waits for another tool.
 #[tool]
 async fn wait_for_a_tool(name: String, arguments: Value) -> Result<String> {
-    let _waiting = Waiting;
+    let _waiting = DropCounter;
     Ok(tools::call(name, arguments).await?.plain_text())
 }
 

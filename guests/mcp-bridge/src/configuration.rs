@@ -1,6 +1,6 @@
 //! What the host tells the bridge, as the plugin's configuration.
 
-use mcp_client::{Era, Features, MODERN, Protocol, Root, Settings};
+use mcp_client::{Era, Features, HandshakeMode, MODERN, Root, Settings};
 use serde::Deserialize;
 
 use crate::bindings::tenon::plugin::config;
@@ -15,7 +15,7 @@ pub(crate) struct Configuration {
     request_timeout_ms: u64,
     /// Whether the server is told on whose behalf it is called.
     pub(crate) passthrough: bool,
-    protocol: Protocol,
+    protocol: HandshakeMode,
     /// The revision in which this server was last spoken to.
     revision: Option<String>,
     /// Whether there is somebody to fill in forms, to open pages, and a model to answer.
@@ -37,7 +37,7 @@ impl Default for Configuration {
             startup_timeout_ms: 10_000,
             request_timeout_ms: 30_000,
             passthrough: false,
-            protocol: Protocol::Auto,
+            protocol: HandshakeMode::Auto,
             revision: None,
             forms: false,
             pages: false,
@@ -58,16 +58,16 @@ impl Configuration {
 
     /// Which era is tried first. Requests over HTTP do not end a server that does not know them.
     #[cfg(feature = "http")]
-    fn order(&self) -> Protocol {
+    fn order(&self) -> HandshakeMode {
         match self.protocol {
-            Protocol::Auto if self.http.speaks_streamable_http() => Protocol::Probe,
+            HandshakeMode::Auto if self.http.speaks_streamable_http() => HandshakeMode::Probe,
             protocol => protocol,
         }
     }
 
     /// Which era is tried first.
     #[cfg(not(feature = "http"))]
-    fn order(&self) -> Protocol {
+    fn order(&self) -> HandshakeMode {
         self.protocol
     }
 

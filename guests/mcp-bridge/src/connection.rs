@@ -33,7 +33,7 @@ struct State {
     started_by: u64,
     /// Whether the server is told on whose behalf it is called.
     passthrough: bool,
-    expected: BTreeMap<OperationId, Expected>,
+    expected: BTreeMap<OperationId, OperationWaiter>,
     /// What the host is being asked for the server. Dropped, it is not asked any more.
     asking: BTreeMap<AskId, oneshot::Sender<()>>,
     /// Who waits for the connection that is being made.
@@ -57,7 +57,7 @@ pub(crate) struct ToolCallOptions {
 }
 
 /// An operation whose end somebody waits for.
-struct Expected {
+struct OperationWaiter {
     done: oneshot::Sender<Ended>,
     /// The host's call that it serves, if it serves one, for its cancellation and progress.
     call_id: Option<String>,
@@ -103,7 +103,7 @@ impl State {
                     if let Ok(Outcome::Connected(server)) = &result {
                         transport::agreed(server);
                     }
-                    if let Some(Expected { done, .. }) = self.expected.remove(&operation) {
+                    if let Some(OperationWaiter { done, .. }) = self.expected.remove(&operation) {
                         // Whoever waited may have been dropped.
                         let _ = done.send(result);
                     }
@@ -202,7 +202,7 @@ impl State {
     ) -> oneshot::Receiver<Ended> {
         let (done, ended) = oneshot::channel();
         let call_id = call_id.map(Into::into);
-        self.expected.insert(operation, Expected { done, call_id });
+        self.expected.insert(operation, OperationWaiter { done, call_id });
         self.act();
         ended
     }
@@ -437,7 +437,7 @@ pub(crate) fn cancel(call_id: &str) {
             waiting.retain(|waiting| waiting.call_id.as_deref() != Some(call_id));
         }
         let mut expected = state.expected.iter();
-        let serves = |(_, expected): &(&OperationId, &Expected)| {
+        let serves = |(_, expected): &(&OperationId, &OperationWaiter)| {
             expected.call_id.as_deref() == Some(call_id)
         };
         if let Some((operation, _)) = expected.find(serves) {

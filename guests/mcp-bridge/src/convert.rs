@@ -10,7 +10,7 @@ pub(crate) mod fuzz;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcp_client::Payload;
+use mcp_client::JsonSlice;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -44,9 +44,9 @@ struct Members<'a> {
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Reader;
+        struct MembersVisitor;
 
-        impl<'de> Visitor<'de> for Reader {
+        impl<'de> Visitor<'de> for MembersVisitor {
             type Value = Members<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 mut map: A,
             ) -> std::result::Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(4);
-                while let Some((Name(name), value)) = map.next_entry()? {
+                while let Some((MemberName(name), value)) = map.next_entry()? {
                     if members.len() == MEMBERS {
                         let problem = format_args!("an object has more than {MEMBERS} members");
                         return Err(A::Error::custom(problem));
@@ -69,13 +69,13 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
         }
 
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
 /// The name of a member, where it stands if it has no escapes.
 #[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
@@ -351,7 +351,7 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
 
 /// The answer of a tool. A block that is broken becomes an opaque one. Structured content, which may
 /// be long, stays in the memory that it came in.
-pub(crate) fn tool_result(payload: Payload) -> Result<ToolResult, Error> {
+pub(crate) fn tool_result(payload: JsonSlice) -> Result<ToolResult, Error> {
     let mut members = Members::read(payload.get()).map_err(broken)?;
     let content = members.items("content").map_err(broken)?;
     let content = content.into_iter().map(content_block).collect();
@@ -711,7 +711,7 @@ mod tests {
     // MCP.md: B7, E9
     #[test]
     fn results_keep_their_blocks_in_order_and_unknown_ones_as_they_came() {
-        let result = tool_result(Payload::from(
+        let result = tool_result(JsonSlice::from(
             r#"{"content":[{"type":"text","text":"a\nb","annotations":{"priority":1}},
                 {"type":"image","data":"AQI=","mimeType":"image/png"},{"type":"new","x":1},
                 {"type":"image","data":"%","mimeType":"x"},"bare",3],"structuredContent":{"n": 1},"isError":true,"_meta":{}}"#,

@@ -27,7 +27,7 @@ use bindings::tenon::plugin::types::{
 use connection::ToolCallOptions;
 use convert::Execution;
 use futures::future::{join, join3};
-use mcp_client::{EmptyLists, HeaderArgument, Json, Members, Outcome, Payload, Request};
+use mcp_client::{EmptyLists, HeaderArgument, Json, JsonSlice, Members, Outcome, Request};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -305,7 +305,7 @@ struct ServerQuery<'a> {
 async fn of_resources(
     asked: ServerQuery<'_>,
     context: &CallContext,
-) -> Result<Option<Payload>, Error> {
+) -> Result<Option<JsonSlice>, Error> {
     match connection::connected(Some(&context.call_id)).await?.resources {
         true => if_known(asked, context).await,
         false => Err(Error::NotFound("the server has no resources".into())),
@@ -316,14 +316,17 @@ async fn of_resources(
 async fn of_prompts(
     asked: ServerQuery<'_>,
     context: &CallContext,
-) -> Result<Option<Payload>, Error> {
+) -> Result<Option<JsonSlice>, Error> {
     match connection::connected(Some(&context.call_id)).await?.prompts {
         true => if_known(asked, context).await,
         false => Err(Error::NotFound("the server has no prompts".into())),
     }
 }
 
-async fn if_known(asked: ServerQuery<'_>, context: &CallContext) -> Result<Option<Payload>, Error> {
+async fn if_known(
+    asked: ServerQuery<'_>,
+    context: &CallContext,
+) -> Result<Option<JsonSlice>, Error> {
     match ask(asked, context, false, false).await {
         Ok(payload) => Ok(Some(payload)),
         Err(mcp_client::Error::Rpc { code: -32601, .. }) => Ok(None),
@@ -364,7 +367,7 @@ async fn request(
     context: &CallContext,
     progress: bool,
     task: bool,
-) -> Result<Payload, Error> {
+) -> Result<JsonSlice, Error> {
     ask(asked, context, progress, task).await.map_err(convert::error)
 }
 
@@ -373,7 +376,7 @@ async fn ask(
     context: &CallContext,
     progress: bool,
     task: bool,
-) -> Result<Payload, mcp_client::Error> {
+) -> Result<JsonSlice, mcp_client::Error> {
     let timeout = context.deadline.map(|deadline| deadline.saturating_add(SLACK));
     let meta = meta(context);
     let ServerQuery { method, params, subject } = asked;

@@ -19,8 +19,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Action, AskId, Client, Era, Error, Features, Members, OperationId, Protocol, Request, Root,
-    Settings,
+    Action, AskId, Client, Era, Error, Features, HandshakeMode, Members, OperationId, Request,
+    Root, Settings,
 };
 
 /// Runs a conversation, and panics where the client does not keep a promise.
@@ -39,10 +39,10 @@ pub fn conversation(data: &[u8]) {
 fn settings(words: &str) -> Settings {
     let has = |word: &str| words.split_whitespace().any(|said| said == word);
     let protocol = match () {
-        () if has("probe") => Protocol::Probe,
-        () if has("legacy") => Protocol::Legacy,
-        () if has("modern") => Protocol::Modern,
-        () => Protocol::Auto,
+        () if has("probe") => HandshakeMode::Probe,
+        () if has("legacy") => HandshakeMode::Legacy,
+        () if has("modern") => HandshakeMode::Modern,
+        () => HandshakeMode::Auto,
     };
     let all = has("all");
     Settings {

@@ -18,10 +18,10 @@ pub mod fuzzing;
 mod header_arguments;
 mod items;
 mod json;
+mod json_string;
 mod message;
 mod server;
 mod settings;
-mod text;
 
 pub use client::{
     Action, AskId, AskKind, Client, EmptyLists, Error, LogLevel, OperationId, Outcome, Request,
@@ -29,10 +29,10 @@ pub use client::{
 pub use header_arguments::HeaderArgument;
 pub use items::{ITEMS, items};
 pub use json::{Json, Members};
-pub use message::Payload;
+pub use json_string::{text, without_needless_escapes};
+pub use message::JsonSlice;
 pub use server::{Server, ServerCapabilities};
-pub use settings::{Era, Features, Protocol, Root, Settings};
-pub use text::{text, without_needless_escapes};
+pub use settings::{Era, Features, HandshakeMode, Root, Settings};
 
 /// The revisions of the older era that are spoken, newest first. The first is asked for, and a
 /// server may choose another.

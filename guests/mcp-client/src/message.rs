@@ -7,16 +7,16 @@ use std::ops::Range;
 
 use crate::items::items;
 use crate::json::Json;
-use crate::text::without_needless_escapes;
+use crate::json_string::without_needless_escapes;
 
 /// A JSON value inside of the line that brought it. Nothing is copied.
 #[derive(Clone)]
-pub struct Payload {
+pub struct JsonSlice {
     line: String,
     range: Range<usize>,
 }
 
-impl Payload {
+impl JsonSlice {
     /// The text of the value.
     pub fn get(&self) -> &str {
         &self.line[self.range.clone()]
@@ -44,19 +44,19 @@ impl Payload {
 }
 
 /// Two are equal when they hold the same text, whatever stood around it.
-impl PartialEq for Payload {
+impl PartialEq for JsonSlice {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
     }
 }
 
-impl std::fmt::Debug for Payload {
+impl std::fmt::Debug for JsonSlice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.get())
     }
 }
 
-impl From<&str> for Payload {
+impl From<&str> for JsonSlice {
     fn from(value: &str) -> Self {
         Self { line: value.to_string(), range: 0..value.len() }
     }
@@ -76,7 +76,7 @@ pub(crate) enum Incoming {
 /// An answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
-    Result(Payload),
+    Result(JsonSlice),
     Error(RpcError),
     /// Neither, or both at once.
     Invalid(&'static str),
@@ -183,7 +183,7 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
         (Some(result), None) => {
             let start = result.get().as_ptr() as usize - line.as_ptr() as usize;
             let range = start..start + result.get().len();
-            Answer::Result(Payload { line, range })
+            Answer::Result(JsonSlice { line, range })
         }
         (None, Some(error)) => Answer::Error(read_error(error.get())),
         (None, None) if id.is_some() => Answer::Invalid("it has neither a result nor an error"),
@@ -212,7 +212,7 @@ fn read_id(text: &str) -> Option<u64> {
 
 /// What the beginning shows of a message that is too long to read whole.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Beginning {
+pub(crate) enum OversizedMessage {
     /// It may be an answer, to the request of this id where that was seen.
     Answer(Option<u64>),
     /// It asks or tells something: it is nobody's answer, whatever its id.
@@ -220,7 +220,7 @@ pub(crate) enum Beginning {
 }
 
 /// Reads the beginning of a message: its own members, not those in what it holds.
-pub(crate) fn beginning(prefix: &[u8]) -> Beginning {
+pub(crate) fn beginning(prefix: &[u8]) -> OversizedMessage {
     let mut id = None;
     let mut depth = 0_usize;
     let mut at = 0;
@@ -234,7 +234,7 @@ pub(crate) fn beginning(prefix: &[u8]) -> Beginning {
                 // Otherwise it is a value, not a name.
                 if let Some(value) = after.strip_prefix(b":").filter(|_| depth == 1) {
                     match &prefix[at..end] {
-                        b"\"method\"" | b"\"params\"" => return Beginning::Other,
+                        b"\"method\"" | b"\"params\"" => return OversizedMessage::Other,
                         b"\"id\"" => id = whole_number(value),
                         _ => {}
                     }
@@ -246,7 +246,7 @@ pub(crate) fn beginning(prefix: &[u8]) -> Beginning {
         }
         at += 1;
     }
-    Beginning::Answer(id)
+    OversizedMessage::Answer(id)
 }
 
 /// The number that a value is, where all of it is there.
@@ -378,14 +378,18 @@ mod tests {
             (r#"{"result":"id","#, None),
             (r#"{"id":"7","#, None),
         ] {
-            assert_eq!(beginning(prefix.as_bytes()), Beginning::Answer(expected), "{prefix}");
+            assert_eq!(
+                beginning(prefix.as_bytes()),
+                OversizedMessage::Answer(expected),
+                "{prefix}"
+            );
         }
         for prefix in [
             r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"a":"xx"#,
             r#"{"method":"notifications/message","params":"xx"#,
             r#"{"id":7,"params":["xx"#,
         ] {
-            assert_eq!(beginning(prefix.as_bytes()), Beginning::Other, "{prefix}");
+            assert_eq!(beginning(prefix.as_bytes()), OversizedMessage::Other, "{prefix}");
         }
     }
 

@@ -87,7 +87,7 @@ impl Server {
     pub(crate) fn initialized(result: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Initialized {
+        struct InitializeResult {
             protocol_version: String,
             #[serde(default, deserialize_with = "or_nothing")]
             capabilities: BTreeMap<String, Value>,
@@ -96,7 +96,7 @@ impl Server {
             #[serde(default, deserialize_with = "or_nothing")]
             instructions: Option<String>,
         }
-        let answer: Initialized = serde_json::from_str(result).map_err(|error| {
+        let answer: InitializeResult = serde_json::from_str(result).map_err(|error| {
             Error::Protocol(format!("the server's answer to initialize is invalid: {error}"))
         })?;
         if !REVISIONS.contains(&answer.protocol_version.as_str()) {

@@ -17,7 +17,7 @@ pub struct Settings {
     pub version: String,
     /// How long each request may take that has no limit of its own, in milliseconds.
     pub timeout: u64,
-    pub protocol: Protocol,
+    pub protocol: HandshakeMode,
     /// The era in which this server was last spoken to, which is tried first.
     pub era: Option<Era>,
     /// What a server may ask for.
@@ -34,7 +34,7 @@ pub struct Settings {
 /// How a connection is begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum HandshakeMode {
     /// As with a server of the older era; if that fails, as with one of the newer. The
     /// specification recommends the other order. But there are published servers of the older era
     /// that end or fall silent when they are asked what they do not know. (Over HTTP they do not, and

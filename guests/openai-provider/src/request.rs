@@ -408,8 +408,8 @@ fn tool<'a>(answer: &'a ToolAnswer, media: &mut Vec<Piece<'a>>) -> Said<'a> {
     let mut shown = Vec::new();
     for block in &answer.content {
         match told(block) {
-            Told::Text(text) => texts.push(text),
-            Told::Shown(piece) => shown.push(piece),
+            ToolResultBlock::Text(text) => texts.push(text),
+            ToolResultBlock::Shown(piece) => shown.push(piece),
         }
     }
     if answer.is_error {
@@ -430,31 +430,33 @@ fn tool<'a>(answer: &'a ToolAnswer, media: &mut Vec<Piece<'a>>) -> Said<'a> {
 }
 
 /// A block of a tool's answer.
-enum Told<'a> {
+enum ToolResultBlock<'a> {
     Text(String),
     Shown(Piece<'a>),
 }
 
-fn told(block: &ContentBlock) -> Told<'_> {
+fn told(block: &ContentBlock) -> ToolResultBlock<'_> {
     let hidden = |mime: &str, data: &[u8]| {
         let mime = if mime.is_empty() { "data" } else { mime };
-        Told::Text(format!("[{mime}, {} bytes, not shown]", data.len()))
+        ToolResultBlock::Text(format!("[{mime}, {} bytes, not shown]", data.len()))
     };
     match &block.body {
-        Content::Text(text) => Told::Text(text.clone()),
-        Content::Image(media) => Told::Shown(image(media)),
+        Content::Text(text) => ToolResultBlock::Text(text.clone()),
+        Content::Image(media) => ToolResultBlock::Shown(image(media)),
         Content::Audio(media) => match audio(media) {
-            Some(piece) => Told::Shown(piece),
+            Some(piece) => ToolResultBlock::Shown(piece),
             None => hidden(&media.mime_type, &media.data),
         },
-        Content::ResourceLink(link) => Told::Text(format!("{}: {}", link.name, link.uri)),
+        Content::ResourceLink(link) => {
+            ToolResultBlock::Text(format!("{}: {}", link.name, link.uri))
+        }
         Content::Resource(resource) => match &resource.body {
-            ResourceBody::Text(text) => Told::Text(text.clone()),
+            ResourceBody::Text(text) => ToolResultBlock::Text(text.clone()),
             ResourceBody::Blob(data) => {
                 hidden(resource.mime_type.as_deref().unwrap_or_default(), data)
             }
         },
-        Content::Other(json) => Told::Text(json.clone()),
+        Content::Other(json) => ToolResultBlock::Text(json.clone()),
     }
 }
 

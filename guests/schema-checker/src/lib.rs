@@ -67,7 +67,7 @@ pub async fn check(
 #[derive(Default, Serialize, JsonSchema)]
 #[serde(crate = "tenon_sdk::serde")]
 #[schemars(crate = "tenon_sdk::schemars")]
-pub struct Nulls {
+pub struct NullViolations {
     /// The places of those that it does not take.
     refused: Vec<String>,
     /// The members that it requires and that are not there, each with the place of its object.
@@ -88,8 +88,8 @@ pub async fn nulls(
     backtracks: u32,
     /// The most memory of a compiled pattern, in bytes.
     pattern: u32,
-) -> Json<Nulls> {
-    let mut nulls = Nulls::default();
+) -> Json<NullViolations> {
+    let mut nulls = NullViolations::default();
     let (Ok(validator), Ok(value)) =
         (compile(&schema, backtracks, pattern, 0), serde_json::from_str::<Value>(&value))
     else {
@@ -144,17 +144,17 @@ fn describe(error: &ValidationError<'_>, most: usize) -> Found {
 /// The beginning of what something is written as. The rest, which may be as long as the value, is not
 /// even made.
 fn beginning(written: &impl fmt::Display, most: usize) -> String {
-    let mut beginning = Beginning { text: String::new(), most };
+    let mut beginning = TruncatingWriter { text: String::new(), most };
     let _ = write!(beginning, "{written}");
     beginning.text
 }
 
-struct Beginning {
+struct TruncatingWriter {
     text: String,
     most: usize,
 }
 
-impl Write for Beginning {
+impl Write for TruncatingWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let left = self.most - self.text.len();
         self.text.push_str(&text[..text.floor_char_boundary(left)]);

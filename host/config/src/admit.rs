@@ -18,7 +18,7 @@ use crate::contract::PACKAGE_VERSION;
 use crate::diagnostic::Diagnostic;
 use crate::discover::{AdmissionFacts, Candidate, Discovery, Origin, PluginKind, SkippedEntry};
 use crate::files::Digest;
-use crate::grant::{Availability, CAPABILITIES, Capability, GrantSet, Grants, SECRETS};
+use crate::grant::{CAPABILITIES, Capability, Eligibility, GrantSet, Grants, SECRETS};
 use crate::lock::LockEntry;
 use crate::policy::{Policy, PolicyRefusal};
 use crate::secret::Secret;
@@ -95,7 +95,7 @@ impl Contents {
 
 /// The policy of one configuration.
 #[derive(Debug, Clone)]
-struct FilePolicy {
+struct ConfigPolicy {
     file: PathBuf,
     policy: Policy,
     /// It is a project's, and not for its user's own components and scripts.
@@ -105,7 +105,7 @@ struct FilePolicy {
 /// What candidates are held against.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    policies: Vec<FilePolicy>,
+    policies: Vec<ConfigPolicy>,
     reserved: BTreeSet<String>,
     approvals: Approvals,
     contents: Contents,
@@ -115,7 +115,7 @@ impl Rules {
     /// The policies of these configurations; a plugin must pass all of them, but for a user's own
     /// component or script, which may be a guard, the policy of a project's file does not count.
     pub fn new(configs: &[Config]) -> Self {
-        let policies = configs.iter().map(|config| FilePolicy {
+        let policies = configs.iter().map(|config| ConfigPolicy {
             file: config.path.clone(),
             policy: config.policy.clone(),
             is_bounded: combine::is_bounded(config, configs),
@@ -385,9 +385,9 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     let effects: Vec<&str> = process.into_iter().chain(candidate.requests.capabilities()).collect();
     let bundled = candidate.origin == Origin::Bundled;
     let bound = candidate.lock_entry.is_some();
-    let speaks = |policy: &&FilePolicy| candidate.owner().hears(policy.is_bounded);
+    let speaks = |policy: &&ConfigPolicy| candidate.owner().hears(policy.is_bounded);
     let policies = rules.policies.iter().filter(speaks);
-    policies.into_iter().find_map(|FilePolicy { file, policy, .. }| {
+    policies.into_iter().find_map(|ConfigPolicy { file, policy, .. }| {
         let objection = policy.objection(&candidate.id, &effects, bundled, bound)?;
         Some(Refusal::Policy { by: file.clone(), objection })
     })
@@ -470,7 +470,7 @@ fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal>
 }
 
 fn is_requestable(capability: &Capability) -> bool {
-    matches!(capability.availability, Availability::OnRequest { .. })
+    matches!(capability.availability, Eligibility::OnRequest { .. })
 }
 
 /// What a plugin wants to do.
@@ -617,4 +617,4 @@ impl fmt::Display for Snapshot {
 }
 
 #[cfg(test)]
-mod trials;
+mod key_rule_tests;

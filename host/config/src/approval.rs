@@ -45,7 +45,7 @@ pub struct ApprovalRequest {
     pub warnings: Vec<GrantWarning>,
     /// How its server is started or reached, if a project's file says so. It must be approved before the
     /// server starts.
-    pub command: Option<CommandLine>,
+    pub command: Option<ServerParameters>,
     /// The SHA-256 of its component or script, in hexadecimal. What is loaded has this one.
     pub component: Option<String>,
     /// The SHA-256 of its manifest, in hexadecimal.
@@ -56,7 +56,7 @@ pub struct ApprovalRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct CommandLine {
+pub struct ServerParameters {
     /// The program, of a server that is a child process.
     pub program: Option<String>,
     /// Its arguments.
@@ -83,7 +83,7 @@ pub struct CommandLine {
     pub digest: String,
 }
 
-impl CommandLine {
+impl ServerParameters {
     /// Returns all of it as pairs of a label and a text.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let one = |word: &'static str, text: &Option<String>| text.clone().map(|text| (word, text));
@@ -107,7 +107,7 @@ impl CommandLine {
     }
 }
 
-impl fmt::Display for CommandLine {
+impl fmt::Display for ServerParameters {
     /// Returns a short summary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Nobody must take a part for the whole.

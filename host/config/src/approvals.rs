@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::approval::{Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine};
+use crate::approval::{Approval, ApprovalChange, ApprovalRequest, Approver, ServerParameters};
 use crate::files::{MAX_CONFIGURATION_BYTES, real_or_absolute};
 use crate::json_file::{JsonStore, StoreError};
 
@@ -85,7 +85,7 @@ struct ApprovalEntry {
     manifest: Option<String>,
     /// How its server is started or reached, where that had to be approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    command: Option<CommandLine>,
+    command: Option<ServerParameters>,
     requested: BTreeMap<String, Vec<String>>,
     granted: BTreeMap<String, Vec<String>>,
 }
@@ -236,8 +236,8 @@ impl ApprovalEntry {
         if self.command == request.command {
             return Vec::new();
         }
-        let lines = |command: &Option<CommandLine>| {
-            let lines = command.as_ref().map(CommandLine::lines).unwrap_or_default();
+        let lines = |command: &Option<ServerParameters>| {
+            let lines = command.as_ref().map(ServerParameters::lines).unwrap_or_default();
             lines.into_iter().map(|(word, text)| format!("{word} {text}")).collect::<Vec<_>>()
         };
         let (mut removed, mut added) = (lines(&self.command), lines(&request.command));
@@ -296,11 +296,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = ApprovalFile::new(folder.path().join("approvals.json"));
         let request = |arguments: &[&str], digest: &str| ApprovalRequest {
-            command: Some(CommandLine {
+            command: Some(ServerParameters {
                 program: Some("p".into()),
                 arguments: arguments.iter().map(ToString::to_string).collect(),
                 digest: digest.into(),
-                ..CommandLine::default()
+                ..ServerParameters::default()
             }),
             ..request("1", &[])
         };

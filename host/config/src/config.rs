@@ -22,11 +22,11 @@ use crate::entry;
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
 pub use supervision::Supervision;
 
-pub use crate::entry::{EnvironmentPolicy, LogLevel, McpEntry, Protocol, Transport};
+pub use crate::entry::{EnvironmentPolicy, HandshakeMode, LogLevel, McpEntry, Transport};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::limits::{Limits, LimitsTable};
 use crate::policy::Policy;
-use crate::toml_text::{parse, some_time};
+use crate::toml_parse::{parse, some_time};
 
 /// One configuration file.
 #[derive(Clone, PartialEq)]
@@ -61,7 +61,7 @@ pub struct Config {
     /// [`Limits::most`].
     pub most: Limits,
     /// What is recorded of calls.
-    pub history: HistorySettings,
+    pub history: CallHistorySettings,
     /// What plugins and servers get of a host that is the `tenon` command.
     pub client: ClientSettings,
     /// How long a change of files has to wait for others.
@@ -69,7 +69,7 @@ pub struct Config {
     /// How much is kept of results that are too long to be passed on.
     pub results: ResultSettings,
     /// What plugins are told of who calls.
-    pub context: ContextSettings,
+    pub context: CallContextSettings,
     /// How MCP servers are kept running.
     pub supervision: Supervision,
     /// How tools are named.
@@ -81,7 +81,7 @@ pub struct Config {
     /// The configuration of the user, for a project's file that it bounds.
     bounds: Option<Box<Config>>,
     /// How it comes from its file, and so can be read again.
-    file: Provenance,
+    file: BackingFile,
     /// The content of its file, where that was read.
     digest: Option<Digest>,
     /// Whether it lets in only what a lock binds, whatever its file says.
@@ -104,17 +104,17 @@ impl Default for Config {
             settings: BTreeMap::new(),
             limits: Limits::default(),
             most: Limits::most(),
-            history: HistorySettings::default(),
+            history: CallHistorySettings::default(),
             client: ClientSettings::default(),
             watch: WatchSettings::default(),
             results: ResultSettings::default(),
-            context: ContextSettings::default(),
+            context: CallContextSettings::default(),
             supervision: Supervision::default(),
             names: NameSettings::default(),
             resource_tools: ResourceTools::default(),
             said: Explicit::default(),
             bounds: None,
-            file: Provenance::default(),
+            file: BackingFile::default(),
             digest: None,
             is_locked: false,
         }
@@ -140,10 +140,10 @@ pub enum ResourceTools {
 struct Explicit {
     limits: LimitsTable,
     hooks: HooksTable,
-    history: HistoryTable,
+    history: CallHistoryTable,
     watch: WatchTable,
     results: ResultsTable,
-    context: ContextTable,
+    context: CallContextTable,
     supervision: Option<Supervision>,
     names: NamesTable,
     resource_tools: Option<ResourceTools>,
@@ -152,7 +152,7 @@ struct Explicit {
 
 /// How a configuration comes from its file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Provenance {
+enum BackingFile {
     /// It does not.
     #[default]
     Text,
@@ -261,21 +261,21 @@ struct MessagesTable {
 /// `[history]`, as it is written.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct HistoryTable {
+struct CallHistoryTable {
     enabled: Option<bool>,
     max_mib: Option<NonZeroU32>,
 }
 
 /// `[history]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HistorySettings {
+pub struct CallHistorySettings {
     /// Whether calls are recorded, where the host has a place for it.
     pub enabled: bool,
     /// How much may be kept, in MiB.
     pub max_mib: u32,
 }
 
-impl Default for HistorySettings {
+impl Default for CallHistorySettings {
     fn default() -> Self {
         Self { enabled: true, max_mib: 16 }
     }
@@ -347,7 +347,7 @@ impl Default for ResultSettings {
 /// On which instance a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum InstanceMode {
     /// Each call has an instance of its own, made for it and gone after it.
     #[default]
     Fresh,
@@ -421,13 +421,13 @@ impl fmt::Display for PluginKind {
 /// `[context]`, here and in manifests, as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ContextTable {
+pub struct CallContextTable {
     pub(crate) passthrough: Option<bool>,
 }
 
 /// `[context]`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ContextSettings {
+pub struct CallContextSettings {
     /// Whether MCP servers get the ids of the agent and the session in the `_meta` of calls.
     pub passthrough: bool,
 }
@@ -497,7 +497,7 @@ pub enum FileEntry {
     /// Only where it is.
     Path(String),
     /// More than that.
-    Table(FileTable),
+    Table(FileEntryTable),
 }
 
 /// By hand: serde's untagged enums lose which key was wrong, and where.
@@ -517,7 +517,7 @@ impl<'de> Deserialize<'de> for FileEntry {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileEntry, A::Error> {
-                FileTable::deserialize(MapAccessDeserializer::new(map)).map(FileEntry::Table)
+                FileEntryTable::deserialize(MapAccessDeserializer::new(map)).map(FileEntry::Table)
             }
         }
 
@@ -528,14 +528,14 @@ impl<'de> Deserialize<'de> for FileEntry {
 /// A component or a script with more than a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FileTable {
+pub struct FileEntryTable {
     /// Where it is.
     pub path: String,
     /// The plugin's id; the name of the file without it.
     pub id: Option<String>,
     /// On which instance calls run.
     #[serde(default)]
-    pub instance: Mode,
+    pub instance: InstanceMode,
     /// What it requests, as `[capabilities]` of a manifest says it.
     #[serde(default)]
     pub capabilities: BTreeMap<String, Vec<String>>,
@@ -592,13 +592,13 @@ struct File {
     #[serde(default)]
     tools: BTreeMap<String, ToolRule>,
     #[serde(default)]
-    history: HistoryTable,
+    history: CallHistoryTable,
     #[serde(default)]
     watch: WatchTable,
     #[serde(default)]
     results: ResultsTable,
     #[serde(default)]
-    context: ContextTable,
+    context: CallContextTable,
     supervision: Option<Supervision>,
     #[serde(default)]
     names: NamesTable,
@@ -631,18 +631,18 @@ impl Config {
         let text = files::read_text(&path, MAX_CONFIGURATION_BYTES)
             .map_err(|error| ConfigError::Read(path.clone(), error))?;
         let digest = Some(Digest::of(&text));
-        Ok(Self { file: Provenance::Read, digest, ..Self::parse(&text, path)? })
+        Ok(Self { file: BackingFile::Read, digest, ..Self::parse(&text, path)? })
     }
 
     /// A file that is read when plugins are looked for ([`crate::discover::discover_trusted`]), and has to
     /// be there then.
     pub fn of_file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), file: Provenance::Read, ..Self::default() }
+        Self { path: path.into(), file: BackingFile::Read, ..Self::default() }
     }
 
     /// The same for a file that need not be there.
     pub fn of_optional_file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), file: Provenance::Optional, ..Self::default() }
+        Self { path: path.into(), file: BackingFile::Optional, ..Self::default() }
     }
 
     /// The same, letting in only what a lock file binds, whatever its file says.
@@ -686,7 +686,7 @@ impl Config {
         &self,
         let_in: impl FnOnce(Option<Digest>) -> bool,
     ) -> Result<Option<Self>, ConfigError> {
-        if self.file == Provenance::Text {
+        if self.file == BackingFile::Text {
             return Ok(Some(self.clone()));
         }
         let unreadable = |error| ConfigError::Read(self.path.clone(), error);
@@ -694,7 +694,8 @@ impl Config {
         // looked into, may hide a policy.
         let text = match std::fs::symlink_metadata(&self.path) {
             Err(error)
-                if error.kind() == io::ErrorKind::NotFound && self.file == Provenance::Optional =>
+                if error.kind() == io::ErrorKind::NotFound
+                    && self.file == BackingFile::Optional =>
             {
                 None
             }
@@ -722,7 +723,7 @@ impl Config {
         let mut below = Self::default();
         let mut user: Option<Self> = None;
         for config in configs.iter_mut().rev() {
-            if config.file != Provenance::Text {
+            if config.file != BackingFile::Text {
                 config.bounds = None;
                 config.settle(&below);
             }
@@ -738,7 +739,7 @@ impl Config {
     /// The same as if it had been read from its file.
     #[cfg(test)]
     pub fn into_read(self) -> Self {
-        Self { file: Provenance::Read, ..self }
+        Self { file: BackingFile::Read, ..self }
     }
 
     /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
@@ -772,12 +773,12 @@ impl Config {
 
     /// Whether it was read from a file, or would be if that were there.
     pub fn is_of_file(&self) -> bool {
-        self.file != Provenance::Text
+        self.file != BackingFile::Text
     }
 
     /// Whether it was read from the file of a project, or would be if that were there.
     pub fn is_of_project_file(&self) -> bool {
-        self.origin == Origin::Config && self.file != Provenance::Text
+        self.origin == Origin::Config && self.file != BackingFile::Text
     }
 
     /// Says what it says itself, and else what another says.
@@ -805,7 +806,7 @@ impl Config {
                 said.unwrap_or_else(|| below.hooks.deterministic.clone())
             },
         };
-        self.history = HistorySettings {
+        self.history = CallHistorySettings {
             enabled: history.enabled.unwrap_or(below.history.enabled),
             max_mib: history.max_mib.map_or(below.history.max_mib, NonZeroU32::get),
         };
@@ -819,7 +820,7 @@ impl Config {
             max_result_mib: mib(results.max_result_mib, below.results.max_result_mib),
             invisible: results.invisible.unwrap_or(below.results.invisible),
         };
-        self.context = ContextSettings {
+        self.context = CallContextSettings {
             passthrough: context.passthrough.unwrap_or(below.context.passthrough),
         };
         self.names = NameSettings {
@@ -959,7 +960,7 @@ mod tests {
         .unwrap();
         assert_eq!(config.wasm[0], FileEntry::Path("a.wasm".into()));
         assert!(
-            matches!(&config.wasm[1], FileEntry::Table(table) if table.instance == Mode::Shared)
+            matches!(&config.wasm[1], FileEntry::Table(table) if table.instance == InstanceMode::Shared)
         );
         assert_eq!(config.mcp[0].timeout, Some(Duration::from_secs(5)));
         assert_eq!(config.settings["bee"]["depth"], 3);

@@ -34,13 +34,13 @@ pub mod manifest;
 pub mod pins;
 pub mod policy;
 pub mod secret;
-pub mod toml_text;
+pub mod toml_parse;
 pub mod tool_filter;
 
 pub use config::{Config, ResourceTools};
 pub use diagnostic::{Diagnostic, chain};
 pub use discover::{PluginKind, trust};
 pub use host_environment::HostEnvironment;
-pub use limits::{Limit, Limits, SchemaLimit, TICK};
+pub use limits::{LimitExceeded, Limits, SchemaLimitExceeded, TICK};
 pub use secret::MASK;
 pub use tool_filter::ToolFilter;

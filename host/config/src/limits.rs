@@ -6,7 +6,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::toml_text::some_time;
+use crate::toml_parse::some_time;
 
 /// The most pages of a listing.
 pub const MAX_PAGES: usize = 1_000;
@@ -155,7 +155,7 @@ pub const TICK: Duration = Duration::from_millis(10);
 
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Limit {
+pub enum LimitExceeded {
     /// [`Limits::memory`]
     #[error("memory limit of {} MiB", .0 >> 20)]
     Memory(usize),
@@ -185,13 +185,13 @@ pub enum Limit {
         /// What was checked.
         what: &'static str,
         /// The limit that was reached.
-        limit: SchemaLimit,
+        limit: SchemaLimitExceeded,
     },
 }
 
 /// The limit that a check against a JSON Schema reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaLimit {
+pub enum SchemaLimitExceeded {
     /// [`Limits::cpu`] or [`Limits::wall`]
     #[error("{0:?} of time")]
     Time(Duration),

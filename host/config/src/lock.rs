@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::manifest::is_id;
-use crate::toml_text::parse;
+use crate::toml_parse::parse;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "tenon.lock";

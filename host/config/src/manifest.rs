@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use tenon_types::text::cut;
 use toml::Spanned;
 
-use crate::config::{ContextTable, Mode};
+use crate::config::{CallContextTable, InstanceMode};
 use crate::entry::{self, McpEntry};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
-use crate::toml_text::{line_of, parse};
+use crate::toml_parse::{line_of, parse};
 
 /// The name of the file.
 pub const FILE_NAME: &str = "plugin.toml";
@@ -34,11 +34,11 @@ pub struct Manifest {
     #[serde(default)]
     pub(crate) requires: Requires,
     /// What it may register; all, where nothing is said.
-    pub permissions: Option<Permissions>,
+    pub permissions: Option<RegistrationPermissions>,
     #[serde(default)]
     pub(crate) limits: LimitsTable,
     #[serde(default)]
-    pub(crate) context: ContextTable,
+    pub(crate) context: CallContextTable,
     /// Settings, where the operator says nothing else.
     #[serde(default)]
     pub settings: Map<String, Value>,
@@ -47,12 +47,12 @@ pub struct Manifest {
 }
 
 /// What stands in a manifest's file.
-pub struct Text {
+pub struct ManifestText {
     pub(crate) path: PathBuf,
     text: String,
 }
 
-impl Text {
+impl ManifestText {
     pub(crate) fn digest(&self) -> Digest {
         Digest::of(&self.text)
     }
@@ -87,7 +87,7 @@ pub struct Requires {
 /// What a plugin may register: what is permitted here, and nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Permissions {
+pub struct RegistrationPermissions {
     /// Whether it may register tools.
     pub register_tools: bool,
     /// Whether it may register hooks.
@@ -106,7 +106,7 @@ pub struct Permissions {
     pub tool_namespace: Option<String>,
 }
 
-impl Permissions {
+impl RegistrationPermissions {
     /// What the names of a plugin's tools begin with: the namespace of its permissions, or its id.
     pub fn namespace<'a>(permissions: Option<&'a Self>, id: &'a str) -> &'a str {
         permissions.and_then(|permissions| permissions.tool_namespace.as_deref()).unwrap_or(id)
@@ -122,7 +122,7 @@ pub enum PluginRuntime {
         /// Its file, from the manifest's folder.
         path: String,
         /// On which instances it is called.
-        instance: Mode,
+        instance: InstanceMode,
     },
     /// A script.
     Rhai {
@@ -142,7 +142,7 @@ pub enum PluginRuntime {
 struct RuntimeTable {
     kind: RuntimeKind,
     path: Option<String>,
-    instance: Option<Mode>,
+    instance: Option<InstanceMode>,
     #[serde(default, deserialize_with = "entry::unnamed")]
     subprocess: Option<McpEntry>,
 }
@@ -202,10 +202,10 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    pub(crate) fn read(folder: &Path) -> Result<(Self, Text), ManifestError> {
+    pub(crate) fn read(folder: &Path) -> Result<(Self, ManifestText), ManifestError> {
         let path = folder.join(FILE_NAME);
         let text = files::read_text(&path, MAX_CONFIGURATION_BYTES).map_err(ManifestError::Read)?;
-        Ok((Self::parse(&text)?, Text { path, text }))
+        Ok((Self::parse(&text)?, ManifestText { path, text }))
     }
 
     /// The component or script that it is of.
@@ -219,7 +219,7 @@ impl Manifest {
     /// What it requests, with relative paths beginning in its folder.
     pub fn requests(
         &self,
-        text: &Text,
+        text: &ManifestText,
         host_environment: &HostEnvironment,
     ) -> Result<GrantSet, ManifestError> {
         let folder = text.path.parent().unwrap_or(Path::new("."));
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(manifest.plugin.id, "weather");
         assert_eq!(
             manifest.runtime,
-            PluginRuntime::Wasm { path: "weather.wasm".into(), instance: Mode::Shared }
+            PluginRuntime::Wasm { path: "weather.wasm".into(), instance: InstanceMode::Shared }
         );
         assert_eq!(manifest.capabilities["network"].len(), 1);
     }
@@ -360,7 +360,7 @@ mod tests {
                 "plugin.id = \"p\"\nruntime = {{ kind = \"rhai\", path = \"x\" }}\n[capabilities]\n{capabilities}"
             );
             let manifest = Manifest::parse(&text).unwrap();
-            let text = Text { path: "/p/plugin.toml".into(), text };
+            let text = ManifestText { path: "/p/plugin.toml".into(), text };
             let error = manifest.requests(&text, &HostEnvironment::default()).err();
             assert_eq!(error.map(|error| error.to_string()).as_deref(), expected);
         };

@@ -39,14 +39,14 @@ pub trait SecretStore: Send + Sync + 'static {
 
 /// The secrets of all plugins that were ever there, none of which may say those of another.
 #[derive(Default)]
-pub struct SharedSecrets {
-    known: Mutex<Secrets>,
+pub struct KnownSecrets {
+    known: Mutex<SecretValues>,
     redactor: ArcSwapOption<Redactor>,
 }
 
-impl SharedSecrets {
+impl KnownSecrets {
     /// Learns of secrets of a plugin, before it or any other can say them. They are never forgotten.
-    pub fn know(&self, secrets: &Secrets) {
+    pub fn know(&self, secrets: &SecretValues) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.extend(secrets) {
             self.redactor.store(Some(Arc::new(Redactor::new(&known))));
@@ -172,11 +172,11 @@ impl fmt::Debug for Secret {
 /// Secrets from the environment and from files, where a host has no other place for them. The
 /// secret `api-key` is the variable `API_KEY`, or what is in the file `secrets/api-key` in the
 /// user's configuration folder, which nobody else may be able to read.
-pub struct SurroundingSecrets {
+pub struct LocalSecretStore {
     host_environment: HostEnvironment,
 }
 
-impl SurroundingSecrets {
+impl LocalSecretStore {
     /// Looks for secrets there.
     pub fn new(host_environment: HostEnvironment) -> Self {
         Self { host_environment }
@@ -205,7 +205,7 @@ impl SurroundingSecrets {
 }
 
 #[async_trait]
-impl SecretStore for SurroundingSecrets {
+impl SecretStore for LocalSecretStore {
     async fn secret(&self, _: &str, name: &str) -> Option<Secret> {
         self.find(name)
     }
@@ -213,15 +213,15 @@ impl SecretStore for SurroundingSecrets {
 
 /// The values of secrets. It shows none of them.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secrets(BTreeSet<String>);
+pub struct SecretValues(BTreeSet<String>);
 
-impl fmt::Debug for Secrets {
+impl fmt::Debug for SecretValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} secrets", self.0.len())
     }
 }
 
-impl Secrets {
+impl SecretValues {
     /// Adds the value of a variable, if its name says that it is a secret.
     pub fn add(&mut self, name: &str, value: &str) {
         if is_secret_variable(name) {
@@ -296,7 +296,7 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// Masks these.
-    pub fn new(secrets: &Secrets) -> Self {
+    pub fn new(secrets: &SecretValues) -> Self {
         let spelled = secrets.0.iter().flat_map(|value| spellings(value)).collect();
         Self { patterns: Patterns::new(spelled).map(Arc::new) }
     }
@@ -305,7 +305,7 @@ impl Redactor {
     #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
     pub fn of(values: &[&str]) -> Self {
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         values.iter().for_each(|value| secrets.add_value(value));
         Self::new(&secrets)
     }
@@ -589,9 +589,9 @@ mod tests {
 
     #[test]
     fn what_is_a_secret_of_one_plugin_is_masked_for_all() {
-        let shared = SharedSecrets::default();
+        let shared = KnownSecrets::default();
         let secrets = |value: &str| {
-            let mut secrets = Secrets::default();
+            let mut secrets = SecretValues::default();
             secrets.add("API_KEY", value);
             secrets
         };
@@ -642,7 +642,7 @@ mod tests {
 
     #[test]
     fn values_are_masked_as_they_are_and_as_they_stand_in_json() {
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         secrets.add("A_TOKEN", "hunter22");
         secrets.add("B_TOKEN", "hunter22-longer");
         secrets.add("C_TOKEN", "with\"quote");
@@ -685,7 +685,7 @@ mod tests {
             configuration: Some(folder.path().into()),
             ..HostEnvironment::default()
         };
-        let secrets = SurroundingSecrets::new(host_environment);
+        let secrets = LocalSecretStore::new(host_environment);
         let check = |name: &str, expected: Option<&str>| {
             let found = secrets.find(name);
             assert_eq!(found.as_ref().map(Secret::reveal), expected, "{name}");
@@ -703,7 +703,7 @@ mod tests {
 
     #[test]
     fn json_text_stays_json() {
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         secrets.add("PIN_KEY", "123456");
         secrets.add("A_TOKEN", "a/\u{e4}\"secret");
         let check = |json: &str, expected: &str| {
@@ -731,7 +731,7 @@ mod tests {
 
     #[test]
     fn what_goes_under_the_name_of_a_secret_is_one() {
-        let check = |secrets: &Secrets, text: &str, expected: &str| {
+        let check = |secrets: &SecretValues, text: &str, expected: &str| {
             assert_eq!(Redactor::new(secrets).text(text), expected);
         };
         for (name, value, expected) in [
@@ -741,21 +741,21 @@ mod tests {
             ("X-Api-Key", "Bearer hunter22", "[redacted], [redacted]"),
             ("Accept", "Bearer hunter22", "Bearer hunter22, hunter22"),
         ] {
-            let mut secrets = Secrets::default();
+            let mut secrets = SecretValues::default();
             secrets.add_header(name, value);
             check(&secrets, "Bearer hunter22, hunter22", expected);
         }
         let settings = json!({
             "api_key": 12345678, "port": 87654321, "name": "plainly", "auth_token": ["in a list"]
         });
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         secrets.add_settings(settings.as_object().unwrap());
         check(
             &secrets,
             "12345678 87654321 plainly in a list",
             "[redacted] 87654321 plainly [redacted]",
         );
-        let mut more = Secrets::default();
+        let mut more = SecretValues::default();
         assert!(more.extend(&secrets));
         assert!(!more.extend(&secrets));
         assert_eq!(format!("{:?}", Redactor::new(&more)), "Redactor");
@@ -813,7 +813,7 @@ mod tests {
 
     #[test]
     fn a_text_in_pieces_is_masked_as_if_it_came_at_once() {
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         secrets.add("A_TOKEN", "hunter22");
         secrets.add("B_TOKEN", "hunter22-longer");
         secrets.add("C_TOKEN", "22-long");
@@ -995,7 +995,7 @@ mod tests {
             parts in parts(),
             cuts in collection::vec(0..4_000usize, 0..8),
         ) {
-            let mut secrets = Secrets::default();
+            let mut secrets = SecretValues::default();
             values.iter().for_each(|value| secrets.add_value(value));
             let redactor = Arc::new(Redactor::new(&secrets));
             let text = with_secrets(&values, &parts);
@@ -1020,7 +1020,7 @@ mod tests {
             how in collection::vec(0..4u8, 1..5),
             cuts in collection::vec(0..4_000usize, 0..8),
         ) {
-            let mut secrets = Secrets::default();
+            let mut secrets = SecretValues::default();
             values.iter().for_each(|value| secrets.add_value(value));
             let redactor = Arc::new(Redactor::new(&secrets));
             let text = spelled(&with_secrets(&values, &parts), &[how]);
@@ -1038,7 +1038,7 @@ mod tests {
 
     #[test]
     fn json_is_masked_by_name_and_by_value() {
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         let settings =
             json!({ "apiKey": "0123456789", "deep": { "list": [{ "auth_token": "abcdefgh" }] } });
         secrets.add_settings(settings.as_object().unwrap());

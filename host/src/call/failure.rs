@@ -1,7 +1,7 @@
 //! Why a call into a plugin gave no answer.
 
 use std::time::Duration;
-use tenon_config::limits::Limit;
+use tenon_config::limits::LimitExceeded;
 use tenon_types::Error;
 
 /// Why a call into a plugin gave no answer, and whose fault it is.
@@ -15,7 +15,7 @@ pub enum Failure {
     Trapped(String),
     /// The plugin reached a limit and was stopped.
     #[error("it reached its {0}")]
-    Limit(Limit),
+    LimitExceeded(LimitExceeded),
     /// The plugin did not answer in time and was given up.
     #[error("it gave no answer within {0:?}")]
     Deadline(Duration),

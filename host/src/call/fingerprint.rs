@@ -11,14 +11,14 @@ use std::hash::Hasher;
 /// It finds calls that may be the same; whether they are, only their arguments tell: it takes no
 /// effort to make two calls of one fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Fingerprint(u64);
+pub struct CallFingerprint(u64);
 
-impl Fingerprint {
+impl CallFingerprint {
     /// The fingerprint of a call. The order of the members of objects makes no difference.
     ///
     /// ```
     /// use serde_json::json;
-    /// use tenon_host::invoke::Fingerprint;
+    /// use tenon_host::invoke::CallFingerprint;
     ///
     /// let one = Fingerprint::of("a__b", &json!({ "x": 1, "y": [true] }));
     /// assert_eq!(one.to_string(), "63a3cfe772a694c2");
@@ -119,19 +119,19 @@ fn write_integer(hasher: &mut FnvHasher, mut number: u64) {
     hasher.write(&digits[start..]);
 }
 
-impl fmt::Display for Fingerprint {
+impl fmt::Display for CallFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-impl Serialize for Fingerprint {
+impl Serialize for CallFingerprint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Fingerprint {
+impl<'de> Deserialize<'de> for CallFingerprint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         u64::from_str_radix(&text, 16).map(Self).map_err(serde::de::Error::custom)
@@ -148,7 +148,7 @@ mod tests {
         let check = |arguments: Value, canonical: &str| {
             let mut hasher = FnvHasher::default();
             hasher.write(format!("t\0{canonical}").as_bytes());
-            assert_eq!(Fingerprint::of("t", &arguments).0, hasher.finish(), "{canonical}");
+            assert_eq!(CallFingerprint::of("t", &arguments).0, hasher.finish(), "{canonical}");
         };
         check(json!({}), "{}");
         check(json!({ "b": [1, -2, 0], "a": { "c": null } }), r#"{"a":{"c":null},"b":[1,-2,0]}"#);
@@ -157,8 +157,8 @@ mod tests {
             r#"[18446744073709551615,-9223372036854775808,1.5,true,"é"]"#,
         );
         let members = json!({ "b": 1, "a": [] });
-        let of_members = Fingerprint::of_members("t", members.as_object().unwrap().iter());
-        assert_eq!(of_members, Fingerprint::of("t", &members));
+        let of_members = CallFingerprint::of_members("t", members.as_object().unwrap().iter());
+        assert_eq!(of_members, CallFingerprint::of("t", &members));
         // The test vector of the algorithm's authors for the empty text, before anything is in it.
         assert_eq!(FnvHasher::default().finish(), 0xcbf2_9ce4_8422_2325);
     }

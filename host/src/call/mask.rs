@@ -40,7 +40,7 @@ pub struct Masked<T>(T);
 
 /// Opens what a plugin answered, where what comes of that is [`Unmasked`] again.
 #[derive(Clone, Copy)]
-pub(crate) struct UnmaskToken(());
+pub(crate) struct UnmaskedScope(());
 
 impl<T> Unmasked<T> {
     /// What a plugin answered.
@@ -50,14 +50,14 @@ impl<T> Unmasked<T> {
 
     /// What comes of answers that are opened on the way.
     pub(crate) fn of<F: Future<Output = T>>(
-        work: impl FnOnce(UnmaskToken) -> F,
+        work: impl FnOnce(UnmaskedScope) -> F,
     ) -> impl Future<Output = Self> {
-        let work = work(UnmaskToken(()));
+        let work = work(UnmaskedScope(()));
         async move { Self(work.await) }
     }
 
     /// The answer itself, for work whose outcome is `Unmasked` again.
-    pub(crate) fn open(self, _: UnmaskToken) -> T {
+    pub(crate) fn open(self, _: UnmaskedScope) -> T {
         self.0
     }
 
@@ -68,7 +68,7 @@ impl<T> Unmasked<T> {
 }
 
 #[expect(private_bounds, reason = "which types can be masked is the host's own affair")]
-impl<T: Mask> Unmasked<T> {
+impl<T: MaskSecrets> Unmasked<T> {
     /// The answer without secrets.
     pub(crate) fn mask(mut self, redactor: &Arc<Redactor>) -> Masked<T> {
         self.0.mask(redactor);
@@ -145,7 +145,7 @@ impl<T> Deref for Masked<T> {
 }
 
 /// What can be masked: each text of it that a plugin chose.
-pub(crate) trait Mask {
+pub(crate) trait MaskSecrets {
     fn mask(&mut self, redactor: &Arc<Redactor>);
 
     /// Whether there is a secret in what it is asked for by, if it is listed. That cannot be masked: it is left
@@ -159,7 +159,7 @@ pub(crate) trait Mask {
 /// Masks values by what is done to one of them where there is something to mask.
 macro_rules! mask {
     ($($type:ty => $with:expr $(, listed $names:expr)?;)*) => {$(
-        impl Mask for $type {
+        impl MaskSecrets for $type {
             fn mask(&mut self, redactor: &Arc<Redactor>) {
                 if !redactor.is_idle() {
                     let mask: fn(&Redactor, &mut Self) = $with;
@@ -195,13 +195,13 @@ mask! {
     Value => Redactor::texts;
 }
 
-impl<T: Mask> Mask for Option<T> {
+impl<T: MaskSecrets> MaskSecrets for Option<T> {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         self.iter_mut().for_each(|item| item.mask(redactor));
     }
 }
 
-impl<T: Mask> Mask for Vec<T> {
+impl<T: MaskSecrets> MaskSecrets for Vec<T> {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         leave_out(redactor, self);
         self.iter_mut().for_each(|item| item.mask(redactor));
@@ -209,7 +209,7 @@ impl<T: Mask> Mask for Vec<T> {
 }
 
 /// Leaves what has a secret in what it is asked for by out of a list, and says so.
-pub(crate) fn leave_out<T: Mask>(redactor: &Redactor, listed: &mut Vec<T>) {
+pub(crate) fn leave_out<T: MaskSecrets>(redactor: &Redactor, listed: &mut Vec<T>) {
     if redactor.is_idle() {
         return;
     }
@@ -221,7 +221,7 @@ pub(crate) fn leave_out<T: Mask>(redactor: &Redactor, listed: &mut Vec<T>) {
     }
 }
 
-impl<T: Mask, E: Mask> Mask for Result<T, E> {
+impl<T: MaskSecrets, E: MaskSecrets> MaskSecrets for Result<T, E> {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         match self {
             Ok(answer) => answer.mask(redactor),
@@ -230,13 +230,13 @@ impl<T: Mask, E: Mask> Mask for Result<T, E> {
     }
 }
 
-impl Mask for Failure {
+impl MaskSecrets for Failure {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         mask_failure(redactor, self);
     }
 }
 
-impl Mask for CallError {
+impl MaskSecrets for CallError {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         mask_error(redactor, self);
     }
@@ -467,7 +467,7 @@ fn mask_failure(redactor: &Redactor, failure: &mut Failure) {
         | Failure::Lost(text)
         | Failure::Contract(text)
         | Failure::Host(text) => words(redactor, text),
-        Failure::Limit(_) | Failure::Deadline(_) | Failure::Unsupported(_) => {}
+        Failure::LimitExceeded(_) | Failure::Deadline(_) | Failure::Unsupported(_) => {}
     }
 }
 
@@ -594,7 +594,7 @@ mod tests {
     }
 
     /// Masks what a plugin said as it leaves the plugin.
-    fn check_said<T: Mask + std::fmt::Debug>(said: T) {
+    fn check_said<T: MaskSecrets + std::fmt::Debug>(said: T) {
         check(said, |by, said| said.mask(&Arc::new(by.clone())));
     }
 

@@ -18,12 +18,12 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_types::name::nearest;
-use tenon_types::{CallContext, Error, Operation};
+use tenon_types::{CallContext, Error, McpOperation};
 
 pub(crate) use current::CurrentCall;
 pub use current::Usage;
 pub use failure::Failure;
-pub use fingerprint::Fingerprint;
+pub use fingerprint::CallFingerprint;
 pub use hook_report::{HandlerReport, HookOutcome, HookReport};
 pub use paused_time::OuterCalls;
 pub(crate) use paused_time::PauseGuard;
@@ -82,17 +82,17 @@ pub enum CallKind {
     Hook,
 }
 
-impl From<Operation> for CallKind {
-    fn from(operation: Operation) -> Self {
+impl From<McpOperation> for CallKind {
+    fn from(operation: McpOperation) -> Self {
         match operation {
-            Operation::ListResources => Self::ListResources,
-            Operation::ReadResource => Self::ReadResource,
-            Operation::ListTemplates => Self::ListResourceTemplates,
-            Operation::ListPrompts => Self::ListPrompts,
-            Operation::GetPrompt => Self::GetPrompt,
-            Operation::Subscribe => Self::SubscribeResource,
-            Operation::Unsubscribe => Self::UnsubscribeResource,
-            Operation::Suggest => Self::Suggest,
+            McpOperation::ListResources => Self::ListResources,
+            McpOperation::ReadResource => Self::ReadResource,
+            McpOperation::ListTemplates => Self::ListResourceTemplates,
+            McpOperation::ListPrompts => Self::ListPrompts,
+            McpOperation::GetPrompt => Self::GetPrompt,
+            McpOperation::Subscribe => Self::SubscribeResource,
+            McpOperation::Unsubscribe => Self::UnsubscribeResource,
+            McpOperation::Suggest => Self::Suggest,
         }
     }
 }
@@ -214,7 +214,7 @@ impl CallError {
                     Error::Failed(_) => "failed",
                 },
                 Failure::Trapped(_) => "trapped",
-                Failure::Limit(_) => "limit",
+                Failure::LimitExceeded(_) => "limit",
                 Failure::Deadline(_) => "deadline",
                 Failure::Lost(_) => "lost",
                 Failure::Unsupported(_) => "unsupported",
@@ -237,7 +237,7 @@ impl CallError {
     /// That a plugin has nothing which a tool is for that is there once for all plugins. Nothing where
     /// there is no such tool.
     pub fn nothing_for_shared_tool(tool: &str, plugin: &str) -> Option<Self> {
-        let what = Operation::of_tool(tool)?.looked_for();
+        let what = McpOperation::of_tool(tool)?.looked_for();
         Some(Self::NotFound { what, name: plugin.to_string(), nearest: None })
     }
 

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock, Weak};
 use tenon_config::grant::Grants;
-use tenon_config::secret::SharedSecrets;
+use tenon_config::secret::KnownSecrets;
 use tenon_types::text::one_line;
 use tenon_types::{
     Completion, CompletionRequest, Error, HookPoint, LogLevel, ToolDefinition, ToolResult,
@@ -13,7 +13,7 @@ use tenon_types::{
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
 
-use crate::call::mask::{Mask, Masked, Unmasked};
+use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure, HookReport};
 use crate::capability::network::Network;
 use crate::observe::PluginLog;
@@ -54,7 +54,7 @@ impl GrantedCapabilities {
     }
 
     /// What the plugin says to the host, without secrets: its own, and those of other plugins.
-    pub(super) fn masked<T: Mask>(&self, said: Unmasked<T>) -> Masked<T> {
+    pub(super) fn masked<T: MaskSecrets>(&self, said: Unmasked<T>) -> Masked<T> {
         match (&self.log, self.host_services.secrets.redactor()) {
             (Some(log), _) => log.masked(said),
             (None, redactor) => said.mask(&redactor.unwrap_or_default()),
@@ -136,7 +136,7 @@ pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &s
 pub(crate) struct HostServices {
     pub(crate) services: Services,
     platform_api: OnceLock<Weak<dyn PlatformApi>>,
-    pub(crate) secrets: Arc<SharedSecrets>,
+    pub(crate) secrets: Arc<KnownSecrets>,
 }
 
 /// What plugins can ask a host for that concerns other plugins.
@@ -226,7 +226,7 @@ pub(super) fn as_contract(error: CallError) -> Error {
             Failure::Deadline(_) => Error::Timeout(message),
             Failure::Lost(_) => crate::server::unavailable(message),
             Failure::Trapped(_)
-            | Failure::Limit(_)
+            | Failure::LimitExceeded(_)
             | Failure::Unsupported(_)
             | Failure::Contract(_)
             | Failure::Host(_) => Error::Failed(message),

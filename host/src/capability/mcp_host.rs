@@ -51,7 +51,7 @@ impl mcp_host::Host for HostState {
 
 /// What a server asks for.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ServerRequestKind {
     Elicitation,
     Sampling,
 }
@@ -62,7 +62,7 @@ impl<T> mcp_host::HostWithStore<T> for Host {
         params: String,
         call_id: Option<String>,
     ) -> wasmtime::Result<Result<String, types::Error>> {
-        Ok(ask(accessor, Kind::Elicitation, &params, call_id).await.convert())
+        Ok(ask(accessor, ServerRequestKind::Elicitation, &params, call_id).await.convert())
     }
 
     async fn sample(
@@ -70,13 +70,13 @@ impl<T> mcp_host::HostWithStore<T> for Host {
         params: String,
         call_id: Option<String>,
     ) -> wasmtime::Result<Result<String, types::Error>> {
-        Ok(ask(accessor, Kind::Sampling, &params, call_id).await.convert())
+        Ok(ask(accessor, ServerRequestKind::Sampling, &params, call_id).await.convert())
     }
 }
 
 async fn ask<T>(
     accessor: &Accessor<T, Host>,
-    kind: Kind,
+    kind: ServerRequestKind,
     params: &str,
     call_id: Option<String>,
 ) -> Result<String, Error> {
@@ -95,8 +95,8 @@ async fn ask<T>(
     let features = granted.features();
     let answered = apart(async move {
         match kind {
-            Kind::Elicitation => features.elicit(request).await,
-            Kind::Sampling => features.sample(request).await,
+            ServerRequestKind::Elicitation => features.elicit(request).await,
+            ServerRequestKind::Sampling => features.sample(request).await,
         }
     });
     answered.await.map(|answer| answer.to_string())

@@ -25,9 +25,9 @@ mod wasi;
 use tenon_config::grant::{Grants, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
 use wasmtime::component::{Component, Linker};
 
-pub use tenon_config::grant::{Availability, CAPABILITIES, Capability, Need, Values, Verdict};
+pub use tenon_config::grant::{CAPABILITIES, Capability, Eligibility, Need, NeedStatus, ValueKind};
 
-pub(crate) use state::{HostState, InstanceConfig, Refuse};
+pub(crate) use state::{HostState, InstanceConfig, RefusalReporter};
 
 /// Puts a capability into a linker.
 type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
@@ -51,7 +51,7 @@ const LINKS: &[(&str, Link)] = &[
 
 /// Who a component is, as far as lending goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum LinkTarget<'a> {
+pub(crate) enum ComponentRole<'a> {
     /// A plugin, with what it was granted.
     Plugin(&'a Grants),
     /// The bridge to a child.
@@ -61,18 +61,18 @@ pub(crate) enum LinkTarget<'a> {
 }
 
 /// Whether a capability is linked for a component.
-fn is_lent_to(capability: &Capability, target: LinkTarget<'_>) -> bool {
+fn is_lent_to(capability: &Capability, target: ComponentRole<'_>) -> bool {
     match (capability.availability, target) {
-        (Availability::All, _) => true,
-        (Availability::Plugins, target) => matches!(target, LinkTarget::Plugin(_)),
-        (Availability::PluginsAndRemoteBridge, target) => !matches!(target, LinkTarget::Bridge),
-        (Availability::Bridges, target) => !matches!(target, LinkTarget::Plugin(_)),
-        (Availability::StdioBridge, target) => matches!(target, LinkTarget::Bridge),
+        (Eligibility::All, _) => true,
+        (Eligibility::Plugins, target) => matches!(target, ComponentRole::Plugin(_)),
+        (Eligibility::PluginsAndRemoteBridge, target) => !matches!(target, ComponentRole::Bridge),
+        (Eligibility::Bridges, target) => !matches!(target, ComponentRole::Plugin(_)),
+        (Eligibility::StdioBridge, target) => matches!(target, ComponentRole::Bridge),
         (
-            Availability::OnRequest { .. },
-            LinkTarget::Plugin(grants) | LinkTarget::RemoteBridge(grants),
+            Eligibility::OnRequest { .. },
+            ComponentRole::Plugin(grants) | ComponentRole::RemoteBridge(grants),
         ) => grants.has(capability.name),
-        (Availability::OnRequest { .. }, LinkTarget::Bridge) => false,
+        (Eligibility::OnRequest { .. }, ComponentRole::Bridge) => false,
     }
 }
 
@@ -100,7 +100,7 @@ pub enum ImportError {
 pub(crate) fn check_imports(
     engine: &wasmtime::Engine,
     component: &Component,
-    target: LinkTarget<'_>,
+    target: ComponentRole<'_>,
 ) -> Result<(), ImportError> {
     for (import, _) in component.component_type().imports(engine) {
         if is_types_only(import) {
@@ -111,17 +111,17 @@ pub(crate) fn check_imports(
         };
         if !is_lent_to(capability, target) {
             let request = match capability.availability {
-                Availability::OnRequest { line, .. } => Some(line),
-                Availability::All
-                | Availability::Plugins
-                | Availability::PluginsAndRemoteBridge
-                | Availability::Bridges
-                | Availability::StdioBridge => None,
+                Eligibility::OnRequest { line, .. } => Some(line),
+                Eligibility::All
+                | Eligibility::Plugins
+                | Eligibility::PluginsAndRemoteBridge
+                | Eligibility::Bridges
+                | Eligibility::StdioBridge => None,
             };
             let (import, capability) = (import.to_string(), capability.name);
             let requested = match target {
-                LinkTarget::Plugin(grants) => grants.requests(capability),
-                LinkTarget::Bridge | LinkTarget::RemoteBridge(_) => false,
+                ComponentRole::Plugin(grants) => grants.requests(capability),
+                ComponentRole::Bridge | ComponentRole::RemoteBridge(_) => false,
             };
             return Err(ImportError::NotGranted { import, capability, request, requested });
         }
@@ -138,7 +138,7 @@ fn is_types_only(import: &str) -> bool {
 /// contract.
 pub(crate) fn linker(
     engine: &wasmtime::Engine,
-    target: LinkTarget<'_>,
+    target: ComponentRole<'_>,
     link_older: impl Fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
@@ -192,9 +192,9 @@ mod tests {
         let mut all = GrantSet::default();
         for capability in CAPABILITIES {
             let value = match capability.availability {
-                Availability::OnRequest { values: Values::Paths, .. } => "read:/x",
-                Availability::OnRequest { values: Values::Urls, .. } => "https://x/*",
-                Availability::OnRequest { values: Values::Among(names), .. } => names[0],
+                Eligibility::OnRequest { values: ValueKind::Paths, .. } => "read:/x",
+                Eligibility::OnRequest { values: ValueKind::Urls, .. } => "https://x/*",
+                Eligibility::OnRequest { values: ValueKind::Among(names), .. } => names[0],
                 _ => "x",
             };
             all.add(capability.name, value, &HostEnvironment::default(), Path::new("/")).unwrap();
@@ -204,12 +204,16 @@ mod tests {
 
     /// Who asks: a plugin that was granted everything, one that was granted nothing, the bridge to a child,
     /// and the one to a server elsewhere, which was granted that.
-    fn borrowers<'a>(all: &'a Grants, none: &'a Grants, origin: &'a Grants) -> [LinkTarget<'a>; 4] {
+    fn borrowers<'a>(
+        all: &'a Grants,
+        none: &'a Grants,
+        origin: &'a Grants,
+    ) -> [ComponentRole<'a>; 4] {
         [
-            LinkTarget::Plugin(all),
-            LinkTarget::Plugin(none),
-            LinkTarget::Bridge,
-            LinkTarget::RemoteBridge(origin),
+            ComponentRole::Plugin(all),
+            ComponentRole::Plugin(none),
+            ComponentRole::Bridge,
+            ComponentRole::RemoteBridge(origin),
         ]
     }
 

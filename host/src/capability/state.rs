@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tenon_config::limits::{Limit, Limits};
+use tenon_config::limits::{LimitExceeded, Limits};
 use tenon_config::secret::Secret;
 use tenon_types::LogLevel;
 use tracing::Span;
@@ -20,7 +20,7 @@ use crate::call::{Caller, CurrentCall};
 use crate::capability::config::Config;
 #[cfg(unix)]
 use crate::capability::filesystem::FilesView;
-use crate::capability::filesystem::{Files, Folders};
+use crate::capability::filesystem::{FileGrants, FilesystemState};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Http;
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
@@ -40,7 +40,7 @@ pub(crate) struct InstanceConfig {
     /// What the plugin was lent.
     pub(crate) granted: Arc<GrantedCapabilities>,
     /// The files that it may use.
-    pub(crate) files: Arc<Files>,
+    pub(crate) files: Arc<FileGrants>,
     /// The variables of the environment that it sees.
     pub(crate) environment: Vec<(String, String)>,
     /// The secrets that it may ask for, by their names.
@@ -66,7 +66,7 @@ pub(crate) struct HostState {
     pub(crate) console: Console,
     pub(crate) meter: Meter,
     wasi: WasiCtx,
-    folders: Folders,
+    folders: FilesystemState,
     http: Http,
     table: ResourceTable,
 }
@@ -92,7 +92,7 @@ impl HostState {
             console,
             meter: Meter::new(limits, setting.child.is_some()),
             wasi,
-            folders: Folders::default(),
+            folders: FilesystemState::default(),
             http: Http::new(setting.granted.network.clone()),
             table,
             setting: setting.clone(),
@@ -200,12 +200,12 @@ impl HostState {
 impl HostState {
     /// Where refusals go: of several calls that the instance serves each could be meant, and none
     /// is told.
-    fn refuse(&self) -> Refuse {
+    fn refuse(&self) -> RefusalReporter {
         let current_call = match &self.calls[..] {
             [Running { current_call, .. }] => current_call.clone(),
             _ => None,
         };
-        Refuse { setting: self.setting.clone(), current_call }
+        RefusalReporter { setting: self.setting.clone(), current_call }
     }
 
     /// What the interfaces of files see.
@@ -219,12 +219,12 @@ impl HostState {
 
 /// Where refusals go that a guest gets to know as a mere code: to the log, and to who called.
 #[derive(Clone)]
-pub(crate) struct Refuse {
+pub(crate) struct RefusalReporter {
     setting: Arc<InstanceConfig>,
     current_call: Option<Arc<CurrentCall>>,
 }
 
-impl Refuse {
+impl RefusalReporter {
     /// What the plugin tried was not granted; `value` would have allowed it.
     pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
         self.say(self.setting.granted.not_granted(tried, capability, value));
@@ -296,7 +296,7 @@ pub(crate) struct Meter {
     /// clock is not worth being read each time.
     rested: Option<Duration>,
     /// The limit that was reached, for the trap that follows from it.
-    pub(crate) reached: Option<Limit>,
+    pub(crate) reached: Option<LimitExceeded>,
 }
 
 /// How many calls of the host an instance may still make.
@@ -351,7 +351,7 @@ impl Meter {
     fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
         let spent = self.usage_counter.spent();
         if spent - *self.rested.get_or_insert(spent) > self.cpu {
-            let limit = Limit::Cpu(self.cpu);
+            let limit = LimitExceeded::Cpu(self.cpu);
             self.reached = Some(limit);
             return Err(limit.into());
         }
@@ -375,7 +375,7 @@ impl Meter {
         if calls.left == 0 {
             // What runs for long, and not too fast, may go on.
             if calls.since.elapsed() < calls.within {
-                let limit = Limit::HostCalls(calls.most);
+                let limit = LimitExceeded::HostCalls(calls.most);
                 self.reached = Some(limit);
                 return Err(limit.into());
             }
@@ -391,11 +391,11 @@ impl Meter {
         let memory = self.used.memory.saturating_add(by.memory);
         let table_elements = self.used.table_elements.saturating_add(by.table_elements);
         if memory > self.limits.memory {
-            self.reached = Some(Limit::Memory(self.limits.memory));
+            self.reached = Some(LimitExceeded::Memory(self.limits.memory));
             return false;
         }
         if table_elements > self.limits.table_elements {
-            self.reached = Some(Limit::Table(self.limits.table_elements));
+            self.reached = Some(LimitExceeded::Table(self.limits.table_elements));
             return false;
         }
         self.used = MemoryUsage { memory, table_elements };
@@ -547,11 +547,11 @@ mod tests {
         let mut meter = Meter::new(&limits, false);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
-        assert_eq!(meter.reached, Some(Limit::Memory(100)));
+        assert_eq!(meter.reached, Some(LimitExceeded::Memory(100)));
         assert!(meter.memory_growing(60, 100, None).unwrap());
         // Whatever failed meanwhile, nothing is given back.
-        meter.memory_grow_failed(Limit::Depth.into()).unwrap();
-        meter.table_grow_failed(Limit::Depth.into()).unwrap();
+        meter.memory_grow_failed(LimitExceeded::Depth.into()).unwrap();
+        meter.table_grow_failed(LimitExceeded::Depth.into()).unwrap();
         assert!(!meter.memory_growing(100, 101, None).unwrap());
         assert!(!meter.table_growing(0, 11, None).unwrap());
     }
@@ -563,7 +563,7 @@ mod tests {
         let calls = |meter: &mut Meter| (0..10).take_while(|_| meter.calls_host().is_ok()).count();
         meter.lend_host_calls(1);
         assert_eq!(calls(&mut meter), 2);
-        assert_eq!(meter.reached, Some(Limit::HostCalls(2)));
+        assert_eq!(meter.reached, Some(LimitExceeded::HostCalls(2)));
         meter.lend_host_calls(1);
         meter.lend_host_calls(2);
         assert_eq!(calls(&mut meter), 4);
@@ -584,7 +584,7 @@ mod tests {
         };
         assert!(may_go_on(&mut meter, cpu));
         assert!(!may_go_on(&mut meter, cpu + nanosecond));
-        assert_eq!(meter.reached, Some(Limit::Cpu(cpu)));
+        assert_eq!(meter.reached, Some(LimitExceeded::Cpu(cpu)));
         meter.rest();
         assert_eq!(meter.reached, None);
         // The next call begins where the clock is read first.

@@ -9,17 +9,17 @@ use tenon_types::{CallContext, HookPoint, Json, ToolResult};
 use tracing::Span;
 
 use super::operations::{self, OperationResult};
-use super::pipeline::{self, Answer, Change, HookPoints, Request};
+use super::pipeline::{self, Answer, AnswerChange, HookPoints, Request};
 use super::state::{CallState, REFUSED, USAGE};
 use super::truncate::{bound, bound_again, length};
 use super::{InvokeContext, span};
 use crate::call::escape;
 use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Failure, Usage};
-use crate::invoke::stored_results::Results;
-use crate::register::constraints::Constraints;
+use crate::invoke::stored_results::ResultStore;
+use crate::register::call_settings::CallSettings;
 use crate::register::tool_metrics::ToolMetrics;
-use crate::register::{Registered, Registry, ResolvedTool, ServedBy, Tool};
+use crate::register::{RegisteredPlugin, Registry, ResolvedTool, ServedBy, Tool};
 use crate::runtime::PluginHandle;
 use crate::schema::nulls;
 
@@ -55,11 +55,11 @@ impl Request for ToolRequest<'_> {
 
     const POINTS: Option<HookPoints> = Some(TOOL_POINTS);
 
-    fn plugin(&self) -> &Arc<Registered> {
+    fn plugin(&self) -> &Arc<RegisteredPlugin> {
         self.0.plugin
     }
 
-    fn constraints(&self) -> &Constraints {
+    fn constraints(&self) -> &CallSettings {
         self.0.constraints
     }
 
@@ -203,7 +203,7 @@ impl Answer for ToolResult {
         self,
         most: usize,
         kept: Option<String>,
-        results: &Arc<Results>,
+        results: &Arc<ResultStore>,
     ) -> (Self, Option<String>) {
         match kept {
             None => bound(self, most, results).await,
@@ -216,7 +216,7 @@ impl Answer for ToolResult {
         mcp_json::tool_result(self)
     }
 
-    fn changed(self, change: Change<'_>) -> Result<Self, String> {
+    fn changed(self, change: AnswerChange<'_>) -> Result<Self, String> {
         let ours = mcp_json::ours_in(self.extra.as_deref());
         // A handler's result is read where it is seen whether it is one.
         let mut changed = change.result.map_or(self, |result| *result);

@@ -7,16 +7,16 @@ use tenon_types::mcp_json;
 use tenon_types::{CallContext, Evaluation, Finding, HookPoint, Json, ToolResult};
 use tracing::Span;
 
-use super::pipeline::{self, Answer, Change, HookPoints, Request};
+use super::pipeline::{self, Answer, AnswerChange, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
 use super::{InvokeContext, TRUNCATED, span};
 use crate::call::escape;
 use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
-use crate::invoke::stored_results::Results;
-use crate::register::constraints::Constraints;
-use crate::register::{Registered, RegisteredEval, Registry};
+use crate::invoke::stored_results::ResultStore;
+use crate::register::call_settings::CallSettings;
+use crate::register::{RegisteredEval, RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
@@ -34,11 +34,11 @@ pub(crate) async fn evaluate(
     pipeline::run(registry, state, find(registry, name)).await
 }
 
-fn find<'a>(registry: &'a Registry, name: &'a str) -> Result<Strategy<'a>, CallError> {
+fn find<'a>(registry: &'a Registry, name: &'a str) -> Result<EvalRequest<'a>, CallError> {
     let found = name.split_once('/').and_then(|(plugin, strategy)| {
         let plugin = registry.plugin(plugin)?;
         let eval = plugin.evals().iter().find(|eval| eval.definition.name == strategy)?;
-        Some(Strategy { plugin, eval, name })
+        Some(EvalRequest { plugin, eval, name })
     });
     found.ok_or_else(|| {
         let names: Vec<String> = registry
@@ -56,14 +56,14 @@ fn find<'a>(registry: &'a Registry, name: &'a str) -> Result<Strategy<'a>, CallE
 }
 
 /// A strategy that is asked to score.
-struct Strategy<'a> {
-    plugin: &'a Arc<Registered>,
+struct EvalRequest<'a> {
+    plugin: &'a Arc<RegisteredPlugin>,
     eval: &'a RegisteredEval,
     /// `plugin/strategy`
     name: &'a str,
 }
 
-impl Request for Strategy<'_> {
+impl Request for EvalRequest<'_> {
     type Answer = Evaluation;
 
     const POINTS: Option<HookPoints> = Some(HookPoints {
@@ -73,12 +73,12 @@ impl Request for Strategy<'_> {
         answer: "evaluation",
     });
 
-    fn plugin(&self) -> &Arc<Registered> {
+    fn plugin(&self) -> &Arc<RegisteredPlugin> {
         self.plugin
     }
 
-    fn constraints(&self) -> &Constraints {
-        &Constraints::ONCE
+    fn constraints(&self) -> &CallSettings {
+        &CallSettings::ONCE
     }
 
     fn span(&self, state: &CallState) -> Span {
@@ -144,7 +144,7 @@ impl Request for Strategy<'_> {
     }
 }
 
-impl Strategy<'_> {
+impl EvalRequest<'_> {
     /// Checks options against a schema that may cost any amount.
     async fn check_options(&self, options: &Value) -> Result<Vec<String>, CallError> {
         let loaded = self.plugin.loaded();
@@ -177,7 +177,7 @@ impl Answer for Evaluation {
         mut self,
         most: usize,
         kept: Option<String>,
-        results: &Arc<Results>,
+        results: &Arc<ResultStore>,
     ) -> (Self, Option<String>) {
         let length = self.length();
         if length <= most {
@@ -206,7 +206,7 @@ impl Answer for Evaluation {
         escape::evaluation(self)
     }
 
-    fn changed(self, change: Change<'_>) -> Result<Self, String> {
+    fn changed(self, change: AnswerChange<'_>) -> Result<Self, String> {
         let changed = mcp_json::read_evaluation(Arc::unwrap_or_clone(change.after));
         let changed = changed
             .map_err(|error| format!("its hook left something else than an evaluation: {error}"))?;

@@ -18,13 +18,13 @@ use super::state::CallState;
 use super::{InvokeContext, span};
 use crate::call::escape;
 use crate::call::hook_context::HookContext;
-use crate::call::mask::{Mask, Unmasked};
+use crate::call::mask::{MaskSecrets, Unmasked};
 use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
-use crate::register::constraints::Constraints;
+use crate::register::call_settings::CallSettings;
 use crate::register::hook_cache::{Decision, HookCacheKey, Replacement};
-use crate::register::{Registered, Registry};
+use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
 /// What came of a chain of handlers.
@@ -102,7 +102,7 @@ async fn chain(
             None => {
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
-                let handler = Handler { plugin, point, context: &seen, timeout };
+                let handler = HookRequest { plugin, point, context: &seen, timeout };
                 ask(invoke_context, registry, handler, caller).await
             }
         };
@@ -150,8 +150,8 @@ async fn chain(
 }
 
 /// A handler that is asked.
-struct Handler<'a> {
-    plugin: &'a Arc<Registered>,
+struct HookRequest<'a> {
+    plugin: &'a Arc<RegisteredPlugin>,
     point: &'a HookPoint,
     context: &'a HookContext,
     timeout: Duration,
@@ -160,7 +160,7 @@ struct Handler<'a> {
 async fn ask(
     invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
-    handler: Handler<'_>,
+    handler: HookRequest<'_>,
     caller: Caller,
 ) -> Result<Decision, Failure> {
     let arguments = match invoke_context.are_watching() {
@@ -176,7 +176,7 @@ async fn ask(
     }
 }
 
-impl Handler<'_> {
+impl HookRequest<'_> {
     /// What the record says of the context. That of a call or of an evaluation has a row of its own,
     /// which says the rest, as far as it is recorded.
     fn recorded(&self) -> Value {
@@ -193,17 +193,17 @@ impl Handler<'_> {
     }
 }
 
-impl Request for Handler<'_> {
+impl Request for HookRequest<'_> {
     type Answer = Decision;
 
     const POINTS: Option<HookPoints> = None;
 
-    fn plugin(&self) -> &Arc<Registered> {
+    fn plugin(&self) -> &Arc<RegisteredPlugin> {
         self.plugin
     }
 
-    fn constraints(&self) -> &Constraints {
-        &Constraints::ONCE
+    fn constraints(&self) -> &CallSettings {
+        &CallSettings::ONCE
     }
 
     fn span(&self, state: &CallState) -> Span {
@@ -258,7 +258,7 @@ fn decide(point: &HookPoint, outcome: HookDecision) -> Result<Decision, Failure>
 /// The longest reason of a veto, in bytes.
 const MAX_REASON_BYTES: usize = 16 << 10;
 
-impl Mask for Decision {
+impl MaskSecrets for Decision {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         match self {
             Self::Continue => {}

@@ -4,7 +4,6 @@
 //! what its steps leave for each other. What is particular to tools, resources and prompts, hooks,
 //! evaluations and models is beside it.
 
-mod budget;
 pub(crate) mod call;
 pub(crate) mod eval;
 pub(crate) mod hooks;
@@ -13,6 +12,7 @@ mod pages;
 mod pipeline;
 pub(crate) mod prompts;
 pub(crate) mod provider;
+mod read_limit;
 pub(crate) mod resources;
 mod state;
 pub(crate) mod stored_results;
@@ -23,17 +23,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use crate::call::mask::{Masked, Unmasked};
 pub use crate::call::{
-    Call, CallError, CallKind, Caller, Fingerprint, HandlerReport, HookOutcome, HookReport,
+    Call, CallError, CallFingerprint, CallKind, Caller, HandlerReport, HookOutcome, HookReport,
 };
-pub use budget::{Budget, tokens};
 pub use call::OUTPUT_MISMATCH;
-pub(crate) use operations::PluginQuery;
+pub(crate) use operations::OperationContext;
 pub use provider::Model;
+pub use read_limit::{ReadLimit, tokens};
 pub use state::{REFUSED, USAGE};
 pub use truncate::TRUNCATED;
 
 use crate::call::Failure;
-use crate::invoke::stored_results::Results;
+use crate::invoke::stored_results::ResultStore;
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
 
@@ -41,7 +41,7 @@ use crate::observe::history::CallRecorder;
 pub(crate) struct InvokeContext {
     pub(crate) news: PluginNotifications,
     pub(crate) history: Option<CallRecorder>,
-    pub(crate) results: Arc<Results>,
+    pub(crate) results: Arc<ResultStore>,
 }
 
 impl InvokeContext {

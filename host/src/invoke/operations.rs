@@ -7,29 +7,29 @@ use std::sync::Arc;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::{
-    CallContext, Content, ContentBlock, Json, ListedResource, Operation, Prompt, PromptDefinition,
-    ResourceContents, ResourceTemplate, Suggestions, ToolResult,
+    CallContext, Content, ContentBlock, Json, ListedResource, McpOperation, Prompt,
+    PromptDefinition, ResourceContents, ResourceTemplate, Suggestions, ToolResult,
 };
 use tracing::Span;
 
 use super::call::TOOL_POINTS;
-use super::pipeline::{self, Answer, Change, HookPoints, Request};
+use super::pipeline::{self, Answer, AnswerChange, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
-use super::{Budget, InvokeContext, prompts, resources, span};
+use super::{InvokeContext, ReadLimit, prompts, resources, span};
 use crate::call::escape;
-use crate::call::mask::{self, Mask, Masked, Unmasked};
+use crate::call::mask::{self, MaskSecrets, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure};
-use crate::invoke::stored_results::Results;
-use crate::register::constraints::Constraints;
-use crate::register::operation::as_tool;
+use crate::invoke::stored_results::ResultStore;
+use crate::register::call_settings::CallSettings;
+use crate::register::operation_tools::as_tool;
 use crate::register::tool_metrics::ToolMetrics;
-use crate::register::{Registered, Registry};
+use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
 /// Does an operation for a plugin. The arguments are what the tool's schema takes.
 pub(super) async fn serve(
-    operation: Operation,
+    operation: McpOperation,
     plugin: PluginHandle<'_>,
     redactor: &Arc<Redactor>,
     arguments: &Value,
@@ -38,34 +38,34 @@ pub(super) async fn serve(
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let answer: Unmasked<Result<_, Failure>> = Unmasked::of(|opening| async move {
         Ok(match operation {
-            Operation::ListResources => {
+            McpOperation::ListResources => {
                 OperationResult::Resources(resources::all(plugin, context, opening).await?)
             }
-            Operation::ListTemplates => {
+            McpOperation::ListTemplates => {
                 let listed = resources::all_templates(plugin, context, opening).await;
                 OperationResult::Templates(match listed {
                     Err(Failure::Unsupported(_)) => Vec::new(),
                     listed => listed?,
                 })
             }
-            Operation::ReadResource => {
+            McpOperation::ReadResource => {
                 let read = plugin.read_resource(text("uri"), context).await;
                 OperationResult::Contents(read.open(opening)?)
             }
-            Operation::ListPrompts => {
+            McpOperation::ListPrompts => {
                 OperationResult::Prompts(prompts::all(plugin, context, opening).await?)
             }
-            Operation::GetPrompt => {
+            McpOperation::GetPrompt => {
                 let filled_in = pairs(&arguments["arguments"]);
                 let prompt = plugin.get_prompt(text("name"), filled_in, context).await;
                 OperationResult::Prompt(prompt.open(opening)?)
             }
-            Operation::Subscribe | Operation::Unsubscribe => {
-                let wanted = operation == Operation::Subscribe;
+            McpOperation::Subscribe | McpOperation::Unsubscribe => {
+                let wanted = operation == McpOperation::Subscribe;
                 plugin.subscribe(text("uri"), wanted, context).await.open(opening)?;
                 OperationResult::Done
             }
-            Operation::Suggest => {
+            McpOperation::Suggest => {
                 let blank = prompts::blank(arguments).map_err(Failure::Host)?;
                 let suggested = plugin.suggest(blank, context).await;
                 OperationResult::Suggestions(suggested.open(opening)?)
@@ -91,7 +91,7 @@ pub(crate) enum OperationResult {
 
 impl OperationResult {
     /// As it is shown: what is for reading is visible, and no more is read than was wanted.
-    fn prepared(mut self, budget: Budget) -> Self {
+    fn prepared(mut self, budget: ReadLimit) -> Self {
         match &mut self {
             Self::Resources(listed) => listed.iter_mut().for_each(escape::resource),
             Self::Templates(listed) => listed.iter_mut().for_each(escape::template),
@@ -205,7 +205,7 @@ impl OperationResult {
     }
 }
 
-impl Mask for OperationResult {
+impl MaskSecrets for OperationResult {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         match self {
             Self::Resources(listed) => listed.mask(redactor),
@@ -242,7 +242,7 @@ impl Answer for OperationResult {
         mut self,
         most: usize,
         kept: Option<String>,
-        results: &Arc<Results>,
+        results: &Arc<ResultStore>,
     ) -> (Self, Option<String>) {
         let length = self.length();
         if length <= most {
@@ -276,7 +276,7 @@ impl Answer for OperationResult {
         mcp_json::tool_result(&self.to_result())
     }
 
-    fn changed(self, change: Change<'_>) -> Result<Self, String> {
+    fn changed(self, change: AnswerChange<'_>) -> Result<Self, String> {
         self.read(change.before, Arc::unwrap_or_clone(change.after))
     }
 
@@ -293,14 +293,14 @@ impl Answer for OperationResult {
 
 /// An operation on a plugin that a host asks for by itself, and not as a tool.
 struct OperationRequest<'a> {
-    operation: Operation,
-    plugin: &'a Arc<Registered>,
-    constraints: Constraints,
+    operation: McpOperation,
+    plugin: &'a Arc<RegisteredPlugin>,
+    constraints: CallSettings,
     tool_metrics: Option<&'a ToolMetrics>,
 }
 
 /// Who is asked what, as the caller names it.
-pub(crate) struct PluginQuery<'a> {
+pub(crate) struct OperationContext<'a> {
     pub(crate) invoke_context: &'a Arc<InvokeContext>,
     pub(crate) registry: &'a Registry,
     pub(crate) caller: &'a Caller,
@@ -308,11 +308,11 @@ pub(crate) struct PluginQuery<'a> {
     pub(crate) plugin: &'a str,
 }
 
-impl<'a> PluginQuery<'a> {
+impl<'a> OperationContext<'a> {
     /// Does an operation on the plugin, as the tool would that does the same.
     pub(super) async fn ask(
         &self,
-        operation: Operation,
+        operation: McpOperation,
         arguments: Value,
     ) -> Result<Masked<OperationResult>, CallError> {
         let Self { invoke_context, registry, caller, plugin } = *self;
@@ -329,14 +329,14 @@ impl<'a> PluginQuery<'a> {
     }
 
     /// The plugin that is asked, if it has what not every plugin has.
-    fn found(&self, operation: Operation) -> Result<OperationRequest<'a>, CallError> {
+    fn found(&self, operation: McpOperation) -> Result<OperationRequest<'a>, CallError> {
         let Self { registry, plugin: id, .. } = *self;
-        let (has, what, looked_for): (fn(&Registered) -> bool, _, _) = match operation {
+        let (has, what, looked_for): (fn(&RegisteredPlugin) -> bool, _, _) = match operation {
             operation if operation.is_on_prompts() => {
-                (Registered::may_have_prompts, "prompts", operation.looked_for())
+                (RegisteredPlugin::may_have_prompts, "prompts", operation.looked_for())
             }
-            Operation::Suggest => (|_| true, "completions", "plugin"),
-            _ => (Registered::may_have_resources, "resources", operation.looked_for()),
+            McpOperation::Suggest => (|_| true, "completions", "plugin"),
+            _ => (RegisteredPlugin::may_have_resources, "resources", operation.looked_for()),
         };
         match registry.plugin(id) {
             Some(plugin) if has(plugin) => {
@@ -360,11 +360,11 @@ impl Request for OperationRequest<'_> {
 
     const POINTS: Option<HookPoints> = Some(TOOL_POINTS);
 
-    fn plugin(&self) -> &Arc<Registered> {
+    fn plugin(&self) -> &Arc<RegisteredPlugin> {
         self.plugin
     }
 
-    fn constraints(&self) -> &Constraints {
+    fn constraints(&self) -> &CallSettings {
         &self.constraints
     }
 
@@ -385,8 +385,10 @@ impl Request for OperationRequest<'_> {
         }
         let arguments = state.arguments.value();
         Ok(match self.operation {
-            Operation::Suggest => prompts::blank(arguments).err().into_iter().collect(),
-            Operation::Subscribe | Operation::Unsubscribe if !arguments["uri"].is_string() => {
+            McpOperation::Suggest => prompts::blank(arguments).err().into_iter().collect(),
+            McpOperation::Subscribe | McpOperation::Unsubscribe
+                if !arguments["uri"].is_string() =>
+            {
                 vec!["at /uri: it is not text".into()]
             }
             // Schemas of the host's own cost little.
@@ -409,9 +411,9 @@ impl Request for OperationRequest<'_> {
 }
 
 /// How much the arguments let be read. A number that is no length bounds nothing.
-fn budget(arguments: &Value) -> Budget {
+fn budget(arguments: &Value) -> ReadLimit {
     let most = |name: &str| arguments[name].as_u64().and_then(|most| usize::try_from(most).ok());
-    Budget { max_bytes: most("max_bytes"), max_tokens: most("max_tokens") }
+    ReadLimit { max_bytes: most("max_bytes"), max_tokens: most("max_tokens") }
 }
 
 /// Texts by their names.

@@ -17,13 +17,13 @@ use tracing::{Instrument, Span};
 use super::hooks::{ChainReport, fire};
 use super::state::{Attempt, CallState};
 use crate::call::hook_context::HookContext;
-use crate::call::mask::{Mask, Masked, Unmasked, within_unmasked};
+use crate::call::mask::{MaskSecrets, Masked, Unmasked, within_unmasked};
 use crate::call::{CallError, Failure, HookOutcome, Usage, within};
-use crate::invoke::stored_results::Results;
+use crate::invoke::stored_results::ResultStore;
 use crate::observe::event::Step;
-use crate::register::constraints::Constraints;
+use crate::register::call_settings::CallSettings;
 use crate::register::tool_metrics::ToolMetrics;
-use crate::register::{Registered, Registry};
+use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
 /// Something that is asked of a plugin.
@@ -35,10 +35,10 @@ pub(super) trait Request: Send + Sync {
     const POINTS: Option<HookPoints>;
 
     /// Who is asked.
-    fn plugin(&self) -> &Arc<Registered>;
+    fn plugin(&self) -> &Arc<RegisteredPlugin>;
 
     /// How it may be asked: whether at all, for how long, how often.
-    fn constraints(&self) -> &Constraints;
+    fn constraints(&self) -> &CallSettings;
 
     /// Where it is counted.
     fn tool_metrics(&self) -> Option<&ToolMetrics> {
@@ -108,7 +108,7 @@ pub(super) struct HookPoints {
 }
 
 /// What a plugin answers to a request.
-pub(super) trait Answer: Mask + Sized + Send + Sync {
+pub(super) trait Answer: MaskSecrets + Sized + Send + Sync {
     /// How long it is, in bytes.
     fn length(&self) -> usize;
 
@@ -123,7 +123,7 @@ pub(super) trait Answer: Mask + Sized + Send + Sync {
         self,
         most: usize,
         kept: Option<String>,
-        results: &Arc<Results>,
+        results: &Arc<ResultStore>,
     ) -> impl Future<Output = (Self, Option<String>)> + Send {
         let _ = (most, results);
         std::future::ready((self, kept))
@@ -135,7 +135,7 @@ pub(super) trait Answer: Mask + Sized + Send + Sync {
     }
 
     /// The answer that hooks have made of it.
-    fn changed(self, change: Change<'_>) -> Result<Self, String> {
+    fn changed(self, change: AnswerChange<'_>) -> Result<Self, String> {
         let _ = change;
         Ok(self)
     }
@@ -159,7 +159,7 @@ pub(super) trait Answer: Mask + Sized + Send + Sync {
 }
 
 /// What hooks have made of an answer.
-pub(super) struct Change<'a> {
+pub(super) struct AnswerChange<'a> {
     /// Its form before them.
     pub(super) before: &'a Value,
     pub(super) after: Arc<Value>,
@@ -467,7 +467,7 @@ async fn after<R: Request>(
     if Arc::ptr_eq(&changed, &form) || changed == form {
         return Ok(answer);
     }
-    let change = Change { before: &form, after: changed, result };
+    let change = AnswerChange { before: &form, after: changed, result };
     let answer = answer.map(|answer| answer.changed(change)).transpose();
     let answer = answer.map_err(|problem| {
         let plugin = changed_by.unwrap_or_else(|| request.plugin().loaded().id().clone());

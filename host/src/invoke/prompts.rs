@@ -4,23 +4,23 @@ use serde_json::{Map, Value, json};
 use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{
-    Blank, CallContext, CompletionReference, Content, ContentBlock, Operation, Prompt,
+    Blank, CallContext, CompletionReference, Content, ContentBlock, McpOperation, Prompt,
     PromptDefinition, Suggestions,
 };
 
-use super::operations::{OperationResult, PluginQuery, pairs};
+use super::operations::{OperationContext, OperationResult, pairs};
 use super::pages::{Page, all_pages};
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{TRUNCATED, another_answer};
-use crate::call::mask::{Masked, UnmaskToken};
+use crate::call::mask::{Masked, UnmaskedScope};
 use crate::call::{CallError, Failure};
 use crate::runtime::PluginHandle;
 
 /// Lists the prompts of a plugin.
 pub(crate) async fn list(
-    question: PluginQuery<'_>,
+    question: OperationContext<'_>,
 ) -> Result<Masked<Vec<PromptDefinition>>, CallError> {
-    let listed = question.ask(Operation::ListPrompts, json!({})).await?;
+    let listed = question.ask(McpOperation::ListPrompts, json!({})).await?;
     let listed = listed.map(|answer| match answer {
         OperationResult::Prompts(listed) => Ok(listed),
         _ => Err(another_answer(question.plugin)),
@@ -30,12 +30,12 @@ pub(crate) async fn list(
 
 /// Fills in a prompt of a plugin.
 pub(crate) async fn get(
-    question: PluginQuery<'_>,
+    question: OperationContext<'_>,
     name: &str,
     arguments: Vec<(String, String)>,
 ) -> Result<Masked<Prompt>, CallError> {
     let asked = json!({ "name": name, "arguments": filled_in(&arguments) });
-    let prompt = question.ask(Operation::GetPrompt, asked).await?;
+    let prompt = question.ask(McpOperation::GetPrompt, asked).await?;
     let prompt = prompt.map(|answer| match answer {
         OperationResult::Prompt(prompt) => Ok(prompt),
         _ => Err(another_answer(question.plugin)),
@@ -45,7 +45,7 @@ pub(crate) async fn get(
 
 /// Suggests values for a blank of a prompt or of a resource template.
 pub(crate) async fn suggest(
-    question: PluginQuery<'_>,
+    question: OperationContext<'_>,
     blank: Blank,
 ) -> Result<Masked<Suggestions>, CallError> {
     let (place, of) = match &blank.place {
@@ -54,7 +54,7 @@ pub(crate) async fn suggest(
     };
     let filled = filled_in(&blank.filled);
     let asked = json!({ place: of, "name": blank.name, "value": blank.value, "filled": filled });
-    let suggestions = question.ask(Operation::Suggest, asked).await?;
+    let suggestions = question.ask(McpOperation::Suggest, asked).await?;
     let suggestions = suggestions.map(|answer| match answer {
         OperationResult::Suggestions(suggestions) => Ok(suggestions),
         _ => Err(another_answer(question.plugin)),
@@ -80,7 +80,7 @@ pub(super) fn blank(arguments: &Value) -> Result<Blank, String> {
 pub(super) async fn all(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: UnmaskToken,
+    opening: UnmaskedScope,
 ) -> Result<Vec<PromptDefinition>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_prompts(cursor, context.clone());

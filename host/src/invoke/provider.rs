@@ -21,9 +21,9 @@ use super::{InvokeContext, TRUNCATED, span};
 use crate::call::escape;
 use crate::call::mask::{Masked, Unmasked, within_unmasked};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
-use crate::invoke::stored_results::Results;
-use crate::register::constraints::Constraints;
-use crate::register::{Registered, Registry};
+use crate::invoke::stored_results::ResultStore;
+use crate::register::call_settings::CallSettings;
+use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::{CompletionStream, PluginHandle};
 
 /// A model and the plugin that serves it.
@@ -44,7 +44,7 @@ pub(crate) async fn models(registry: &Registry) -> Vec<Model> {
 /// The models of each provider among plugins, in their order. All are asked at once.
 fn ask_all<'a>(
     registry: &'a Registry,
-    plugins: impl Iterator<Item = &'a Arc<Registered>>,
+    plugins: impl Iterator<Item = &'a Arc<RegisteredPlugin>>,
     timeout: Option<Duration>,
 ) -> impl Stream<Item = Vec<Model>> {
     let providers = plugins.filter(|plugin| !plugin.providers().is_empty());
@@ -66,7 +66,7 @@ fn ask_all<'a>(
 /// The models of a provider, which is asked once for each time that it registers.
 async fn models_of<'a>(
     registry: &Registry,
-    plugin: &'a Registered,
+    plugin: &'a RegisteredPlugin,
     timeout: Option<Duration>,
 ) -> Result<&'a [ModelInfo], Failure> {
     let loaded = plugin.loaded();
@@ -89,7 +89,7 @@ pub(crate) async fn complete(
     caller: &Caller,
 ) -> Result<Masked<Completion>, CallError> {
     let state = begin(invoke_context, registry, &request, caller);
-    let found = provider(registry, request, caller).await.map(WholeCompletion);
+    let found = provider(registry, request, caller).await.map(WholeCompletionRequest);
     pipeline::run(registry, state, found).await
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn stream(
 ) -> Result<Masked<CompletionStream>, CallError> {
     let state = begin(invoke_context, registry, &request, caller);
     let found = provider(registry, request, caller).await;
-    let found = found.map(|model| StreamedCompletion { model, timeout: caller.timeout });
+    let found = found.map(|model| StreamedCompletionRequest { model, timeout: caller.timeout });
     pipeline::run(registry, state, found).await
 }
 
@@ -177,7 +177,7 @@ fn recorded_part(part: &Part) -> Value {
 
 /// A model that is asked.
 struct ModelRequest {
-    plugin: Arc<Registered>,
+    plugin: Arc<RegisteredPlugin>,
     /// Until it is asked, which is once.
     request: Option<CompletionRequest>,
     /// The model as its plugin names it.
@@ -209,19 +209,19 @@ impl ModelRequest {
 }
 
 /// An answer of a model that comes as a whole.
-struct WholeCompletion(ModelRequest);
+struct WholeCompletionRequest(ModelRequest);
 
-impl Request for WholeCompletion {
+impl Request for WholeCompletionRequest {
     type Answer = Completion;
 
     const POINTS: Option<HookPoints> = None;
 
-    fn plugin(&self) -> &Arc<Registered> {
+    fn plugin(&self) -> &Arc<RegisteredPlugin> {
         &self.0.plugin
     }
 
-    fn constraints(&self) -> &Constraints {
-        &Constraints::ONCE
+    fn constraints(&self) -> &CallSettings {
+        &CallSettings::ONCE
     }
 
     fn span(&self, state: &CallState) -> Span {
@@ -251,23 +251,23 @@ impl Request for WholeCompletion {
 }
 
 /// An answer of a model that comes piece by piece.
-struct StreamedCompletion {
+struct StreamedCompletionRequest {
     model: ModelRequest,
     /// The caller's time.
     timeout: Option<Duration>,
 }
 
-impl Request for StreamedCompletion {
+impl Request for StreamedCompletionRequest {
     type Answer = CompletionStream;
 
     const POINTS: Option<HookPoints> = None;
 
-    fn plugin(&self) -> &Arc<Registered> {
+    fn plugin(&self) -> &Arc<RegisteredPlugin> {
         &self.model.plugin
     }
 
-    fn constraints(&self) -> &Constraints {
-        &Constraints::ONCE
+    fn constraints(&self) -> &CallSettings {
+        &CallSettings::ONCE
     }
 
     fn span(&self, state: &CallState) -> Span {
@@ -332,7 +332,7 @@ impl Answer for Completion {
         mut self,
         most: usize,
         kept: Option<String>,
-        results: &Arc<Results>,
+        results: &Arc<ResultStore>,
     ) -> (Self, Option<String>) {
         let length = self.length();
         if length <= most {
@@ -394,7 +394,7 @@ async fn provider(
     mut request: CompletionRequest,
     caller: &Caller,
 ) -> Result<ModelRequest, CallError> {
-    let found = |plugin: &Arc<Registered>, request: CompletionRequest| {
+    let found = |plugin: &Arc<RegisteredPlugin>, request: CompletionRequest| {
         let (plugin, model) = (plugin.clone(), request.model.clone());
         Ok(ModelRequest { plugin, request: Some(request), model })
     };
@@ -410,7 +410,7 @@ async fn provider(
     }
     // No project puts a plugin of its own in the place of a model that its user has.
     let may_have_it =
-        |plugin: &&Arc<Registered>| prefixed.is_none() || plugin.loaded().names_come_first();
+        |plugin: &&Arc<RegisteredPlugin>| prefixed.is_none() || plugin.loaded().names_come_first();
     let mut names = Vec::new();
     {
         let asked = registry.names_first().filter(may_have_it);

@@ -4,22 +4,22 @@ use serde_json::json;
 use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{
-    CallContext, ListedResource, Operation, ResourceBody, ResourceContents, ResourceLink,
+    CallContext, ListedResource, McpOperation, ResourceBody, ResourceContents, ResourceLink,
     ResourceTemplate,
 };
 
-use super::operations::{OperationResult, PluginQuery};
+use super::operations::{OperationContext, OperationResult};
 use super::pages::{Page, all_pages};
-use super::{Budget, TRUNCATED, another_answer};
-use crate::call::mask::{Masked, UnmaskToken};
+use super::{ReadLimit, TRUNCATED, another_answer};
+use crate::call::mask::{Masked, UnmaskedScope};
 use crate::call::{CallError, Failure};
 use crate::runtime::PluginHandle;
 
 /// Lists the resources of a plugin.
 pub(crate) async fn list(
-    question: PluginQuery<'_>,
+    question: OperationContext<'_>,
 ) -> Result<Masked<Vec<ListedResource>>, CallError> {
-    let listed = question.ask(Operation::ListResources, json!({})).await?;
+    let listed = question.ask(McpOperation::ListResources, json!({})).await?;
     let listed = listed.map(|answer| match answer {
         OperationResult::Resources(listed) => Ok(listed),
         _ => Err(another_answer(question.plugin)),
@@ -29,9 +29,9 @@ pub(crate) async fn list(
 
 /// Lists the resource templates of a plugin.
 pub(crate) async fn templates(
-    question: PluginQuery<'_>,
+    question: OperationContext<'_>,
 ) -> Result<Masked<Vec<ResourceTemplate>>, CallError> {
-    let listed = question.ask(Operation::ListTemplates, json!({})).await?;
+    let listed = question.ask(McpOperation::ListTemplates, json!({})).await?;
     let listed = listed.map(|answer| match answer {
         OperationResult::Templates(listed) => Ok(listed),
         _ => Err(another_answer(question.plugin)),
@@ -41,23 +41,23 @@ pub(crate) async fn templates(
 
 /// Asks a plugin to tell when a resource changes, or not to tell any more.
 pub(crate) async fn subscribe(
-    question: PluginQuery<'_>,
+    question: OperationContext<'_>,
     uri: &str,
     wanted: bool,
 ) -> Result<(), CallError> {
-    let operation = if wanted { Operation::Subscribe } else { Operation::Unsubscribe };
+    let operation = if wanted { McpOperation::Subscribe } else { McpOperation::Unsubscribe };
     question.ask(operation, json!({ "uri": uri })).await.map(drop)
 }
 
 /// Reads a resource of a plugin, or the beginning of it.
 pub(crate) async fn read(
-    question: PluginQuery<'_>,
+    question: OperationContext<'_>,
     uri: &str,
-    budget: Budget,
+    budget: ReadLimit,
 ) -> Result<Masked<Vec<ResourceContents>>, CallError> {
     let mut arguments = json!(budget);
     arguments["uri"] = uri.into();
-    let read = question.ask(Operation::ReadResource, arguments).await?;
+    let read = question.ask(McpOperation::ReadResource, arguments).await?;
     let read = read.map(|answer| match answer {
         OperationResult::Contents(read) => Ok(read),
         _ => Err(another_answer(question.plugin)),
@@ -69,7 +69,7 @@ pub(crate) async fn read(
 pub(super) async fn all(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: UnmaskToken,
+    opening: UnmaskedScope,
 ) -> Result<Vec<ListedResource>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_resources(cursor, context.clone());
@@ -85,7 +85,7 @@ pub(super) async fn all(
 pub(super) async fn all_templates(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: UnmaskToken,
+    opening: UnmaskedScope,
 ) -> Result<Vec<ResourceTemplate>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_templates(cursor, context.clone());

@@ -10,10 +10,10 @@ use tracing::Span;
 use super::{InvokeContext, next_call};
 use crate::call::mask;
 use crate::call::{
-    Call, CallError, CallKind, Caller, CurrentCall, Failure, Fingerprint, TraceParent, Usage,
+    Call, CallError, CallFingerprint, CallKind, Caller, CurrentCall, Failure, TraceParent, Usage,
 };
 use crate::observe::event::{CallEvent, Event, Step};
-use crate::observe::history::{Entry, Record, milliseconds};
+use crate::observe::history::{QueuedRecord, Record, milliseconds};
 use crate::register::Registry;
 use crate::runtime::StreamObserver;
 
@@ -39,7 +39,7 @@ pub(crate) struct CallState {
     number: u64,
     trace: Option<TraceParent>,
     /// Of what the caller passed, where somebody will hear of it.
-    fingerprint: Option<Fingerprint>,
+    fingerprint: Option<CallFingerprint>,
     began: Instant,
     attempts: u32,
     /// The attempt that goes on.
@@ -91,7 +91,7 @@ impl CallState {
         });
         let told = heard.is_some() || invoke_context.history.is_some();
         Box::new(Self {
-            fingerprint: told.then(|| Fingerprint::of(&name, &arguments)),
+            fingerprint: told.then(|| CallFingerprint::of(&name, &arguments)),
             trace: caller.trace(),
             invoke_context: invoke_context.clone(),
             kind,
@@ -270,7 +270,7 @@ impl CallState {
             whole: self.whole.take(),
             usage,
         };
-        history.record(Entry::new(record, self.redactor.clone()));
+        history.record(QueuedRecord::new(record, self.redactor.clone()));
     }
 
     /// What the call has used so far.

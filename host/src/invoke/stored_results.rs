@@ -19,7 +19,7 @@ use tenon_types::{Content, ResourceBody, ResourceContents, ToolResult};
 pub const URI: &str = "tenon://results/";
 
 /// Where results are kept.
-pub(crate) struct Results {
+pub(crate) struct ResultStore {
     /// Where to, if somebody said; otherwise a folder that goes with this.
     wanted: Option<PathBuf>,
     settings: ResultSettings,
@@ -40,7 +40,7 @@ impl Folder {
     }
 }
 
-impl Results {
+impl ResultStore {
     pub(crate) fn new(wanted: Option<PathBuf>, settings: ResultSettings) -> Self {
         Self { wanted, settings, folder: OnceLock::new() }
     }
@@ -59,9 +59,9 @@ impl Results {
     pub(crate) fn keep(&self, result: &ToolResult) -> io::Result<String> {
         let folder = self.folder()?;
         // It is written twice, and never held: the first time to see how long it is.
-        let mut length = Length(0);
-        serde_json::to_writer(&mut length, &mcp_json::Form(result))?;
-        let Length(length) = length;
+        let mut length = ByteCounter(0);
+        serde_json::to_writer(&mut length, &mcp_json::McpJson(result))?;
+        let ByteCounter(length) = length;
         if length > self.longest() {
             let most = self.settings.max_result_mib;
             return Err(io::Error::other(format!("it is larger than {most} MiB")));
@@ -73,7 +73,7 @@ impl Results {
             .suffix(".json")
             .tempfile_in(folder)?;
         let mut writer = BufWriter::new(file.as_file());
-        serde_json::to_writer(&mut writer, &mcp_json::Form(result))?;
+        serde_json::to_writer(&mut writer, &mcp_json::McpJson(result))?;
         writer.flush()?;
         drop(writer);
         let (_, path) = file.keep().map_err(|error| error.error)?;
@@ -112,9 +112,9 @@ impl Results {
 }
 
 /// Counts what is written to it.
-struct Length(u64);
+struct ByteCounter(u64);
 
-impl Write for Length {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -195,7 +195,8 @@ mod tests {
     fn what_is_kept_is_read_again_and_nothing_else_is() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("other.json"), "{}").unwrap();
-        let results = Results::new(Some(folder.path().join("results")), ResultSettings::default());
+        let results =
+            ResultStore::new(Some(folder.path().join("results")), ResultSettings::default());
         let uri = results.keep(&ToolResult::text("whole")).unwrap();
         let read = results.read(&uri).unwrap();
         assert!(matches!(&read[0].body, ResourceBody::Text(text) if text == "whole"));
@@ -212,7 +213,7 @@ mod tests {
         let file = fs::File::create(&old).unwrap();
         file.set_len((256 << 20) - 10).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        let results = Results::new(Some(folder.path().into()), ResultSettings::default());
+        let results = ResultStore::new(Some(folder.path().into()), ResultSettings::default());
         let uri = results.keep(&ToolResult::text("new")).unwrap();
         assert!(!old.exists());
         assert!(results.read(&uri).is_ok());

@@ -8,7 +8,7 @@ use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{Content, ContentBlock, ResourceBody, ResourceLink, ToolResult};
 
-use crate::invoke::stored_results::Results;
+use crate::invoke::stored_results::ResultStore;
 
 /// The member of a result's `_meta` that says that it was cut: `bytes`, how long the whole is, and
 /// `uri`, where it is kept.
@@ -55,7 +55,7 @@ pub(super) fn length_of(block: &ContentBlock) -> usize {
 pub(super) async fn bound(
     result: ToolResult,
     most: usize,
-    results: &Arc<Results>,
+    results: &Arc<ResultStore>,
 ) -> (ToolResult, Option<String>) {
     let length = length(&result);
     if length <= most {
@@ -211,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_short_enough_is_not_touched() {
-        let results = Arc::new(Results::new(None, Default::default()));
+        let results = Arc::new(ResultStore::new(None, Default::default()));
         let (bounded, uri) = bound(result(&["12345"], None), 5, &results).await;
         assert_eq!((bounded.plain_text().as_str(), uri), ("12345", None));
         let (bounded, uri) = bound(result(&["123456"], None), 5, &results).await;

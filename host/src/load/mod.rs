@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tenon_config::admit::Admitted;
-use tenon_config::config::Mode;
+use tenon_config::config::InstanceMode;
 use tenon_config::config::combine::Owner;
 use tenon_config::discover::{
     Candidate, Fingerprint, Origin, PluginKind, Program, Remote, Server, ServerLocation,
     ServerOptions, Source, inherited_environment,
 };
-use tenon_config::entry::Protocol;
+use tenon_config::entry::HandshakeMode;
 use tenon_config::expand;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
 use tenon_config::grant::FileRules;
@@ -24,26 +24,26 @@ use tenon_config::grant::{GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
 use tenon_config::lock::LockEntry;
-use tenon_config::manifest::Permissions;
-use tenon_config::secret::{Redactor, Secret, Secrets};
+use tenon_config::manifest::RegistrationPermissions;
+use tenon_config::secret::{Redactor, Secret, SecretValues};
 use wasmtime::component::{Component, Linker};
 
 use crate::capability::config::Config;
-use crate::capability::filesystem::Files;
+use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::network::{Network, NetworkGrants};
-use crate::capability::{self, HostState, ImportError, InstanceConfig, LinkTarget, Need};
+use crate::capability::{self, ComponentRole, HostState, ImportError, InstanceConfig, Need};
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
     check_exports, find_exports, link_older,
 };
 use crate::runtime::{
-    Allocation, Plugin, PluginHandle, RetiringPlugin, RhaiPlugin, ScriptError, ScriptSetting,
-    Supervised, Threads, Uses,
+    Allocation, Plugin, PluginHandle, RetiringPlugin, RhaiPlugin, ScriptLoadError, ScriptSetting,
+    SupervisedBridge, Threads, UseToken,
 };
 use crate::schema::SchemaSandbox;
-use crate::server::{ChildSpec, ServerListing, StartQueue, Supervisor};
+use crate::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
@@ -79,18 +79,18 @@ const RUNNERS: &[&str] = &[
 
 /// A plugin that can be called, and what the next steps need to know of it.
 #[derive(Clone)]
-pub struct Loaded {
+pub struct LoadedPlugin {
     id: Arc<str>,
     kind: PluginKind,
     owner: Owner,
     plugin: Arc<dyn Plugin>,
     limits: Limits,
     startup: Duration,
-    permissions: Option<Permissions>,
+    permissions: Option<RegistrationPermissions>,
     /// What it was made of, for one that comes from outside.
     fingerprint: Option<Fingerprint>,
-    uses: Uses,
-    secrets: Secrets,
+    uses: UseToken,
+    secrets: SecretValues,
     grants: Grants,
     /// What it requested.
     requested: GrantSet,
@@ -102,7 +102,7 @@ pub struct Loaded {
     schemas: Arc<SchemaSandbox>,
 }
 
-impl Loaded {
+impl LoadedPlugin {
     /// The plugin's id.
     pub fn id(&self) -> &Arc<str> {
         &self.id
@@ -144,13 +144,13 @@ impl Loaded {
     }
 
     /// What it may register; all, where nothing is said.
-    pub(crate) fn permissions(&self) -> Option<&Permissions> {
+    pub(crate) fn permissions(&self) -> Option<&RegistrationPermissions> {
         self.permissions.as_ref()
     }
 
     /// What the names of its tools begin with.
     pub(crate) fn namespace(&self) -> &str {
-        Permissions::namespace(self.permissions.as_ref(), &self.id)
+        RegistrationPermissions::namespace(self.permissions.as_ref(), &self.id)
     }
 
     /// What it was made of, for one that comes from outside.
@@ -159,7 +159,7 @@ impl Loaded {
     }
 
     /// What must not be shown of what it was given.
-    pub(crate) fn secrets(&self) -> &Secrets {
+    pub(crate) fn secrets(&self) -> &SecretValues {
         &self.secrets
     }
 
@@ -190,7 +190,7 @@ impl Loaded {
     }
 
     /// Whoever keeps this uses the plugin.
-    pub(crate) fn uses(&self) -> Uses {
+    pub(crate) fn uses(&self) -> UseToken {
         self.uses.clone()
     }
 
@@ -215,8 +215,8 @@ impl Loaded {
             startup: STARTUP_TIMEOUT,
             permissions: None,
             fingerprint: None,
-            uses: Uses::default(),
-            secrets: Secrets::default(),
+            uses: UseToken::default(),
+            secrets: SecretValues::default(),
             grants: Grants::default(),
             requested: GrantSet::default(),
             imports: None,
@@ -285,7 +285,7 @@ pub enum LoadError {
     },
     /// Its script does not compile.
     #[error(transparent)]
-    Script(#[from] ScriptError),
+    Script(#[from] ScriptLoadError),
 }
 
 impl LoadError {
@@ -377,7 +377,7 @@ impl Loader {
         });
         let wasm = Arc::new(WasmRuntime::new(allocation, cache)?);
         let plugins =
-            capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()), link_older)
+            capability::linker(&wasm.engine, ComponentRole::Plugin(&Grants::default()), link_older)
                 .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         Ok(Self {
             schemas: Arc::new(SchemaSandbox::new(wasm.clone())),
@@ -433,7 +433,7 @@ impl Loader {
     }
 
     /// Learns of secrets of plugins that are about to be loaded: others may say them before.
-    pub(crate) fn know(&self, secrets: &Secrets) {
+    pub(crate) fn know(&self, secrets: &SecretValues) {
         self.host_services.secrets.know(secrets);
     }
 
@@ -442,7 +442,7 @@ impl Loader {
     /// # Errors
     ///
     /// Where its code cannot be read, compiled or linked; [`LoadError`] says why.
-    pub fn load(&self, admitted: Admitted) -> Result<Loaded, LoadError> {
+    pub fn load(&self, admitted: Admitted) -> Result<LoadedPlugin, LoadError> {
         let mut candidate = admitted.into_candidate();
         let kind = candidate.kind();
         let id: Arc<str> = candidate.id.as_str().into();
@@ -465,7 +465,7 @@ impl Loader {
             settings.insert("pages".into(), json!(offers.pages));
             settings.insert("sampling".into(), json!(offers.sampling));
             listing = self.listing(server, &candidate.named_in);
-            if let Some(revision) = listing.as_ref().and_then(ServerListing::revision) {
+            if let Some(revision) = listing.as_ref().and_then(ListingCache::revision) {
                 settings.insert("revision".into(), json!(revision));
             }
             startup = startup.saturating_add(STARTUP_GRACE);
@@ -490,7 +490,7 @@ impl Loader {
             );
         }
         let grants = &candidate.grants;
-        let files = Arc::new(Files::new(FileRules::of(
+        let files = Arc::new(FileGrants::new(FileRules::of(
             grants,
             &self.host_environment,
             &self.deciding.load(),
@@ -587,13 +587,13 @@ impl Loader {
                     }
                 };
                 let redactor = Redactor::new(&candidate.secrets);
-                let bridge = Supervised::new(bridge, supervisor.clone(), redactor, startup);
+                let bridge = SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup);
                 supervised = Some(supervisor);
                 (Arc::new(bridge), as_found.unwrap_or_else(|| candidate.fingerprint()))
             }
         };
         let permissions = candidate.permissions.take();
-        Ok(Loaded {
+        Ok(LoadedPlugin {
             id,
             kind,
             owner: candidate.owner(),
@@ -602,7 +602,7 @@ impl Loader {
             startup,
             permissions,
             fingerprint: Some(fingerprint),
-            uses: Uses::default(),
+            uses: UseToken::default(),
             grants: candidate.grants,
             secrets: candidate.secrets,
             requested: candidate.requests,
@@ -617,7 +617,7 @@ impl Loader {
         path: &Path,
         wasm: &[u8],
         digest: &Digest,
-        mode: Mode,
+        mode: InstanceMode,
         grants: &Grants,
         setting: InstanceConfig,
     ) -> Result<(Arc<dyn Plugin>, Vec<String>), LoadError> {
@@ -631,12 +631,12 @@ impl Loader {
         let engine = &self.wasm.engine;
         let export = |source| LoadError::Export { path: path.into(), source };
         check_exports(engine, &component).map_err(export)?;
-        capability::check_imports(engine, &component, LinkTarget::Plugin(grants))
+        capability::check_imports(engine, &component, ComponentRole::Plugin(grants))
             .map_err(|source| LoadError::Import { path: path.into(), source })?;
         // Most plugins were granted nothing, and share a linker.
         let linked = match grants.is_empty() {
             true => link(&self.plugins, &component),
-            false => capability::linker(engine, LinkTarget::Plugin(grants), link_older)
+            false => capability::linker(engine, ComponentRole::Plugin(grants), link_older)
                 .map_err(|error| ExportError::Shape(format!("{error:#}")))
                 .and_then(|linker| link(&linker, &component)),
         };
@@ -648,7 +648,7 @@ impl Loader {
 
     /// The bridge, with a server as its child.
     fn bridge(&self, setting: InstanceConfig) -> Result<WasmPlugin, LoadError> {
-        let linked = self.bridge.get_or_init(|| self.linked_bridge(BRIDGE, LinkTarget::Bridge));
+        let linked = self.bridge.get_or_init(|| self.linked_bridge(BRIDGE, ComponentRole::Bridge));
         bridge_of(linked.clone(), setting)
     }
 
@@ -661,14 +661,14 @@ impl Loader {
         // What is linked does not depend on which server it is.
         let linked = self
             .remote_bridge
-            .get_or_init(|| self.linked_bridge(REMOTE_BRIDGE, LinkTarget::RemoteBridge(grants)));
+            .get_or_init(|| self.linked_bridge(REMOTE_BRIDGE, ComponentRole::RemoteBridge(grants)));
         bridge_of(linked.clone(), setting)
     }
 
     fn linked_bridge(
         &self,
         bridge: &[u8],
-        target: LinkTarget<'_>,
+        target: ComponentRole<'_>,
     ) -> Result<LinkedComponent, String> {
         let component = self.wasm.compile(bridge, &Digest::of(bridge));
         let component = component.map_err(|error| error.to_string())?;
@@ -680,9 +680,9 @@ impl Loader {
     }
 
     /// Where what a server contributes is kept.
-    fn listing(&self, server: &Server, named_in: &Path) -> Option<ServerListing> {
+    fn listing(&self, server: &Server, named_in: &Path) -> Option<ListingCache> {
         let offers = self.host_services.services.features.offers();
-        ServerListing::of(server, named_in, &self.host_environment, offers, self.lazy)
+        ListingCache::of(server, named_in, &self.host_environment, offers, self.lazy)
     }
 
     fn child(
@@ -715,7 +715,7 @@ fn milliseconds(time: Duration) -> u64 {
 /// Tells the bridge what an entry says of how to speak with its server.
 fn tell_wishes(settings: &mut Map<String, Value>, options: &ServerOptions) {
     let ServerOptions { protocol, roots, log_level, ping } = options;
-    if *protocol != Protocol::default() {
+    if *protocol != HandshakeMode::default() {
         settings.insert("protocol".into(), json!(protocol));
     }
     if !roots.is_empty() {
@@ -772,7 +772,7 @@ fn bridge_of(
 ) -> Result<WasmPlugin, LoadError> {
     match linked {
         Ok(LinkedComponent { pre, indices }) => {
-            Ok(WasmPlugin::new(pre, indices, setting, Mode::Shared))
+            Ok(WasmPlugin::new(pre, indices, setting, InstanceMode::Shared))
         }
         Err(problem) => Err(LoadError::NotComponent { path: "the MCP bridge".into(), problem }),
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
-use crate::call::{CallKind, Fingerprint, HandlerReport, Usage};
+use crate::call::{CallFingerprint, CallKind, HandlerReport, Usage};
 
 /// Whether a server runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -89,14 +89,14 @@ pub enum Event {
         /// The plugin.
         plugin: Arc<str>,
         /// The difference.
-        change: Change,
+        change: PluginChange,
     },
     /// The plugin on disk was loaded; a plugin that was removed was unloaded.
     Reloaded {
         /// The plugin.
         plugin: Arc<str>,
         /// The difference that was applied.
-        change: Change,
+        change: PluginChange,
     },
     /// The plugin on disk failed to load. An earlier version stays loaded.
     NotReloaded {
@@ -164,8 +164,8 @@ pub struct CallEvent {
     pub tool: Arc<str>,
     /// The plugin, or `None` if the tool does not exist.
     pub plugin: Option<Arc<str>>,
-    /// Equal for equal calls: see [`crate::call::Fingerprint`].
-    pub fingerprint: Fingerprint,
+    /// Equal for equal calls: see [`crate::call::CallFingerprint`].
+    pub fingerprint: CallFingerprint,
     /// The step.
     #[serde(flatten)]
     pub step: Step,
@@ -226,7 +226,7 @@ pub enum Step {
 /// How a plugin on disk differs from the one that is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
+pub enum PluginChange {
     /// It is new.
     Added,
     /// Its code, manifest or settings have changed.

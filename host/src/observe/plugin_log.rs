@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tenon_config::secret::{Redactor, SharedSecrets};
+use tenon_config::secret::{KnownSecrets, Redactor};
 use tenon_types::LogLevel;
 use tenon_types::text::{cut, one_line};
 
-use crate::call::mask::{Mask, Masked, Unmasked};
+use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 
 /// The most bytes of a message, and of its fields together.
 const MAX_MESSAGE_BYTES: usize = 8 << 10;
@@ -65,7 +65,7 @@ pub(crate) struct PluginLog {
     /// What of the last message may begin a secret that the next one ends.
     unfinished: Mutex<String>,
     /// The secrets of all plugins, if there are others.
-    shared: Arc<SharedSecrets>,
+    shared: Arc<KnownSecrets>,
 }
 
 impl PluginLog {
@@ -76,7 +76,7 @@ impl PluginLog {
     }
 
     /// The same among other plugins.
-    pub(crate) fn among(self, shared: Arc<SharedSecrets>) -> Self {
+    pub(crate) fn among(self, shared: Arc<KnownSecrets>) -> Self {
         Self { shared, ..self }
     }
 
@@ -121,7 +121,7 @@ impl PluginLog {
     }
 
     /// What the plugin said, without secrets.
-    pub(crate) fn masked<T: Mask>(&self, said: Unmasked<T>) -> Masked<T> {
+    pub(crate) fn masked<T: MaskSecrets>(&self, said: Unmasked<T>) -> Masked<T> {
         said.mask(&self.redactor())
     }
 

@@ -13,31 +13,31 @@ use std::thread::available_parallelism;
 use tenon_config::admit::{Contents, Refusal, Rules, admit};
 use tenon_config::config::{Config, ConfigError, combine};
 use tenon_config::diagnostic::{Diagnostic, chain};
-use tenon_config::discover::trust::ProjectTrust;
+use tenon_config::discover::trust::TrustMode;
 use tenon_config::discover::{
     Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
 };
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
 use tenon_config::pins::Quarantine;
-use tenon_config::secret::SurroundingSecrets;
+use tenon_config::secret::LocalSecretStore;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use super::reload::{PluginSlot, PluginSources, Plugins};
+use super::reload::{PluginSlot, Plugins, TrackedCandidate};
 use super::report::{gone, there};
 use super::reregister::reregister;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
 use crate::invoke::InvokeContext;
-use crate::invoke::stored_results::Results;
-use crate::load::{LoadError, Loaded, Loader};
+use crate::invoke::stored_results::ResultStore;
+use crate::load::{LoadError, LoadedPlugin, Loader};
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
-use crate::register::{Registered, learn, register, register_as};
+use crate::register::{RegisteredPlugin, learn, register, register_as};
 use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::schema;
-use crate::server::{StartObserver, StartProgress};
+use crate::server::{StartObserver, StartQueueProgress};
 use crate::services::{
     Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
     Services, ask_approver,
@@ -194,7 +194,7 @@ impl Builder {
     /// observer runs while the start queue is locked and must not block.
     pub fn on_start_progress(
         mut self,
-        observer: impl Fn(&StartProgress<'_>) + Send + Sync + 'static,
+        observer: impl Fn(&StartQueueProgress<'_>) + Send + Sync + 'static,
     ) -> Self {
         self.start_observer = Some(Arc::new(observer));
         self
@@ -264,7 +264,7 @@ impl Builder {
             Some(discovery) => (sources, discovery),
             // Looking through folders blocks.
             None => tokio::task::spawn_blocking(move || {
-                if sources.trust == ProjectTrust::Host {
+                if sources.trust == TrustMode::Host {
                     let discovery = discover(&sources);
                     return (sources, discovery);
                 }
@@ -278,7 +278,7 @@ impl Builder {
         };
         let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
         let kept = sources.configs.first().map(|config| config.results).unwrap_or_default();
-        let results = Arc::new(Results::new(state.map(|folder| folder.join("results")), kept));
+        let results = Arc::new(ResultStore::new(state.map(|folder| folder.join("results")), kept));
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
         let news = PluginNotifications::default();
@@ -287,7 +287,7 @@ impl Builder {
         let secrets = services
             .secrets
             .clone()
-            .unwrap_or_else(|| Arc::new(SurroundingSecrets::new(sources.host_environment.clone())));
+            .unwrap_or_else(|| Arc::new(LocalSecretStore::new(sources.host_environment.clone())));
         let host_services = Arc::new(HostServices::new(services));
         let loader = Loader::new(
             allocation,
@@ -316,7 +316,7 @@ impl Builder {
         let limits = config.map_or_else(Limits::default, |config| config.limits.clone());
         let builtins = builtins.into_iter().map(async |(id, plugin)| {
             let schemas = factory.loader.schemas().clone();
-            PluginSlot::of_builtin(Loaded::builtin(&id, plugin, &limits, schemas)).await
+            PluginSlot::of_builtin(LoadedPlugin::builtin(&id, plugin, &limits, schemas)).await
         });
         let mut slots = join_all(builtins).await;
         let rules = tokio::select! {
@@ -540,7 +540,7 @@ impl PluginFactory {
         self: &Arc<Self>,
         mut candidate: Candidate,
         rules: Arc<Rules>,
-    ) -> Result<Loaded, NotLoaded> {
+    ) -> Result<LoadedPlugin, NotLoaded> {
         if let Some(most) = &self.most {
             candidate.limits = candidate.limits.at_most(most);
         }
@@ -602,7 +602,7 @@ impl From<LoadError> for NotLoaded {
 }
 
 impl PluginSlot {
-    async fn of_builtin(loaded: Loaded) -> Self {
+    async fn of_builtin(loaded: LoadedPlugin) -> Self {
         let id = loaded.id().to_string();
         match register(loaded).await {
             Ok(registered) => Self {
@@ -620,13 +620,13 @@ impl PluginSlot {
         }
     }
 
-    fn with(candidate: Candidate, registered: Registered) -> Self {
+    fn with(candidate: Candidate, registered: RegisteredPlugin) -> Self {
         let fingerprint = registered.loaded().fingerprint().cloned();
         Self {
             id: candidate.id().to_string(),
             report: there(&registered),
             registered: Some(Arc::new(registered)),
-            loaded_from: fingerprint.map(|tried| PluginSources { candidate, tried }),
+            loaded_from: fingerprint.map(|tried| TrackedCandidate { candidate, tried }),
         }
     }
 
@@ -638,7 +638,7 @@ impl PluginSlot {
         let id = candidate.id().to_string();
         let loaded_from = tokio::task::spawn_blocking(move || {
             let tried = fingerprint.unwrap_or_else(|| candidate.fingerprint());
-            PluginSources { candidate, tried }
+            TrackedCandidate { candidate, tried }
         });
         Self { id, loaded_from: loaded_from.await.ok(), registered: None, report }
     }

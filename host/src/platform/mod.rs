@@ -34,7 +34,7 @@ use crate::call::escape;
 use crate::call::mask::Masked;
 use crate::call::{Call, CallError, Caller, HookReport};
 use crate::capability::granted::PlatformApi;
-use crate::invoke::{self, Budget, InvokeContext, Model, PluginQuery};
+use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
@@ -380,8 +380,8 @@ impl Platform {
         registry: &'a Registry,
         plugin: &'a str,
         caller: &'a Caller,
-    ) -> PluginQuery<'a> {
-        PluginQuery { invoke_context: &self.inner.invoke_context, registry, caller, plugin }
+    ) -> OperationContext<'a> {
+        OperationContext { invoke_context: &self.inner.invoke_context, registry, caller, plugin }
     }
 
     /// Suggests values for an argument of a prompt or resource template, as a user types.
@@ -430,7 +430,7 @@ impl Platform {
         uri: &str,
         caller: &Caller,
     ) -> Result<Vec<ResourceContents>, CallError> {
-        self.read_resource_within(plugin, uri, Budget::default(), caller).await
+        self.read_resource_within(plugin, uri, ReadLimit::default(), caller).await
     }
 
     /// Reads a resource of a plugin, within a budget of bytes or tokens. Longer content is truncated, with a
@@ -443,7 +443,7 @@ impl Platform {
         &self,
         plugin: &str,
         uri: &str,
-        budget: Budget,
+        budget: ReadLimit,
         caller: &Caller,
     ) -> Result<Vec<ResourceContents>, CallError> {
         let registry = self.registry();
@@ -472,7 +472,7 @@ impl Platform {
     pub async fn read_result_within(
         &self,
         uri: &str,
-        budget: Budget,
+        budget: ReadLimit,
     ) -> io::Result<Vec<ResourceContents>> {
         let mut read = self.read_result(uri).await?;
         if !self.inner.invoke_context.results.are_raw() {

@@ -26,8 +26,8 @@ use tokio::time::sleep;
 use super::build::PluginFactory;
 use super::report::left_out;
 use super::{Current, Inner, Platform, PluginReport, PluginState};
-use crate::observe::event::{Change, Event};
-use crate::register::{Registered, Registry, Settings};
+use crate::observe::event::{Event, PluginChange};
+use crate::register::{RegisteredPlugin, Registry, RegistrySettings};
 use crate::runtime::RetiringPlugin;
 use crate::services::ask_pins;
 
@@ -48,8 +48,8 @@ pub(super) struct Plugins {
     /// What was wrong last time.
     pub(super) problems: Vec<String>,
     /// What was replaced, and may still be found by new calls.
-    pub(super) replaced: Vec<Arc<Registered>>,
-    pub(super) retiring: Retirement,
+    pub(super) replaced: Vec<Arc<RegisteredPlugin>>,
+    pub(super) retiring: RetiringPlugins,
     /// Which definitions are not what they were.
     pub(super) quarantine: Quarantine,
     /// The project, where it is not trusted.
@@ -60,13 +60,13 @@ pub(super) struct Plugins {
 pub(super) struct PluginSlot {
     pub(super) id: String,
     /// Nothing for a plugin that is part of the host.
-    pub(super) loaded_from: Option<PluginSources>,
-    pub(super) registered: Option<Arc<Registered>>,
+    pub(super) loaded_from: Option<TrackedCandidate>,
+    pub(super) registered: Option<Arc<RegisteredPlugin>>,
     pub(super) report: PluginReport,
 }
 
 /// What a plugin is made of.
-pub(super) struct PluginSources {
+pub(super) struct TrackedCandidate {
     /// What runs; where nothing does, what was to run.
     pub(super) candidate: Candidate,
     /// What was tried last. Where that failed, what runs may be older.
@@ -74,19 +74,19 @@ pub(super) struct PluginSources {
 }
 
 /// Plugins that were replaced or removed, and may have calls in flight.
-pub(super) struct Retirement {
+pub(super) struct RetiringPlugins {
     tasks: JoinSet<()>,
     /// Says that there is no more time.
     hurry: watch::Sender<bool>,
 }
 
-impl Default for Retirement {
+impl Default for RetiringPlugins {
     fn default() -> Self {
         Self { tasks: JoinSet::new(), hurry: watch::Sender::new(false) }
     }
 }
 
-impl Retirement {
+impl RetiringPlugins {
     fn add(&mut self, retiring: RetiringPlugin) {
         // What has ended is not kept.
         while self.tasks.try_join_next().is_some() {}
@@ -106,7 +106,7 @@ pub struct Difference {
     /// The plugin.
     pub plugin: String,
     /// In what way it differs.
-    pub change: Change,
+    pub change: PluginChange,
 }
 
 impl Plugins {
@@ -117,7 +117,7 @@ impl Plugins {
             let loaded_from = slot.loaded_from.as_ref()?;
             Some((&*slot.id, &loaded_from.candidate.rules.tools))
         });
-        let settings = Settings::new(&self.sources.configs, self.quarantine.clone());
+        let settings = RegistrySettings::new(&self.sources.configs, self.quarantine.clone());
         let settings = settings.with_entries(entries);
         let registry = Registry::new(registered.collect(), settings);
         let there = self.slots.iter().map(|slot| {
@@ -183,7 +183,7 @@ impl Plugins {
         for (candidate, fingerprint) in discovery.candidates.into_iter().zip(fingerprints) {
             let id = candidate.id();
             if former.get(id).is_some_and(|slot| slot.may_stay(&fingerprint, &rules)) {
-                if let Some(PluginSources { candidate: loaded_from, .. }) =
+                if let Some(TrackedCandidate { candidate: loaded_from, .. }) =
                     former.get_mut(id).and_then(|slot| slot.loaded_from.as_mut())
                 {
                     loaded_from.rules = candidate.rules.clone();
@@ -220,7 +220,7 @@ impl Plugins {
             } else {
                 self.replaced.extend(slot.registered);
                 let plugin = id.as_str().into();
-                events.push(Event::Reloaded { plugin, change: Change::Removed });
+                events.push(Event::Reloaded { plugin, change: PluginChange::Removed });
             }
         }
 
@@ -262,7 +262,7 @@ impl Plugins {
                 self.retiring.add(registered.loaded().retire());
             }
         }
-        let Retirement { tasks, hurry } = &mut self.retiring;
+        let RetiringPlugins { tasks, hurry } = &mut self.retiring;
         let all = async { while tasks.join_next().await.is_some() {} };
         let hurry = async {
             sleep(patience).await;
@@ -327,9 +327,9 @@ impl DiskState {
         let found = self.discovery.candidates.iter().zip(&self.fingerprints);
         let differs = found.filter_map(|(candidate, fingerprint)| {
             let change = match known.get(candidate.id()) {
-                None => Change::Added,
+                None => PluginChange::Added,
                 Some(slot) if slot.is_made_of(fingerprint) => return None,
-                Some(_) => Change::Modified,
+                Some(_) => PluginChange::Modified,
             };
             Some(Difference { plugin: candidate.id().to_string(), change })
         });
@@ -341,7 +341,7 @@ impl DiskState {
         let gone = slots
             .iter()
             .filter(|slot| !is_there(slot))
-            .map(|slot| Difference { plugin: slot.id.clone(), change: Change::Removed });
+            .map(|slot| Difference { plugin: slot.id.clone(), change: PluginChange::Removed });
         differs.chain(gone).collect()
     }
 }
@@ -404,9 +404,9 @@ impl PluginSlot {
         self,
         former: Option<Self>,
         stays: bool,
-    ) -> (Self, Option<Arc<Registered>>, Event) {
+    ) -> (Self, Option<Arc<RegisteredPlugin>>, Event) {
         let plugin: Arc<str> = self.id.as_str().into();
-        let change = if former.is_some() { Change::Modified } else { Change::Added };
+        let change = if former.is_some() { PluginChange::Modified } else { PluginChange::Added };
         if self.registered.is_some() {
             let replaced = former.and_then(|former| former.registered);
             return (self, replaced, Event::Reloaded { plugin, change });
@@ -419,7 +419,7 @@ impl PluginSlot {
                     former.loaded_from.zip(self.loaded_from).map(|(mut former, tried)| {
                         // What it says of what is offered holds for whatever runs.
                         former.candidate.rules = tried.candidate.rules;
-                        PluginSources { tried: tried.tried, ..former }
+                        TrackedCandidate { tried: tried.tried, ..former }
                     });
                 let detail = goes_on(&problem);
                 let report = PluginReport {

@@ -8,7 +8,7 @@ use tenon_config::limits::Limits;
 
 use crate::call::Failure;
 use crate::capability::Need;
-use crate::register::Registered;
+use crate::register::RegisteredPlugin;
 use crate::server::ServerReport;
 
 /// The state of one plugin, and why.
@@ -154,7 +154,7 @@ pub(super) fn left_out(left_out: &SkippedEntry) -> PluginReport {
 }
 
 /// The report of a plugin that is there.
-pub(super) fn there(registered: &Registered) -> PluginReport {
+pub(super) fn there(registered: &RegisteredPlugin) -> PluginReport {
     let loaded = registered.loaded();
     let identity = registered.identity();
     let needs = loaded.needs();

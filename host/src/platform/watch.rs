@@ -54,7 +54,7 @@ impl Platform {
     pub fn watch(&self, on_change: OnChange) -> Result<Watch, WatchError> {
         let happened = Arc::new(Notify::new());
         happened.notify_one();
-        let folders = Folders::new(happened.clone()).map_err(WatchError)?;
+        let folders = WatchedFolders::new(happened.clone()).map_err(WatchError)?;
         let watching = watch(Arc::downgrade(&self.inner), folders, happened, on_change);
         Ok(Watch { task: tokio::spawn(watching) })
     }
@@ -62,7 +62,7 @@ impl Platform {
 
 async fn watch(
     platform: Weak<Inner>,
-    mut folders: Folders,
+    mut folders: WatchedFolders,
     happened: Arc<Notify>,
     on_change: OnChange,
 ) {
@@ -129,14 +129,14 @@ async fn quiet(happened: &Notify, settings: WatchSettings) {
 }
 
 /// The folders that are watched, each without those in it: those that matter are named themselves.
-struct Folders {
+struct WatchedFolders {
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
     /// Something was removed or renamed: a folder of the same name may be another one.
     moved: Arc<AtomicBool>,
 }
 
-impl Folders {
+impl WatchedFolders {
     fn new(happened: Arc<Notify>) -> notify::Result<Self> {
         let moved = Arc::new(AtomicBool::new(false));
         let noted = moved.clone();

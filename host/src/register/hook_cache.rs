@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use tenon_types::{HookPoint, ToolResult};
 
 use crate::call::hook_context::HookContext;
-use crate::call::{Caller, Fingerprint};
+use crate::call::{CallFingerprint, Caller};
 use crate::observe::history::weight::{weigh, weigh_members};
 
 /// An outcome that was checked.
@@ -52,12 +52,12 @@ const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The answers of one plugin.
 #[derive(Default)]
-pub(crate) struct HookCache(Mutex<HashMap<Fingerprint, (HookCacheKey, Decision)>>);
+pub(crate) struct HookCache(Mutex<HashMap<CallFingerprint, (HookCacheKey, Decision)>>);
 
 /// What a handler is asked.
 #[derive(PartialEq)]
 pub(crate) struct HookCacheKey {
-    fingerprint: Fingerprint,
+    fingerprint: CallFingerprint,
     point: HookPoint,
     context: HookContext,
     /// On whose behalf, which handlers get to see as well.
@@ -67,7 +67,7 @@ pub(crate) struct HookCacheKey {
 
 impl HookCacheKey {
     pub(crate) fn new(point: &HookPoint, context: &HookContext, caller: &Caller) -> Self {
-        let fingerprint = Fingerprint::of_members(&point.to_string(), context.members());
+        let fingerprint = CallFingerprint::of_members(&point.to_string(), context.members());
         let (agent, session) = (caller.agent_id.clone(), caller.session_id.clone());
         Self { fingerprint, point: point.clone(), context: context.clone(), agent, session }
     }

@@ -5,9 +5,9 @@ use tenon_config::discover::{Candidate, Source};
 use tenon_config::host_environment::HostEnvironment;
 use tenon_types::ToolDefinition;
 
-use super::operation;
+use super::operation_tools;
 use crate::schema::{self, nulls};
-use crate::server::ServerListing;
+use crate::server::ListingCache;
 use crate::services::Offers;
 
 /// What a server had when it was last asked. Nothing is started to know it.
@@ -25,10 +25,9 @@ impl KnownServer {
         offers: Offers,
     ) -> Option<Self> {
         let Source::Mcp(server) = &candidate.source else { return None };
-        let known =
-            ServerListing::of(server, candidate.named_in(), host_environment, offers, true)?
-                .stand_in()?;
-        let of_host = operation::on(known.resources, known.prompts);
+        let known = ListingCache::of(server, candidate.named_in(), host_environment, offers, true)?
+            .stand_in()?;
+        let of_host = operation_tools::on(known.resources, known.prompts);
         let of_host = of_host.map(|(_, offered)| ToolDefinition::clone(&offered.definition));
         Some(Self { tools: known.tools.into_iter().chain(of_host).collect() })
     }

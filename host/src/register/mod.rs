@@ -3,10 +3,10 @@
 //! Definitions are checked one by one: a bad one is dropped with a diagnostic, and the plugin's
 //! others stay. A registry does not change; when a plugin does, there is a new one.
 
-pub(crate) mod constraints;
+pub(crate) mod call_settings;
 pub(crate) mod hook_cache;
 mod known_server;
-pub(crate) mod operation;
+pub(crate) mod operation_tools;
 pub(crate) mod tool_metrics;
 
 use serde_json::Value;
@@ -19,31 +19,31 @@ use tenon_config::diagnostic::Diagnostic;
 use tenon_config::discover::{Origin, PluginKind};
 use tenon_config::grant::Grants;
 use tenon_config::limits::Limits;
-use tenon_config::manifest::Permissions;
+use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::pins::{self, PinKind, Quarantine};
-use tenon_config::secret::{MASK, Redactor, Secrets};
+use tenon_config::secret::{MASK, Redactor, SecretValues};
 use tenon_config::tool_filter::{FilterReason, ToolFilter};
 use tenon_types::name::ToolName;
 use tenon_types::text::{cut, one_line};
 use tenon_types::{
-    EvalDefinition, HookPoint, Identity, ModelInfo, Operation, ProviderDefinition, Registration,
+    EvalDefinition, HookPoint, Identity, McpOperation, ModelInfo, ProviderDefinition, Registration,
     ToolDefinition,
 };
 use tokio::sync::OnceCell;
 
-use self::constraints::Constraints;
+use self::call_settings::CallSettings;
 use self::hook_cache::HookCache;
 use self::tool_metrics::ToolMetrics;
 use crate::call::mask::{Unmasked, within_unmasked};
 use crate::call::{Call, CallError, Failure, SHARED_TOOL_PLUGIN};
-use crate::load::Loaded;
+use crate::load::LoadedPlugin;
 use crate::runtime::{Builtin, MAX_TOOLS_PER_PLUGIN, as_registered};
-use crate::schema::{self, Compiled, Schema};
+use crate::schema::{self, ParsedSchema, Schema};
 pub use known_server::KnownServer;
 
 /// A plugin together with what it contributes.
-pub struct Registered {
-    loaded: Loaded,
+pub struct RegisteredPlugin {
+    loaded: LoadedPlugin,
     identity: Identity,
     /// The same without what a server says of itself, where that is held.
     bare_identity: Identity,
@@ -85,8 +85,8 @@ impl DeclaredTool {
     /// A tool with its schemas, each compiled or refused.
     fn with_schemas(
         definition: ToolDefinition,
-        input: Result<Compiled, String>,
-        output: Option<Result<Compiled, String>>,
+        input: Result<ParsedSchema, String>,
+        output: Option<Result<ParsedSchema, String>>,
     ) -> Result<Self, String> {
         let output = output.transpose();
         let output = output.map_err(|problem| format!("its output schema: {problem}"))?;
@@ -119,7 +119,7 @@ pub(crate) enum ServedBy {
     /// The plugin, which has registered the tool.
     ByPlugin,
     /// The host, by an operation of its own on the plugin.
-    ByHost(Operation),
+    ByHost(McpOperation),
 }
 
 /// A strategy, ready to be used.
@@ -129,7 +129,7 @@ pub struct RegisteredEval {
     pub(crate) options: Option<Schema>,
 }
 
-impl Registered {
+impl RegisteredPlugin {
     /// The host, as the owner of tools that are of no plugin. It contributes nothing itself.
     fn host() -> Self {
         let nothing = Arc::new(Builtin::new(HOST, env!("CARGO_PKG_VERSION")));
@@ -139,7 +139,7 @@ impl Registered {
             description: String::new(),
         };
         Self {
-            loaded: Loaded::builtin(HOST, nothing, &Limits::default(), Arc::default()),
+            loaded: LoadedPlugin::builtin(HOST, nothing, &Limits::default(), Arc::default()),
             bare_identity: identity.clone(),
             identity,
             holds_instructions: AtomicBool::new(false),
@@ -155,7 +155,7 @@ impl Registered {
     }
 
     /// The plugin that was loaded.
-    pub fn loaded(&self) -> &Loaded {
+    pub fn loaded(&self) -> &LoadedPlugin {
         &self.loaded
     }
 
@@ -217,7 +217,7 @@ impl Registered {
         self.prompts || self.is_server_that_may(|permissions| permissions.register_prompts)
     }
 
-    fn is_server_that_may(&self, register: impl FnOnce(&Permissions) -> bool) -> bool {
+    fn is_server_that_may(&self, register: impl FnOnce(&RegistrationPermissions) -> bool) -> bool {
         self.loaded.kind() == PluginKind::Mcp && self.loaded.permissions().is_none_or(register)
     }
 
@@ -233,25 +233,25 @@ impl Registered {
 }
 
 /// What a plugin contributes: what is known of it, or else what it answers.
-pub(crate) async fn learn(loaded: &Loaded) -> Result<KnownRegistration, Failure> {
+pub(crate) async fn learn(loaded: &LoadedPlugin) -> Result<UncheckedRegistration, Failure> {
     match loaded.supervised().and_then(|server| server.stand_in()) {
-        Some(registration) => Ok(KnownRegistration { registration, is_new: false }),
+        Some(registration) => Ok(UncheckedRegistration { registration, is_new: false }),
         None => ask(loaded).await,
     }
 }
 
 /// Asks a plugin what it contributes, and registers it.
-pub(crate) async fn register(loaded: Loaded) -> Result<Registered, Failure> {
+pub(crate) async fn register(loaded: LoadedPlugin) -> Result<RegisteredPlugin, Failure> {
     let learned = learn(&loaded).await?;
     register_as(loaded, learned).await
 }
 
 /// Registers a plugin with what it contributes.
 pub(crate) async fn register_as(
-    loaded: Loaded,
-    learned: KnownRegistration,
-) -> Result<Registered, Failure> {
-    let KnownRegistration { registration, is_new } = learned;
+    loaded: LoadedPlugin,
+    learned: UncheckedRegistration,
+) -> Result<RegisteredPlugin, Failure> {
+    let UncheckedRegistration { registration, is_new } = learned;
     if is_new && let Some(server) = loaded.supervised().cloned() {
         let kept = registration.clone();
         // It is short. Who did not wait for it could be over before it is.
@@ -261,19 +261,19 @@ pub(crate) async fn register_as(
 }
 
 /// Asks again, for a plugin whose contributions have changed.
-pub(crate) async fn register_again(former: &Registered) -> Result<Registered, Failure> {
+pub(crate) async fn register_again(former: &RegisteredPlugin) -> Result<RegisteredPlugin, Failure> {
     let learned = ask(&former.loaded).await?;
     register_as(former.loaded.clone(), learned).await
 }
 
 /// What a plugin contributes, as it is known.
-pub(crate) struct KnownRegistration {
+pub(crate) struct UncheckedRegistration {
     registration: Registration,
     /// Whether it has just been asked.
     is_new: bool,
 }
 
-async fn ask(loaded: &Loaded) -> Result<KnownRegistration, Failure> {
+async fn ask(loaded: &LoadedPlugin) -> Result<UncheckedRegistration, Failure> {
     let (time, registration) = (loaded.startup(), loaded.plugin().register());
     let registration = match loaded.supervised().cloned() {
         Some(server) => {
@@ -286,11 +286,17 @@ async fn ask(loaded: &Loaded) -> Result<KnownRegistration, Failure> {
         None => within_unmasked(time, registration).await,
     };
     let redactor = Arc::new(Redactor::new(loaded.secrets()));
-    Ok(KnownRegistration { registration: as_registered(&redactor, registration)?, is_new: true })
+    Ok(UncheckedRegistration {
+        registration: as_registered(&redactor, registration)?,
+        is_new: true,
+    })
 }
 
 /// Checks each definition that a plugin gave.
-async fn check(loaded: Loaded, registration: Registration) -> Result<Registered, Failure> {
+async fn check(
+    loaded: LoadedPlugin,
+    registration: Registration,
+) -> Result<RegisteredPlugin, Failure> {
     let id = loaded.id().clone();
     let mut diagnostics = Vec::new();
     let registration = match loaded.permissions() {
@@ -398,7 +404,7 @@ async fn check(loaded: Loaded, registration: Registration) -> Result<Registered,
         }
     }
     let bare_identity = Identity { description: String::new(), ..identity.clone() };
-    Ok(Registered {
+    Ok(RegisteredPlugin {
         loaded,
         identity,
         bare_identity,
@@ -446,7 +452,7 @@ fn told_once(id: &str, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 /// What a plugin's permissions leave of what it wants to register.
 fn permitted(
     registration: Registration,
-    permissions: &Permissions,
+    permissions: &RegistrationPermissions,
     mut refuse: impl FnMut(&str),
 ) -> Registration {
     fn keep<T>(list: Vec<T>, permitted: bool, refuse: impl FnOnce()) -> Vec<T> {
@@ -506,15 +512,15 @@ fn check_tool(definition: &ToolDefinition, grants: &Grants) -> Result<(), String
 /// All that the plugins of a host contribute.
 #[derive(Default)]
 pub struct Registry {
-    plugins: Vec<Arc<Registered>>,
-    tools: BTreeMap<ToolName, Entry>,
+    plugins: Vec<Arc<RegisteredPlugin>>,
+    tools: BTreeMap<ToolName, ToolEntry>,
     /// Tools that are there once for all plugins.
-    shared: BTreeMap<ToolName, SharedTool>,
+    shared: BTreeMap<ToolName, SharedOperationTool>,
     /// Tools that plugins have and nobody may call.
     absent: BTreeMap<ToolName, Unavailable>,
     /// Who handles each point, in load order.
-    hooks: Vec<(HookPoint, Vec<Arc<Registered>>)>,
-    settings: Settings,
+    hooks: Vec<(HookPoint, Vec<Arc<RegisteredPlugin>>)>,
+    settings: RegistrySettings,
     /// What handlers that are deterministic have answered, by their plugins.
     memories: HashMap<Arc<str>, HookCache>,
     /// Keeps the secrets of all plugins out of what any of them says.
@@ -525,23 +531,23 @@ pub struct Registry {
 }
 
 /// Where a tool is, and how it is called.
-struct Entry {
-    plugin: Arc<Registered>,
+struct ToolEntry {
+    plugin: Arc<RegisteredPlugin>,
     tool: Tool,
-    constraints: Constraints,
+    constraints: CallSettings,
     tool_metrics: ToolMetrics,
 }
 
-/// A tool of the host's own that does for any plugin what an [`Entry`] does for one.
-struct SharedTool {
-    host: Arc<Registered>,
+/// A tool of the host's own that does for any plugin what an [`ToolEntry`] does for one.
+struct SharedOperationTool {
+    host: Arc<RegisteredPlugin>,
     tool: Tool,
     /// The plugins that it is for. Where there is none, it is not offered.
     ids: Vec<Arc<str>>,
 }
 
-impl SharedTool {
-    fn declared(&self) -> Option<(&Arc<Registered>, &Tool)> {
+impl SharedOperationTool {
+    fn declared(&self) -> Option<(&Arc<RegisteredPlugin>, &Tool)> {
         (!self.ids.is_empty()).then_some((&self.host, &self.tool))
     }
 }
@@ -560,22 +566,22 @@ enum Unavailable {
 }
 
 /// Plugins in load order, but those first whose names go before the same of others.
-fn names_first(plugins: &[Arc<Registered>]) -> impl Iterator<Item = &Arc<Registered>> {
+fn names_first(plugins: &[Arc<RegisteredPlugin>]) -> impl Iterator<Item = &Arc<RegisteredPlugin>> {
     let first = plugins.iter().filter(|plugin| plugin.loaded.names_come_first());
     first.chain(plugins.iter().filter(|plugin| !plugin.loaded.names_come_first()))
 }
 
 /// What is called, and how.
 pub(crate) struct ResolvedTool<'a> {
-    pub(crate) plugin: &'a Arc<Registered>,
+    pub(crate) plugin: &'a Arc<RegisteredPlugin>,
     pub(crate) tool: &'a Tool,
-    pub(crate) constraints: &'a Constraints,
+    pub(crate) constraints: &'a CallSettings,
     pub(crate) tool_metrics: &'a ToolMetrics,
 }
 
 /// What the operator says of tools and calls, and the user of definitions that have changed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
+pub(crate) struct RegistrySettings {
     /// What a handler that fails means.
     pub(crate) on_failure: OnFailure,
     /// What holds for the plugins of the project.
@@ -590,7 +596,7 @@ pub(crate) struct Settings {
     pub(crate) quarantine: Quarantine,
 }
 
-impl Settings {
+impl RegistrySettings {
     /// What configurations say, in the order of their precedence.
     pub(crate) fn new(configs: &[Config], quarantine: Quarantine) -> Self {
         Self {
@@ -621,7 +627,7 @@ impl Settings {
 
 impl Registry {
     /// Puts plugins together, in load order. Of two tools with one name, the first stays.
-    pub(crate) fn new(plugins: Vec<Arc<Registered>>, settings: Settings) -> Self {
+    pub(crate) fn new(plugins: Vec<Arc<RegisteredPlugin>>, settings: RegistrySettings) -> Self {
         let mut registry = Self { settings, ..Self::default() };
         for plugin in names_first(&plugins) {
             registry.add_tools(plugin);
@@ -653,7 +659,7 @@ impl Registry {
                 registry.memories.insert(id.clone(), HookCache::default());
             }
         }
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         for plugin in &plugins {
             secrets.extend(plugin.loaded.secrets());
         }
@@ -663,10 +669,10 @@ impl Registry {
     }
 
     /// Adds the tools that a plugin offers, but for those that nobody may call.
-    fn add_tools(&mut self, plugin: &Arc<Registered>) {
+    fn add_tools(&mut self, plugin: &Arc<RegisteredPlugin>) {
         let id = plugin.loaded.id();
         let filters = self.filters(plugin);
-        let operations = operation::on(plugin.resources, plugin.prompts);
+        let operations = operation_tools::on(plugin.resources, plugin.prompts);
         let is_wanted = self.resource_tools(plugin) != ResourceTools::None;
         let operations = operations.filter(|_| is_wanted);
         let own = plugin.tools.iter().chain(operations.map(|(_, declared)| declared));
@@ -714,12 +720,12 @@ impl Registry {
     }
 
     /// Adds what the host itself does with a plugin's resources and prompts.
-    fn add_operations(&mut self, plugin: &Arc<Registered>) {
+    fn add_operations(&mut self, plugin: &Arc<RegisteredPlugin>) {
         if self.resource_tools(plugin) == ResourceTools::None {
             return;
         }
         let filters = self.filters(plugin);
-        for (operation, declared) in operation::on(plugin.resources, plugin.prompts) {
+        for (operation, declared) in operation_tools::on(plugin.resources, plugin.prompts) {
             let original = &declared.definition.name;
             if plugin.tools.iter().any(|own| own.definition.name == *original) {
                 continue;
@@ -735,14 +741,14 @@ impl Registry {
 
     /// Puts one tool in the place of those that do the same for a plugin each.
     fn share_operations(&mut self) {
-        let host = Arc::new(Registered::host());
-        for operation in Operation::TOOLS {
+        let host = Arc::new(RegisteredPlugin::host());
+        for operation in McpOperation::TOOLS {
             let served = ServedBy::ByHost(operation);
             let same = self.tools.values().filter(|entry| entry.tool.served == served);
             let same = same.filter(|entry| entry.constraints.enabled);
             let is_shared = |plugin| self.resource_tools(plugin) == ResourceTools::Shared;
             let same = same.filter(|entry| is_shared(&entry.plugin));
-            let plugins: Vec<&Loaded> = same.map(|entry| &entry.plugin.loaded).collect();
+            let plugins: Vec<&LoadedPlugin> = same.map(|entry| &entry.plugin.loaded).collect();
             let ids: Vec<Arc<str>> = plugins.iter().map(|loaded| loaded.id().clone()).collect();
             let name = ToolName::shared(operation.name());
             let is_shielded = plugins.iter().any(|loaded| loaded.owner().is_shielded);
@@ -751,9 +757,10 @@ impl Registry {
             if rule.enabled == Some(false) || self.owner(&name).is_some() {
                 continue;
             }
-            let DeclaredTool { definition, arguments, output } = operation::shared(operation, &ids);
+            let DeclaredTool { definition, arguments, output } =
+                operation_tools::shared(operation, &ids);
             let tool = Tool { name: name.clone(), definition, served, arguments, output };
-            self.shared.insert(name, SharedTool { host: host.clone(), tool, ids });
+            self.shared.insert(name, SharedOperationTool { host: host.clone(), tool, ids });
         }
     }
 
@@ -763,7 +770,8 @@ impl Registry {
     ///
     /// Where it names no plugin that has what is asked for.
     pub(crate) fn resolve_shared(&self, call: &mut Call) -> Result<(), CallError> {
-        let Some(SharedTool { tool, ids, .. }) = self.shared.get(call.name.as_str()) else {
+        let Some(SharedOperationTool { tool, ids, .. }) = self.shared.get(call.name.as_str())
+        else {
             return Ok(());
         };
         let ServedBy::ByHost(operation) = tool.served else { return Ok(()) };
@@ -783,7 +791,7 @@ impl Registry {
 
     fn add(
         &mut self,
-        plugin: &Arc<Registered>,
+        plugin: &Arc<RegisteredPlugin>,
         name: ToolName,
         declared: &DeclaredTool,
         served: ServedBy,
@@ -802,16 +810,17 @@ impl Registry {
         let is_believed =
             plugin.loaded.kind() != PluginKind::Mcp || matches!(served, ServedBy::ByHost(_));
         let hints = is_believed.then_some(&definition.annotations);
-        let constraints = Constraints::new(hints, self.rule(plugin, &name, &definition.name));
+        let constraints = CallSettings::new(hints, self.rule(plugin, &name, &definition.name));
         let tool_metrics = ToolMetrics::new(id, name.as_str());
         // What another plugin has and nobody may call does not stand in the way.
         self.absent.remove(&name);
         let tool = Tool { name: name.clone(), definition, served, arguments, output };
-        self.tools.insert(name, Entry { plugin: plugin.clone(), tool, constraints, tool_metrics });
+        self.tools
+            .insert(name, ToolEntry { plugin: plugin.clone(), tool, constraints, tool_metrics });
     }
 
     /// The name that a plugin's tool has for callers.
-    pub(crate) fn name_of(&self, plugin: &Registered, tool: &str) -> ToolName {
+    pub(crate) fn name_of(&self, plugin: &RegisteredPlugin, tool: &str) -> ToolName {
         let loaded = &plugin.loaded;
         let style = self.settings.of(loaded.origin()).names.style;
         style.render(loaded.id(), loaded.namespace(), tool)
@@ -834,7 +843,7 @@ impl Registry {
 
     /// The name for callers of a tool that somebody asks for by what its plugin calls it.
     pub(crate) fn renamed(&self, asked: &str) -> Option<&ToolName> {
-        let is_asked = |(plugin, tool): &(&Arc<Registered>, &Tool)| {
+        let is_asked = |(plugin, tool): &(&Arc<RegisteredPlugin>, &Tool)| {
             let (id, namespace) = (plugin.loaded.id(), plugin.loaded.namespace());
             let style = self.settings.of(plugin.loaded.origin()).names.style;
             let prefix = style.prefix(id, namespace);
@@ -844,7 +853,7 @@ impl Registry {
     }
 
     /// All that is said of which tools of a plugin are wanted.
-    fn filters(&self, plugin: &Registered) -> Vec<ToolFilter> {
+    fn filters(&self, plugin: &RegisteredPlugin) -> Vec<ToolFilter> {
         let id = plugin.loaded.id();
         let owner = plugin.loaded.owner();
         let own = self.settings.entries.get(&**id);
@@ -852,7 +861,7 @@ impl Registry {
     }
 
     /// How tools for a plugin's resources and prompts are there.
-    fn resource_tools(&self, plugin: &Registered) -> ResourceTools {
+    fn resource_tools(&self, plugin: &RegisteredPlugin) -> ResourceTools {
         self.settings.of(plugin.loaded.origin()).resource_tools
     }
 
@@ -895,46 +904,46 @@ impl Registry {
 
     /// How many tools of its own a plugin has here.
     pub(crate) fn count(&self, id: &str) -> usize {
-        let own = |entry: &&Entry| {
+        let own = |entry: &&ToolEntry| {
             **entry.plugin.loaded.id() == *id && entry.tool.served == ServedBy::ByPlugin
         };
         self.tools.values().filter(own).count()
     }
 
     /// The plugins, in load order.
-    pub fn plugins(&self) -> &[Arc<Registered>] {
+    pub fn plugins(&self) -> &[Arc<RegisteredPlugin>] {
         &self.plugins
     }
 
     /// The plugins, those before the others whose names for things go before the same of others.
-    pub(crate) fn names_first(&self) -> impl Iterator<Item = &Arc<Registered>> {
+    pub(crate) fn names_first(&self) -> impl Iterator<Item = &Arc<RegisteredPlugin>> {
         names_first(&self.plugins)
     }
 
     /// A plugin by its id.
-    pub fn plugin(&self, id: &str) -> Option<&Arc<Registered>> {
+    pub fn plugin(&self, id: &str) -> Option<&Arc<RegisteredPlugin>> {
         self.plugins.iter().find(|plugin| &**plugin.loaded.id() == id)
     }
 
     /// All tools that are offered, by name; last those that the host has once for all plugins.
-    pub fn tools(&self) -> impl Iterator<Item = (&Arc<Registered>, &Tool)> {
-        let is_offered = |entry: &&Entry| {
+    pub fn tools(&self) -> impl Iterator<Item = (&Arc<RegisteredPlugin>, &Tool)> {
+        let is_offered = |entry: &&ToolEntry| {
             let is_shared = || self.resource_tools(&entry.plugin) == ResourceTools::Shared;
             entry.constraints.enabled && (entry.tool.served == ServedBy::ByPlugin || !is_shared())
         };
         let own = self.tools.values().filter(is_offered).map(|entry| (&entry.plugin, &entry.tool));
-        own.chain(self.shared.values().filter_map(SharedTool::declared))
+        own.chain(self.shared.values().filter_map(SharedOperationTool::declared))
     }
 
     /// A tool by its rendered name.
-    pub fn tool(&self, name: &str) -> Option<(&Arc<Registered>, &Tool)> {
-        let shared = || self.shared.get(name).and_then(SharedTool::declared);
+    pub fn tool(&self, name: &str) -> Option<(&Arc<RegisteredPlugin>, &Tool)> {
+        let shared = || self.shared.get(name).and_then(SharedOperationTool::declared);
         self.called(name).map(|called| (called.plugin, called.tool)).or_else(shared)
     }
 
     /// A tool by its rendered name, and all that is known of how to call it.
     pub(crate) fn called(&self, name: &str) -> Option<ResolvedTool<'_>> {
-        let Entry { plugin, tool, constraints, tool_metrics } = self.tools.get(name)?;
+        let ToolEntry { plugin, tool, constraints, tool_metrics } = self.tools.get(name)?;
         Some(ResolvedTool { plugin, tool, constraints, tool_metrics })
     }
 
@@ -942,15 +951,15 @@ impl Registry {
     /// and where that is counted, if there is.
     pub(crate) fn operation(
         &self,
-        plugin: &Registered,
-        operation: Operation,
-    ) -> Result<(Constraints, Option<&ToolMetrics>), CallError> {
+        plugin: &RegisteredPlugin,
+        operation: McpOperation,
+    ) -> Result<(CallSettings, Option<&ToolMetrics>), CallError> {
         let (id, original) = (plugin.loaded.id(), operation.name());
         let name = self.name_of(plugin, original);
         let entry = self.tools.get(&name).filter(|entry| {
             entry.tool.served == ServedBy::ByHost(operation) && entry.plugin.loaded.id() == id
         });
-        if let Some(Entry { constraints, tool_metrics, .. }) = entry {
+        if let Some(ToolEntry { constraints, tool_metrics, .. }) = entry {
             return Ok((constraints.clone(), Some(tool_metrics)));
         }
         // A list of the only tools that are wanted says nothing of what is no tool.
@@ -960,12 +969,13 @@ impl Registry {
         if let Some(by) = disabled {
             return Err(CallError::Disabled { tool: name.to_string(), by: by.describe() });
         }
-        let hints = operation::as_tool(operation).map(|declared| &declared.definition.annotations);
-        Ok((Constraints::new(hints, self.rule(plugin, &name, original)), None))
+        let hints =
+            operation_tools::as_tool(operation).map(|declared| &declared.definition.annotations);
+        Ok((CallSettings::new(hints, self.rule(plugin, &name, original)), None))
     }
 
     /// What the operator says of a tool of a plugin.
-    fn rule(&self, plugin: &Registered, name: &ToolName, original: &str) -> ToolRule {
+    fn rule(&self, plugin: &RegisteredPlugin, name: &ToolName, original: &str) -> ToolRule {
         let loaded = &plugin.loaded;
         let users_style = self.settings.user.names.style;
         let users_name = users_style.render(loaded.id(), loaded.namespace(), original);
@@ -983,18 +993,18 @@ impl Registry {
     }
 
     /// The points that anybody handles, each with its handlers in load order.
-    pub fn hooks(&self) -> impl Iterator<Item = (&HookPoint, &[Arc<Registered>])> {
+    pub fn hooks(&self) -> impl Iterator<Item = (&HookPoint, &[Arc<RegisteredPlugin>])> {
         self.hooks.iter().map(|(point, handlers)| (point, &handlers[..]))
     }
 
     /// Who handles a point, in load order; but those of a project come before all others.
-    pub fn handlers(&self, point: &HookPoint) -> &[Arc<Registered>] {
+    pub fn handlers(&self, point: &HookPoint) -> &[Arc<RegisteredPlugin>] {
         let found = self.hooks.iter().find(|(other, _)| other == point);
         found.map_or(&[], |(_, handlers)| handlers)
     }
 
     /// What the operator says of calls.
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &RegistrySettings {
         &self.settings
     }
 
@@ -1012,12 +1022,12 @@ mod tests {
     use serde_json::json;
     use tenon_config::limits::Limits;
 
-    async fn registered(id: &str, tools: Vec<ToolDefinition>) -> Arc<Registered> {
+    async fn registered(id: &str, tools: Vec<ToolDefinition>) -> Arc<RegisteredPlugin> {
         let builtin = tools.into_iter().fold(Builtin::new(id, ""), |builtin, definition| {
             builtin.tool(definition, async |_, _| Ok(ToolResult::text("")))
         });
         let schemas = Arc::default();
-        let loaded = Loaded::builtin(id, Arc::new(builtin), &Limits::default(), schemas);
+        let loaded = LoadedPlugin::builtin(id, Arc::new(builtin), &Limits::default(), schemas);
         Arc::new(register(loaded).await.expect("it registers"))
     }
 
@@ -1077,7 +1087,7 @@ mod tests {
     async fn a_name_is_given_once_and_the_second_learns_by_whom() {
         let first = registered("a", vec![tool("b__c", json!({"type": "object"}))]).await;
         let second = registered("a__b", vec![tool("c", json!({"type": "object"}))]).await;
-        let registry = Registry::new(vec![first, second], Settings::default());
+        let registry = Registry::new(vec![first, second], RegistrySettings::default());
         assert_eq!(registry.tool("a__b__c").unwrap().0.loaded().id().as_ref(), "a");
         assert_eq!(
             registry.diagnostics()[0].to_string(),
@@ -1092,7 +1102,7 @@ mod tests {
         let first = registered(theirs, vec![tool("b__c", object())]).await;
         let second = registered("a__b", vec![tool("c", object())]).await;
         let quarantine = Quarantine::of_tool(theirs, "b__c", "it is another");
-        let settings = Settings { quarantine, ..Settings::default() };
+        let settings = RegistrySettings { quarantine, ..RegistrySettings::default() };
         let registry = Registry::new(vec![first.clone(), second.clone()], settings);
         // Who calls it by its name must not get another's.
         assert!(registry.tool(ours).is_none());
@@ -1103,7 +1113,7 @@ mod tests {
         assert!(told.clone().any(|told| told.contains(left_out)), "{:?}", told.collect::<Vec<_>>());
         // One that its operator does not want keeps nothing.
         let filter = ToolFilter { enabled: None, disabled: vec!["b__c".into()] };
-        let settings = Settings::default().with_entries([(theirs, &filter)].into_iter());
+        let settings = RegistrySettings::default().with_entries([(theirs, &filter)].into_iter());
         let registry = Registry::new(vec![first, second], settings);
         assert_eq!(&**registry.tool(ours).expect("it is free").0.loaded().id(), "a__b");
     }

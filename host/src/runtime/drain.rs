@@ -12,19 +12,19 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Who uses a plugin: whoever has one of these. Calls in flight do, and so does the registry.
 #[derive(Clone)]
-pub(crate) struct Uses {
+pub(crate) struct UseToken {
     _user: mpsc::Sender<Infallible>,
     ended: Arc<Mutex<Option<mpsc::Receiver<Infallible>>>>,
 }
 
-impl Default for Uses {
+impl Default for UseToken {
     fn default() -> Self {
         let (_user, ended) = mpsc::channel(1);
         Self { _user, ended: Arc::new(Mutex::new(Some(ended))) }
     }
 }
 
-impl Uses {
+impl UseToken {
     /// Takes a plugin out of use, which is ended when nobody uses it any more.
     pub(crate) fn retire(&self, plugin: Arc<dyn Plugin>) -> RetiringPlugin {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();

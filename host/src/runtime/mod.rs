@@ -9,7 +9,7 @@ mod builtin;
 mod drain;
 mod handle;
 mod rhai;
-mod supervised;
+mod supervised_bridge;
 pub(crate) mod wasm;
 
 use async_trait::async_trait;
@@ -24,12 +24,12 @@ use tenon_types::{
 
 pub use crate::call::{Failure, OuterCalls, Usage};
 pub use builtin::Builtin;
-pub(crate) use drain::{RetiringPlugin, Uses};
+pub(crate) use drain::{RetiringPlugin, UseToken};
 pub use handle::PluginHandle;
 pub(crate) use rhai::{RhaiPlugin, ScriptConfig as ScriptSetting, Threads};
-pub use rhai::{ScriptError, check_script};
-pub(crate) use supervised::Supervised;
-pub use tenon_config::config::Mode;
+pub use rhai::{ScriptLoadError, check_script};
+pub(crate) use supervised_bridge::SupervisedBridge;
+pub use tenon_config::config::InstanceMode;
 pub use wasm::stream::CompletionStream;
 pub(crate) use wasm::stream::StreamObserver;
 pub use wasm::{Allocation, EngineError, ExportError, speaks};

@@ -39,7 +39,7 @@ const NOT_PLAIN: [&str; 7] = [
 pub(super) struct CostBound {
     whole: Levels,
     /// The same by the members of an object, for a schema that tells them apart.
-    split: Option<Box<Split>>,
+    split: Option<Box<MemberCosts>>,
 }
 
 /// What checking costs by how deep a value is.
@@ -53,7 +53,7 @@ struct Levels {
 
 /// What checking an object costs: a long text in one member is nothing to a pattern for another.
 #[derive(Debug, Clone, PartialEq)]
-struct Split {
+struct MemberCosts {
     /// For the object itself.
     own: Cost,
     /// For each member that is not named.
@@ -113,7 +113,7 @@ impl CostBound {
     }
 }
 
-impl Split {
+impl MemberCosts {
     fn allows(&self, members: &Map<String, Value>, most: u64) -> bool {
         let mut names = ValueSize { parts: 1, text: 0, depth: 0, most };
         members.keys().for_each(|name| names.add_name(name));
@@ -484,7 +484,7 @@ impl<'a> Reader<'a> {
                 levels => common = common.or(levels),
             }
         }
-        let split = Split { own: whole.costs[0], common, dear: dear.into() };
+        let split = MemberCosts { own: whole.costs[0], common, dear: dear.into() };
         let split = (!split.dear.is_empty()).then(|| Box::new(split));
         Some(CostBound { whole, split })
     }
@@ -575,7 +575,7 @@ fn size(value: &Value) -> u64 {
 
 /// What a node and all that it applies cost for one part of a value that is so much deeper.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct Costs {
+struct NodeCost {
     parts: u64,
     text: u64,
     squared: u64,
@@ -583,7 +583,7 @@ struct Costs {
     nested: u32,
 }
 
-impl Costs {
+impl NodeCost {
     fn and(self, other: Self) -> Self {
         Self {
             parts: self.parts.saturating_add(other.parts),
@@ -613,23 +613,23 @@ impl Costs {
 /// and what those apply that check the part around it. Nothing for those that are never checked
 /// without too many checks within each other.
 fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<Levels>> {
-    let all = |of: &[Costs], numbers: &[usize]| {
-        numbers.iter().fold(Costs::default(), |sum, number| sum.and(of[*number]))
+    let all = |of: &[NodeCost], numbers: &[usize]| {
+        numbers.iter().fold(NodeCost::default(), |sum, number| sum.and(of[*number]))
     };
-    let most = |of: &[Costs], numbers: &[usize]| {
-        numbers.iter().fold(Costs::default(), |most, number| most.or(of[*number]))
+    let most = |of: &[NodeCost], numbers: &[usize]| {
+        numbers.iter().fold(NodeCost::default(), |most, number| most.or(of[*number]))
     };
-    let mut found: Vec<LevelGrowth> = roots.iter().map(|_| LevelGrowth::default()).collect();
+    let mut found: Vec<LevelsBuilder> = roots.iter().map(|_| LevelsBuilder::default()).collect();
     // What each node comes to where the value is an array, where it is an object, and either.
-    let mut arrays = vec![Costs::default(); nodes.len()];
+    let mut arrays = vec![NodeCost::default(); nodes.len()];
     let mut objects = arrays.clone();
-    let mut before: Vec<Costs> = Vec::new();
+    let mut before: Vec<NodeCost> = Vec::new();
     for level in 0..MAX_LEVELS {
         for number in order {
             let node = &nodes[*number];
             if level == 0 {
                 let Node { parts, text, squared, .. } = *node;
-                let own = Costs { parts, text, squared, nested: 1 };
+                let own = NodeCost { parts, text, squared, nested: 1 };
                 arrays[*number] = own.and(all(&arrays, &node.here).within());
                 objects[*number] = arrays[*number];
                 continue;
@@ -648,33 +648,33 @@ fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<Levels
             break;
         }
     }
-    found.into_iter().map(LevelGrowth::levels).collect()
+    found.into_iter().map(LevelsBuilder::levels).collect()
 }
 
 /// What is known of the levels of a schema.
 #[derive(Default)]
-struct LevelGrowth {
+struct LevelsBuilder {
     costs: Vec<Cost>,
-    greatest: Costs,
+    greatest: NodeCost,
     closed: bool,
     /// Whether there are too many checks within each other.
     ended: bool,
 }
 
-impl LevelGrowth {
+impl LevelsBuilder {
     /// Adds a level, and says whether there may be more.
-    fn grow(&mut self, costs: Costs) -> bool {
+    fn grow(&mut self, costs: NodeCost) -> bool {
         if self.closed || self.ended {
             return false;
         }
         self.greatest = self.greatest.or(costs);
-        self.closed = costs == Costs::default();
+        self.closed = costs == NodeCost::default();
         self.ended = self.greatest.nested > MAX_NESTING;
         if self.closed || self.ended {
             return false;
         }
         let short = |cost: u64| u32::try_from(cost).unwrap_or(u32::MAX);
-        let Costs { parts, text, squared, .. } = self.greatest;
+        let NodeCost { parts, text, squared, .. } = self.greatest;
         self.costs.push(Cost { parts: short(parts), text: short(text), squared: short(squared) });
         true
     }

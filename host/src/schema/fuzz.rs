@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tenon_config::limits::{Limit, Limits};
+use tenon_config::limits::{LimitExceeded, Limits};
 use tokio::runtime::{Builder, Runtime};
 
 use super::bound::CostBound;
@@ -59,7 +59,7 @@ fn check(schema: &Value, value: &Value) {
         let confined = match SANDBOX.problems(&text, value, "it", &limits).await {
             Ok(problems) if problems.is_empty() => Verdict::Valid,
             Ok(_) => Verdict::Invalid,
-            Err(Failure::Limit(Limit::Schema { .. })) => Verdict::TooDear,
+            Err(Failure::LimitExceeded(LimitExceeded::Schema { .. })) => Verdict::TooDear,
             Err(failure) => panic!("{failure}: {schema}"),
         };
         (confined, here)

@@ -65,23 +65,23 @@ const MAX_NULLS: usize = 64;
 const STACK_BYTES: usize = 64 << 20;
 
 /// A JSON Schema that can be checked against.
-pub(crate) struct Schema(Kind);
+pub(crate) struct Schema(ValidatorKind);
 
-enum Kind {
+enum ValidatorKind {
     /// It is compiled, and it is known what a check costs.
-    Plain(Box<Plain>),
+    Bounded(Box<BoundedValidator>),
     /// It is compiled within limits, each time anew.
     Confined,
 }
 
-struct Plain {
+struct BoundedValidator {
     validator: Validator,
     bound: CostBound,
 }
 
 /// What a schema says of nulls in a value. Places are JSON Pointers.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Nulls {
+pub(crate) struct NullViolations {
     /// The places of those that it does not take.
     pub(crate) refused: Vec<String>,
     /// The members that it requires and that are not there, each with the place of its object.
@@ -89,20 +89,20 @@ pub(crate) struct Nulls {
 }
 
 /// A schema that was read, and whether it asks for objects.
-pub(crate) struct Compiled {
+pub(crate) struct ParsedSchema {
     pub(crate) schema: Schema,
     pub(crate) of_objects: bool,
 }
 
 impl Schema {
     /// What it says of nulls in a value, if that can be told in little time.
-    pub(crate) fn nulls(&self, value: &Value) -> Option<Nulls> {
-        let Kind::Plain(plain) = &self.0 else { return None };
-        let Plain { validator, bound } = &**plain;
+    pub(crate) fn nulls(&self, value: &Value) -> Option<NullViolations> {
+        let ValidatorKind::Bounded(plain) = &self.0 else { return None };
+        let BoundedValidator { validator, bound } = &**plain;
         if !bound.allows(value, MAX_INLINE_PROBLEM_STEPS) {
             return None;
         }
-        let mut nulls = Nulls::default();
+        let mut nulls = NullViolations::default();
         if validator.is_valid(value) {
             return Some(nulls);
         }
@@ -122,8 +122,8 @@ impl Schema {
 
     /// What is wrong with a value, each with its place, if that can be told in little time.
     pub(crate) fn problems(&self, value: &Value) -> Option<Vec<String>> {
-        let Kind::Plain(plain) = &self.0 else { return None };
-        let Plain { validator, bound } = &**plain;
+        let ValidatorKind::Bounded(plain) = &self.0 else { return None };
+        let BoundedValidator { validator, bound } = &**plain;
         if !bound.allows(value, MAX_INLINE_STEPS) {
             return None;
         }
@@ -156,7 +156,7 @@ pub(crate) async fn compile(
     texts: Vec<String>,
     sandbox: &SchemaSandbox,
     limits: &Limits,
-) -> Result<Vec<Result<Compiled, String>>, Failure> {
+) -> Result<Vec<Result<ParsedSchema, String>>, Failure> {
     if texts.is_empty() {
         return Ok(Vec::new());
     }
@@ -168,7 +168,7 @@ pub(crate) async fn compile(
     .await?;
     let mut left = limits.cpu.max(sandbox::MIN_TIME);
     for (text, compiled) in texts.iter().zip(&mut compiled) {
-        if matches!(compiled, Ok(Compiled { schema: Schema(Kind::Confined), .. })) {
+        if matches!(compiled, Ok(ParsedSchema { schema: Schema(ValidatorKind::Confined), .. })) {
             sandbox.prepare().await?;
             let began = Instant::now();
             let checked = match left.is_zero() {
@@ -186,14 +186,14 @@ pub(crate) async fn compile(
 
 /// Compiles a schema if it is plain, and there is room to keep it. For one that is not it is not yet
 /// known whether it can be used.
-fn compile_plain(text: &str, room: &mut Size) -> Result<Compiled, String> {
+fn compile_plain(text: &str, room: &mut Size) -> Result<ParsedSchema, String> {
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(format!("it is longer than {} KiB", MAX_SCHEMA_BYTES >> 10));
     }
     let schema: Value =
         serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let of_objects = schema.get("type").and_then(Value::as_str) == Some("object");
-    let confined = Compiled { schema: Schema(Kind::Confined), of_objects };
+    let confined = ParsedSchema { schema: Schema(ValidatorKind::Confined), of_objects };
     let Some((bound, size)) = CostBound::of(&schema) else { return Ok(confined) };
     if size.subschemas > room.subschemas || size.states > room.states {
         return Ok(confined);
@@ -208,8 +208,8 @@ fn compile_plain(text: &str, room: &mut Size) -> Result<Compiled, String> {
         .map_err(|error| beginning(&error, MAX_PROBLEM_LENGTH))?;
     room.subschemas -= size.subschemas;
     room.states -= size.states;
-    let plain = Plain { validator, bound };
-    Ok(Compiled { schema: Schema(Kind::Plain(Box::new(plain))), of_objects })
+    let plain = BoundedValidator { validator, bound };
+    Ok(ParsedSchema { schema: Schema(ValidatorKind::Bounded(Box::new(plain))), of_objects })
 }
 
 /// Compiles one schema if it is plain, and gives nothing for any other. It blocks for a moment.
@@ -219,7 +219,9 @@ pub(crate) fn compile_if_plain(text: &str) -> Option<Schema> {
         let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, compile);
         thread.ok()?.join().ok().flatten()
     });
-    compiled.map(|compiled| compiled.schema).filter(|schema| matches!(schema.0, Kind::Plain(_)))
+    compiled
+        .map(|compiled| compiled.schema)
+        .filter(|schema| matches!(schema.0, ValidatorKind::Bounded(_)))
 }
 
 /// Compiles a schema of the host's own.
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
     use serde_json::{Map, json};
     use std::time::Duration;
-    use tenon_config::limits::{Limit, SchemaLimit};
+    use tenon_config::limits::{LimitExceeded, SchemaLimitExceeded};
 
     use super::fuzz::SANDBOX;
 
@@ -288,7 +290,7 @@ mod tests {
     enum Verdict {
         Valid,
         Invalid(String),
-        TooDear(SchemaLimit),
+        TooDear(SchemaLimitExceeded),
     }
 
     async fn verdict(schema: &Value, value: &Value) -> Verdict {
@@ -300,7 +302,9 @@ mod tests {
         match problems {
             Ok(problems) if problems.is_empty() => Verdict::Valid,
             Ok(problems) => Verdict::Invalid(problems.join("; ")),
-            Err(Failure::Limit(Limit::Schema { limit, .. })) => Verdict::TooDear(limit),
+            Err(Failure::LimitExceeded(LimitExceeded::Schema { limit, .. })) => {
+                Verdict::TooDear(limit)
+            }
             Err(failure) => panic!("{failure}"),
         }
     }
@@ -333,7 +337,7 @@ mod tests {
     #[tokio::test]
     async fn what_means_more_than_it_says_is_ended() {
         let none = |_| json!({});
-        let too_long = Verdict::TooDear(SchemaLimit::Time(Duration::from_secs(1)));
+        let too_long = Verdict::TooDear(SchemaLimitExceeded::Time(Duration::from_secs(1)));
         let by_pointer = |depth| fan(depth, |i| format!("#/$defs/d{i}"), none);
         assert_eq!(verdict(&by_pointer(10), &json!({})).await, Verdict::Valid);
         for schema in [
@@ -369,7 +373,7 @@ mod tests {
         }
         definitions.insert("d8000".into(), json!({}));
         let chain = json!({ "$ref": "#/$defs/d0", "$defs": definitions });
-        let deep = Verdict::TooDear(SchemaLimit::Depth);
+        let deep = Verdict::TooDear(SchemaLimitExceeded::Depth);
         assert_eq!(verdict(&chain, &json!({})).await, deep);
         let circle = json!({ "allOf": [{ "$ref": "#" }] });
         assert_eq!(verdict(&circle, &json!({})).await, Verdict::Valid);
@@ -500,7 +504,7 @@ mod tests {
         let schema = json!({ "anyOf": parts }).to_string();
         let compiled = compile(vec![schema; 200], &SANDBOX, &limits()).await.unwrap();
         let kept = compiled.iter().filter(|compiled| {
-            matches!(compiled, Ok(Compiled { schema: Schema(Kind::Plain(_)), .. }))
+            matches!(compiled, Ok(ParsedSchema { schema: Schema(ValidatorKind::Bounded(_)), .. }))
         });
         assert_eq!(kept.count(), MAX_KEPT.subschemas / 1_001);
     }

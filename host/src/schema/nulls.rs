@@ -4,7 +4,7 @@
 use serde_json::Value;
 use tenon_config::limits::Limits;
 
-use super::{Nulls, Schema, SchemaSandbox};
+use super::{NullViolations, Schema, SchemaSandbox};
 
 /// Leaves out members that are null, where the schema takes no null and does not require them, at the
 /// top and in objects within. Says whether that was told at once; else [`leave_out_confined`] tells it.
@@ -41,7 +41,7 @@ struct CleanedArguments {
 
 impl CleanedArguments {
     /// Nothing where that is all of the arguments.
-    fn of(arguments: &Value, found: Nulls) -> Option<Self> {
+    fn of(arguments: &Value, found: NullViolations) -> Option<Self> {
         let mut value = arguments.clone();
         let refused = found.refused.iter().filter_map(|pointer| MemberPath::of(pointer));
         let removed: Vec<MemberPath> =
@@ -50,7 +50,7 @@ impl CleanedArguments {
     }
 
     /// With the nulls that turn out to be required: what is wrong with them is for the caller to hear.
-    fn with_required(self, found: Nulls) -> Value {
+    fn with_required(self, found: NullViolations) -> Value {
         let Self { mut value, removed } = self;
         let is_missed = |place: &&MemberPath| {
             let mut missing = found.missing.iter();

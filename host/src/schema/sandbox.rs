@@ -12,21 +12,21 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tenon_config::config::Mode;
+use tenon_config::config::InstanceMode;
 use tenon_config::files::Digest;
 use tenon_config::grant::Grants;
-use tenon_config::limits::{Limit, Limits, SchemaLimit};
-use tenon_config::secret::{Redactor, Secrets};
+use tenon_config::limits::{LimitExceeded, Limits, SchemaLimitExceeded};
+use tenon_config::secret::{Redactor, SecretValues};
 use tenon_types::{CallContext, Json};
 
 use super::{
-    MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_NULLS, MAX_PROBLEM_LENGTH, Nulls, is_secret,
-    problem,
+    MAX_BACKTRACKS, MAX_COMPILED_PATTERN_BYTES, MAX_NULLS, MAX_PROBLEM_LENGTH, NullViolations,
+    is_secret, problem,
 };
 use crate::call::{Failure, within};
 use crate::capability::config::Config;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::{self, HostState, InstanceConfig, LinkTarget};
+use crate::capability::{self, ComponentRole, HostState, InstanceConfig};
 use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, find_exports, link_older};
 use crate::runtime::{Allocation, Plugin};
@@ -93,7 +93,7 @@ impl SchemaSandbox {
         match self.run("check", schema, None, &limits).await {
             Ok(CheckResult { refused: Some(problem), .. }) => Ok(Err(problem)),
             Ok(_) => Ok(Ok(())),
-            Err(Failure::Limit(limit)) => {
+            Err(Failure::LimitExceeded(limit)) => {
                 Ok(Err(format!("compiling it reached the {limit}; simplify it")))
             }
             Err(Failure::Contract(problem)) => Ok(Err(problem)),
@@ -116,19 +116,23 @@ impl SchemaSandbox {
     ) -> Result<Vec<String>, Failure> {
         self.linked().await?;
         let checked = within(limits.wall, self.run("check", schema, Some(value), limits));
-        let limit = |limit| Err(Failure::Limit(Limit::Schema { what, limit }));
+        let limit = |limit| Err(Failure::LimitExceeded(LimitExceeded::Schema { what, limit }));
         let found = match checked.await {
             Ok(found) => found,
-            Err(Failure::Limit(Limit::Cpu(time))) => return limit(SchemaLimit::Time(time)),
-            Err(Failure::Deadline(time)) => return limit(SchemaLimit::Time(time)),
-            Err(Failure::Limit(Limit::Memory(memory))) => {
-                return limit(SchemaLimit::Memory(memory));
+            Err(Failure::LimitExceeded(LimitExceeded::Cpu(time))) => {
+                return limit(SchemaLimitExceeded::Time(time));
             }
-            Err(Failure::Limit(Limit::Depth)) => return limit(SchemaLimit::Depth),
+            Err(Failure::Deadline(time)) => return limit(SchemaLimitExceeded::Time(time)),
+            Err(Failure::LimitExceeded(LimitExceeded::Memory(memory))) => {
+                return limit(SchemaLimitExceeded::Memory(memory));
+            }
+            Err(Failure::LimitExceeded(LimitExceeded::Depth)) => {
+                return limit(SchemaLimitExceeded::Depth);
+            }
             Err(failure) => return Err(failure),
         };
         match found {
-            CheckResult { unreadable: Some(_), .. } => limit(SchemaLimit::Depth),
+            CheckResult { unreadable: Some(_), .. } => limit(SchemaLimitExceeded::Depth),
             CheckResult { refused: Some(refused), .. } => {
                 Err(Failure::Contract(format!("the schema of {what} cannot be used: {refused}")))
             }
@@ -153,7 +157,7 @@ impl SchemaSandbox {
         schema: &str,
         value: &Value,
         limits: &Limits,
-    ) -> Result<Nulls, Failure> {
+    ) -> Result<NullViolations, Failure> {
         self.linked().await?;
         within(limits.wall, self.run("nulls", schema, Some(value), limits)).await
     }
@@ -182,7 +186,7 @@ impl SchemaSandbox {
             transfer: limits.transfer.max(2 * arguments.text().len()),
             ..Limits::default()
         };
-        let checker = WasmPlugin::new(pre, indices, setting(limits), Mode::Fresh);
+        let checker = WasmPlugin::new(pre, indices, setting(limits), InstanceMode::Fresh);
         let context = CallContext {
             call_id: "schema".into(),
             agent_id: None,
@@ -194,7 +198,7 @@ impl SchemaSandbox {
             Ok(result) => result,
             // The stack of the validator's own ends in its memory.
             Err(Failure::Trapped(trap)) if trap.contains("out of bounds") => {
-                return Err(Failure::Limit(Limit::Depth));
+                return Err(Failure::LimitExceeded(LimitExceeded::Depth));
             }
             Err(Failure::Trapped(trap)) => {
                 return Err(Failure::Contract(format!("the validator broke off on it: {trap}")));
@@ -227,7 +231,7 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedChecker, String> {
     let component =
         wasm.compile(CHECKER, &Digest::of(CHECKER)).map_err(|error| error.to_string())?;
     let linker =
-        capability::linker(&wasm.engine, LinkTarget::Plugin(&Grants::default()), link_older);
+        capability::linker(&wasm.engine, ComponentRole::Plugin(&Grants::default()), link_older);
     let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
     let pre = pre.map_err(|error| format!("{error:#}"))?;
     let indices = find_exports(&pre).map_err(|error| error.to_string())?;
@@ -237,7 +241,7 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedChecker, String> {
 /// What an instance is made with: limits, and nothing that it could use.
 fn setting(limits: Limits) -> InstanceConfig {
     let id: Arc<str> = "schema-checker".into();
-    let log = PluginLog::new(id.clone(), Redactor::new(&Secrets::default()), 1);
+    let log = PluginLog::new(id.clone(), Redactor::new(&SecretValues::default()), 1);
     InstanceConfig {
         granted: Arc::new(GrantedCapabilities::new(
             id.clone(),

@@ -6,7 +6,7 @@
 
 mod breaker;
 mod child;
-mod listing;
+mod listing_cache;
 mod starts;
 
 use serde::Serialize;
@@ -28,8 +28,8 @@ use breaker::Breaker;
 pub(crate) use child::{
     Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, unavailable,
 };
-pub(crate) use listing::ServerListing;
-pub use starts::StartProgress;
+pub(crate) use listing_cache::ListingCache;
+pub use starts::StartQueueProgress;
 pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
 pub use tenon_config::config::Supervision;
 
@@ -70,15 +70,15 @@ pub(crate) struct Supervisor {
     policy: Supervision,
     news: PluginNotifications,
     /// What it contributed when it was last asked.
-    listing: Option<ServerListing>,
+    listing: Option<ListingCache>,
     /// Where its starts wait for their turn, and how long one may take then.
     starts: StartQueue,
     startup: Duration,
-    watched: Mutex<Watched>,
+    watched: Mutex<SupervisorState>,
 }
 
 #[derive(Default)]
-struct Watched {
+struct SupervisorState {
     state: ServerState,
     /// When it was started of late.
     starts: VecDeque<Instant>,
@@ -166,7 +166,7 @@ impl Supervisor {
     }
 
     /// The same, with a place for what it contributes.
-    pub(crate) fn with_listing(self, listing: Option<ServerListing>) -> Self {
+    pub(crate) fn with_listing(self, listing: Option<ListingCache>) -> Self {
         Self { listing, ..self }
     }
 
@@ -177,7 +177,7 @@ impl Supervisor {
 
     /// Whether something was registered in place of its answer.
     pub(crate) fn has_stand_in(&self) -> bool {
-        self.listing.as_ref().is_some_and(ServerListing::stands_in)
+        self.listing.as_ref().is_some_and(ListingCache::stands_in)
     }
 
     /// Whether it answers what was registered in place of its answer. If not, it is registered
@@ -209,7 +209,7 @@ impl Supervisor {
         &self.policy
     }
 
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    fn watched(&self) -> MutexGuard<'_, SupervisorState> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -217,7 +217,7 @@ impl Supervisor {
     pub(crate) fn start(&self, now: Instant) -> Result<Duration, TooManyStarts> {
         let mut watched = self.watched();
         let window = self.policy.restart_window;
-        let too_often = |watched: &Watched| TooManyStarts {
+        let too_often = |watched: &SupervisorState| TooManyStarts {
             starts: watched.starts.len(),
             window,
             last: watched.last_error.clone(),
@@ -364,7 +364,7 @@ impl Supervisor {
         }
     }
 
-    fn enter(&self, watched: &mut Watched, state: ServerState) {
+    fn enter(&self, watched: &mut SupervisorState, state: ServerState) {
         if watched.state == state {
             return;
         }

@@ -21,7 +21,7 @@ const SLOT_TIME: Duration = Duration::from_secs(10);
 /// How far the start of MCP servers has come.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct StartProgress<'a> {
+pub struct StartQueueProgress<'a> {
     /// How many are ready.
     pub ready: usize,
     /// How many did not start.
@@ -33,7 +33,7 @@ pub struct StartProgress<'a> {
 }
 
 /// Who watches servers start.
-pub(crate) type StartObserver = Arc<dyn Fn(&StartProgress<'_>) + Send + Sync>;
+pub(crate) type StartObserver = Arc<dyn Fn(&StartQueueProgress<'_>) + Send + Sync>;
 
 /// When a server starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +117,9 @@ impl StartQueue {
 
     /// Has the server of a plugin go first, and the others wait until it is queued or what is
     /// returned is dropped.
-    pub(crate) fn expect(&self, plugin: &str) -> Expected {
+    pub(crate) fn expect(&self, plugin: &str) -> StartReservation {
         self.state().expected.insert(plugin.to_string());
-        Expected { queue: self.clone(), plugin: plugin.to_string() }
+        StartReservation { queue: self.clone(), plugin: plugin.to_string() }
     }
 
     /// Starts a server when it is its turn. The time until then is not the start's.
@@ -194,12 +194,12 @@ impl StartQueue {
 }
 
 /// See [`StartQueue::expect`].
-pub(crate) struct Expected {
+pub(crate) struct StartReservation {
     queue: StartQueue,
     plugin: String,
 }
 
-impl Drop for Expected {
+impl Drop for StartReservation {
     fn drop(&mut self) {
         self.queue.state().expected.remove(&self.plugin);
         self.queue.hand_out();
@@ -272,7 +272,7 @@ impl QueueState {
         let Some(observer) = &self.observer else { return };
         let Self { ready, failed, waiting, starting, .. } = self;
         let total = ready + failed + waiting + starting.len();
-        observer(&StartProgress { ready: *ready, failed: *failed, total, starting });
+        observer(&StartQueueProgress { ready: *ready, failed: *failed, total, starting });
     }
 }
 
@@ -429,7 +429,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let seeing = seen.clone();
         queue.observe(Arc::new(move |progress| {
-            let StartProgress { ready, failed, total, starting } = progress;
+            let StartQueueProgress { ready, failed, total, starting } = progress;
             seeing.lock().unwrap().push(format!("{ready} {failed} {total} {}", starting.join(",")));
         }));
         let (a, b) = ("a".into(), "b".into());

@@ -19,7 +19,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 pub use tenon_config::approval::{
-    Approval, ApprovalChange, ApprovalRequest, Approver, CommandLine, GrantAll, GrantWarning,
+    Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
 };
 pub use tenon_config::approvals::{ApprovalError, ApprovalFile, FormerApproval};
 pub use tenon_config::pins::{

@@ -90,11 +90,11 @@ pub struct PointInfo {
     check: Check,
 }
 
-type Check = fn(&Map<String, Value>) -> Result<CheckedContext, String>;
+type Check = fn(&Map<String, Value>) -> Result<ParsedHookContext, String>;
 
 /// What was read of a context when it was checked.
 #[derive(Debug, Default)]
-pub struct CheckedContext {
+pub struct ParsedHookContext {
     /// The result of a tool, where the context has to have one.
     pub result: Option<ToolResult>,
 }
@@ -160,7 +160,7 @@ const fn row(
 }
 
 /// Checks that a context has the type of its point.
-fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
     is_with_objects::<C>(context, &[])
 }
 
@@ -168,7 +168,7 @@ fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<CheckedContex
 fn is_with_objects<C: DeserializeOwned>(
     context: &Map<String, Value>,
     objects: &[&str],
-) -> Result<CheckedContext, String> {
+) -> Result<ParsedHookContext, String> {
     let said = |error: serde_json::Error| error.to_string();
     let others = context.iter().filter(|(name, _)| !objects.contains(&name.as_str()));
     let others = others.map(|(name, value)| (name.as_str(), value));
@@ -178,29 +178,29 @@ fn is_with_objects<C: DeserializeOwned>(
             Option::<Map<String, Value>>::deserialize(value).map_err(said)?;
         }
     }
-    Ok(CheckedContext::default())
+    Ok(ParsedHookContext::default())
 }
 
-fn is_before_evaluate(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+fn is_before_evaluate(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
     is_with_objects::<BeforeEvaluate>(context, &["subject"])
 }
 
-fn is_after_evaluate(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+fn is_after_evaluate(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
     is_with_objects::<AfterEvaluate>(context, &["subject", "evaluation"])
 }
 
 /// A call needs arguments.
-fn is_tool_call(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+fn is_tool_call(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
     let checked = is_with_objects::<BeforeToolCall>(context, &["arguments"])?;
     required(context, "arguments").map(|_| checked)
 }
 
 /// A result must be valid after all handlers have run.
-fn is_tool_result(context: &Map<String, Value>) -> Result<CheckedContext, String> {
+fn is_tool_result(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
     is_with_objects::<AfterToolCall>(context, &["arguments", "result"])?;
     let result = mcp_json::read_tool_result(required(context, "result")?.clone());
     let result = result.map_err(|error| format!("invalid tool result: {error}"))?;
-    Ok(CheckedContext { result: Some(result) })
+    Ok(ParsedHookContext { result: Some(result) })
 }
 
 fn required<'a>(context: &'a Map<String, Value>, name: &str) -> Result<&'a Value, String> {
@@ -238,8 +238,8 @@ impl HookPoint {
     /// # Errors
     ///
     /// A description of the first member with a wrong type.
-    pub fn check(&self, context: &Map<String, Value>) -> Result<CheckedContext, String> {
-        self.info().map_or_else(|| Ok(CheckedContext::default()), |info| (info.check)(context))
+    pub fn check(&self, context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+        self.info().map_or_else(|| Ok(ParsedHookContext::default()), |info| (info.check)(context))
     }
 
     /// Whether a handler may veto.

@@ -39,7 +39,7 @@ pub use language_model::{
 };
 pub use log::LogLevel;
 pub use message::{Memory, OutgoingMessage};
-pub use operation::Operation;
+pub use operation::McpOperation;
 pub use prompt::{Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole};
 pub use registration::{EvalDefinition, Identity, ProviderDefinition, Registration};
 pub use resource::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};

@@ -2,7 +2,7 @@
 //! hooks, and everybody who reads `--json`.
 //!
 //! Source: the schemas of MCP 2025-11-25 and 2026-07-28. Members that the contract does not name travel
-//! in `extra` and come out where they were. A [`Form`] is written as JSON text in which their values are
+//! in `extra` and come out where they were. A [`McpJson`] is written as JSON text in which their values are
 //! spelled as the plugin spelled them; a [`Value`] of it has the precision that numbers have there.
 
 use base64::Engine as _;
@@ -28,7 +28,7 @@ use crate::{
 /// A JSON form that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
-pub struct FormError {
+pub struct McpJsonError {
     /// Where, as a JSON Pointer.
     pub place: String,
     /// What is wrong there.
@@ -38,32 +38,32 @@ pub struct FormError {
 /// A tool as `tools/list` shows it, under the name given here. Schemas and `extra` that are no JSON
 /// were refused at registration.
 pub fn tool_definition(name: &str, tool: &ToolDefinition) -> Value {
-    let mut form = tree(&Form(tool));
+    let mut form = tree(&McpJson(tool));
     form["name"] = name.into();
     form
 }
 
 /// A result as `tools/call` answers it.
 pub fn tool_result(result: &ToolResult) -> Value {
-    tree(&Form(result))
+    tree(&McpJson(result))
 }
 
 /// The JSON form of a value for whoever writes it as text: what a plugin passed as JSON stays the text
 /// that it is, and nothing is copied.
 #[derive(Debug, Clone, Copy)]
-pub struct Form<'a, T>(pub &'a T);
+pub struct McpJson<'a, T>(pub &'a T);
 
 /// The JSON form of a value with members of the host's own, which say whose it is. Of two members with the same
 /// name the host's counts.
 #[derive(Debug, Clone, Copy)]
-pub struct FormBeside<'a, T, O>(pub &'a T, pub O);
+pub struct McpJsonWith<'a, T, O>(pub &'a T, pub O);
 
-impl<'a, T, O: Serialize> Serialize for FormBeside<'a, T, O>
+impl<'a, T, O: Serialize> Serialize for McpJsonWith<'a, T, O>
 where
-    Form<'a, T>: Serialize,
+    McpJson<'a, T>: Serialize,
 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let form = serde_json::to_string(&Form(self.0)).map_err(S::Error::custom)?;
+        let form = serde_json::to_string(&McpJson(self.0)).map_err(S::Error::custom)?;
         let ours = serde_json::to_string(&self.1).map_err(S::Error::custom)?;
         let mut members = Members::of(Some(&form));
         let ours = Members::of(Some(&ours));
@@ -112,7 +112,7 @@ impl<M: SerializeMap> Object<M> {
     }
 }
 
-impl Serialize for Form<'_, ToolDefinition> {
+impl Serialize for McpJson<'_, ToolDefinition> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolDefinition {
             name,
@@ -145,18 +145,18 @@ impl Serialize for Form<'_, ToolDefinition> {
     }
 }
 
-impl Serialize for Form<'_, ToolResult> {
+impl Serialize for McpJson<'_, ToolResult> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolResult { content, structured, is_error, extra } = self.0;
         let mut form = Object::begin(serializer)?;
-        form.member("content", &Forms(content))?;
+        form.member("content", &McpJsonList(content))?;
         form.optional("structuredContent", structured.as_deref().map(JsonOrText).as_ref())?;
         form.member("isError", is_error)?;
         form.end(&Members::of(extra.as_deref()))
     }
 }
 
-impl Serialize for Form<'_, ContentBlock> {
+impl Serialize for McpJson<'_, ContentBlock> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ContentBlock { body, extra } = self.0;
         let kind = match body {
@@ -176,14 +176,14 @@ impl Serialize for Form<'_, ContentBlock> {
                 form.member("mimeType", &media.mime_type)?;
             }
             Content::ResourceLink(link) => serialize_link(&mut form, link)?,
-            Content::Resource(contents) => form.member("resource", &Form(contents))?,
+            Content::Resource(contents) => form.member("resource", &McpJson(contents))?,
             Content::Other(_) => unreachable!("it was written above"),
         }
         form.end(&Members::of(extra.as_deref()))
     }
 }
 
-impl Serialize for Form<'_, ResourceContents> {
+impl Serialize for McpJson<'_, ResourceContents> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ResourceContents { uri, mime_type, body, extra } = self.0;
         let mut form = Object::begin(serializer)?;
@@ -197,7 +197,7 @@ impl Serialize for Form<'_, ResourceContents> {
     }
 }
 
-impl Serialize for Form<'_, ListedResource> {
+impl Serialize for McpJson<'_, ListedResource> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ListedResource { link, extra } = self.0;
         let mut form = Object::begin(serializer)?;
@@ -206,7 +206,7 @@ impl Serialize for Form<'_, ListedResource> {
     }
 }
 
-impl Serialize for Form<'_, ResourceTemplate> {
+impl Serialize for McpJson<'_, ResourceTemplate> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ResourceTemplate { uri_template, name, title, description, mime_type, extra } = self.0;
         let mut form = Object::begin(serializer)?;
@@ -219,7 +219,7 @@ impl Serialize for Form<'_, ResourceTemplate> {
     }
 }
 
-impl Serialize for Form<'_, PromptDefinition> {
+impl Serialize for McpJson<'_, PromptDefinition> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let PromptDefinition { name, title, description, arguments, extra } = self.0;
         let mut form = Object::begin(serializer)?;
@@ -227,13 +227,13 @@ impl Serialize for Form<'_, PromptDefinition> {
         form.optional("title", title.as_ref())?;
         form.optional("description", description.as_ref())?;
         if !arguments.is_empty() {
-            form.member("arguments", &Forms(arguments))?;
+            form.member("arguments", &McpJsonList(arguments))?;
         }
         form.end(&Members::of(extra.as_deref()))
     }
 }
 
-impl Serialize for Form<'_, PromptArgument> {
+impl Serialize for McpJson<'_, PromptArgument> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let PromptArgument { name, title, description, required, extra } = self.0;
         let mut form = Object::begin(serializer)?;
@@ -245,17 +245,17 @@ impl Serialize for Form<'_, PromptArgument> {
     }
 }
 
-impl Serialize for Form<'_, Prompt> {
+impl Serialize for McpJson<'_, Prompt> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Prompt { description, messages, extra } = self.0;
         let mut form = Object::begin(serializer)?;
         form.optional("description", description.as_ref())?;
-        form.member("messages", &Forms(messages))?;
+        form.member("messages", &McpJsonList(messages))?;
         form.end(&Members::of(extra.as_deref()))
     }
 }
 
-impl Serialize for Form<'_, PromptMessage> {
+impl Serialize for McpJson<'_, PromptMessage> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let PromptMessage { role: speaker, content, extra } = self.0;
         let others = Members::of(extra.as_deref());
@@ -264,12 +264,12 @@ impl Serialize for Form<'_, PromptMessage> {
         if *speaker == PromptRole::Assistant || others.get("role").is_none() {
             form.member("role", &role(*speaker))?;
         }
-        form.member("content", &Form(content))?;
+        form.member("content", &McpJson(content))?;
         form.end(&others)
     }
 }
 
-impl Serialize for Form<'_, Suggestions> {
+impl Serialize for McpJson<'_, Suggestions> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Suggestions { values, total, more, extra } = self.0;
         let mut others = Members::of(extra.as_deref());
@@ -281,14 +281,14 @@ impl Serialize for Form<'_, Suggestions> {
 }
 
 /// The forms of several values.
-struct Forms<'a, T>(&'a [T]);
+struct McpJsonList<'a, T>(&'a [T]);
 
-impl<'a, T> Serialize for Forms<'a, T>
+impl<'a, T> Serialize for McpJsonList<'a, T>
 where
-    Form<'a, T>: Serialize,
+    McpJson<'a, T>: Serialize,
 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Form))
+        serializer.collect_seq(self.0.iter().map(McpJson))
     }
 }
 
@@ -421,7 +421,7 @@ fn tree(form: &impl Serialize) -> Value {
 /// # Errors
 ///
 /// Names the first member that is not what it should be.
-pub fn check_tool_result(result: &ToolResult) -> Result<(), FormError> {
+pub fn check_tool_result(result: &ToolResult) -> Result<(), McpJsonError> {
     if let Some(json) = &result.structured {
         check_json(json, "/structuredContent")?;
     }
@@ -515,21 +515,21 @@ pub fn drop_ours(others: &mut Option<String>) {
 }
 
 /// Further members must be those of an object.
-fn check_extra(extra: Option<&str>, place: impl fmt::Display) -> Result<(), FormError> {
+fn check_extra(extra: Option<&str>, place: impl fmt::Display) -> Result<(), McpJsonError> {
     match extra {
         Some(json) => check_object(json, place),
         None => Ok(()),
     }
 }
 
-fn check_object(json: &str, place: impl fmt::Display) -> Result<(), FormError> {
+fn check_object(json: &str, place: impl fmt::Display) -> Result<(), McpJsonError> {
     match check_json(json, &place)?.object {
         true => Ok(()),
         false => Err(problem(place, "not an object")),
     }
 }
 
-fn check_json(json: &str, place: impl fmt::Display) -> Result<ValidJson, FormError> {
+fn check_json(json: &str, place: impl fmt::Display) -> Result<ValidJson, McpJsonError> {
     serde_json::from_str(json).map_err(|error| problem(place, &format!("not JSON: {error}")))
 }
 
@@ -538,7 +538,7 @@ fn check_json(json: &str, place: impl fmt::Display) -> Result<ValidJson, FormErr
 /// # Errors
 ///
 /// Names the first member that is not what it should be.
-pub fn read_tool_result(form: Value) -> Result<ToolResult, FormError> {
+pub fn read_tool_result(form: Value) -> Result<ToolResult, McpJsonError> {
     let mut form = object(form, "")?;
     let content = match form.remove("content") {
         Some(Value::Array(blocks)) => blocks,
@@ -567,8 +567,8 @@ pub fn read_tool_result(form: Value) -> Result<ToolResult, FormError> {
 pub fn read_all<T>(
     form: &Value,
     member: &str,
-    read: impl Fn(Value) -> Result<T, FormError>,
-) -> Result<Vec<T>, FormError> {
+    read: impl Fn(Value) -> Result<T, McpJsonError>,
+) -> Result<Vec<T>, McpJsonError> {
     let Some(Value::Array(items)) = form.get(member) else {
         return Err(problem(format_args!("/{member}"), "not an array"));
     };
@@ -576,14 +576,14 @@ pub fn read_all<T>(
 }
 
 /// Reads a resource in a listing back.
-pub fn read_listed_resource(form: Value) -> Result<ListedResource, FormError> {
+pub fn read_listed_resource(form: Value) -> Result<ListedResource, McpJsonError> {
     let mut form = object(form, "")?;
     let link = read_link(&mut form, "")?;
     Ok(ListedResource { link, extra: leftover(form) })
 }
 
 /// Reads a resource template back.
-pub fn read_resource_template(form: Value) -> Result<ResourceTemplate, FormError> {
+pub fn read_resource_template(form: Value) -> Result<ResourceTemplate, McpJsonError> {
     let mut form = object(form, "")?;
     Ok(ResourceTemplate {
         uri_template: required(&mut form, "uriTemplate", "")?,
@@ -596,7 +596,7 @@ pub fn read_resource_template(form: Value) -> Result<ResourceTemplate, FormError
 }
 
 /// Reads a prompt in a listing back.
-pub fn read_prompt_definition(form: Value) -> Result<PromptDefinition, FormError> {
+pub fn read_prompt_definition(form: Value) -> Result<PromptDefinition, McpJsonError> {
     let mut form = object(form, "")?;
     let arguments = match form.remove("arguments") {
         Some(Value::Array(arguments)) => arguments,
@@ -623,7 +623,7 @@ pub fn read_prompt_definition(form: Value) -> Result<PromptDefinition, FormError
 }
 
 /// Reads a prompt back that was filled in.
-pub fn read_prompt(form: Value) -> Result<Prompt, FormError> {
+pub fn read_prompt(form: Value) -> Result<Prompt, McpJsonError> {
     let mut form = object(form, "")?;
     let Some(Value::Array(messages)) = form.remove("messages") else {
         return Err(problem("/messages", "not an array"));
@@ -648,7 +648,7 @@ pub fn read_prompt(form: Value) -> Result<Prompt, FormError> {
 }
 
 /// Reads values for a blank back.
-pub fn read_suggestions(form: Value) -> Result<Suggestions, FormError> {
+pub fn read_suggestions(form: Value) -> Result<Suggestions, McpJsonError> {
     let mut form = object(form, "")?;
     let mut completion = object(form.remove("completion").unwrap_or_default(), "/completion")?;
     let values = completion.remove("values").map(serde_json::from_value);
@@ -688,7 +688,7 @@ pub fn evaluation(evaluation: &Evaluation) -> Value {
 }
 
 /// Reads an evaluation back.
-pub fn read_evaluation(form: Value) -> Result<Evaluation, FormError> {
+pub fn read_evaluation(form: Value) -> Result<Evaluation, McpJsonError> {
     let findings = read_all(&form, "findings", |finding| {
         let score = finding.get("score").and_then(Value::as_f64);
         let verdict = read_verdict(&finding, "/findings")?;
@@ -712,7 +712,7 @@ fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn read_verdict(form: &Value, place: &str) -> Result<Verdict, FormError> {
+fn read_verdict(form: &Value, place: &str) -> Result<Verdict, McpJsonError> {
     match form.get("verdict").and_then(Value::as_str) {
         Some("pass") => Ok(Verdict::Pass),
         Some("fail") => Ok(Verdict::Fail),
@@ -723,37 +723,37 @@ fn read_verdict(form: &Value, place: &str) -> Result<Verdict, FormError> {
 
 /// A content block.
 pub fn content_block(block: &ContentBlock) -> Value {
-    tree(&Form(block))
+    tree(&McpJson(block))
 }
 
 /// What was read from a resource.
 pub fn resource_contents(contents: &ResourceContents) -> Value {
-    tree(&Form(contents))
+    tree(&McpJson(contents))
 }
 
 /// A resource in a listing, as `resources/list` shows it.
 pub fn listed_resource(resource: &ListedResource) -> Value {
-    tree(&Form(resource))
+    tree(&McpJson(resource))
 }
 
 /// A resource template, as `resources/templates/list` shows it.
 pub fn resource_template(template: &ResourceTemplate) -> Value {
-    tree(&Form(template))
+    tree(&McpJson(template))
 }
 
 /// A prompt in a listing, as `prompts/list` shows it.
 pub fn prompt_definition(prompt: &PromptDefinition) -> Value {
-    tree(&Form(prompt))
+    tree(&McpJson(prompt))
 }
 
 /// A prompt that was filled in, as `prompts/get` answers it.
 pub fn prompt(prompt: &Prompt) -> Value {
-    tree(&Form(prompt))
+    tree(&McpJson(prompt))
 }
 
 /// Values for a blank, as `completion/complete` answers them.
 pub fn suggestions(suggestions: &Suggestions) -> Value {
-    tree(&Form(suggestions))
+    tree(&McpJson(suggestions))
 }
 
 /// The word for who speaks in a prompt.
@@ -764,7 +764,7 @@ pub fn role(role: PromptRole) -> &'static str {
     }
 }
 
-fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, FormError> {
+fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, McpJsonError> {
     let mut form = object(form, place)?;
     let Some(Value::String(kind)) = form.remove("type") else {
         return Err(problem(format_args!("{place}/type"), "missing, or not a string"));
@@ -789,7 +789,7 @@ fn read_content_block(form: Value, place: &str) -> Result<ContentBlock, FormErro
     Ok(ContentBlock { body, extra: leftover(form) })
 }
 
-fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink, FormError> {
+fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink, McpJsonError> {
     Ok(ResourceLink {
         uri: required(form, "uri", place)?,
         name: required(form, "name", place)?,
@@ -800,7 +800,7 @@ fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink,
     })
 }
 
-fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, FormError> {
+fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, McpJsonError> {
     let mut form = object(form, place)?;
     let uri = required(&mut form, "uri", place)?;
     let mime_type = optional(&mut form, "mimeType");
@@ -811,17 +811,17 @@ fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, 
     Ok(ResourceContents { uri, mime_type, body, extra: leftover(form) })
 }
 
-fn read_media(form: &mut Map<String, Value>, place: &str) -> Result<Media, FormError> {
+fn read_media(form: &mut Map<String, Value>, place: &str) -> Result<Media, McpJsonError> {
     let data: String = required(form, "data", place)?;
     let mime_type = required(form, "mimeType", place)?;
     Ok(Media { data: decode(&data, &format!("{place}/data"))?, mime_type })
 }
 
-fn decode(data: &str, place: &str) -> Result<Vec<u8>, FormError> {
+fn decode(data: &str, place: &str) -> Result<Vec<u8>, McpJsonError> {
     BASE64_STANDARD.decode(data).map_err(|error| problem(place, &format!("not base64: {error}")))
 }
 
-fn required(form: &mut Map<String, Value>, key: &str, place: &str) -> Result<String, FormError> {
+fn required(form: &mut Map<String, Value>, key: &str, place: &str) -> Result<String, McpJsonError> {
     optional(form, key)
         .ok_or_else(|| problem(format_args!("{place}/{key}"), "missing, or not a string"))
 }
@@ -844,15 +844,15 @@ fn read_size(form: &mut Map<String, Value>) -> Option<u64> {
     Some(size)
 }
 
-fn object(form: Value, place: &str) -> Result<Map<String, Value>, FormError> {
+fn object(form: Value, place: &str) -> Result<Map<String, Value>, McpJsonError> {
     match form {
         Value::Object(form) => Ok(form),
         _ => Err(problem(place, "not an object")),
     }
 }
 
-fn problem(place: impl fmt::Display, problem: &str) -> FormError {
-    FormError { place: place.to_string(), problem: problem.to_string() }
+fn problem(place: impl fmt::Display, problem: &str) -> McpJsonError {
+    McpJsonError { place: place.to_string(), problem: problem.to_string() }
 }
 
 /// The members that travel in `extra`.

@@ -2,7 +2,7 @@
 
 /// One of the host's own operations on a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum McpOperation {
     /// Lists resources.
     ListResources,
     /// Reads a resource.
@@ -21,7 +21,7 @@ pub enum Operation {
     Suggest,
 }
 
-impl Operation {
+impl McpOperation {
     /// Those that are tools as well, which a host may have once for all plugins.
     pub const TOOLS: [Self; 5] = [
         Self::ListResources,

@@ -120,7 +120,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
         const _: () = {
             #[allow(unused_imports)]
-            use ::tenon_sdk::__private::CustomPoint as _;
+            use ::tenon_sdk::__private::WellKnownPointFallback as _;
             #checked
         };
 

@@ -95,7 +95,7 @@ pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
             // Elsewhere, in native tests, nothing is exported: the names of the exports are none
             // that a linker takes.
             #[allow(dead_code)]
-            struct Plugin;
+            struct PluginExports;
             #lifecycle
             #tools
             #hooks
@@ -111,7 +111,7 @@ fn lifecycle(parts: &Parts) -> TokenStream {
     quote! {
         use bindings::plugin::exports::tenon::plugin::plugin as lifecycle;
 
-        impl lifecycle::Guest for Plugin {
+        impl lifecycle::Guest for PluginExports {
             async fn register() -> Result<lifecycle::Registration, types::Error> {
                 private::install();
                 let mut hooks = Vec::new();
@@ -141,7 +141,7 @@ fn lifecycle(parts: &Parts) -> TokenStream {
             async fn shutdown() {}
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::plugin::export_plugin!(Plugin with_types_in ::tenon_sdk::bindings::plugin);
+        ::tenon_sdk::bindings::plugin::export_plugin!(PluginExports with_types_in ::tenon_sdk::bindings::plugin);
     }
 }
 
@@ -168,7 +168,7 @@ fn tools(tools: &[Path]) -> TokenStream {
         #distinct
         use bindings::tool_handler::exports::tenon::plugin::tool_handler;
 
-        impl tool_handler::Guest for Plugin {
+        impl tool_handler::Guest for PluginExports {
             async fn call(
                 name: String,
                 arguments: String,
@@ -186,7 +186,7 @@ fn tools(tools: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::tool_handler::export_tool_handler!(Plugin with_types_in ::tenon_sdk::bindings::tool_handler);
+        ::tenon_sdk::bindings::tool_handler::export_tool_handler!(PluginExports with_types_in ::tenon_sdk::bindings::tool_handler);
     }
 }
 
@@ -194,7 +194,7 @@ fn hooks(hooks: &[Path]) -> TokenStream {
     quote! {
         use bindings::hook_handler::exports::tenon::plugin::hook_handler;
 
-        impl hook_handler::Guest for Plugin {
+        impl hook_handler::Guest for PluginExports {
             async fn handle(event: hook_handler::Event) -> Result<hook_handler::Outcome, types::Error> {
                 private::install();
                 let mut context = event.context;
@@ -215,7 +215,7 @@ fn hooks(hooks: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::hook_handler::export_hook_handler!(Plugin with_types_in ::tenon_sdk::bindings::hook_handler);
+        ::tenon_sdk::bindings::hook_handler::export_hook_handler!(PluginExports with_types_in ::tenon_sdk::bindings::hook_handler);
     }
 }
 
@@ -225,7 +225,7 @@ fn evals(evals: &[Path]) -> TokenStream {
         #distinct
         use bindings::eval_handler::exports::tenon::plugin::eval_handler;
 
-        impl eval_handler::Guest for Plugin {
+        impl eval_handler::Guest for PluginExports {
             async fn evaluate(
                 strategy: String,
                 subject: String,
@@ -242,7 +242,7 @@ fn evals(evals: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::eval_handler::export_eval_handler!(Plugin with_types_in ::tenon_sdk::bindings::eval_handler);
+        ::tenon_sdk::bindings::eval_handler::export_eval_handler!(PluginExports with_types_in ::tenon_sdk::bindings::eval_handler);
     }
 }
 
@@ -251,7 +251,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
         quote! {
             use bindings::provider_stream::exports::tenon::plugin::provider_stream;
 
-            impl provider_stream::Guest for Plugin {
+            impl provider_stream::Guest for PluginExports {
                 async fn stream(
                     request: ::tenon_sdk::provider::CompletionRequest,
                     context: types::CallContext,
@@ -261,13 +261,13 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
                 }
             }
             #[cfg(target_arch = "wasm32")]
-            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(Plugin with_types_in ::tenon_sdk::bindings::provider_stream);
+            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(PluginExports with_types_in ::tenon_sdk::bindings::provider_stream);
         }
     });
     quote! {
         use bindings::provider_handler::exports::tenon::plugin::provider_handler;
 
-        impl provider_handler::Guest for Plugin {
+        impl provider_handler::Guest for PluginExports {
             async fn models() -> Result<Vec<::tenon_sdk::provider::ModelInfo>, types::Error> {
                 private::install();
                 <#provider as ::tenon_sdk::provider::Provider>::models()
@@ -286,7 +286,7 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::provider_handler::export_provider_handler!(Plugin with_types_in ::tenon_sdk::bindings::provider_handler);
+        ::tenon_sdk::bindings::provider_handler::export_provider_handler!(PluginExports with_types_in ::tenon_sdk::bindings::provider_handler);
         #stream
     }
 }

@@ -207,7 +207,7 @@ fn input_schema(arguments: &[Argument], holder: &Ident) -> TokenStream {
     }
     quote! {{
         #[allow(unused_imports)]
-        use ::tenon_sdk::__private::GeneratedSchema as _;
+        use ::tenon_sdk::__private::ConstSchemaFallback as _;
         const PARAMETERS: &[::tenon_sdk::__private::Parameter] = &[#(#parameters),*];
         match const { ::tenon_sdk::__private::are_known(PARAMETERS) } {
             true => ::tenon_sdk::__private::object(PARAMETERS),
@@ -231,7 +231,7 @@ fn json(text: &str) -> String {
 }
 
 /// An `Option` as an expression. The type is spelt out for an empty one.
-fn optional<T: quote::ToTokens + Hinted>(value: Option<T>) -> TokenStream {
+fn optional<T: quote::ToTokens + TypeTokens>(value: Option<T>) -> TokenStream {
     let kind = T::kind();
     match value {
         Some(value) => quote!(Some(#value)),
@@ -239,17 +239,17 @@ fn optional<T: quote::ToTokens + Hinted>(value: Option<T>) -> TokenStream {
     }
 }
 
-trait Hinted {
+trait TypeTokens {
     fn kind() -> TokenStream;
 }
 
-impl Hinted for &str {
+impl TypeTokens for &str {
     fn kind() -> TokenStream {
         quote!(&str)
     }
 }
 
-impl Hinted for bool {
+impl TypeTokens for bool {
     fn kind() -> TokenStream {
         quote!(bool)
     }

@@ -16,7 +16,7 @@ pub fn tool_result(data: &[u8]) {
     let tree: Option<Value> = serde_json::from_str(text).ok();
     let items = |key: &str| Some(tree.as_ref()?.get(key)?.as_array()?.len());
 
-    let result = super::tool_result(Payload::from(text));
+    let result = super::tool_result(JsonSlice::from(text));
     if let Ok(result) = &result {
         if let Some(items) = items("content") {
             assert_eq!(result.content.len(), items, "there is a block for each item");

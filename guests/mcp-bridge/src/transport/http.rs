@@ -571,7 +571,7 @@ fn too_long(id: Option<u64>, prefix: Vec<u8>, connection: u64) {
 
 /// How far a stream has come.
 #[derive(Default)]
-struct Progress {
+struct StreamPosition {
     /// What to ask for to go on.
     last: Option<String>,
     /// How long to wait before, in milliseconds.
@@ -591,7 +591,7 @@ enum End {
 /// Reads a stream to its end.
 async fn read_events(
     mut response: Response,
-    progress: &mut Progress,
+    progress: &mut StreamPosition,
     mut take: impl FnMut(Sse),
 ) -> End {
     let mut parser = Parser::with_most(with(|state| state.remote.max_message));
@@ -623,7 +623,7 @@ async fn read_events(
 /// An answer that is a stream: messages on the way to the answer, and then it. One that breaks off
 /// is asked for again, where the server has said how.
 async fn read_stream(response: Response, id: Option<u64>, connection: u64) {
-    let mut progress = Progress::default();
+    let mut progress = StreamPosition::default();
     let mut response = response;
     let mut answered = false;
     for resumption in 0.. {
@@ -696,7 +696,7 @@ fn spawn_stream(stream: impl Future<Output = ()> + 'static) {
 
 /// Listens to what the server says by itself, as long as it lets anybody.
 async fn listen(connection: u64) {
-    let mut progress = Progress::default();
+    let mut progress = StreamPosition::default();
     let mut patience = RETRY;
     loop {
         match get(progress.last.as_deref()).await {
@@ -728,7 +728,7 @@ async fn old_stream(connection: u64) -> Result<(), String> {
     let (found, endpoint) = oneshot::channel();
     spawn_stream(async move {
         let mut found = Some(found);
-        let mut progress = Progress::default();
+        let mut progress = StreamPosition::default();
         let take = |event: Sse| match event.name.as_str() {
             "endpoint" => {
                 if let Some(found) = found.take() {

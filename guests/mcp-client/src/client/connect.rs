@@ -1,12 +1,12 @@
 //! The handshake: in which era the server speaks, and who it is.
 
 use super::{
-    Action, Client, EarlyEnd, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State,
+    Action, Client, EarlyServerExit, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State,
 };
 use crate::json::Members;
-use crate::message::Payload;
+use crate::message::JsonSlice;
 use crate::server::{Server, unknown_revision};
-use crate::settings::{Era, Protocol};
+use crate::settings::{Era, HandshakeMode};
 use crate::{MODERN, REVISIONS};
 
 /// How much of the time for the handshake a server gets to answer `server/discover`, where it may
@@ -49,7 +49,7 @@ impl Client {
     /// Notes that a server has ended which is not spoken to yet: whoever speaks to it learns of it then.
     pub(super) fn ends_early(&mut self, reason: &str, for_good: bool) -> bool {
         if self.starting {
-            let end = || EarlyEnd { reason: reason.to_string(), for_good };
+            let end = || EarlyServerExit { reason: reason.to_string(), for_good };
             self.early_end.get_or_insert_with(end);
         }
         self.starting
@@ -59,8 +59,8 @@ impl Client {
     fn spoken_to(&mut self) {
         self.starting = false;
         match self.early_end.take() {
-            Some(EarlyEnd { reason, for_good: true }) => self.failed_to_go_on(&reason),
-            Some(EarlyEnd { reason, for_good: false }) => self.lost(&reason),
+            Some(EarlyServerExit { reason, for_good: true }) => self.failed_to_go_on(&reason),
+            Some(EarlyServerExit { reason, for_good: false }) => self.lost(&reason),
             None => {}
         }
     }
@@ -75,10 +75,10 @@ impl Client {
             Era::Modern => (Era::Modern, Some(Era::Legacy)),
         };
         let (first, next) = match self.settings.protocol {
-            Protocol::Auto => auto(self.settings.era.unwrap_or(Era::Legacy)),
-            Protocol::Probe => auto(self.settings.era.unwrap_or(Era::Modern)),
-            Protocol::Legacy => (Era::Legacy, None),
-            Protocol::Modern => (Era::Modern, None),
+            HandshakeMode::Auto => auto(self.settings.era.unwrap_or(Era::Legacy)),
+            HandshakeMode::Probe => auto(self.settings.era.unwrap_or(Era::Modern)),
+            HandshakeMode::Legacy => (Era::Legacy, None),
+            HandshakeMode::Modern => (Era::Modern, None),
         };
         self.state = State::Connecting(Handshake {
             operation,
@@ -146,8 +146,8 @@ impl Client {
     /// One that was asked in the words of the newer era on purpose may have failed for that: there are
     /// published servers of the older era that do.
     pub(super) fn ended_for_good(&mut self, reason: &str) {
-        let by_probe =
-            self.settings.protocol == Protocol::Probe && self.settings.era != Some(Era::Modern);
+        let by_probe = self.settings.protocol == HandshakeMode::Probe
+            && self.settings.era != Some(Era::Modern);
         let State::Connecting(handshake) = &mut self.state else { return };
         let answered = !handshake.failed.is_empty() || handshake.again;
         if !by_probe && !answered && !speaks_of_the_era(reason) {
@@ -182,10 +182,10 @@ impl Client {
         self.give_handshake_up();
     }
 
-    pub(super) fn initialized(&mut self, result: Result<Payload, Error>) {
+    pub(super) fn initialized(&mut self, result: Result<JsonSlice, Error>) {
         let State::Connecting(handshake) = &mut self.state else { return };
         let modern = matches!(&result, Err(Error::Rpc { code, .. }) if MODERN_CODES.contains(code));
-        let permitted = self.settings.protocol != Protocol::Legacy;
+        let permitted = self.settings.protocol != HandshakeMode::Legacy;
         if modern && permitted && !handshake.again {
             // Only the newer era has this answer, so a probe that had none was too early.
             handshake.again = true;
@@ -212,7 +212,7 @@ impl Client {
         }
     }
 
-    pub(super) fn discovered(&mut self, result: Result<Payload, Error>) {
+    pub(super) fn discovered(&mut self, result: Result<JsonSlice, Error>) {
         let State::Connecting(handshake) = &mut self.state else { return };
         let error = match result.and_then(|payload| Server::discovered(payload.get())) {
             Ok(server) => {

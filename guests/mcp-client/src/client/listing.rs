@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Action, Client, Error, OperationId, Outcome, Purpose};
 use crate::items::{ITEMS, items};
 use crate::json::Members;
-use crate::message::Payload;
+use crate::message::JsonSlice;
 
 /// The most pages of one listing.
 const PAGES: usize = 1_000;
@@ -58,7 +58,7 @@ impl Client {
         &mut self,
         operation: OperationId,
         mut listing: PartialList,
-        result: Result<Payload, Error>,
+        result: Result<JsonSlice, Error>,
     ) {
         let page = match result {
             Ok(payload) => read_page(payload.get(), listing.member),

@@ -1,12 +1,12 @@
 //! The state machine.
 
 mod connect;
+mod legacy_task;
 mod listing;
-mod news;
+mod modern_task;
+mod notifications;
 mod outgoing;
 mod server_requests;
-mod server_task;
-mod task;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -14,14 +14,14 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::json::{Json, Members};
-use crate::message::{Answer, Beginning, Incoming, Payload, RpcError, beginning, read};
+use crate::message::{Answer, Incoming, JsonSlice, OversizedMessage, RpcError, beginning, read};
 use crate::settings::{Era, Settings};
 use crate::{Server, ServerCapabilities};
 use connect::Handshake;
 use listing::PartialList;
-use news::Subscriptions;
+use modern_task::ServerTask;
+use notifications::Subscriptions;
 use server_requests::{PendingServerRequest, RetryWithInput, Round};
-use server_task::ServerTask;
 
 /// Something that was asked of the server, from the asking to the outcome. It may take several
 /// requests.
@@ -91,7 +91,7 @@ pub enum Outcome {
     /// All items of a listing, each as it came.
     Items(Vec<String>),
     /// The result of a request, as it came.
-    Result(Payload),
+    Result(JsonSlice),
 }
 
 /// Why an operation gives nothing.
@@ -163,7 +163,7 @@ pub struct Client {
     /// It is being started, and not yet spoken to.
     starting: bool,
     /// It ended meanwhile: why, and whether it would do so again.
-    early_end: Option<EarlyEnd>,
+    early_end: Option<EarlyServerExit>,
     /// Lines that were no messages, on this connection.
     noise: u64,
     /// The last of them that came before the handshake was over.
@@ -172,7 +172,7 @@ pub struct Client {
 
 /// How a server ended before it was spoken to.
 #[derive(Debug)]
-struct EarlyEnd {
+struct EarlyServerExit {
     reason: String,
     for_good: bool,
 }
@@ -395,10 +395,10 @@ impl Client {
                  `max_message` under [supervision] is what is allowed"
         );
         let id = match beginning(prefix) {
-            Beginning::Answer(id) => {
+            OversizedMessage::Answer(id) => {
                 id.filter(|id| self.in_flight.contains_key(id)).or_else(|| self.only_request())
             }
-            Beginning::Other => None,
+            OversizedMessage::Other => None,
         };
         match id {
             Some(id) => self.failed(id, Error::Protocol(problem)),
@@ -594,15 +594,15 @@ impl Client {
     }
 
     /// Goes on from what came of a request.
-    fn conclude(&mut self, request: InFlight, result: Result<Payload, Error>) {
+    fn conclude(&mut self, request: InFlight, result: Result<JsonSlice, Error>) {
         let InFlight { operation, deadline, method, subject, purpose, .. } = request;
         let result = match self.era() {
             Some(Era::Modern) => result.and_then(complete),
-            Some(Era::Legacy) | None => result.map(Completeness::Whole),
+            Some(Era::Legacy) | None => result.map(ResultType::Whole),
         };
         let result = match result {
-            Ok(Completeness::Whole(payload)) => Ok(payload),
-            Ok(Completeness::NeedsInput(payload)) => match purpose {
+            Ok(ResultType::Whole(payload)) => Ok(payload),
+            Ok(ResultType::NeedsInput(payload)) => match purpose {
                 Purpose::Plain(Some(resend)) => {
                     let again =
                         RetryWithInput { operation, deadline, method, subject, resend: *resend };
@@ -610,7 +610,7 @@ impl Client {
                 }
                 _ => Err(Error::Protocol(format!("the server asks for input to {method}"))),
             },
-            Ok(Completeness::Task(payload)) => match (method, &purpose) {
+            Ok(ResultType::Task(payload)) => match (method, &purpose) {
                 ("tools/call", Purpose::Plain(_)) => {
                     return self.task_made(operation, deadline, &payload);
                 }
@@ -658,14 +658,14 @@ impl Purpose {
 }
 
 /// What a result of the newer era is.
-enum Completeness {
-    Whole(Payload),
-    NeedsInput(Payload),
-    Task(Payload),
+enum ResultType {
+    Whole(JsonSlice),
+    NeedsInput(JsonSlice),
+    Task(JsonSlice),
 }
 
 /// Reads what kind of result it is.
-fn complete(payload: Payload) -> Result<Completeness, Error> {
+fn complete(payload: JsonSlice) -> Result<ResultType, Error> {
     #[derive(Deserialize)]
     struct Typed<'a> {
         #[serde(borrow, default, rename = "resultType")]
@@ -675,9 +675,9 @@ fn complete(payload: Payload) -> Result<Completeness, Error> {
     // What is no object at all is for its reader to refuse.
     let typed = typed.ok().filter(|_| payload.get().starts_with('{'));
     match typed.and_then(|typed| typed.kind).map(RawValue::get) {
-        None | Some(r#""complete""#) => Ok(Completeness::Whole(payload)),
-        Some(r#""input_required""#) => Ok(Completeness::NeedsInput(payload)),
-        Some(r#""task""#) => Ok(Completeness::Task(payload)),
+        None | Some(r#""complete""#) => Ok(ResultType::Whole(payload)),
+        Some(r#""input_required""#) => Ok(ResultType::NeedsInput(payload)),
+        Some(r#""task""#) => Ok(ResultType::Task(payload)),
         Some(other) => {
             let problem = format!("the server's answer is of the unknown type {other}");
             Err(Error::Protocol(problem))

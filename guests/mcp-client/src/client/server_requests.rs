@@ -11,7 +11,7 @@ use super::{
     State,
 };
 use crate::json::{Json, Members};
-use crate::message::Payload;
+use crate::message::JsonSlice;
 use crate::settings::Era;
 
 /// The most that a server can have asked at a time.
@@ -52,7 +52,7 @@ pub(super) struct Round {
 }
 
 /// What comes of being asked something.
-pub(super) enum Response {
+pub(super) enum ServerRequestHandling {
     Answer(Json),
     Refusal(i64, String),
     /// It is for the driver to say.
@@ -91,12 +91,12 @@ impl Client {
             return self.reply(&id, &Ok(Json::from(&json!({}))));
         }
         match self.respond(method, params) {
-            Response::Answer(answer) => self.reply(&id, &Ok(answer)),
-            Response::Refusal(code, message) => self.reply(&id, &Err((code, message))),
-            Response::Ask(_) if self.asked.len() >= ASKS => {
+            ServerRequestHandling::Answer(answer) => self.reply(&id, &Ok(answer)),
+            ServerRequestHandling::Refusal(code, message) => self.reply(&id, &Err((code, message))),
+            ServerRequestHandling::Ask(_) if self.asked.len() >= ASKS => {
                 self.reply(&id, &Err((-32000, "there is too much to answer already".into())));
             }
-            Response::Ask(kind) => {
+            ServerRequestHandling::Ask(kind) => {
                 let operation = self.only_operation();
                 self.ask(kind, params, PendingServerRequest::Request(id), operation);
             }
@@ -109,15 +109,15 @@ impl Client {
         self.era() == Some(Era::Modern) || self.in_flight.values().any(probing)
     }
 
-    pub(super) fn respond(&self, method: &str, params: &str) -> Response {
+    pub(super) fn respond(&self, method: &str, params: &str) -> ServerRequestHandling {
         let features = self.settings.features;
         match method {
             "roots/list" if !self.settings.roots.is_empty() => {
-                Response::Answer(Json::from(&self.settings.roots()))
+                ServerRequestHandling::Answer(Json::from(&self.settings.roots()))
             }
             // Whoever asks though it was told not to, learns that there is nobody to ask.
             "elicitation/create" if !features.forms && !features.pages => {
-                Response::Answer(Json::from(&json!({ "action": "cancel" })))
+                ServerRequestHandling::Answer(Json::from(&json!({ "action": "cancel" })))
             }
             "elicitation/create" => {
                 #[derive(Deserialize)]
@@ -127,16 +127,25 @@ impl Client {
                 }
                 let mode = serde_json::from_str(params).ok().and_then(|Params { mode }| mode);
                 match mode.as_deref() {
-                    None | Some("form") if features.forms => Response::Ask(AskKind::Elicitation),
-                    Some("url") if features.pages => Response::Ask(AskKind::Elicitation),
-                    mode => Response::Refusal(
+                    None | Some("form") if features.forms => {
+                        ServerRequestHandling::Ask(AskKind::Elicitation)
+                    }
+                    Some("url") if features.pages => {
+                        ServerRequestHandling::Ask(AskKind::Elicitation)
+                    }
+                    mode => ServerRequestHandling::Refusal(
                         -32602,
                         format!("this client does not have the mode {}", mode.unwrap_or("form")),
                     ),
                 }
             }
-            "sampling/createMessage" if features.sampling => Response::Ask(AskKind::Sampling),
-            _ => Response::Refusal(-32601, format!("this client does not have {method}")),
+            "sampling/createMessage" if features.sampling => {
+                ServerRequestHandling::Ask(AskKind::Sampling)
+            }
+            _ => ServerRequestHandling::Refusal(
+                -32601,
+                format!("this client does not have {method}"),
+            ),
         }
     }
 
@@ -194,7 +203,7 @@ impl Client {
     }
 
     /// A request was answered with what it takes to answer it.
-    pub(super) fn needs_input(&mut self, again: RetryWithInput, result: &Payload) {
+    pub(super) fn needs_input(&mut self, again: RetryWithInput, result: &JsonSlice) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct InputRequired<'a> {
@@ -226,9 +235,9 @@ impl Client {
         for (key, InputRequest { method, params }) in required.input_requests {
             let params = params.map_or("{}", RawValue::get);
             match self.respond(&method, params) {
-                Response::Answer(answer) => drop(responses.insert(key, answer)),
-                Response::Ask(kind) => to_ask.push((key, kind, params)),
-                Response::Refusal(..) => {
+                ServerRequestHandling::Answer(answer) => drop(responses.insert(key, answer)),
+                ServerRequestHandling::Ask(kind) => to_ask.push((key, kind, params)),
+                ServerRequestHandling::Refusal(..) => {
                     let problem = format!("the server asks for {method} before it answers");
                     return self.finish(operation, Err(Error::Needs(problem)));
                 }

@@ -545,7 +545,7 @@ mod tests {
             c.names.origin_prefix
         });
         check("history.enabled = false\nhistory.max_mib = 1", "", |c| {
-            c.history == crate::config::HistorySettings::default()
+            c.history == crate::config::CallHistorySettings::default()
         });
         check("history.enabled = true", "history.enabled = false", |c| !c.history.enabled);
         check("watch = { debounce = \"1h\", max_delay = \"1h\" }", "", |c| {

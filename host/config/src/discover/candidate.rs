@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AdmissionFacts, Origin, PluginKind, admission_facts};
-use crate::approval::{ApprovalRequest, CommandLine, GrantWarning};
+use crate::approval::{ApprovalRequest, GrantWarning, ServerParameters};
 use crate::config::combine::Owner;
-use crate::config::{ContextSettings, Mode, Supervision};
-use crate::discover::trust::ProjectPrograms;
-use crate::entry::{EntryRules, EnvironmentPolicy, LogLevel, Protocol, Transport};
+use crate::config::{CallContextSettings, InstanceMode, Supervision};
+use crate::discover::trust::TrustedProgram;
+use crate::entry::{EnvironmentPolicy, HandshakeMode, LogLevel, RegistrationSettings, Transport};
 use crate::expand::secrets_in;
 use crate::files::{self, Digest, MAX_COMPONENT_BYTES};
 use crate::grant::{GrantSet, Grants};
 use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
 use crate::lock::LockEntry;
-use crate::manifest::Permissions;
+use crate::manifest::RegistrationPermissions;
 use crate::pins::{PinMode, PinnedServer};
-use crate::secret::{Redactor, Secret, Secrets};
+use crate::secret::{Redactor, Secret, SecretValues};
 
 /// A plugin that may be loaded, if it is admitted.
 #[derive(Clone)]
@@ -56,7 +56,7 @@ pub struct Candidate {
     pub warnings: Vec<GrantWarning>,
     /// How its server is started or reached, where that has to be approved: a file that comes with
     /// a project names it.
-    pub command: Option<CommandLine>,
+    pub command: Option<ServerParameters>,
     /// Whether that has been approved already, with all of its project.
     pub is_command_approved: bool,
     /// Whether its entry wants it.
@@ -68,23 +68,23 @@ pub struct Candidate {
     /// The content that its code has to have, where its user trusts the project that it is of as that was.
     pub trusted: Option<Digest>,
     /// What its server has to be started with, likewise.
-    pub programs: Option<Arc<ProjectPrograms>>,
+    pub programs: Option<Arc<TrustedProgram>>,
     /// What it may register; all, where nothing is said.
-    pub permissions: Option<Permissions>,
+    pub permissions: Option<RegistrationPermissions>,
     /// How much it may use.
     pub limits: Limits,
     /// What its entry says of what it offers.
-    pub rules: EntryRules,
+    pub rules: RegistrationSettings,
     /// What it is told of who calls.
-    pub context: ContextSettings,
+    pub context: CallContextSettings,
     /// Its configuration, as the plugin reads it.
     pub settings: Map<String, Value>,
     /// What its user set for a plugin of its id, where a project brings it.
-    pub users_settings: UsersSettings,
+    pub users_settings: UserSettingKeys,
     /// The secrets that it was given.
     pub given: BTreeMap<String, Secret>,
     /// What of all that must not be shown.
-    pub secrets: Secrets,
+    pub secrets: SecretValues,
     pub(crate) admission_facts: AdmissionFacts,
     /// What the lock file of its place says of it.
     pub lock_entry: Option<LockEntry>,
@@ -112,7 +112,7 @@ pub struct Fingerprint {
 
 /// The keys of what a user set for a plugin that a project brings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UsersSettings {
+pub struct UserSettingKeys {
     /// Those that it gets, as its project has values for them, too.
     pub given: BTreeSet<String>,
     /// Those that it does not get.
@@ -127,7 +127,7 @@ pub enum Source {
         /// Its file.
         path: PathBuf,
         /// On which instances it is called.
-        mode: Mode,
+        mode: InstanceMode,
     },
     /// A script.
     Rhai {
@@ -155,7 +155,7 @@ pub struct Server {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerOptions {
     /// Which revisions of MCP are spoken with it.
-    pub protocol: Protocol,
+    pub protocol: HandshakeMode,
     /// The folders that it is told to work in: URIs, and names.
     pub roots: Vec<(String, Option<String>)>,
     /// From which level on it is asked to send messages of its log.
@@ -329,7 +329,7 @@ impl Candidate {
 
     /// What the names of its tools begin with.
     pub fn namespace(&self) -> &str {
-        Permissions::namespace(self.permissions.as_ref(), &self.id)
+        RegistrationPermissions::namespace(self.permissions.as_ref(), &self.id)
     }
 
     /// What it is made of, at this moment. It reads the plugin's file.
@@ -378,7 +378,7 @@ impl Candidate {
 
     /// How its server is started or reached, where a file that comes with a project says so; the user's secrets
     /// are masked.
-    pub fn command_line(&self) -> Option<&CommandLine> {
+    pub fn command_line(&self) -> Option<&ServerParameters> {
         self.command.as_ref()
     }
 

@@ -12,11 +12,11 @@
 mod admission_facts;
 mod arguments;
 mod candidate;
+mod candidate_reader;
 mod environment;
-mod reader;
-mod roots;
+mod plugin_mcp_json;
+mod search_locations;
 mod server;
-mod sidecar;
 pub mod trust;
 mod trusted;
 mod walk;
@@ -25,7 +25,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use tenon_types::Operation;
+use tenon_types::McpOperation;
 use tenon_types::name::{NameStyle, nearest};
 use tenon_types::text::fits;
 
@@ -34,23 +34,23 @@ pub use admission_facts::AdmissionFacts;
 pub use candidate::Candidate;
 pub use candidate::{
     Fingerprint, InheritedEnvironment, Program, Remote, Server, ServerLocation, ServerOptions,
-    Source, UsersSettings,
+    Source, UserSettingKeys,
 };
 pub use environment::inherited_environment;
-pub use roots::{USER, WORKSPACE};
+pub use search_locations::{USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
 use crate::config::combine::OriginSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
-use crate::discover::trust::{ProjectTrust, UntrustedProject};
+use crate::discover::trust::{TrustMode, UntrustedProject};
 use crate::entry::InputQuestion;
 use crate::files::{self, Digest};
 use crate::grant::{GrantSet, TOOLS};
 use crate::host_environment::HostEnvironment;
-use crate::manifest::Permissions;
+use crate::manifest::RegistrationPermissions;
 pub use crate::manifest::is_id;
-use reader::Reader;
+use candidate_reader::CandidateReader;
 
 /// All that says where plugins are.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,13 +60,13 @@ pub struct Sources {
     /// The project: plugins in its `.tenon/plugins` are found.
     pub workspace: Option<PathBuf>,
     /// Whose word it is that the project may be used.
-    pub trust: ProjectTrust,
+    pub trust: TrustMode,
     /// Folders with plugins that come with the host.
     pub bundled: Vec<PathBuf>,
     /// The environment and the user's folders.
     pub host_environment: HostEnvironment,
     /// What the user said to what editors' files of the project ask for, by the ids of their `inputs`.
-    /// With [`ProjectTrust::Recorded`], what was said when the project was trusted takes its place.
+    /// With [`TrustMode::Recorded`], what was said when the project was trusted takes its place.
     pub answers: BTreeMap<String, String>,
 }
 
@@ -196,7 +196,7 @@ impl Sources {
 
 /// An id made of a name, where one can be: lower case, and `-` for what an id cannot hold.
 pub fn id_of(name: &str) -> Option<String> {
-    Some(reader::id_of(name)).filter(|id| is_id(id))
+    Some(candidate_reader::id_of(name)).filter(|id| is_id(id))
 }
 
 /// Finds what there is.
@@ -210,8 +210,8 @@ pub fn discover(sources: &Sources) -> Discovery {
             discovery.read.insert(config.path.clone(), digest);
         }
     }
-    for (rank, root) in roots::all(sources, &nothing).iter().enumerate() {
-        Reader { root, rank, sources, discovery: &mut discovery }.read();
+    for (rank, root) in search_locations::all(sources, &nothing).iter().enumerate() {
+        CandidateReader { root, rank, sources, discovery: &mut discovery }.read();
     }
     discovery.leave_out(nested);
     shield(&mut discovery.candidates, configs);
@@ -455,7 +455,7 @@ fn shield(candidates: &mut [Candidate], configs: &[Config]) {
         .partition(|candidate| candidate.kind() == PluginKind::Mcp);
     let style = OriginSettings::of(configs, Origin::User).names.style;
     for server in servers {
-        let namespace = Permissions::namespace(server.permissions.as_ref(), &server.id);
+        let namespace = RegistrationPermissions::namespace(server.permissions.as_ref(), &server.id);
         let prefix = style.rendered_prefix(&server.id, namespace);
         server.is_shielded = guards.iter().any(|guard| {
             let requests = &guard.requests;
@@ -478,7 +478,7 @@ fn may_be_among(requests: &GrantSet, prefix: &str) -> bool {
 
 /// Whether one is requested that a host has once for all plugins.
 fn is_one_shared(requests: &GrantSet) -> bool {
-    Operation::TOOLS
+    McpOperation::TOOLS
         .iter()
         .any(|operation| requests.values(TOOLS).any(|pattern| fits(pattern, operation.name())))
 }
@@ -603,7 +603,7 @@ mod tests {
                 configs: self.configs.clone(),
                 workspace: Some(path("project")),
                 bundled: vec![path("bundled")],
-                trust: ProjectTrust::Host,
+                trust: TrustMode::Host,
                 host_environment,
                 answers: BTreeMap::new(),
             });

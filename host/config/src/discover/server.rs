@@ -7,17 +7,17 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::arguments::named_files;
+use super::candidate_reader::CandidateReader;
 use super::environment::{changes_loading, is_base};
-use super::reader::Reader;
 use super::{InheritedEnvironment, Origin, Program, Remote, Server, ServerLocation, ServerOptions};
-use crate::approval::CommandLine;
+use crate::approval::ServerParameters;
 use crate::config::Supervision;
-use crate::discover::trust::ProjectTrust;
+use crate::discover::trust::TrustMode;
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::{ExpandContext, input_variable};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES, absolute, exact};
 use crate::host_environment::HostEnvironment;
-use crate::secret::{MASK, Redactor, Secrets, is_secret_name, is_secret_variable};
+use crate::secret::{MASK, Redactor, SecretValues, is_secret_name, is_secret_variable};
 
 /// The longest command that somebody is asked about, in bytes, with all that belongs to it.
 const MAX_COMMAND_BYTES: usize = 32 << 10;
@@ -42,7 +42,7 @@ pub(super) struct ResolveContext<'a> {
     pub required: &'a [String],
 }
 
-impl Reader<'_> {
+impl CandidateReader<'_> {
     /// What an entry means.
     pub(super) fn meant(
         &self,
@@ -95,8 +95,7 @@ impl Reader<'_> {
 
     /// Whether somebody is shown what is found here before it is started.
     fn is_shown(&self) -> bool {
-        let is_reviewed =
-            matches!(self.sources.trust, ProjectTrust::Review | ProjectTrust::Recorded(_));
+        let is_reviewed = matches!(self.sources.trust, TrustMode::Review | TrustMode::Recorded(_));
         self.root.origin == Origin::Workspace || is_reviewed
     }
 
@@ -226,15 +225,18 @@ impl ResolvedServer {
     /// entry writes down itself is in it as it stands, but for the values of variables and headers
     /// whose names say that they are secrets: a text that is masked in one place is not masked in
     /// others, or an entry could hide what it runs.
-    pub(super) fn command_line(&self, entry: &McpEntry) -> Result<Option<CommandLine>, String> {
+    pub(super) fn command_line(
+        &self,
+        entry: &McpEntry,
+    ) -> Result<Option<ServerParameters>, String> {
         let Some(shown) = &self.shown else { return Ok(None) };
         let roots = |server: &Server| -> Vec<String> {
             server.options.roots.iter().map(|(uri, _)| uri.clone()).collect()
         };
-        let mut command = CommandLine {
+        let mut command = ServerParameters {
             roots: roots(shown),
             written: with_variables(entry),
-            ..CommandLine::default()
+            ..ServerParameters::default()
         };
         match &shown.place {
             ServerLocation::Child(child) => {
@@ -338,7 +340,7 @@ fn with_variables(entry: &McpEntry) -> Vec<String> {
 
 /// Surroundings in which a mask stands for every secret of the environment.
 fn without_secrets(host_environment: &HostEnvironment) -> HostEnvironment {
-    let mut secrets = Secrets::default();
+    let mut secrets = SecretValues::default();
     let texts = host_environment.environment.iter();
     let texts: Vec<(&str, &str)> =
         texts.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?))).collect();

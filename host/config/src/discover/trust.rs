@@ -35,7 +35,7 @@ const MAX_SHOWN: usize = 200;
 
 /// Whose word it is that the project may be used.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum ProjectTrust {
+pub enum TrustMode {
     /// The host's, which names configurations and folders itself. Servers that a file beside them
     /// names need an approver's word all the same.
     #[default]
@@ -174,7 +174,7 @@ impl ProjectContent {
                 continue;
             }
             // They are read once, where somebody else has to compare them later.
-            let read = || ProjectPrograms::of(candidate, folder).map(Arc::new);
+            let read = || TrustedProgram::of(candidate, folder).map(Arc::new);
             let programs = candidate.programs.clone().or_else(read);
             for (path, digest) in programs.iter().flat_map(|programs| &programs.files) {
                 content.programs.insert(Self::key(folder, path), digest.to_string());
@@ -268,13 +268,13 @@ fn started(candidate: &Candidate) -> Option<&Program> {
 /// What a server of a project was started with when the project was looked at. It starts when it is called,
 /// and again when it has ended: long after that.
 #[derive(Debug)]
-pub struct ProjectPrograms {
+pub struct TrustedProgram {
     program: Program,
     root: PathBuf,
     files: BTreeMap<PathBuf, Digest>,
 }
 
-impl ProjectPrograms {
+impl TrustedProgram {
     /// What the server of a candidate is started with, where it is a child. It reads the files.
     pub fn of(candidate: &Candidate, folder: &Path) -> Option<Self> {
         let program = started(candidate)?.clone();
@@ -308,7 +308,7 @@ fn content_of(path: &Path) -> Digest {
 /// A project as it was trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrustSnapshot {
+pub struct TrustEntry {
     content: ProjectContent,
     /// Whether components and scripts, with their manifests, and programs may be others than they were.
     code_may_change: bool,
@@ -319,7 +319,7 @@ pub struct TrustSnapshot {
     answers: BTreeMap<String, String>,
 }
 
-impl TrustSnapshot {
+impl TrustEntry {
     /// What its user said to the `inputs` of its files.
     pub fn answers(&self) -> &BTreeMap<String, String> {
         &self.answers
@@ -423,7 +423,7 @@ pub enum TrustError {
 #[serde(deny_unknown_fields)]
 struct TrustFileJson {
     /// By the real paths of folders.
-    projects: BTreeMap<String, TrustSnapshot>,
+    projects: BTreeMap<String, TrustEntry>,
 }
 
 /// A project that is trusted.
@@ -454,10 +454,10 @@ impl TrustFile {
     ///
     /// Where the file or the project's folder cannot be read.
     pub fn review(&self, sources: &Sources) -> Result<ProjectReview, TrustError> {
-        let mut sources = Sources { trust: ProjectTrust::Review, ..sources.clone() };
+        let mut sources = Sources { trust: TrustMode::Review, ..sources.clone() };
         let folder = sources.workspace.clone().unwrap_or_else(|| ".".into());
         let before = self.get(&folder)?;
-        let former = before.iter().flat_map(TrustSnapshot::answers);
+        let former = before.iter().flat_map(TrustEntry::answers);
         for (id, answer) in former {
             sources.answers.entry(id.clone()).or_insert_with(|| answer.clone());
         }
@@ -526,7 +526,7 @@ impl TrustFile {
     /// Where the file cannot be read, understood or written.
     pub fn trust(&self, review: &ProjectReview, code_may_change: bool) -> Result<(), TrustError> {
         let folder = exact(&real(&review.folder)?);
-        let trusted = TrustSnapshot {
+        let trusted = TrustEntry {
             content: review.content.clone(),
             code_may_change,
             shown: review.items.iter().flat_map(ReviewItem::lines).collect(),
@@ -597,7 +597,7 @@ impl TrustFile {
     }
 
     /// What is trusted of a project.
-    pub fn get(&self, folder: &Path) -> Result<Option<TrustSnapshot>, TrustError> {
+    pub fn get(&self, folder: &Path) -> Result<Option<TrustEntry>, TrustError> {
         let folder = exact(&real(folder)?);
         Ok(self.read()?.projects.remove(&folder))
     }
@@ -813,7 +813,7 @@ fn settings(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, Tru
         return Err(TrustError::Changed(path));
     }
     // One that is none is a problem that was told.
-    let Ok(table) = crate::toml_text::parse::<Value>(&text) else { return Ok(Vec::new()) };
+    let Ok(table) = crate::toml_parse::parse::<Value>(&text) else { return Ok(Vec::new()) };
     let mut lines = Vec::new();
     flatten("", &table, &mut lines);
     // Those are plugins, which are shown as such.

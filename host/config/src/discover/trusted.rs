@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::roots::EDITOR;
+use super::search_locations::EDITOR;
 use super::{Candidate, Discovery, Sources, WORKSPACE, discover};
 use crate::config::{Config, ConfigError};
 use crate::diagnostic::chain;
 use crate::discover::trust::{
-    ProjectContent, ProjectPrograms, ProjectTrust, TrustProblem, TrustSnapshot, UntrustedProject,
+    ProjectContent, TrustEntry, TrustMode, TrustProblem, TrustedProgram, UntrustedProject,
     is_project,
 };
 use crate::files::Digest;
@@ -24,13 +24,11 @@ pub fn discover_trusted(sources: &mut Sources) -> (Discovery, Vec<ConfigError>) 
     let mut of_project = sources.configs.iter().filter(|config| config.is_of_project_file());
     let of_config = of_project.next().map(|config| config.folder().to_path_buf());
     let (record, folder) = match (&sources.trust, sources.workspace.clone().or(of_config)) {
-        (ProjectTrust::Recorded(file), Some(folder)) if is_project(&folder) => {
-            (file.clone(), folder)
-        }
+        (TrustMode::Recorded(file), Some(folder)) if is_project(&folder) => (file.clone(), folder),
         _ => {
             let errors = read(sources, |_, _| true);
             let mut discovery = discover(sources);
-            if sources.trust == ProjectTrust::User {
+            if sources.trust == TrustMode::User {
                 discovery.candidates.iter_mut().for_each(Candidate::approve_command);
             }
             return (discovery, errors);
@@ -53,7 +51,7 @@ pub fn discover_trusted(sources: &mut Sources) -> (Discovery, Vec<ConfigError>) 
 fn as_trusted(
     sources: &mut Sources,
     folder: &Path,
-    trusted: &TrustSnapshot,
+    trusted: &TrustEntry,
 ) -> Result<(Discovery, Vec<ConfigError>), Vec<String>> {
     let mut changed = Vec::new();
     let errors = read(sources, |config, digest| {
@@ -79,7 +77,7 @@ fn as_trusted(
     let own = |found: &&mut Candidate| found.origin.is_of_project();
     for candidate in discovery.candidates.iter_mut().filter(own) {
         // What is compared now is what has to be there whenever the server starts.
-        candidate.programs = ProjectPrograms::of(candidate, folder).map(Arc::new);
+        candidate.programs = TrustedProgram::of(candidate, folder).map(Arc::new);
     }
     let changed = trusted.changed(&ProjectContent::of(&discovery, folder));
     if !changed.is_empty() {

@@ -106,7 +106,7 @@ fn questions(declared: &[Value], text: &str) -> Vec<InputQuestion> {
 /// The line on which a member is first named.
 fn line_of(text: &str, member: &str) -> usize {
     let place = text.find(&format!("\"{member}\"")).unwrap_or(0);
-    crate::toml_text::line_of(text, place)
+    crate::toml_parse::line_of(text, place)
 }
 
 /// What VS Code asks its user for, as what stands for it in `${…}` here, by its id.

@@ -16,7 +16,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::pins::PinMode;
-use crate::toml_text::some_time;
+use crate::toml_parse::some_time;
 use crate::tool_filter::ToolFilter;
 
 /// What an editor's file has its user asked for, and is no password: one of its `inputs`.
@@ -75,7 +75,7 @@ pub struct McpEntry {
     /// What becomes of definitions that are not what they were when they were first seen.
     pub pins: Option<PinMode>,
     /// How a connection is begun.
-    pub protocol: Protocol,
+    pub protocol: HandshakeMode,
     /// The folders that it is told to work in.
     pub roots: Vec<String>,
     /// From which level on it is asked to log.
@@ -117,7 +117,7 @@ const FIELDS: &[&str] = &[
 /// What an entry says of what its plugin offers, and not of how that runs: it changes the registry and no
 /// plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EntryRules {
+pub struct RegistrationSettings {
     /// Which of its tools are wanted.
     pub tools: ToolFilter,
     /// What becomes of definitions that are not what they were.
@@ -131,10 +131,10 @@ impl McpEntry {
     }
 
     /// What it says of what its server offers.
-    pub fn rules(&self) -> EntryRules {
+    pub fn rules(&self) -> RegistrationSettings {
         let enabled = Some(self.enabled_tools.clone()).filter(|names| !names.is_empty());
         let tools = ToolFilter { enabled, disabled: self.disabled_tools.clone() };
-        EntryRules { tools, pins: self.pins }
+        RegistrationSettings { tools, pins: self.pins }
     }
 }
 
@@ -196,7 +196,7 @@ pub enum Transport {
 /// How a connection is begun.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum HandshakeMode {
     /// As with a server of the older era; if that fails, as with one of the newer. With a server
     /// elsewhere that is spoken to by Streamable HTTP, the other way round.
     #[default]

@@ -1,7 +1,7 @@
 //! The table of capabilities: a row says which imports a capability stands for, who gets it and what its values
 //! are. What it does is in a file of `host/src/capability`.
 
-use super::Values;
+use super::ValueKind;
 
 /// Files.
 pub const FILESYSTEM: &str = "filesystem";
@@ -37,14 +37,14 @@ pub struct Capability {
     /// Imports of another capability, which all plugins get, through which it is used.
     pub through: &'static [&'static str],
     /// Who gets it.
-    pub availability: Availability,
+    pub availability: Eligibility,
     /// Whether this host can lend it on this system.
     is_available: bool,
 }
 
 /// Who gets a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
+pub enum Eligibility {
     /// Every component. It reaches nothing outside of the host.
     All,
     /// Every plugin, and no bridge.
@@ -58,13 +58,13 @@ pub enum Availability {
     /// Plugins whose manifest requests it and whose user approved.
     OnRequest {
         /// What its values are.
-        values: Values,
+        values: ValueKind,
         /// An example of the line that requests it.
         line: &'static str,
     },
 }
 
-impl Availability {
+impl Eligibility {
     /// Whether every plugin gets it, without a request.
     pub fn is_to_every_plugin(self) -> bool {
         matches!(self, Self::All | Self::Plugins | Self::PluginsAndRemoteBridge)
@@ -77,57 +77,57 @@ pub static CAPABILITIES: &[Capability] = &[
         name: "log",
         imports: &["tenon:plugin/log"],
         through: &[],
-        availability: Availability::All,
+        availability: Eligibility::All,
         is_available: true,
     },
     Capability {
         name: "config",
         imports: &["tenon:plugin/config"],
         through: &[],
-        availability: Availability::All,
+        availability: Eligibility::All,
         is_available: true,
     },
     Capability {
         name: "notify",
         imports: &["tenon:plugin/notify"],
         through: &[],
-        availability: Availability::All,
+        availability: Eligibility::All,
         is_available: true,
     },
     Capability {
         name: "clocks",
         imports: CLOCKS,
         through: &[],
-        availability: Availability::PluginsAndRemoteBridge,
+        availability: Eligibility::PluginsAndRemoteBridge,
         is_available: true,
     },
     Capability {
         name: "wasi",
         imports: WASI,
         through: &[],
-        availability: Availability::Plugins,
+        availability: Eligibility::Plugins,
         is_available: true,
     },
     Capability {
         name: "stdio-child",
         imports: &["tenon:plugin/stdio-child"],
         through: &[],
-        availability: Availability::StdioBridge,
+        availability: Eligibility::StdioBridge,
         is_available: true,
     },
     Capability {
         name: "mcp-host",
         imports: &["tenon:plugin/mcp-host"],
         through: &[],
-        availability: Availability::Bridges,
+        availability: Eligibility::Bridges,
         is_available: true,
     },
     Capability {
         name: SERVICES,
         imports: &["tenon:plugin/services"],
         through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Among(SERVICE_NAMES),
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Among(SERVICE_NAMES),
             line: r#"services = ["send-message"]"#,
         },
         is_available: true,
@@ -136,8 +136,8 @@ pub static CAPABILITIES: &[Capability] = &[
         name: PROVIDERS,
         imports: &["tenon:plugin/inference"],
         through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Patterns,
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Patterns,
             line: r#"providers = ["*"]"#,
         },
         is_available: true,
@@ -146,8 +146,8 @@ pub static CAPABILITIES: &[Capability] = &[
         name: TOOLS,
         imports: &["tenon:plugin/tools"],
         through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Patterns,
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Patterns,
             line: r#"tools = ["*"]"#,
         },
         is_available: true,
@@ -156,8 +156,8 @@ pub static CAPABILITIES: &[Capability] = &[
         name: FILESYSTEM,
         imports: &[],
         through: &["wasi:filesystem"],
-        availability: Availability::OnRequest {
-            values: Values::Paths,
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Paths,
             line: r#"filesystem = ["read:~/notes/**"]"#,
         },
         is_available: cfg!(unix),
@@ -166,8 +166,8 @@ pub static CAPABILITIES: &[Capability] = &[
         name: NETWORK,
         imports: &["wasi:http"],
         through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Urls,
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Urls,
             line: r#"network = ["https://api.example.com/*"]"#,
         },
         is_available: true,
@@ -176,8 +176,8 @@ pub static CAPABILITIES: &[Capability] = &[
         name: ENVIRONMENT,
         imports: &[],
         through: &["wasi:cli/environment"],
-        availability: Availability::OnRequest {
-            values: Values::Names,
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Names,
             line: r#"environment = ["LANG"]"#,
         },
         is_available: true,
@@ -186,8 +186,8 @@ pub static CAPABILITIES: &[Capability] = &[
         name: SECRETS,
         imports: &["tenon:plugin/secrets"],
         through: &[],
-        availability: Availability::OnRequest {
-            values: Values::Names,
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Names,
             line: r#"secrets = ["api-key"]"#,
         },
         is_available: true,

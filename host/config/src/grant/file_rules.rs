@@ -9,7 +9,9 @@ use std::sync::Arc;
 use super::Grants;
 use super::glob::{GlobState, PathGrant, Rights, components, resolve};
 use super::protected::table::HOME;
-use super::protected::{Protection, ProtectionState, Row, Span, counted, is_beneath, is_within};
+use super::protected::{
+    Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within,
+};
 use crate::host_environment::HostEnvironment;
 
 /// What a plugin may do with each path.
@@ -124,7 +126,7 @@ impl FileRules {
         let requested = self.grants.last()?;
         let spans = counted(self.protection.spans(path, false), !writes);
         let row = spans.last()?.row;
-        let covers = |spans: &[Span]| {
+        let covers = |spans: &[RowMatch]| {
             let places = requested.iter().map(|grant| (grant, by_name(grant, path, spans)));
             let rights = Rights::of(places);
             if writes { rights.write.here } else { rights.read.here }
@@ -191,7 +193,7 @@ impl FileRules {
     }
 
     /// What is allowed by grants that spell these names of a path out.
-    fn rights_by_name(&self, path: &str, spans: &[Span]) -> Rights {
+    fn rights_by_name(&self, path: &str, spans: &[RowMatch]) -> Rights {
         self.rights_by(self.grants.iter().flatten().map(|grant| by_name(grant, path, spans)))
     }
 
@@ -202,7 +204,7 @@ impl FileRules {
 }
 
 /// Where a glob stands after a path of which it has to spell these names out.
-fn by_name(grant: &PathGrant, path: &str, spans: &[Span]) -> GlobState {
+fn by_name(grant: &PathGrant, path: &str, spans: &[RowMatch]) -> GlobState {
     components(path).enumerate().fold(grant.start(), |places, (number, name)| {
         match spans.iter().any(|span| span.has(number)) {
             true => grant.step_by_name(places, name),

@@ -15,22 +15,22 @@ use std::sync::Arc;
 use tenon_types::name::nearest;
 use tenon_types::text::fits;
 
-pub use capabilities::{Availability, CAPABILITIES, Capability};
+pub use capabilities::{CAPABILITIES, Capability, Eligibility};
 pub use capabilities::{ENVIRONMENT, FILESYSTEM, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
 pub use file_rules::{FileRules, PathPosition};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use glob::fuzz::{Model, path_glob};
 pub use glob::{GlobState, PathGrant, Rights, components, resolve};
-pub use needs::{Need, Verdict};
+pub use needs::{Need, NeedStatus};
 pub use protected::table::HOME;
-pub use protected::{Protection, ProtectionState, Row, Span, counted, is_beneath, is_within};
+pub use protected::{Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within};
 pub use url_pattern::{UrlGrant, never_sent};
 
 use crate::host_environment::HostEnvironment;
 
 /// What the values of a capability are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Values {
+pub enum ValueKind {
     /// Names, in which nothing stands for anything else.
     Names,
     /// Names, in which `*` stands for anything.
@@ -102,26 +102,26 @@ impl GrantWarning {
 
 impl Grant {
     fn parse(
-        values: Values,
+        values: ValueKind,
         text: &str,
         host_environment: &HostEnvironment,
         folder: &Path,
     ) -> Result<Self, String> {
         match values {
-            Values::Names if text.is_empty() || text.contains(['*', '=', '\0']) => {
+            ValueKind::Names if text.is_empty() || text.contains(['*', '=', '\0']) => {
                 Err("it is not a name".into())
             }
-            Values::Patterns if text.is_empty() => Err("it is not a name".into()),
-            Values::Names => Ok(Self::Name(text.into())),
-            Values::Patterns => Ok(Self::Pattern(text.into())),
-            Values::Among(names) => check_name(text, names).map(|()| Self::Pattern(text.into())),
-            Values::Paths => {
+            ValueKind::Patterns if text.is_empty() => Err("it is not a name".into()),
+            ValueKind::Names => Ok(Self::Name(text.into())),
+            ValueKind::Patterns => Ok(Self::Pattern(text.into())),
+            ValueKind::Among(names) => check_name(text, names).map(|()| Self::Pattern(text.into())),
+            ValueKind::Paths => {
                 check_path(text)?;
                 PathGrant::parse(text, host_environment, folder)
                     .map(Self::Path)
                     .map_err(|error| error.to_string())
             }
-            Values::Urls => {
+            ValueKind::Urls => {
                 let grant = UrlGrant::parse(text).map_err(|error| error.to_string())?;
                 Ok(Self::Url(Arc::new(grant)))
             }
@@ -225,8 +225,8 @@ impl GrantSet {
     ) -> Result<(), GrantError> {
         // Of what no host has, admission tells.
         let values = match Capability::named(capability).map(|capability| capability.availability) {
-            Some(Availability::OnRequest { values, .. }) => values,
-            _ => Values::Patterns,
+            Some(Eligibility::OnRequest { values, .. }) => values,
+            _ => ValueKind::Patterns,
         };
         let of = self.0.entry(capability.to_string()).or_default();
         let parsed = match of.len() < MAX_VALUES {

@@ -4,10 +4,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Availability, CAPABILITIES, Capability, ENVIRONMENT};
+use super::{CAPABILITIES, Capability, ENVIRONMENT, Eligibility};
 
 /// Values by the names of capabilities.
-type Values = BTreeMap<String, Vec<String>>;
+type ValueKind = BTreeMap<String, Vec<String>>;
 
 /// How a component stands to one capability that is lent on request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,13 +21,13 @@ pub struct Need {
     /// What was granted of it.
     pub granted: Vec<String>,
     /// What that comes to.
-    pub verdict: Verdict,
+    pub verdict: NeedStatus,
 }
 
 /// Whether a request fits what a component imports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum NeedStatus {
     /// What is imported is requested, and granted.
     Granted,
     /// What is imported is requested, and not granted.
@@ -40,7 +40,7 @@ pub enum Verdict {
     NotUsed,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for NeedStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Granted => "granted",
@@ -52,7 +52,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl Verdict {
+impl NeedStatus {
     /// Whether manifest and component do not fit each other.
     pub fn is_misdeclared(self) -> bool {
         matches!(self, Self::NotRequested | Self::NotUsed)
@@ -61,10 +61,10 @@ impl Verdict {
 
 impl Need {
     /// How a component with these imports stands to each capability that it uses or requests.
-    pub fn all(imports: &[String], requested: &Values, granted: &Values) -> Vec<Self> {
-        let of = |values: &Values, name: &str| values.get(name).cloned().unwrap_or_default();
+    pub fn all(imports: &[String], requested: &ValueKind, granted: &ValueKind) -> Vec<Self> {
+        let of = |values: &ValueKind, name: &str| values.get(name).cloned().unwrap_or_default();
         let needs = CAPABILITIES.iter().filter_map(|capability| {
-            let Availability::OnRequest { .. } = capability.availability else { return None };
+            let Eligibility::OnRequest { .. } = capability.availability else { return None };
             let uses = |import: &&String| {
                 capability.has_import(import) || capability.is_used_through(import)
             };
@@ -74,13 +74,13 @@ impl Need {
             let granted = of(granted, capability.name);
             let verdict = match (used.is_empty(), requested.is_empty(), granted.is_empty()) {
                 (true, true, _) => return None,
-                (true, false, _) => Verdict::NotUsed,
-                (false, true, _) if must => Verdict::NotRequested,
+                (true, false, _) => NeedStatus::NotUsed,
+                (false, true, _) if must => NeedStatus::NotRequested,
                 // Nearly every component can look at its environment.
                 (false, true, _) if capability.name == ENVIRONMENT => return None,
-                (false, true, _) => Verdict::Possible,
-                (false, false, true) => Verdict::NotGranted,
-                (false, false, false) => Verdict::Granted,
+                (false, true, _) => NeedStatus::Possible,
+                (false, false, true) => NeedStatus::NotGranted,
+                (false, false, false) => NeedStatus::Granted,
             };
             Some(Self { capability: capability.name, imports: used, requested, granted, verdict })
         });
@@ -91,14 +91,14 @@ impl Need {
     pub fn problem(&self) -> Option<String> {
         let name = self.capability;
         match self.verdict {
-            Verdict::NotRequested => Some(format!(
+            NeedStatus::NotRequested => Some(format!(
                 "it imports {} and its manifest does not request `{name}`",
                 self.imports.join(", ")
             )),
-            Verdict::NotUsed => {
+            NeedStatus::NotUsed => {
                 Some(format!("its manifest requests `{name}`, and it imports nothing of it"))
             }
-            Verdict::Granted | Verdict::NotGranted | Verdict::Possible => None,
+            NeedStatus::Granted | NeedStatus::NotGranted | NeedStatus::Possible => None,
         }
     }
 }
@@ -125,14 +125,14 @@ mod tests {
     fn what_is_needed_is_held_against_what_is_requested_and_granted() {
         let check = |imports: &[&str], requested: &[&str], granted: &[&str], expected: &[_]| {
             let imports: Vec<String> = imports.iter().map(ToString::to_string).collect();
-            let values = |names: &[&str]| -> Values {
+            let values = |names: &[&str]| -> ValueKind {
                 names.iter().map(|name| (name.to_string(), vec!["x".to_string()])).collect()
             };
             let needs = Need::all(&imports, &values(requested), &values(granted));
             let found: Vec<_> = needs.iter().map(|need| (need.capability, need.verdict)).collect();
             assert_eq!(found, expected, "{imports:?} {requested:?}");
         };
-        use Verdict::{Granted, NotGranted, NotRequested, NotUsed, Possible};
+        use NeedStatus::{Granted, NotGranted, NotRequested, NotUsed, Possible};
         let http = "wasi:http/outgoing-handler@0.2.4";
         let files = "wasi:filesystem/types@0.2.6";
         check(&["wasi:io/poll@0.2.6", "tenon:plugin/log@0.1.0"], &[], &[], &[]);

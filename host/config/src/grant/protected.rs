@@ -106,13 +106,13 @@ impl Row {
 
 /// Where in a path a row is found: from its first name to its last, as numbers of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct RowMatch {
     pub(crate) row: &'static Row,
     first: usize,
     last: usize,
 }
 
-impl Span {
+impl RowMatch {
     /// Whether a pattern has to spell out the name of this number.
     pub fn has(&self, name: usize) -> bool {
         (self.first..=self.last).contains(&name)
@@ -140,26 +140,26 @@ impl ProtectionState {
 /// Which paths are protected.
 #[derive(Debug, Clone, Default)]
 pub struct Protection {
-    anchors: Vec<Anchor>,
+    anchors: Vec<FixedPath>,
 }
 
 /// A path that is known beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Anchor {
+struct FixedPath {
     path: String,
-    what: AnchorKind,
+    what: FixedPathKind,
 }
 
 /// What is at a path that is known beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum AnchorKind {
+enum FixedPathKind {
     /// A protected file or folder.
     Row(&'static Row),
     /// A folder in which names of the table begin: the nodes that it stands for.
     Folder(Vec<usize>),
 }
 
-impl AnchorKind {
+impl FixedPathKind {
     /// What is protected there itself.
     fn row(&self) -> Option<&'static Row> {
         match self {
@@ -175,18 +175,18 @@ impl Protection {
     pub fn of(host_environment: &HostEnvironment) -> Self {
         let mut protection = Self::default();
         if let Some(home) = &host_environment.home {
-            protection.add(home, AnchorKind::Folder(vec![HOME]));
+            protection.add(home, FixedPathKind::Folder(vec![HOME]));
         }
         for (variable, folder) in
             [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")]
         {
             let path = host_environment.variable(variable).map(Path::new);
             if let Some(path) = path.filter(|path| path.is_absolute()) {
-                protection.add(path, AnchorKind::Folder(tree().nodes_of(folder)));
+                protection.add(path, FixedPathKind::Folder(tree().nodes_of(folder)));
             }
         }
         if let Some(servers) = &host_environment.servers {
-            protection.add(servers, AnchorKind::Row(&table::SERVERS));
+            protection.add(servers, FixedPathKind::Row(&table::SERVERS));
         }
         let is_above_home = |path: &Path| {
             host_environment.home.as_ref().is_some_and(|home| home.starts_with(path))
@@ -195,7 +195,7 @@ impl Protection {
         let path = host_environment.variable("PATH").unwrap_or_default();
         let folders = std::env::split_paths(path).filter(|path| path.is_absolute());
         for folder in folders.filter(|path| !is_above_home(path)) {
-            protection.add(&folder, AnchorKind::Row(&table::PATH));
+            protection.add(&folder, FixedPathKind::Row(&table::PATH));
         }
         protection
     }
@@ -203,16 +203,16 @@ impl Protection {
     /// The same, with files that decide what this host starts, loads or tells.
     pub fn with(mut self, deciding: &BTreeSet<PathBuf>) -> Self {
         for path in deciding {
-            self.add(&absolute(path), AnchorKind::Row(&table::DECIDING));
+            self.add(&absolute(path), FixedPathKind::Row(&table::DECIDING));
         }
         self
     }
 
-    fn add(&mut self, path: &Path, what: AnchorKind) {
+    fn add(&mut self, path: &Path, what: FixedPathKind) {
         let written = path.to_str().map(|path| path.trim_end_matches('/').to_string());
         let resolved = resolve(path).map(|path| path.trim_end_matches('/').to_string());
         for path in [written, resolved].into_iter().flatten() {
-            let anchor = Anchor { path, what: what.clone() };
+            let anchor = FixedPath { path, what: what.clone() };
             if !self.anchors.contains(&anchor) {
                 self.anchors.push(anchor);
             }
@@ -245,10 +245,10 @@ impl Protection {
     fn at_anchors(&self, mut standing: ProtectionState, path: &str) -> ProtectionState {
         for anchor in self.anchors.iter().filter(|anchor| is_same(&anchor.path, path)) {
             match &anchor.what {
-                AnchorKind::Folder(nodes) => {
+                FixedPathKind::Folder(nodes) => {
                     nodes.iter().for_each(|node| standing.nodes |= 1 << node);
                 }
-                AnchorKind::Row(row) => {
+                FixedPathKind::Row(row) => {
                     standing.is_protected = true;
                     standing.is_secret |= row.is_secret();
                 }
@@ -269,7 +269,7 @@ impl Protection {
 
     /// The rows that make a path protected, and where. With `partial` also those that would make
     /// something beneath it protected, for the name that it has.
-    pub fn spans(&self, path: &str, partial: bool) -> Vec<Span> {
+    pub fn spans(&self, path: &str, partial: bool) -> Vec<RowMatch> {
         let names: Vec<Option<&str>> = components(path).map(Some).collect();
         let mut from: Vec<(usize, usize)> = (0..names.len()).map(|first| (first, 0)).collect();
         from.push((0, ROOT));
@@ -279,13 +279,13 @@ impl Protection {
             here.extend(name.map(|name| format!("/{name}")));
             for anchor in self.anchors.iter().filter(|anchor| is_same(&anchor.path, &here)) {
                 match (&anchor.what, number.checked_sub(1)) {
-                    (AnchorKind::Folder(nodes), _) => {
+                    (FixedPathKind::Folder(nodes), _) => {
                         from.extend(nodes.iter().map(|node| (number, *node)));
                     }
-                    (AnchorKind::Row(row), Some(last)) => {
-                        anchored.push(Span { row, first: last, last });
+                    (FixedPathKind::Row(row), Some(last)) => {
+                        anchored.push(RowMatch { row, first: last, last });
                     }
-                    (AnchorKind::Row(_), None) => {}
+                    (FixedPathKind::Row(_), None) => {}
                 }
             }
         }
@@ -293,15 +293,15 @@ impl Protection {
     }
 
     /// The rows that a pattern spells out, and where.
-    fn named_by(&self, grant: &PathGrant) -> Vec<Span> {
+    fn named_by(&self, grant: &PathGrant) -> Vec<RowMatch> {
         let names = grant.names();
         let mut from: Vec<(usize, usize)> = (0..names.len()).map(|first| (first, 0)).collect();
         from.push((0, ROOT));
         let mut anchored = Vec::new();
         for anchor in &self.anchors {
             let (folder, name) = match anchor.what {
-                AnchorKind::Folder(_) => (&*anchor.path, None),
-                AnchorKind::Row(_) => match anchor.path.rsplit_once('/') {
+                FixedPathKind::Folder(_) => (&*anchor.path, None),
+                FixedPathKind::Row(_) => match anchor.path.rsplit_once('/') {
                     Some((folder, name)) => (folder, Some(name)),
                     None => continue,
                 },
@@ -310,12 +310,12 @@ impl Protection {
             let places = components(folder).fold(grant.start(), step);
             for number in grant.next_of(places) {
                 match (&anchor.what, name) {
-                    (AnchorKind::Row(row), Some(name))
+                    (FixedPathKind::Row(row), Some(name))
                         if names.get(number) == Some(&Some(name)) =>
                     {
-                        anchored.push(Span { row, first: number, last: number });
+                        anchored.push(RowMatch { row, first: number, last: number });
                     }
-                    (AnchorKind::Folder(nodes), _) => {
+                    (FixedPathKind::Folder(nodes), _) => {
                         from.extend(nodes.iter().map(|node| (number, *node)));
                     }
                     _ => {}
@@ -357,9 +357,9 @@ impl Protection {
 
 /// The spans that have to be named: for reading, those of secrets. What lies in a folder of the same
 /// group, which has to be named itself, need not be.
-pub fn counted(mut spans: Vec<Span>, secret: bool) -> Vec<Span> {
+pub fn counted(mut spans: Vec<RowMatch>, secret: bool) -> Vec<RowMatch> {
     spans.retain(|span| !secret || span.row.is_secret());
-    let is_within = |span: &Span, outer: &Span| {
+    let is_within = |span: &RowMatch, outer: &RowMatch| {
         outer.row.group == span.row.group && outer.first <= span.first && outer.last < span.last
     };
     let all = spans.clone();
@@ -372,9 +372,9 @@ pub fn counted(mut spans: Vec<Span>, secret: bool) -> Vec<Span> {
 fn spans(
     names: &[Option<&str>],
     from: &[(usize, usize)],
-    mut found: Vec<Span>,
+    mut found: Vec<RowMatch>,
     partial: bool,
-) -> Vec<Span> {
+) -> Vec<RowMatch> {
     let tree = tree();
     for (first, node) in from {
         let mut nodes = vec![*node];
@@ -387,7 +387,7 @@ fn spans(
             for node in std::mem::take(&mut nodes) {
                 tree.nodes[node].each(name, &folded, |row, next| {
                     let first = *first;
-                    found.extend(row.map(|row| Span { row, first, last: number }));
+                    found.extend(row.map(|row| RowMatch { row, first, last: number }));
                     nodes.extend(next);
                 });
             }
@@ -395,7 +395,7 @@ fn spans(
         let names_some = names.len() > *first;
         if let Some(last) = names.len().checked_sub(1).filter(|_| partial && names_some) {
             let rows = nodes.iter().map(|node| tree.nodes[*node].within);
-            found.extend(rows.flatten().map(|row| Span { row, first: *first, last }));
+            found.extend(rows.flatten().map(|row| RowMatch { row, first: *first, last }));
         }
     }
     found.sort_by_key(|span| span.last);

@@ -52,15 +52,15 @@ enum HostPattern {
 /// Why a text is no grant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid URL pattern `{grant}`: {problem}")]
-pub struct GrantError {
+pub struct UrlGrantError {
     grant: String,
     problem: String,
 }
 
 impl UrlGrant {
     /// Reads a grant. Its text comes from a manifest, or from who approves.
-    pub fn parse(text: &str) -> Result<Self, GrantError> {
-        read(text).map_err(|problem| GrantError::new(text, problem))
+    pub fn parse(text: &str) -> Result<Self, UrlGrantError> {
+        read(text).map_err(|problem| UrlGrantError::new(text, problem))
     }
 
     /// The grant as it was written.
@@ -124,7 +124,7 @@ impl HostPattern {
     }
 }
 
-impl GrantError {
+impl UrlGrantError {
     pub fn new(text: &str, problem: String) -> Self {
         Self { grant: cut(text, MAX_PATTERN_BYTES).into(), problem }
     }

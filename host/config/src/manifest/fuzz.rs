@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{
-    FILE_NAME, Manifest, ManifestError, Permissions, PluginMetadata, PluginRuntime, Requires, Text,
+    FILE_NAME, Manifest, ManifestError, ManifestText, PluginMetadata, PluginRuntime,
+    RegistrationPermissions, Requires,
 };
-use crate::config::ContextTable;
+use crate::config::CallContextTable;
 use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
@@ -41,7 +42,7 @@ pub fn manifest(text: &str) {
         home: Some("/no/such/home".into()),
         ..HostEnvironment::default()
     };
-    let whole = Text { path: folder.join(FILE_NAME), text: text.to_string() };
+    let whole = ManifestText { path: folder.join(FILE_NAME), text: text.to_string() };
     match manifest.requests(&whole, &host_environment) {
         Ok(requests) => {
             let mut again = GrantSet::default();
@@ -62,18 +63,18 @@ pub fn manifest(text: &str) {
 
 /// All that a manifest says, without the places where it does.
 #[derive(Debug, PartialEq)]
-struct ManifestContent<'a> {
+struct ManifestWithoutSpans<'a> {
     plugin: &'a PluginMetadata,
     runtime: &'a PluginRuntime,
     capabilities: BTreeMap<&'a str, Vec<&'a str>>,
     requires: &'a Requires,
-    permissions: &'a Option<Permissions>,
+    permissions: &'a Option<RegistrationPermissions>,
     limits: &'a LimitsTable,
-    context: &'a ContextTable,
+    context: &'a CallContextTable,
     settings: &'a Map<String, Value>,
 }
 
-fn says(manifest: &Manifest) -> ManifestContent<'_> {
+fn says(manifest: &Manifest) -> ManifestWithoutSpans<'_> {
     let Manifest {
         plugin,
         runtime,
@@ -93,7 +94,7 @@ fn says(manifest: &Manifest) -> ManifestContent<'_> {
         )
     });
     let capabilities = capabilities.collect();
-    ManifestContent {
+    ManifestWithoutSpans {
         plugin,
         runtime,
         capabilities,

@@ -79,8 +79,8 @@ impl Definition {
     }
 
     pub(crate) fn whole(json: &Value) -> Self {
-        let json = normal(json, Part::Definition, false);
-        let firm = normal(&json, Part::Definition, true).to_string();
+        let json = normal(json, JsonNodeKind::Definition, false);
+        let firm = normal(&json, JsonNodeKind::Definition, true).to_string();
         let sha256 = Digest::of(json.to_string()).to_string();
         Self { sha256, firm_sha256: Digest::of(firm).to_string(), json }
     }
@@ -130,7 +130,7 @@ fn picked(form: &Value, members: &[&str]) -> Value {
 
 /// What a part of a definition is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum JsonNodeKind {
     Definition,
     /// A schema, or a list of schemas.
     Schema,
@@ -147,7 +147,7 @@ enum Part {
     Firm,
 }
 
-impl Part {
+impl JsonNodeKind {
     /// What a member of an object is.
     fn member(self, name: &str) -> Self {
         match self {
@@ -199,7 +199,7 @@ impl Part {
 }
 
 /// A value in its one order and spelling; a `firm` one is without the values that may vary.
-fn normal(value: &Value, part: Part, firm: bool) -> Value {
+fn normal(value: &Value, part: JsonNodeKind, firm: bool) -> Value {
     match value {
         Value::Object(members) => {
             let mut members: Vec<(&String, &Value)> = members.iter().collect();
@@ -213,7 +213,8 @@ fn normal(value: &Value, part: Part, firm: bool) -> Value {
         Value::Array(items) => {
             let mut items: Vec<Value> =
                 items.iter().map(|item| normal(item, part.item(), firm)).collect();
-            if matches!(part, Part::Set | Part::Dependency | Part::Default) {
+            if matches!(part, JsonNodeKind::Set | JsonNodeKind::Dependency | JsonNodeKind::Default)
+            {
                 items.sort_by_cached_key(Value::to_string);
                 // Without what varies, many are the same.
                 if firm {
@@ -222,9 +223,11 @@ fn normal(value: &Value, part: Part, firm: bool) -> Value {
             }
             Value::Array(items)
         }
-        Value::Number(_) if firm && matches!(part, Part::Default | Part::Bound) => json!(0),
+        Value::Number(_) if firm && matches!(part, JsonNodeKind::Default | JsonNodeKind::Bound) => {
+            json!(0)
+        }
         Value::Number(number) => Value::Number(spelled(number)),
-        Value::String(text) if part == Part::Default => match firm && has_no_words(text) {
+        Value::String(text) if part == JsonNodeKind::Default => match firm && has_no_words(text) {
             true => json!(""),
             false => sorted_words(text).unwrap_or_else(|| text.clone()).into(),
         },

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use super::{MASK, MIN_SECRET_LENGTH, Redactor, Secrets, StreamRedactor, TextForm, spellings};
+use super::{MASK, MIN_SECRET_LENGTH, Redactor, SecretValues, StreamRedactor, TextForm, spellings};
 
 /// Any text: its first two lines are secrets. In the rest, `$` and `%` stand for them, and a digit after that
 /// for one of their spellings in JSON.
@@ -15,7 +15,7 @@ pub fn redactor(text: &str) {
         return;
     }
     let text = with_secrets(text, first, second);
-    let mut secrets = Secrets::default();
+    let mut secrets = SecretValues::default();
     [first, second].iter().for_each(|secret| secrets.add_value(secret));
     let redactor = Arc::new(Redactor::new(&secrets));
     let secrets: Vec<&str> = secrets.0.iter().map(String::as_str).collect();

@@ -20,9 +20,9 @@ const MAX_LISTINGS: usize = 64;
 pub(super) type Entry = (String, FileType);
 
 /// Leave of an instance to read listings.
-pub(super) struct Listings(Arc<Semaphore>);
+pub(super) struct ListingPermits(Arc<Semaphore>);
 
-impl Default for Listings {
+impl Default for ListingPermits {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(MAX_LISTINGS)))
     }
@@ -36,7 +36,7 @@ pub(super) struct FolderListing {
     _leave: OwnedSemaphorePermit,
 }
 
-impl Listings {
+impl ListingPermits {
     /// Leave to read one more.
     pub(super) fn leave(&self) -> Result<OwnedSemaphorePermit, FileError> {
         self.0.clone().try_acquire_owned().map_err(|_| FileError::Os(Errno::MFILE))
@@ -107,7 +107,8 @@ impl FolderListing {
 /// All that is in a folder, for tests.
 #[cfg(any(test, fuzzing))]
 pub(super) fn whole(beneath: &BaseFolder) -> Result<Vec<Entry>, FileError> {
-    let mut listing = FolderListing::open_here(beneath.clone(), Listings::default().leave()?)?;
+    let mut listing =
+        FolderListing::open_here(beneath.clone(), ListingPermits::default().leave()?)?;
     let mut entries = Vec::new();
     while !listing.has_ended() {
         entries.extend(listing.batch()?);
@@ -117,7 +118,7 @@ pub(super) fn whole(beneath: &BaseFolder) -> Result<Vec<Entry>, FileError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::walk::Files;
+    use super::super::walk::FileGrants;
     use super::*;
     use std::fs;
     use tenon_config::grant::{FileRules, PathGrant, Protection};
@@ -132,7 +133,7 @@ mod tests {
         }
         fs::create_dir(folder.path().join("hidden")).unwrap();
         let grant = PathGrant::parse("read:*.txt", &HostEnvironment::default(), folder.path());
-        let files = Arc::new(Files::new(FileRules::new(
+        let files = Arc::new(FileGrants::new(FileRules::new(
             vec![vec![grant.unwrap()]],
             Vec::new(),
             Protection::default(),
@@ -140,7 +141,7 @@ mod tests {
         let place = files.open_roots().swap_remove(0).1;
         let beneath = BaseFolder { files, folder: place };
 
-        let leave = Listings::default().leave().unwrap();
+        let leave = ListingPermits::default().leave().unwrap();
         let mut listing = FolderListing::open(beneath, leave).await.unwrap();
         let mut names = Vec::new();
         while !listing.has_ended() {
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn an_instance_reads_so_many_listings_at_a_time() {
-        let listings = Listings::default();
+        let listings = ListingPermits::default();
         let mut read: Vec<_> = (0..MAX_LISTINGS).map(|_| listings.leave().unwrap()).collect();
         assert_eq!(listings.leave().err(), Some(FileError::Os(Errno::MFILE)));
         read.pop();

@@ -15,7 +15,7 @@
 
 #[macro_use]
 #[cfg(unix)]
-mod editions;
+mod macros;
 #[cfg(unix)]
 mod listing;
 #[cfg(not(unix))]
@@ -34,10 +34,10 @@ mod view;
 mod walk;
 
 #[cfg(not(unix))]
-pub(crate) use none::{Files, Folders, link};
+pub(crate) use none::{FileGrants, FilesystemState, link};
 #[cfg(any(test, fuzzing))]
 pub(crate) use ops::fuzz::path_walk;
 #[cfg(unix)]
-pub(crate) use view::{FilesView, Folders, link};
+pub(crate) use view::{FilesView, FilesystemState, link};
 #[cfg(unix)]
-pub(crate) use walk::Files;
+pub(crate) use walk::FileGrants;

@@ -7,13 +7,13 @@ use crate::capability::HostState;
 
 /// Which files a plugin may use: none.
 #[derive(Debug, Default)]
-pub(crate) struct Files;
+pub(crate) struct FileGrants;
 
 /// What an instance has of folders: none.
 #[derive(Default)]
-pub(crate) struct Folders;
+pub(crate) struct FilesystemState;
 
-impl Files {
+impl FileGrants {
     pub(crate) fn new(_: FileRules) -> Self {
         Self
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tenon_config::grant::{ProtectionState, Rights};
 
 use super::walk::{
-    Attempt, FileError, Files, Folder, Purpose, ResolvedPath, Walk, file_type, lexically,
+    DeniedAccess, FileError, FileGrants, Folder, Purpose, ResolvedPath, Walk, file_type, lexically,
 };
 
 /// How something is opened.
@@ -106,7 +106,7 @@ struct MoveEndpoint {
 }
 
 impl MoveEndpoint {
-    fn down(&self, files: &Files, name: &str) -> Self {
+    fn down(&self, files: &FileGrants, name: &str) -> Self {
         let path = format!("{}/{name}", self.path);
         Self { protection: files.protection_beneath(self.protection, name, &path), path }
     }
@@ -115,7 +115,7 @@ impl MoveEndpoint {
 /// A folder that paths are resolved beneath, for a plugin.
 #[derive(Clone)]
 pub(super) struct BaseFolder {
-    pub(super) files: Arc<Files>,
+    pub(super) files: Arc<FileGrants>,
     pub(super) folder: Folder,
 }
 
@@ -127,9 +127,9 @@ impl BaseFolder {
 
     /// Where a path leads that is going to be changed, if it may be.
     fn find_to_change(&self, path: &str, follow: bool) -> Result<(Folder, String), FileError> {
-        let place = self.find(path, follow, Attempt::writing)?;
+        let place = self.find(path, follow, DeniedAccess::writing)?;
         if !place.rights(&self.files).write.here {
-            return Err(place.denied(&self.files, Attempt::writing));
+            return Err(place.denied(&self.files, DeniedAccess::writing));
         }
         // The folder that was begun in has no name here.
         let name = place.name.ok_or(FileError::Os(Errno::INVAL))?;
@@ -141,7 +141,7 @@ impl BaseFolder {
 
     pub(super) fn open(&self, path: &str, how: OpenMode) -> Result<OpenedEntry, FileError> {
         let changes = how.write || how.truncate || how.create;
-        let purpose = if changes { Attempt::writing } else { Attempt::reading };
+        let purpose = if changes { DeniedAccess::writing } else { DeniedAccess::reading };
         let mut walk = Walk::new(&self.files, &self.folder, path, purpose)?;
         loop {
             let place = walk.finish(how.follow)?;
@@ -164,10 +164,10 @@ impl BaseFolder {
         let writes = how.write || how.truncate;
         let changes = writes || how.create;
         if changes && !rights.write.here {
-            return Err(place.denied(&self.files, Attempt::writing));
+            return Err(place.denied(&self.files, DeniedAccess::writing));
         }
         if !rights.any() {
-            return Err(place.denied(&self.files, Attempt::reading));
+            return Err(place.denied(&self.files, DeniedAccess::reading));
         }
         let name = place.name.as_deref().unwrap_or(".");
         let must_be_folder = how.folder || place.must_be_folder || place.name.is_none();
@@ -177,14 +177,14 @@ impl BaseFolder {
                 // A file that is only written to is not read by the way.
                 return match must_be_folder {
                     true => Err(Errno::ISDIR.into()),
-                    false => Err(place.denied(&self.files, Attempt::reading)),
+                    false => Err(place.denied(&self.files, DeniedAccess::reading)),
                 };
             }
             let opened = place.folder.open(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
             return match opened {
                 Ok(handle) => Ok(OpenedEntry::Folder(place.opened(&self.files, handle))),
                 Err(Errno::NOTDIR | Errno::NOENT) if !must_be_folder => {
-                    Err(place.denied(&self.files, Attempt::reading))
+                    Err(place.denied(&self.files, DeniedAccess::reading))
                 }
                 Err(errno) => Err(errno.into()),
             };
@@ -218,9 +218,9 @@ impl BaseFolder {
     }
 
     fn stat(&self, path: &str, follow: bool) -> Result<Stat, FileError> {
-        let place = self.find(path, follow, Attempt::looking_at)?;
+        let place = self.find(path, follow, DeniedAccess::looking_at)?;
         let rights = place.rights(&self.files);
-        let denied = || place.denied(&self.files, Attempt::looking_at);
+        let denied = || place.denied(&self.files, DeniedAccess::looking_at);
         if !rights.any() {
             return Err(denied());
         }
@@ -266,7 +266,7 @@ impl BaseFolder {
     /// Sets the times of the folder itself.
     pub(super) fn set_own_times(&self, accessed: Time, modified: Time) -> Result<(), FileError> {
         if !self.files.rights_of(&self.folder).write.here {
-            return Err(FileError::Denied(Attempt::writing(self.folder.path.to_string())));
+            return Err(FileError::Denied(DeniedAccess::writing(self.folder.path.to_string())));
         }
         let times = timestamps(accessed, modified);
         Ok(utimensat(&*self.folder.handle, ".", &times, AtFlags::empty())?)
@@ -341,7 +341,7 @@ impl BaseFolder {
             false => here.read.here && here.write.here,
         };
         if !may_leave {
-            return Err(FileError::Denied(Attempt::moving(from, is_folder)));
+            return Err(FileError::Denied(DeniedAccess::moving(from, is_folder)));
         }
         // Who has it open, or by its other name, goes on by the rights that it had.
         let may_arrive = match is_folder {
@@ -351,7 +351,7 @@ impl BaseFolder {
         match may_arrive {
             true if is_folder => self.may_carry(source, target),
             true => Ok(()),
-            false => Err(FileError::Denied(Attempt::moving(to, is_folder))),
+            false => Err(FileError::Denied(DeniedAccess::moving(to, is_folder))),
         }
     }
 
@@ -360,7 +360,7 @@ impl BaseFolder {
     ///
     /// A plugin cannot bring anything in while this looks: it would be moving or making what is
     /// protected there already, or what would be for the name that its folder gets, and
-    /// [`Files::may_take`] leaves no folder that name.
+    /// [`FileGrants::may_take`] leaves no folder that name.
     fn may_carry(
         &self,
         source: &(Folder, String),
@@ -403,9 +403,9 @@ impl BaseFolder {
                 for MoveEndpoint { path, protection } in [&from, &to] {
                     let rights = || self.files.rights(path);
                     if protection.is_protected && !(rights().read.here && rights().write.here) {
-                        let attempt = Attempt::moving(path.clone(), is_folder);
+                        let attempt = DeniedAccess::moving(path.clone(), is_folder);
                         let protected = self.files.protects(path, true);
-                        return Err(FileError::Denied(Attempt { protected, ..attempt }));
+                        return Err(FileError::Denied(DeniedAccess { protected, ..attempt }));
                     }
                 }
                 if is_folder {
@@ -418,9 +418,9 @@ impl BaseFolder {
     }
 
     pub(super) fn read_link(&self, path: &str) -> Result<String, FileError> {
-        let place = self.find(path, false, Attempt::looking_at)?;
+        let place = self.find(path, false, DeniedAccess::looking_at)?;
         if !place.rights(&self.files).read.here {
-            return Err(place.denied(&self.files, Attempt::looking_at));
+            return Err(place.denied(&self.files, DeniedAccess::looking_at));
         }
         let name = place.name.ok_or(FileError::Os(Errno::INVAL))?;
         match place.folder.read_link(&name)? {
@@ -452,14 +452,14 @@ impl BaseFolder {
         let is_granted = |rights: Rights| rights.read.here || rights.write.here;
         let named = lexically(&folder.path, target);
         if !is_granted(self.files.rights(&named)) {
-            return Err(FileError::Denied(Attempt::reading(named)));
+            return Err(FileError::Denied(DeniedAccess::reading(named)));
         }
         let path = format!(".{}/{target}", folder.path);
         let mut walk =
-            Walk::new(&self.files, &self.files.open_resolved("")?, &path, Attempt::reading)?;
+            Walk::new(&self.files, &self.files.open_resolved("")?, &path, DeniedAccess::reading)?;
         match walk.finish(true) {
             Ok(place) if is_granted(place.rights(&self.files)) => Ok(()),
-            Ok(place) => Err(place.denied(&self.files, Attempt::reading)),
+            Ok(place) => Err(place.denied(&self.files, DeniedAccess::reading)),
             // There is nothing on the way.
             Err(FileError::Os(_)) => Ok(()),
             Err(stop) => Err(stop),
@@ -518,8 +518,11 @@ mod tests {
         let grant =
             |text| PathGrant::parse(text, &HostEnvironment::default(), folder.path()).unwrap();
         let grants = vec![grant("readwrite:d/**"), grant("write:s/**")];
-        let files =
-            Arc::new(Files::new(FileRules::new(vec![grants], Vec::new(), Protection::default())));
+        let files = Arc::new(FileGrants::new(FileRules::new(
+            vec![grants],
+            Vec::new(),
+            Protection::default(),
+        )));
         let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
         let mut next = || BaseFolder { files: files.clone(), folder: roots.next().unwrap() };
         let (d, s) = (next(), next());
@@ -594,7 +597,7 @@ mod tests {
         ];
         let grants =
             PathGrant::parse("readwrite:d/**", &HostEnvironment::default(), &base).unwrap();
-        let files = Arc::new(Files::new(FileRules::new(
+        let files = Arc::new(FileGrants::new(FileRules::new(
             vec![vec![grants]],
             Vec::new(),
             Protection::default(),
@@ -665,8 +668,11 @@ mod tests {
         let grant =
             |text: &&str| PathGrant::parse(text, &HostEnvironment::default(), &base).unwrap();
         let grants = grants.iter().map(grant).collect();
-        let files =
-            Arc::new(Files::new(FileRules::new(vec![grants], Vec::new(), Protection::default())));
+        let files = Arc::new(FileGrants::new(FileRules::new(
+            vec![grants],
+            Vec::new(),
+            Protection::default(),
+        )));
         let folder_here = files.open_resolved(base.to_str().unwrap()).unwrap();
         (folder, BaseFolder { files, folder: folder_here })
     }
@@ -755,7 +761,7 @@ mod tests {
             let before = look(&folder);
             let stop = deed(&at).unwrap_err();
             assert!(
-                matches!(&stop, FileError::Denied(Attempt { protected: Some(_), .. })),
+                matches!(&stop, FileError::Denied(DeniedAccess { protected: Some(_), .. })),
                 "{number}: {stop:?}"
             );
             assert_eq!(look(&folder), before, "{number}");

@@ -146,7 +146,7 @@ impl types::HostDescriptor for FilesView<'_> {
         let beneath = self.beneath(&folder).map_err(|stop| self.error(stop))?;
         let leave = self.folders.listings.leave().map_err(|stop| self.error(stop))?;
         let opened = FolderListing::open(beneath, leave).await.map_err(|stop| self.error(stop))?;
-        let reading = Reading { entries: Vec::new().into_iter(), listing: Some(opened) };
+        let reading = FolderIterator { entries: Vec::new().into_iter(), listing: Some(opened) };
         // To the guest it is what wasmtime-wasi calls it, and none of what wasmtime-wasi does.
         Ok(Resource::new_own(self.table.push(reading)?.rep()))
     }
@@ -281,14 +281,14 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         &mut self,
         listing: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        let handle: Resource<Reading> = Resource::new_borrow(listing.rep());
+        let handle: Resource<FolderIterator> = Resource::new_borrow(listing.rep());
         let reading = self.table.get_mut(&handle)?;
         if reading.entries.len() == 0
             && let Some(listing) = reading.listing.take_if(|listing| !listing.has_ended())
         {
             let (entries, rest) = listing.next().await.map_err(|stop| self.error(stop))?;
             let entries = entries.into_iter();
-            *self.table.get_mut(&handle)? = Reading { entries, listing: Some(rest) };
+            *self.table.get_mut(&handle)? = FolderIterator { entries, listing: Some(rest) };
         }
         let entry = self.table.get_mut(&handle)?.entries.next();
         Ok(entry.map(|(name, file_type)| DirectoryEntry {
@@ -298,13 +298,13 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
     }
 
     fn drop(&mut self, listing: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        self.table.delete(Resource::<Reading>::new_own(listing.rep()))?;
+        self.table.delete(Resource::<FolderIterator>::new_own(listing.rep()))?;
         Ok(())
     }
 }
 
 /// A listing, and what of it the guest has not asked for yet.
-struct Reading {
+struct FolderIterator {
     entries: vec::IntoIter<Entry>,
     listing: Option<FolderListing>,
 }

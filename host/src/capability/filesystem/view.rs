@@ -11,12 +11,12 @@ use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
 
-use super::listing::Listings;
+use super::listing::ListingPermits;
 use super::opened::{OpenFiles, OpenPermit};
 use super::ops::{self, BaseFolder, OpenedEntry};
-use super::walk::{Attempt, FileError, Files, Folder};
+use super::walk::{DeniedAccess, FileError, FileGrants, Folder};
 use super::{p2, p3};
-use crate::capability::{HostState, Refuse};
+use crate::capability::{HostState, RefusalReporter};
 
 /// Puts the interfaces into a linker that has those of wasmtime-wasi already.
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -36,12 +36,12 @@ impl HasData for FileSystem {
 
 /// What an instance has of folders.
 #[derive(Default)]
-pub(crate) struct Folders {
+pub(crate) struct FilesystemState {
     pub(super) wasi: WasiFilesystemCtx,
     /// Where open folders really are, by their handles in the table.
     pub(super) open: HashMap<u32, Folder>,
     /// Leave to read listings.
-    pub(super) listings: Listings,
+    pub(super) listings: ListingPermits,
     /// What files are told apart by.
     pub(super) identities: RandomState,
     /// What of the system's descriptors it has.
@@ -53,9 +53,9 @@ pub(crate) struct Folders {
 /// What the interfaces see of an instance.
 pub(crate) struct FilesView<'a> {
     pub(crate) table: &'a mut ResourceTable,
-    pub(crate) folders: &'a mut Folders,
-    pub(crate) files: &'a Arc<Files>,
-    pub(crate) refuse: Refuse,
+    pub(crate) folders: &'a mut FilesystemState,
+    pub(crate) files: &'a Arc<FileGrants>,
+    pub(crate) refuse: RefusalReporter,
 }
 
 impl FilesView<'_> {
@@ -151,7 +151,8 @@ impl FilesView<'_> {
         match stop {
             FileError::Os(errno) => errno.into(),
             FileError::Denied(attempt) => {
-                let Attempt { doing, path, needs, looks_only, writes: _, protected } = &attempt;
+                let DeniedAccess { doing, path, needs, looks_only, writes: _, protected } =
+                    &attempt;
                 let tried = format!("{doing} {path}");
                 match (protected, looks_only) {
                     (Some(row), false) => {
@@ -172,7 +173,7 @@ impl FilesView<'_> {
 
 /// Does what blocks where it may block, when it is the plugin's turn.
 pub(super) async fn blocking<T: Send + 'static>(
-    files: &Files,
+    files: &FileGrants,
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
     let place = files.place().await?;

@@ -31,7 +31,7 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::C
 
 /// Which files a plugin may use.
 #[derive(Debug, Default)]
-pub(crate) struct Files {
+pub(crate) struct FileGrants {
     rules: FileRules,
     /// The folders that grants begin in.
     roots: Vec<Root>,
@@ -80,7 +80,7 @@ pub(super) struct ResolvedPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileError {
     /// It was not granted.
-    Denied(Attempt),
+    Denied(DeniedAccess),
     /// It cannot be granted, whatever is asked for.
     Never(&'static str),
     /// The system says no.
@@ -89,7 +89,7 @@ pub(super) enum FileError {
 
 /// What was tried and not granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Attempt {
+pub(super) struct DeniedAccess {
     /// `reading` or the like.
     pub(super) doing: &'static str,
     pub(super) path: String,
@@ -109,7 +109,7 @@ impl From<Errno> for FileError {
     }
 }
 
-impl Files {
+impl FileGrants {
     /// The files of which these rules speak.
     pub(crate) fn new(rules: FileRules) -> Self {
         let mut roots: Vec<Root> = Vec::new();
@@ -181,7 +181,7 @@ impl Files {
     pub(super) fn may_take(&self, folder: &Folder, name: &str) -> Result<(), FileError> {
         let path = folder.path_of(name);
         self.rules.may_take(&folder.position, name, &path).map_err(|row| {
-            FileError::Denied(Attempt { protected: Some(row), ..Attempt::writing(path) })
+            FileError::Denied(DeniedAccess { protected: Some(row), ..DeniedAccess::writing(path) })
         })
     }
 
@@ -272,17 +272,20 @@ impl Folder {
 impl ResolvedPath {
     /// That it is not granted. Where links led on the way is not told, but only what was asked for:
     /// a grant of that is one of where it leads, when it is approved.
-    pub(super) fn denied(&self, files: &Files, purpose: Purpose) -> FileError {
+    pub(super) fn denied(&self, files: &FileGrants, purpose: Purpose) -> FileError {
         let attempt = purpose(self.asked.clone());
         let path = match &self.name {
             Some(name) => self.folder.path_of(name),
             None => self.folder.path.to_string(),
         };
-        FileError::Denied(Attempt { protected: files.protects(&path, attempt.writes), ..attempt })
+        FileError::Denied(DeniedAccess {
+            protected: files.protects(&path, attempt.writes),
+            ..attempt
+        })
     }
 
     /// What may be done there.
-    pub(super) fn rights(&self, files: &Files) -> Rights {
+    pub(super) fn rights(&self, files: &FileGrants) -> Rights {
         match &self.name {
             Some(name) => files.rights_in(&self.folder, name),
             None => files.rights_of(&self.folder),
@@ -290,7 +293,7 @@ impl ResolvedPath {
     }
 
     /// The place as a folder that is open now.
-    pub(super) fn opened(&self, files: &Files, handle: OwnedFd) -> Folder {
+    pub(super) fn opened(&self, files: &FileGrants, handle: OwnedFd) -> Folder {
         match &self.name {
             Some(name) => files.folder_in(&self.folder, name, handle),
             None => self.folder.reopened(Arc::new(File::from(handle))),
@@ -300,7 +303,7 @@ impl ResolvedPath {
 
 /// A walk, from a folder on.
 pub(super) struct Walk<'a> {
-    files: &'a Files,
+    files: &'a FileGrants,
     /// The folder that it stands in, and those that lead there.
     stack: Vec<Folder>,
     pending: VecDeque<String>,
@@ -315,11 +318,11 @@ pub(super) struct Walk<'a> {
 }
 
 /// What a walk is for: puts a path that may not be gone into words.
-pub(super) type Purpose = fn(String) -> Attempt;
+pub(super) type Purpose = fn(String) -> DeniedAccess;
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
-        files: &'a Files,
+        files: &'a FileGrants,
         start: &Folder,
         path: &str,
         purpose: Purpose,
@@ -471,7 +474,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Attempt {
+impl DeniedAccess {
     pub(super) fn reading(path: String) -> Self {
         Self { writes: false, ..Self::new("reading", "read", path, "") }
     }
@@ -534,8 +537,8 @@ mod tests {
     }
 
     /// The files that these grants cover beneath a folder.
-    fn files(texts: &[&str], base: &Path) -> Files {
-        Files::new(FileRules::new(vec![set(texts, base)], Vec::new(), Protection::default()))
+    fn files(texts: &[&str], base: &Path) -> FileGrants {
+        FileGrants::new(FileRules::new(vec![set(texts, base)], Vec::new(), Protection::default()))
     }
 
     /// A folder with the file `a`, the folder `d` and the link `to-a`, and its real path.
@@ -548,7 +551,7 @@ mod tests {
         (folder, path)
     }
 
-    fn opened(files: &Files, path: &Path) -> Folder {
+    fn opened(files: &FileGrants, path: &Path) -> Folder {
         files.open_resolved(path.to_str().unwrap()).unwrap()
     }
 
@@ -557,7 +560,7 @@ mod tests {
         let check = |requested: &[&str], approved: &[&str], expected: &[&str]| {
             let set = |texts| set(texts, Path::new("/"));
             let grants = vec![set(requested), set(approved)];
-            let files = Files::new(FileRules::new(grants, Vec::new(), Protection::default()));
+            let files = FileGrants::new(FileRules::new(grants, Vec::new(), Protection::default()));
             let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
             assert_eq!(roots, expected, "{requested:?} and {approved:?}");
         };
@@ -600,7 +603,7 @@ mod tests {
         let files = files(&["read:**"], &path);
         let start = opened(&files, &path);
         let check = |path: &str, is_never: bool| {
-            let mut walk = Walk::new(&files, &start, path, Attempt::writing).unwrap();
+            let mut walk = Walk::new(&files, &start, path, DeniedAccess::writing).unwrap();
             match walk.finish(true).err() {
                 Some(FileError::Never(_)) => assert!(is_never, "{path}"),
                 Some(FileError::Denied(_)) => assert!(!is_never, "{path}"),
@@ -623,7 +626,7 @@ mod tests {
         let files = files(&["read:**"], &path);
         let start = opened(&files, &path);
         let walk = |name: u32| {
-            let walk = Walk::new(&files, &start, &name.to_string(), Attempt::writing);
+            let walk = Walk::new(&files, &start, &name.to_string(), DeniedAccess::writing);
             walk.unwrap().finish(true).map(|place| place.name)
         };
         // The link `n` is followed by `n` others.
@@ -637,7 +640,7 @@ mod tests {
         let files = files(&["read:**"], &path);
         let start = opened(&files, &path);
         let check = |name: &str, errno: Errno, expected: Result<(), FileError>| {
-            let mut walk = Walk::new(&files, &start, "x", Attempt::writing).unwrap();
+            let mut walk = Walk::new(&files, &start, "x", DeniedAccess::writing).unwrap();
             assert_eq!(walk.again(name, errno), expected, "{name} {errno:?}");
             let is_next = walk.pending.front().is_some_and(|next| next == name);
             assert_eq!(is_next, expected.is_ok(), "{name} {errno:?}");
@@ -646,7 +649,7 @@ mod tests {
         check("d", Errno::NOTDIR, Ok(()));
         check("a", Errno::LOOP, Ok(()));
         check("none", Errno::NOTDIR, Err(FileError::Os(Errno::NOTDIR)));
-        let mut walk = Walk::new(&files, &start, "x", Attempt::writing).unwrap();
+        let mut walk = Walk::new(&files, &start, "x", DeniedAccess::writing).unwrap();
         for _ in 0..MAX_LINKS {
             assert_eq!(walk.again("a", Errno::LOOP), Ok(()));
         }

@@ -27,7 +27,7 @@ pub(crate) use grants::NetworkGrants;
 #[cfg(any(test, fuzzing))]
 pub(crate) use grants::fuzz::url_pattern;
 
-use crate::capability::{HostState, Refuse};
+use crate::capability::{HostState, RefusalReporter};
 use client::{Refusal, SendError};
 
 /// The most bytes of the headers of a request or a response.
@@ -50,7 +50,7 @@ pub(crate) struct Http {
 struct Hooks {
     network: Option<Arc<Network>>,
     /// Where refusals go, in the span of the call that is being served.
-    refuse: Option<Refuse>,
+    refuse: Option<RefusalReporter>,
 }
 
 type Sending<T> = Box<dyn Future<Output = Result<T, Error>> + Send>;
@@ -65,7 +65,7 @@ impl Http {
     pub(crate) fn view<'a>(
         &'a mut self,
         table: &'a mut ResourceTable,
-        refuse: Refuse,
+        refuse: RefusalReporter,
     ) -> WasiHttpCtxView<'a> {
         self.hooks.refuse = Some(refuse);
         WasiHttpCtxView { ctx: &mut self.context, table, hooks: &mut self.hooks }
@@ -80,7 +80,7 @@ impl WasiHttpHooks for Hooks {
         _: Sending<()>,
     ) -> Sending<(Response<WasiBody>, Sending<()>)> {
         let (network, refuse) = (self.network.clone(), self.refuse.clone());
-        let span = refuse.as_ref().map_or_else(Span::none, Refuse::span);
+        let span = refuse.as_ref().map_or_else(Span::none, RefusalReporter::span);
         let sending = async move {
             let network = network.ok_or(Error::HttpRequestDenied)?;
             let sent = network.send(request, options.unwrap_or_default()).await;

@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 pub use query::{Query, read};
 
 use self::weight::weigh;
-use crate::call::{CallKind, Fingerprint, Usage};
+use crate::call::{CallFingerprint, CallKind, Usage};
 use files::{LOCK_TIMEOUT, MAX_FILES};
 use writer::Writer;
 
@@ -74,7 +74,7 @@ pub struct Record {
     pub trace: Option<String>,
     /// FNV-1a 64 of the tool and the arguments that the caller gave, in hexadecimal: the same for the
     /// same call.
-    pub fingerprint: Fingerprint,
+    pub fingerprint: CallFingerprint,
     /// What the tool was called with, as hooks have left it. Secrets are masked and long texts cut.
     pub arguments: Value,
     /// How it ended: `ok`, `tool-error`, the code of its error ([`crate::CallError::code`]), or
@@ -91,13 +91,13 @@ pub struct Record {
 }
 
 /// A record as calls hand it over; what costs time is done by the thread that writes.
-pub(crate) struct Entry {
+pub(crate) struct QueuedRecord {
     pub(crate) record: Record,
     pub(crate) redactor: Arc<Redactor>,
     weight: usize,
 }
 
-impl Entry {
+impl QueuedRecord {
     pub(crate) fn new(record: Record, redactor: Arc<Redactor>) -> Self {
         Self { record, redactor, weight: 0 }
     }
@@ -113,7 +113,7 @@ pub(crate) struct CallRecorder {
 }
 
 enum Message {
-    Record(Box<Entry>),
+    Record(Box<QueuedRecord>),
     /// Somebody waits until all that came before is written.
     Flush(oneshot::Sender<()>),
 }
@@ -148,7 +148,7 @@ impl CallRecorder {
     }
 
     /// Hands a record over.
-    pub(crate) fn record(&self, mut entry: Entry) {
+    pub(crate) fn record(&self, mut entry: QueuedRecord) {
         let mut weight = RECORD_OVERHEAD_BYTES + weigh(&entry.record.arguments);
         if weight > MAX_ARGUMENTS_BYTES {
             entry.record.arguments = TOO_LONG.into();
@@ -205,7 +205,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    fn entry(tool: &str, arguments: Value) -> Entry {
+    fn entry(tool: &str, arguments: Value) -> QueuedRecord {
         let record = Record {
             kind: CallKind::Tool,
             at: 1,
@@ -216,14 +216,14 @@ mod tests {
             agent: None,
             session: None,
             trace: None,
-            fingerprint: Fingerprint::of(tool, &arguments),
+            fingerprint: CallFingerprint::of(tool, &arguments),
             arguments,
             outcome: "ok".into(),
             error: None,
             whole: None,
             usage: Usage::default(),
         };
-        Entry::new(record, Arc::default())
+        QueuedRecord::new(record, Arc::default())
     }
 
     fn tools(folder: &Path, query: &Query) -> Vec<String> {

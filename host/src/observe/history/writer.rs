@@ -11,7 +11,7 @@ use std::time::Duration;
 use tenon_types::text::shorten;
 
 use super::files::{FILE_NAME, MAX_FILES, open, path, private, turn};
-use super::{Entry, Message, Shared, TOO_LONG};
+use super::{Message, QueuedRecord, Shared, TOO_LONG};
 
 /// How long a record may wait to be written, with others.
 const WRITE_DELAY: Duration = Duration::from_millis(50);
@@ -125,8 +125,8 @@ impl Writer {
 }
 
 /// Adds a record to lines that are to be written.
-pub(super) fn add_line(lines: &mut Vec<u8>, entry: Entry) {
-    let Entry { mut record, redactor, weight: _ } = entry;
+pub(super) fn add_line(lines: &mut Vec<u8>, entry: QueuedRecord) {
+    let QueuedRecord { mut record, redactor, weight: _ } = entry;
     redactor.json(&mut record.arguments);
     shorten_texts(&mut record.arguments);
     // Callers choose all of these, that of a tool which is not there too; and so may a plugin.

@@ -302,12 +302,12 @@ fn define(
 }
 
 /// What a script says of something that it defines.
-struct ScriptDefinition {
+struct DefinitionMap {
     what: &'static str,
     members: Map,
 }
 
-impl ScriptDefinition {
+impl DefinitionMap {
     fn new(what: &'static str, members: Map, known: &[&str]) -> Result<Self, String> {
         if let Some(key) = members.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(format!("a {what} has no \"{key}\"; it has {}", known.join(", ")));
@@ -347,7 +347,7 @@ impl ScriptDefinition {
 
 fn definition(about: &Map) -> Result<ToolDefinition, String> {
     let known = ["name", "title", "description", "schema", "output_schema", "annotations", "extra"];
-    let about = ScriptDefinition::new("tool", about.clone(), &known)?;
+    let about = DefinitionMap::new("tool", about.clone(), &known)?;
     let name = about.name()?;
     let description = about.description(&name)?;
     let schema = about.json("schema")?.unwrap_or_else(|| json!({ "type": "object" }));
@@ -363,7 +363,7 @@ fn definition(about: &Map) -> Result<ToolDefinition, String> {
         let annotations = annotations.clone().try_cast::<Map>();
         let annotations = annotations.ok_or("the `annotations` of a tool are a map")?;
         let known = ["read_only", "destructive", "idempotent", "open_world"];
-        let about = ScriptDefinition::new("tool's annotations", annotations, &known)?;
+        let about = DefinitionMap::new("tool's annotations", annotations, &known)?;
         definition.annotations.read_only = about.truth("read_only")?;
         definition.annotations.destructive = about.truth("destructive")?;
         definition.annotations.idempotent = about.truth("idempotent")?;
@@ -373,8 +373,7 @@ fn definition(about: &Map) -> Result<ToolDefinition, String> {
 }
 
 fn eval_definition(about: &Map) -> Result<EvalDefinition, String> {
-    let about =
-        ScriptDefinition::new("strategy", about.clone(), &["name", "description", "schema"])?;
+    let about = DefinitionMap::new("strategy", about.clone(), &["name", "description", "schema"])?;
     let name = about.name()?;
     let description = about.description(&name)?;
     let options_schema = about.json("schema")?.map(|schema| schema.to_string());

@@ -1,7 +1,7 @@
 //! What goes wrong in a script, with its place and the line of the script that it is in.
 
 use rhai::{Dynamic, EvalAltResult, ParseError, Position};
-use tenon_config::limits::{Limit, Limits};
+use tenon_config::limits::{LimitExceeded, Limits};
 use tenon_config::secret::Redactor;
 use tenon_types::Error;
 use tenon_types::text::beginning;
@@ -13,9 +13,9 @@ use crate::call::Failure;
 /// Why a script is no plugin. The place is that of the script's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ScriptError(pub(super) String);
+pub struct ScriptLoadError(pub(super) String);
 
-impl ScriptError {
+impl ScriptLoadError {
     /// The same without secrets.
     pub(crate) fn masked(&self, redactor: &Redactor) -> Self {
         Self(redactor.text(&self.0).into_owned())
@@ -26,12 +26,12 @@ impl ScriptError {
 const MAX_SHOWN_LENGTH: usize = 200;
 
 /// The text of a script, for what is said of it.
-pub(super) struct Text {
+pub(super) struct ScriptSource {
     pub(super) file: String,
     pub(super) lines: String,
 }
 
-impl Text {
+impl ScriptSource {
     /// The text of a file. Some editors begin one with a byte order mark, which is no part of it.
     pub(super) fn new(file: String, text: String) -> Self {
         let lines = text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text);
@@ -53,22 +53,22 @@ impl Text {
     }
 
     /// Why the script does not compile.
-    pub(super) fn parse_error(&self, error: &ParseError) -> ScriptError {
-        ScriptError(self.at(error.position(), &error.err_type().to_string()))
+    pub(super) fn parse_error(&self, error: &ParseError) -> ScriptLoadError {
+        ScriptLoadError(self.at(error.position(), &error.err_type().to_string()))
     }
 
     /// Why the script is no plugin, where no place can be named.
-    pub(super) fn refusal(&self, problem: &str) -> ScriptError {
-        ScriptError(self.at(Position::NONE, problem))
+    pub(super) fn refusal(&self, problem: &str) -> ScriptLoadError {
+        ScriptLoadError(self.at(Position::NONE, problem))
     }
 
     /// Why the top level of the script did not run to its end.
-    pub(super) fn load_error(&self, error: &EvalAltResult, limits: &Limits) -> ScriptError {
+    pub(super) fn load_error(&self, error: &EvalAltResult, limits: &Limits) -> ScriptLoadError {
         match self.failure(error, limits) {
-            Failure::Limit(limit) => {
-                ScriptError(self.at(root(error).position(), &format!("it reached its {limit}")))
+            Failure::LimitExceeded(limit) => {
+                ScriptLoadError(self.at(root(error).position(), &format!("it reached its {limit}")))
             }
-            _ => ScriptError(self.explain(error)),
+            _ => ScriptLoadError(self.explain(error)),
         }
     }
 
@@ -91,16 +91,24 @@ impl Text {
     /// What an error of the engine means.
     pub(super) fn failure(&self, error: &EvalAltResult, limits: &Limits) -> Failure {
         match root(error) {
-            EvalAltResult::ErrorTooManyOperations(_) => Failure::Limit(Limit::Cpu(limits.cpu)),
-            EvalAltResult::ErrorStackOverflow(_) => Failure::Limit(Limit::Depth),
-            EvalAltResult::ErrorDataTooLarge(..) => Failure::Limit(Limit::ValueSize),
+            EvalAltResult::ErrorTooManyOperations(_) => {
+                Failure::LimitExceeded(LimitExceeded::Cpu(limits.cpu))
+            }
+            EvalAltResult::ErrorStackOverflow(_) => Failure::LimitExceeded(LimitExceeded::Depth),
+            EvalAltResult::ErrorDataTooLarge(..) => {
+                Failure::LimitExceeded(LimitExceeded::ValueSize)
+            }
             EvalAltResult::ErrorTerminated(why, _) => {
                 match why.clone().try_cast::<TerminationReason>() {
-                    Some(TerminationReason::OutOfTime) => Failure::Limit(Limit::Cpu(limits.cpu)),
-                    Some(TerminationReason::TooManyHostCalls(most)) => {
-                        Failure::Limit(Limit::HostCalls(most))
+                    Some(TerminationReason::OutOfTime) => {
+                        Failure::LimitExceeded(LimitExceeded::Cpu(limits.cpu))
                     }
-                    Some(TerminationReason::TooManyCaptures) => Failure::Limit(Limit::ValueSize),
+                    Some(TerminationReason::TooManyHostCalls(most)) => {
+                        Failure::LimitExceeded(LimitExceeded::HostCalls(most))
+                    }
+                    Some(TerminationReason::TooManyCaptures) => {
+                        Failure::LimitExceeded(LimitExceeded::ValueSize)
+                    }
                     Some(TerminationReason::GivenUp) | None => {
                         Failure::Lost("its caller gave up".into())
                     }

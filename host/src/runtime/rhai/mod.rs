@@ -42,7 +42,7 @@ use tenon_types::{
 use tokio::runtime::Handle;
 use tracing::Span;
 
-pub use error::ScriptError;
+pub use error::ScriptLoadError;
 pub(crate) use threads::Threads;
 
 use super::Plugin;
@@ -52,7 +52,7 @@ use crate::observe::PluginLog;
 use engine::{
     AbandonGuard, Decision, Definitions, ScriptEval, ScriptTool, Settings, engine, to_json,
 };
-use error::{Text, thrown};
+use error::{ScriptSource, thrown};
 use running::HostAccess;
 
 /// A script, compiled.
@@ -77,16 +77,16 @@ pub(crate) struct ScriptConfig {
 
 struct Script {
     setting: ScriptConfig,
-    text: Text,
+    text: ScriptSource,
     engine: rhai::Engine,
     ast: AST,
     tools: Vec<ScriptTool>,
     evals: Vec<ScriptEval>,
-    hooks: Vec<(HookPoint, Handler)>,
+    hooks: Vec<(HookPoint, HookFunction)>,
 }
 
 /// What runs at a point.
-enum Handler {
+enum HookFunction {
     /// A function of the script, by its name.
     Function(&'static str),
     /// A closure that was given to `hook`.
@@ -100,11 +100,11 @@ impl RhaiPlugin {
         path: &Path,
         text: String,
         threads: Arc<Threads>,
-    ) -> Result<Self, ScriptError> {
+    ) -> Result<Self, ScriptLoadError> {
         let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let text = Text::new(file, text);
+        let text = ScriptSource::new(file, text);
         let compiled = threads.run_blocking(move || Script::compile(setting, text));
-        let script = compiled.map_err(|failure| ScriptError(failure.to_string()))??;
+        let script = compiled.map_err(|failure| ScriptLoadError(failure.to_string()))??;
         Ok(Self { script: Arc::new(script), threads })
     }
 
@@ -141,18 +141,18 @@ impl RhaiPlugin {
 /// # Errors
 ///
 /// Where it is no script, with the place.
-pub fn check_script(path: &Path, script: Vec<u8>, limits: &Limits) -> Result<(), ScriptError> {
+pub fn check_script(path: &Path, script: Vec<u8>, limits: &Limits) -> Result<(), ScriptLoadError> {
     let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lines = String::from_utf8(script)
-        .map_err(|error| ScriptError(format!("{file}: it is not UTF-8: {error}")))?;
-    let text = Text::new(file, lines);
+        .map_err(|error| ScriptLoadError(format!("{file}: it is not UTF-8: {error}")))?;
+    let text = ScriptSource::new(file, lines);
     let ast = engine::compile(&engine::parser(limits), &text.lines, limits);
     let ast = ast.map_err(|error| text.parse_error(&error))?;
     named_hooks(&ast).map(drop).map_err(|problem| text.refusal(&problem))
 }
 
 impl Script {
-    fn compile(setting: ScriptConfig, text: Text) -> Result<Self, ScriptError> {
+    fn compile(setting: ScriptConfig, text: ScriptSource) -> Result<Self, ScriptLoadError> {
         let definitions = Arc::new(Mutex::new(Definitions::default()));
         let limits = &setting.limits;
         let engine = engine(&setting, &definitions);
@@ -168,7 +168,7 @@ impl Script {
         drop(defined);
         let mut hooks = named_hooks(&ast).map_err(|problem| text.refusal(&problem))?;
         let closures =
-            closures.into_iter().map(|(point, function)| (point, Handler::Closure(function)));
+            closures.into_iter().map(|(point, function)| (point, HookFunction::Closure(function)));
         hooks.extend(closures);
         let script = Self { setting, text, engine, ast, tools, evals, hooks };
         script.check_parameters().map_err(|problem| script.text.refusal(&problem))?;
@@ -186,7 +186,7 @@ impl Script {
             self.check_function(&eval.function, 2, what)?;
         }
         for (point, handler) in &self.hooks {
-            if let Handler::Closure(function) = handler {
+            if let HookFunction::Closure(function) = handler {
                 self.check_function(function, 1, || format!("the function of the hook {point}"))?;
             }
         }
@@ -269,18 +269,18 @@ impl Script {
     /// Runs one handler. A map that it returns is the context to go on with.
     fn run_handler(
         &self,
-        handler: &Handler,
+        handler: &HookFunction,
         context: &Dynamic,
     ) -> Result<Option<Decision>, Box<EvalAltResult>> {
         let answer = match handler {
-            Handler::Function(name) => self.engine.call_fn_with_options::<Dynamic>(
+            HookFunction::Function(name) => self.engine.call_fn_with_options::<Dynamic>(
                 CallFnOptions::new().eval_ast(false),
                 &mut Scope::new(),
                 &self.ast,
                 name,
                 (context.clone(),),
             )?,
-            Handler::Closure(function) => {
+            HookFunction::Closure(function) => {
                 function.call::<Dynamic>(&self.engine, &self.ast, (context.clone(),))?
             }
         };
@@ -321,7 +321,7 @@ impl Script {
 
 /// The functions of a script that are named after hook points. A name that nearly is one is an
 /// error: a guard that never runs would look like one that never objects.
-fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, Handler)>, String> {
+fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, HookFunction)>, String> {
     let mut hooks = Vec::new();
     for function in ast.iter_functions() {
         let (name, parameters) = (function.name, function.params.len());
@@ -340,7 +340,7 @@ fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, Handler)>, String> {
                     "`{name}` takes {parameters} parameters; a hook takes one, the context"
                 ));
             }
-            Some(info) => hooks.push((info.point.clone(), Handler::Function(info.function))),
+            Some(info) => hooks.push((info.point.clone(), HookFunction::Function(info.function))),
         }
     }
     // In the order of the points, whatever the order in the script.
@@ -412,14 +412,14 @@ mod tests {
     use serde_json::json;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
-    use tenon_config::limits::Limit;
+    use tenon_config::limits::LimitExceeded;
     use tenon_types::Verdict;
 
-    fn compile(text: &str) -> Result<RhaiPlugin, ScriptError> {
+    fn compile(text: &str) -> Result<RhaiPlugin, ScriptLoadError> {
         compile_within(Limits::default().cpu, text)
     }
 
-    fn compile_within(cpu: Duration, text: &str) -> Result<RhaiPlugin, ScriptError> {
+    fn compile_within(cpu: Duration, text: &str) -> Result<RhaiPlugin, ScriptLoadError> {
         let path = Path::new("dir/test.rhai");
         RhaiPlugin::compile(setting_within(cpu), path, text.into(), Threads::new())
     }
@@ -509,22 +509,22 @@ mod tests {
 
     #[tokio::test]
     async fn every_limit_stops_a_script() {
-        let check = async |body: &str, expected: Limit| {
+        let check = async |body: &str, expected: LimitExceeded| {
             let cpu = match expected {
-                Limit::Cpu(cpu) => cpu,
+                LimitExceeded::Cpu(cpu) => cpu,
                 _ => Limits::default().cpu,
             };
             let failure = call_within(cpu, body).await.expect_err("the script is stopped");
             assert!(
-                matches!(failure, Failure::Limit(limit) if limit == expected),
+                matches!(failure, Failure::LimitExceeded(limit) if limit == expected),
                 "{body}: {failure}"
             );
         };
-        let cpu = Limit::Cpu(Duration::from_millis(200));
+        let cpu = LimitExceeded::Cpu(Duration::from_millis(200));
         check("loop {}", cpu).await;
-        check("deep(0)", Limit::Depth).await;
-        check("let s = \"x\"; loop { s += s; }", Limit::ValueSize).await;
-        check("let l = []; l.pad(10000000, 0); l", Limit::ValueSize).await;
+        check("deep(0)", LimitExceeded::Depth).await;
+        check("let s = \"x\"; loop { s += s; }", LimitExceeded::ValueSize).await;
+        check("let l = []; l.pad(10000000, 0); l", LimitExceeded::ValueSize).await;
         // Operations that take long each.
         check("let l = []; l.pad(99999, 1); loop { l.sort(); }", cpu).await;
     }
@@ -543,10 +543,13 @@ mod tests {
         });
         let error = engine.run("loop {}").expect_err("it is stopped");
         assert!(matches!(*error, EvalAltResult::ErrorTooManyOperations(_)), "{error}");
-        let text = Text::new("test.rhai".into(), "loop {}".into());
+        let text = ScriptSource::new("test.rhai".into(), "loop {}".into());
         let failure = text.failure(&error, &limits);
         let cpu = limits.cpu;
-        assert!(matches!(failure, Failure::Limit(Limit::Cpu(of)) if of == cpu), "{failure}");
+        assert!(
+            matches!(failure, Failure::LimitExceeded(LimitExceeded::Cpu(of)) if of == cpu),
+            "{failure}"
+        );
         assert_eq!(limits.operations(), 200_000);
         // As many as there may be are let through.
         engine.run("for i in 0..10_000 {}").expect("it is within its operations");
@@ -567,7 +570,7 @@ mod tests {
         ] {
             let failure = call_within(Duration::from_millis(500), body).await;
             let failure = failure.expect_err("the script is stopped");
-            assert!(matches!(failure, Failure::Limit(_)), "{body}: {failure}");
+            assert!(matches!(failure, Failure::LimitExceeded(_)), "{body}: {failure}");
         }
         let failure = call("let v = []; for i in 0..200 { v = [v]; } v").await.unwrap_err();
         assert!(failure.to_string().contains("nested more than 128 deep"), "{failure}");

@@ -1,7 +1,7 @@
 //! An instance with its store, and what its failures mean.
 
 use std::sync::Arc;
-use tenon_config::limits::{Limit, Limits};
+use tenon_config::limits::{LimitExceeded, Limits};
 use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
@@ -54,18 +54,20 @@ pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     }
     let limits: &Limits = &state.setting.limits;
     match error.downcast_ref::<Trap>() {
-        Some(Trap::StackOverflow) => return Failure::Limit(Limit::Depth),
-        Some(Trap::OutOfFuel | Trap::Interrupt) => return Failure::Limit(Limit::Cpu(limits.cpu)),
+        Some(Trap::StackOverflow) => return Failure::LimitExceeded(LimitExceeded::Depth),
+        Some(Trap::OutOfFuel | Trap::Interrupt) => {
+            return Failure::LimitExceeded(LimitExceeded::Cpu(limits.cpu));
+        }
         _ => {}
     }
     if let Some(limit) = state.meter.reached {
         // A guest that is refused memory traps on its own account a moment later.
-        return Failure::Limit(limit);
+        return Failure::LimitExceeded(limit);
     }
     let root = error.root_cause().to_string();
     // wasmtime keeps the type of this error to itself.
     if root.contains("fuel allocated for hostcalls has been exhausted") {
-        return Failure::Limit(Limit::Transfer(limits.transfer));
+        return Failure::LimitExceeded(LimitExceeded::Transfer(limits.transfer));
     }
     match state.console.tail() {
         last_words if last_words.is_empty() => Failure::Trapped(root),

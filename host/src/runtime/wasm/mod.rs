@@ -1,7 +1,7 @@
 //! Plugins that are WebAssembly components, the bridge to MCP servers among them.
 //!
 //! A component is compiled and linked once. Its calls then run on *fresh* instances, one for each
-//! call, or on one *shared* instance; see [`Mode`]. Every instance has a store of its own, and a
+//! call, or on one *shared* instance; see [`InstanceMode`]. Every instance has a store of its own, and a
 //! store that has trapped, timed out or lost its caller is thrown away.
 
 mod abi;
@@ -15,7 +15,7 @@ pub(crate) mod stream;
 use async_trait::async_trait;
 use futures::FutureExt;
 use std::sync::Arc;
-use tenon_config::config::Mode;
+use tenon_config::config::InstanceMode;
 use tenon_types::{
     Blank, CallContext, Completion, CompletionRequest, Error, Evaluation, HookDecision, HookEvent,
     Json, ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
@@ -118,9 +118,9 @@ impl WasmPlugin {
         pre: InstancePre<HostState>,
         indices: Indices,
         setting: InstanceConfig,
-        mode: Mode,
+        mode: InstanceMode,
     ) -> Self {
-        let shared = (mode == Mode::Shared).then(Arc::default);
+        let shared = (mode == InstanceMode::Shared).then(Arc::default);
         let component = LinkedComponent { pre, indices, setting: Arc::new(setting) };
         Self { component: Arc::new(component), shared }
     }

@@ -97,27 +97,27 @@ pub(super) fn check(wasm: &[u8]) -> Result<(), ShapeLimit> {
         let Ok(payload) = payload else { break };
         match shape.add(&payload) {
             Ok(()) => {}
-            Err(ScanEnd::TooMuch(much)) => return Err(much),
-            Err(ScanEnd::Invalid) => break,
+            Err(ScanError::TooMuch(much)) => return Err(much),
+            Err(ScanError::Invalid) => break,
         }
     }
     Ok(())
 }
 
 /// Why nothing more is looked at.
-enum ScanEnd {
+enum ScanError {
     TooMuch(ShapeLimit),
     /// The compiler tells.
     Invalid,
 }
 
-impl From<ShapeLimit> for ScanEnd {
+impl From<ShapeLimit> for ScanError {
     fn from(much: ShapeLimit) -> Self {
         Self::TooMuch(much)
     }
 }
 
-impl From<wasmparser::BinaryReaderError> for ScanEnd {
+impl From<wasmparser::BinaryReaderError> for ScanError {
     fn from(_: wasmparser::BinaryReaderError) -> Self {
         Self::Invalid
     }
@@ -165,7 +165,7 @@ impl Scope {
 }
 
 impl Shape {
-    fn add(&mut self, payload: &Payload<'_>) -> Result<(), ScanEnd> {
+    fn add(&mut self, payload: &Payload<'_>) -> Result<(), ScanError> {
         match payload {
             Payload::Version { encoding, .. } => {
                 if self.within.len() == MAX_NESTING {
@@ -176,7 +176,7 @@ impl Shape {
                 return Ok(());
             }
             Payload::End(_) => {
-                let ended = self.within.pop().ok_or(ScanEnd::Invalid)?;
+                let ended = self.within.pop().ok_or(ScanError::Invalid)?;
                 if let Some(outer) = self.within.last_mut().filter(|_| ended.is_component) {
                     outer.components.push(ended.definitions);
                 }
@@ -191,20 +191,20 @@ impl Shape {
             }
             _ => {}
         }
-        match self.within.last().ok_or(ScanEnd::Invalid)?.is_component {
+        match self.within.last().ok_or(ScanError::Invalid)?.is_component {
             true => self.add_to_component(payload),
             false => self.add_to_module(payload),
         }
     }
 
-    fn work(&mut self, microseconds: u64) -> Result<(), ScanEnd> {
+    fn work(&mut self, microseconds: u64) -> Result<(), ScanError> {
         self.work = self.work.saturating_add(microseconds);
         if self.work > MAX_WORK { Err(ShapeLimit::Work.into()) } else { Ok(()) }
     }
 
-    fn add_to_component(&mut self, payload: &Payload<'_>) -> Result<(), ScanEnd> {
+    fn add_to_component(&mut self, payload: &Payload<'_>) -> Result<(), ScanError> {
         let Some((scope, outer)) = self.within.split_last_mut() else {
-            return Err(ScanEnd::Invalid);
+            return Err(ScanError::Invalid);
         };
         match payload {
             Payload::ComponentImportSection(imports) => {
@@ -289,8 +289,8 @@ impl Shape {
         }
     }
 
-    fn add_to_module(&mut self, payload: &Payload<'_>) -> Result<(), ScanEnd> {
-        let Some(scope) = self.within.last_mut() else { return Err(ScanEnd::Invalid) };
+    fn add_to_module(&mut self, payload: &Payload<'_>) -> Result<(), ScanError> {
+        let Some(scope) = self.within.last_mut() else { return Err(ScanError::Invalid) };
         match payload {
             Payload::TypeSection(types) => {
                 for group in types.clone() {

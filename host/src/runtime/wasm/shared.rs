@@ -286,7 +286,7 @@ impl Drop for InstanceHandle {
 }
 
 /// A job that was handed over. Dropping it gives the job up.
-pub(super) struct Pending<R> {
+pub(super) struct JobHandle<R> {
     answer: oneshot::Receiver<R>,
     call_guard: CallGuard,
 }
@@ -329,7 +329,7 @@ impl InstanceLease {
 
     /// Hands over a job. When its caller gives up, the guest is asked to cancel the call that it
     /// serves.
-    pub(super) fn submit<R, J>(self, job: AttributedJob<J>) -> Pending<R>
+    pub(super) fn submit<R, J>(self, job: AttributedJob<J>) -> JobHandle<R>
     where
         R: Send + 'static,
         J: Job<R>,
@@ -337,14 +337,14 @@ impl InstanceLease {
         let call_id = job.id.clone();
         let job_state = Arc::<JobState>::default();
         let answer = self.handle.send(job_state.clone(), job);
-        Pending {
+        JobHandle {
             answer,
             call_guard: CallGuard { lease: self, call_id, job_state, given_up: true },
         }
     }
 }
 
-impl<R> Pending<R> {
+impl<R> JobHandle<R> {
     /// Waits for the answer.
     pub(super) async fn wait(mut self) -> Result<R, Failure> {
         let state = &self.call_guard.lease.handle.state;
@@ -406,7 +406,7 @@ async fn own(
     let WasmInstance { mut store, exports } = instance;
     let usage_counter = store.data().usage_counter();
     let result = {
-        let gate = Gate::new();
+        let gate = WakeFilter::new();
         let current_call = store.run_concurrent(async |accessor| {
             let _ = state.0.guest.set(GuestHandle::new(accessor, exports));
             serve(accessor, inbox, &gate).await
@@ -447,14 +447,14 @@ impl Drop for EndGuard {
 async fn serve(
     accessor: &Accessor<HostState>,
     mut inbox: mpsc::UnboundedReceiver<Work>,
-    gate: &Arc<Gate>,
+    gate: &Arc<WakeFilter>,
 ) -> wasmtime::Result<()> {
     let mut running = FuturesUnordered::<Work>::new();
     // A set whose futures were all polled wakes itself to be polled once more, and the whole instance
     // with it. With one among them that is never woken, it does not. The same goes for the set of
     // what the instance waits for.
     running.push(pending().boxed());
-    accessor.spawn(IdleTask)?;
+    accessor.spawn(PendingTask)?;
     let mut turns = pin!(async {
         loop {
             tokio::select! {
@@ -479,9 +479,9 @@ async fn serve(
     .await
 }
 
-struct IdleTask;
+struct PendingTask;
 
-impl AccessorTask<HostState> for IdleTask {
+impl AccessorTask<HostState> for PendingTask {
     async fn run(self, _: &Accessor<HostState>) -> wasmtime::Result<()> {
         pending().await
     }
@@ -490,15 +490,15 @@ impl AccessorTask<HostState> for IdleTask {
 /// Stands between an instance and what is done with it. The instance asks after that whenever its
 /// guest has made a step, and nearly always for nothing; and an answer of the guest, which is seen to
 /// in the same turn, would have the instance polled once more.
-struct Gate {
+struct WakeFilter {
     /// There is something to do.
     woken: AtomicBool,
-    /// Whether the instance is being polled: [`Gate::AT_REST`] or one of those below it.
+    /// Whether the instance is being polled: [`WakeFilter::AT_REST`] or one of those below it.
     turn: AtomicU8,
     instance: AtomicWaker,
 }
 
-impl Wake for Gate {
+impl Wake for WakeFilter {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -513,7 +513,7 @@ impl Wake for Gate {
     }
 }
 
-impl Gate {
+impl WakeFilter {
     const AT_REST: u8 = 0;
     /// It is, and may yet see to what there is to do.
     const POLLED: u8 = 1;
@@ -560,7 +560,7 @@ mod tests {
     }
 
     /// Polls an instance that does this in its turn. Returns how often it was woken by it.
-    fn turn(gate: &Arc<Gate>, act: impl Fn(&Arc<Gate>)) -> u32 {
+    fn turn(gate: &Arc<WakeFilter>, act: impl Fn(&Arc<WakeFilter>)) -> u32 {
         let woken = Arc::<WakeCounter>::default();
         let waker = woken.clone().into();
         let mut instance = pin!(gate.around(poll_fn(|_| {
@@ -571,18 +571,18 @@ mod tests {
         woken.0.load(Ordering::SeqCst)
     }
 
-    fn see_to_it(gate: &Arc<Gate>) {
+    fn see_to_it(gate: &Arc<WakeFilter>) {
         gate.woken.store(false, Ordering::SeqCst);
     }
 
     #[test]
     fn an_instance_is_woken_for_what_it_has_not_seen_to() {
-        let gate = Gate::new();
+        let gate = WakeFilter::new();
         // It sees to nothing, and is not asked again for what was there before.
         assert_eq!(turn(&gate, |_| {}), 0);
         assert_eq!(turn(&gate, see_to_it), 0);
         assert_eq!(turn(&gate, Wake::wake_by_ref), 1);
-        let both = |gate: &Arc<Gate>| {
+        let both = |gate: &Arc<WakeFilter>| {
             gate.wake_by_ref();
             see_to_it(gate);
         };
@@ -591,7 +591,7 @@ mod tests {
 
     #[test]
     fn an_instance_at_rest_is_woken() {
-        let gate = Gate::new();
+        let gate = WakeFilter::new();
         let woken = Arc::<WakeCounter>::default();
         gate.instance.register(&woken.clone().into());
         gate.wake_by_ref();

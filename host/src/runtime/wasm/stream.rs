@@ -22,13 +22,13 @@ use wasmtime::component::{
     StreamResult,
 };
 
-use super::shared::{InstanceLease, Pending};
+use super::shared::{InstanceLease, JobHandle};
 use super::{GuestHandle, attributed, shared_id};
-use crate::call::mask::Mask;
+use crate::call::mask::MaskSecrets;
 use crate::call::{Failure, within};
 use crate::capability::HostState;
 use crate::capability::bindings::convert::Convert;
-use crate::runtime::Uses;
+use crate::runtime::UseToken;
 
 /// How many pieces wait for a reader before the writer has to.
 const BUFFERED_DELTAS: usize = 16;
@@ -37,14 +37,14 @@ const BUFFERED_DELTAS: usize = 16;
 /// Dropping it tells the provider to stop.
 pub struct CompletionStream {
     deltas: mpsc::Receiver<Delta>,
-    end: End,
+    end: SummarySource,
     timeout: Option<StreamTimeout>,
     /// Keeps secrets out of it, where there are any.
     redactor: Option<Box<DeltaRedactor>>,
     /// Who gives it.
     plugin: Option<Arc<str>>,
     /// Keeps the plugin, though it be replaced meanwhile.
-    _uses: Option<Uses>,
+    _uses: Option<UseToken>,
     /// The call that is over when the answer is.
     call: Option<Box<dyn StreamObserver>>,
 }
@@ -150,7 +150,7 @@ fn text_of(delta: &Delta) -> &str {
     }
 }
 
-impl Mask for CompletionStream {
+impl MaskSecrets for CompletionStream {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         if !redactor.is_idle() {
             self.redactor = Some(DeltaRedactor::new(redactor.clone()));
@@ -169,13 +169,13 @@ struct StreamTimeout {
 }
 
 /// How the end of an answer is learnt.
-enum End {
+enum SummarySource {
     /// It was there at once.
     Known(CompletionSummary),
     /// The provider writes it after the last piece.
     Awaited {
         summary: oneshot::Receiver<Result<CompletionSummary, Error>>,
-        call: Pending<Result<(), Error>>,
+        call: JobHandle<Result<(), Error>>,
     },
 }
 
@@ -208,8 +208,8 @@ impl CompletionStream {
             return Err(Failure::Deadline(most));
         }
         match self.end {
-            End::Known(summary) => Ok(summary),
-            End::Awaited { summary, call } => {
+            SummarySource::Known(summary) => Ok(summary),
+            SummarySource::Awaited { summary, call } => {
                 let most = timeout.map_or(Duration::MAX, |(most, _)| most);
                 let (summary, ended) = within(most, async {
                     let summary = summary.await;
@@ -243,7 +243,7 @@ impl CompletionStream {
     }
 
     /// Names the plugin, and keeps it for as long as the stream is there.
-    pub(crate) fn of(self, plugin: Arc<str>, uses: Uses) -> Self {
+    pub(crate) fn of(self, plugin: Arc<str>, uses: UseToken) -> Self {
         Self { plugin: Some(plugin), _uses: Some(uses), ..self }
     }
 
@@ -252,7 +252,7 @@ impl CompletionStream {
         Self { call: Some(call), ..self }
     }
 
-    fn begun(deltas: mpsc::Receiver<Delta>, end: End) -> Self {
+    fn begun(deltas: mpsc::Receiver<Delta>, end: SummarySource) -> Self {
         let (timeout, redactor, plugin, call) = (None, None, None, None);
         Self { deltas, end, timeout, redactor, plugin, _uses: None, call }
     }
@@ -338,7 +338,7 @@ impl From<Completion> for CompletionStream {
         for piece in pieces {
             sender.try_send(piece).expect("the channel was made to hold them all");
         }
-        Self::begun(deltas, End::Known(completion.summary))
+        Self::begun(deltas, SummarySource::Known(completion.summary))
     }
 }
 
@@ -360,7 +360,7 @@ pub(super) async fn open(
     let call = lease.submit(attributed(Some(call_id), work));
     match begun.await {
         Ok(()) => {
-            let end = End::Awaited { summary, call };
+            let end = SummarySource::Awaited { summary, call };
             Ok(CompletionStream::begun(deltas, end))
         }
         Err(_) => match call.wait().await? {
@@ -392,9 +392,9 @@ impl AnswerWriter {
         let Self { pieces, end, started } = self;
         let (finished, ended) = oneshot::channel();
         accessor.with(|mut store| {
-            deltas.pipe(&mut store, Pieces(pieces, PhantomData))?;
+            deltas.pipe(&mut store, DeltaConsumer(pieces, PhantomData))?;
             let end = Some(end);
-            summary.pipe(&mut store, Summary { end, _finished: finished, of: PhantomData })
+            summary.pipe(&mut store, SummaryConsumer { end, _finished: finished, of: PhantomData })
         })?;
         let _ = started.send(());
         // The call is not over before the answer is.
@@ -404,9 +404,9 @@ impl AnswerWriter {
 }
 
 /// Takes the pieces of an answer out of the guest, no faster than they are read.
-struct Pieces<D>(mpsc::Sender<Delta>, PhantomData<fn() -> D>);
+struct DeltaConsumer<D>(mpsc::Sender<Delta>, PhantomData<fn() -> D>);
 
-impl<D: Convert<Delta> + Lift + 'static> StreamConsumer<HostState> for Pieces<D> {
+impl<D: Convert<Delta> + Lift + 'static> StreamConsumer<HostState> for DeltaConsumer<D> {
     type Item = D;
 
     fn poll_consume(
@@ -435,13 +435,13 @@ impl<D: Convert<Delta> + Lift + 'static> StreamConsumer<HostState> for Pieces<D>
 }
 
 /// Takes the summary out of the guest. Going away, it says that the answer is over.
-struct Summary<S> {
+struct SummaryConsumer<S> {
     end: Option<oneshot::Sender<Result<CompletionSummary, Error>>>,
     _finished: oneshot::Sender<()>,
     of: PhantomData<fn() -> S>,
 }
 
-impl<S> FutureConsumer<HostState> for Summary<S>
+impl<S> FutureConsumer<HostState> for SummaryConsumer<S>
 where
     S: Convert<Result<CompletionSummary, Error>> + Lift + 'static,
 {
@@ -467,13 +467,13 @@ where
 mod tests {
     use super::*;
     use std::mem::discriminant;
-    use tenon_config::secret::Secrets;
+    use tenon_config::secret::SecretValues;
     use tenon_types::{StopReason, TokenUsage};
 
     const SECRET: &str = "hunter/22\u{e4}";
 
     fn redactor() -> Arc<Redactor> {
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         secrets.add("A_TOKEN", SECRET);
         Arc::new(Redactor::new(&secrets))
     }
@@ -490,7 +490,7 @@ mod tests {
         let (mut sender, deltas) = mpsc::channel(pieces.len());
         pieces.into_iter().for_each(|piece| sender.try_send(piece).expect("there is room"));
         drop(sender);
-        let mut stream = CompletionStream::begun(deltas, End::Known(summary()));
+        let mut stream = CompletionStream::begun(deltas, SummarySource::Known(summary()));
         stream.mask(redactor);
         let mut joined: BTreeMap<String, String> = BTreeMap::new();
         while let Some(delta) = stream.next().await {
@@ -553,7 +553,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_without_secrets_is_passed_on_as_it_is() {
-        let mut stream = CompletionStream::begun(mpsc::channel(1).1, End::Known(summary()));
+        let mut stream =
+            CompletionStream::begun(mpsc::channel(1).1, SummarySource::Known(summary()));
         stream.mask(&Arc::default());
         assert!(stream.redactor.is_none());
     }
@@ -566,7 +567,7 @@ mod tests {
             sender.try_send(Delta::ToolCallArguments(piece)).expect("there is room");
         }
         drop(sender);
-        let mut stream = CompletionStream::begun(deltas, End::Known(summary()));
+        let mut stream = CompletionStream::begun(deltas, SummarySource::Known(summary()));
         stream.mask(&redactor());
         assert!(matches!(stream.finish().await, Err(Failure::Contract(_))));
     }

@@ -47,7 +47,7 @@ pub(crate) struct ExitStatus {
 
 /// Cuts a stream into lines. Waiting may be given up and begun again at any point without losing a
 /// byte.
-pub(super) struct Lines<R = ChildStdout> {
+pub(super) struct LineReader<R = ChildStdout> {
     reader: R,
     cap: usize,
     buffer: BytesMut,
@@ -63,7 +63,7 @@ pub(super) struct Lines<R = ChildStdout> {
     ended: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(reader: R, cap: usize) -> Self {
         let buffer = BytesMut::new();
         Self {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     async fn all(input: &[u8], cap: usize) -> Vec<String> {
-        let mut lines = Lines::new(input, cap);
+        let mut lines = LineReader::new(input, cap);
         let mut seen = Vec::new();
         loop {
             let events = lines.next().await;
@@ -238,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_without_an_end_is_bounded_too() {
         let long = vec![b'x'; 5 * CHUNK_BYTES];
-        let mut lines = Lines::new(&long[..], CHUNK_BYTES);
+        let mut lines = LineReader::new(&long[..], CHUNK_BYTES);
         let events = lines.next().await;
         assert!(
             matches!(&events[..], [ChildEvent::Oversized(line)] if line.length == 5 * CHUNK_BYTES as u64)

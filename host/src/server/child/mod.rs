@@ -16,7 +16,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tenon_config::discover::trust::ProjectPrograms;
+use tenon_config::discover::trust::TrustedProgram;
 use tenon_config::limits::MAX_DURATION;
 use tenon_types::{Error, Unavailability};
 use tokio::io::AsyncWriteExt;
@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use group::{Group, Signal};
-use lines::Lines;
+use lines::LineReader;
 pub(crate) use lines::{ChildEvent, ExitStatus, OversizedLine};
 use stderr::StderrTail;
 
@@ -43,7 +43,7 @@ pub(crate) struct ChildSpec {
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) folder: Option<PathBuf>,
     /// What it has to be started with, where its user trusts that as it was.
-    pub(crate) trusted: Option<Arc<ProjectPrograms>>,
+    pub(crate) trusted: Option<Arc<TrustedProgram>>,
     /// Who keeps watch over it, over all instances of the plugin.
     pub(crate) supervisor: Arc<Supervisor>,
 }
@@ -107,19 +107,19 @@ pub(crate) struct ChildSlot {
     /// What the child before this one, or this one, wrote to its standard error.
     stderr: Arc<StderrTail>,
     began: Instant,
-    alarm: Option<Alarm>,
+    alarm: Option<Timer>,
     /// Wakes whoever waits for events when there is something else to wait for: another child, the end
     /// of this one, or the timer.
     changed: Arc<Notify>,
 }
 
 /// A timer that was set. It waits by itself, so that who waits for events need not each time.
-struct Alarm {
+struct Timer {
     rung: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
-impl Alarm {
+impl Timer {
     fn set(at: Instant, changed: Arc<Notify>) -> Self {
         let rung = Arc::new(AtomicBool::new(false));
         let rings = rung.clone();
@@ -132,7 +132,7 @@ impl Alarm {
     }
 }
 
-impl Drop for Alarm {
+impl Drop for Timer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -199,7 +199,7 @@ impl ChildSlot {
     }
 
     pub(crate) fn set_timer(&mut self, at: Duration) {
-        self.alarm = Some(Alarm::set(self.began + at.min(MAX_DURATION), self.changed.clone()));
+        self.alarm = Some(Timer::set(self.began + at.min(MAX_DURATION), self.changed.clone()));
     }
 
     pub(crate) fn clear_timer(&mut self) {
@@ -220,14 +220,14 @@ pub(crate) struct Child {
     grace: Duration,
     supervisor: Arc<Supervisor>,
     input: Mutex<Input>,
-    lines: Mutex<Lines>,
-    exit: Arc<SetOnce<Exit>>,
+    lines: Mutex<LineReader>,
+    exit: Arc<SetOnce<ExitInfo>>,
     stderr: Arc<StderrTail>,
     group: Group,
 }
 
 /// How and when a child ended.
-struct Exit {
+struct ExitInfo {
     status: ExitStatus,
     at: Instant,
 }
@@ -283,7 +283,7 @@ impl Child {
             let exit = exit.clone();
             async move {
                 let status = exit_status(process.wait().await);
-                let _ = exit.set(Exit { status, at: Instant::now() });
+                let _ = exit.set(ExitInfo { status, at: Instant::now() });
                 ended.notify_one();
             }
         });
@@ -291,7 +291,7 @@ impl Child {
             grace: spec.supervisor.policy().shutdown_grace,
             supervisor: spec.supervisor.clone(),
             input: Mutex::new(Input { pipe, rest: VecDeque::new() }),
-            lines: Mutex::new(Lines::new(output, spec.supervisor.policy().max_message)),
+            lines: Mutex::new(LineReader::new(output, spec.supervisor.policy().max_message)),
             exit,
             stderr,
             group,

@@ -82,11 +82,11 @@ pub(super) async fn drain(mut reader: impl AsyncRead + Unpin, tail: Arc<StderrTa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_config::secret::{Redactor, Secrets};
+    use tenon_config::secret::{Redactor, SecretValues};
 
     #[tokio::test]
     async fn half_a_secret_at_the_end_of_a_long_line_is_not_shown() {
-        let mut secrets = Secrets::default();
+        let mut secrets = SecretValues::default();
         secrets.add("A_TOKEN", "hunter22");
         for shown in 0.."hunter22".len() + 2 {
             let line = format!("{}hunter22 and more", "x".repeat(MAX_LINE_BYTES - shown));

@@ -2,7 +2,7 @@
 
 use super::connect::discovered;
 use super::*;
-use crate::settings::{Features, Protocol, Root};
+use crate::settings::{Features, HandshakeMode, Root};
 
 // MCP.md: B5, B6, D6
 #[test]
@@ -43,7 +43,7 @@ pub(super) fn modern(features: Features) -> Client {
 
 /// One that is not connected yet.
 pub(super) fn modern_with(settings: Settings) -> Client {
-    with_settings(Settings { protocol: Protocol::Modern, ..settings })
+    with_settings(Settings { protocol: HandshakeMode::Modern, ..settings })
 }
 
 fn asks(client: &mut Client) -> Vec<(AskId, AskKind, Value)> {

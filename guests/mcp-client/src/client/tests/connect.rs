@@ -2,7 +2,7 @@
 
 use super::asked::modern_with;
 use super::*;
-use crate::settings::{Features, Protocol, Root};
+use crate::settings::{Features, HandshakeMode, Root};
 
 // MCP.md: C1, C2, C3, C4
 #[test]
@@ -54,7 +54,7 @@ fn a_handshake_is_never_cancelled() {
 // MCP.md: C5, C6
 #[test]
 fn whatever_a_server_says_before_its_introduction_it_is_not_asked_for_more() {
-    let (mut client, operation) = connecting(Protocol::Auto);
+    let (mut client, operation) = connecting(HandshakeMode::Auto);
     assert_eq!(methods(&mut client), ["initialize"]);
     receive(&mut client, json!({"id": "p", "method": "ping"}));
     let pong = json!({"jsonrpc": "2.0", "id": "p", "result": {}});
@@ -116,7 +116,7 @@ fn a_server_that_ends_before_it_is_spoken_to_is_not_waited_for() {
 }
 
 /// A client that has begun a handshake.
-fn connecting(protocol: Protocol) -> (Client, OperationId) {
+fn connecting(protocol: HandshakeMode) -> (Client, OperationId) {
     let mut client = with_settings(Settings { protocol, ..Settings::default() });
     let operation = client.connect(0, 90);
     (client, operation)
@@ -151,7 +151,7 @@ fn era_of(client: &mut Client, operation: OperationId) -> Era {
 #[test]
 fn where_initialize_is_refused_the_newer_era_is_tried() {
     for code in [-32601, -32602, -32022, 1] {
-        let (mut client, operation) = connecting(Protocol::Auto);
+        let (mut client, operation) = connecting(HandshakeMode::Auto);
         assert_eq!(methods(&mut client), ["initialize"]);
         receive(&mut client, refused(1, code));
         let sent = written(&mut client);
@@ -169,7 +169,7 @@ fn where_initialize_is_refused_the_newer_era_is_tried() {
 
 #[test]
 fn a_server_that_ends_at_initialize_is_started_again_for_the_newer_era() {
-    let (mut client, operation) = connecting(Protocol::Auto);
+    let (mut client, operation) = connecting(HandshakeMode::Auto);
     actions(&mut client);
     client.lost("it ended");
     assert_eq!(actions(&mut client), [Action::Restart]);
@@ -195,14 +195,14 @@ fn a_server_that_says_that_it_failed_is_started_again_only_if_the_era_may_be_why
         }
     };
     let no_key = "exited with code 1; its last words:\nAPI_KEY is not set";
-    check(Protocol::Auto, None, no_key, false);
-    check(Protocol::Auto, Some(Era::Legacy), no_key, false);
-    check(Protocol::Auto, Some(Era::Modern), no_key, false);
-    check(Protocol::Probe, Some(Era::Modern), no_key, false);
+    check(HandshakeMode::Auto, None, no_key, false);
+    check(HandshakeMode::Auto, Some(Era::Legacy), no_key, false);
+    check(HandshakeMode::Auto, Some(Era::Modern), no_key, false);
+    check(HandshakeMode::Probe, Some(Era::Modern), no_key, false);
     // It may be of the older era, and not bear what it does not know.
-    check(Protocol::Probe, None, no_key, true);
+    check(HandshakeMode::Probe, None, no_key, true);
     for words in ["unknown method \"initialize\"", "Unsupported protocol version: 2025-11-25"] {
-        check(Protocol::Auto, None, words, true);
+        check(HandshakeMode::Auto, None, words, true);
     }
 }
 
@@ -240,7 +240,7 @@ fn where_both_eras_fail_both_errors_are_told_as_far_as_they_say_something() {
         (-32601, -32601, -32601, "refused"),
     ];
     for (first, second, code, message) in rows {
-        let (mut client, operation) = connecting(Protocol::Auto);
+        let (mut client, operation) = connecting(HandshakeMode::Auto);
         receive(&mut client, refused(1, first));
         receive(&mut client, refused(2, second));
         let message = message.to_string();
@@ -251,7 +251,7 @@ fn where_both_eras_fail_both_errors_are_told_as_far_as_they_say_something() {
 
 #[test]
 fn a_server_that_ends_each_time_ends_the_handshake() {
-    let (mut client, operation) = connecting(Protocol::Auto);
+    let (mut client, operation) = connecting(HandshakeMode::Auto);
     client.lost("it exited with 1");
     client.restarted(1);
     actions(&mut client);
@@ -263,7 +263,7 @@ fn a_server_that_ends_each_time_ends_the_handshake() {
 
 #[test]
 fn a_server_that_cannot_be_started_again_ends_the_handshake() {
-    let (mut client, operation) = connecting(Protocol::Auto);
+    let (mut client, operation) = connecting(HandshakeMode::Auto);
     client.lost("it exited with 1");
     actions(&mut client);
     client.lost("it cannot be started");
@@ -274,7 +274,7 @@ fn a_server_that_cannot_be_started_again_ends_the_handshake() {
 
 #[test]
 fn silence_at_initialize_ends_the_handshake() {
-    let (mut client, operation) = connecting(Protocol::Auto);
+    let (mut client, operation) = connecting(HandshakeMode::Auto);
     client.tick(90);
     assert_eq!(finished(&mut client), [(operation, Err(Error::Timeout))]);
 }
@@ -283,7 +283,7 @@ fn silence_at_initialize_ends_the_handshake() {
 #[test]
 fn a_probe_is_for_the_newer_era_first_and_short() {
     for answer in [Some(-32601), Some(-32000), None] {
-        let (mut client, operation) = connecting(Protocol::Probe);
+        let (mut client, operation) = connecting(HandshakeMode::Probe);
         assert_eq!(methods(&mut client), ["server/discover"]);
         match answer {
             Some(code) => receive(&mut client, refused(1, code)),
@@ -302,7 +302,7 @@ fn a_probe_is_for_the_newer_era_first_and_short() {
 #[test]
 fn an_error_of_the_newer_era_is_no_reason_for_the_older() {
     for code in [-32020, -32021, -32022] {
-        let (mut client, operation) = connecting(Protocol::Probe);
+        let (mut client, operation) = connecting(HandshakeMode::Probe);
         actions(&mut client);
         receive(&mut client, refused(1, code));
         assert!(
@@ -314,7 +314,7 @@ fn an_error_of_the_newer_era_is_no_reason_for_the_older() {
 // MCP.md: C12
 #[test]
 fn a_probe_that_was_too_early_is_made_once_more() {
-    let (mut client, operation) = connecting(Protocol::Probe);
+    let (mut client, operation) = connecting(HandshakeMode::Probe);
     client.tick(30);
     assert_eq!(methods(&mut client), ["server/discover", "initialize"]);
     receive(&mut client, refused(2, -32022));
@@ -327,7 +327,7 @@ fn a_probe_that_was_too_early_is_made_once_more() {
 #[test]
 fn a_server_that_supports_only_others_is_said_to() {
     let supported = |versions: Value| {
-        let (mut client, _) = connecting(Protocol::Modern);
+        let (mut client, _) = connecting(HandshakeMode::Modern);
         actions(&mut client);
         let data = json!({"supported": versions, "requested": "2026-07-28"});
         let error = json!({"code": -32022, "message": "no", "data": data});
@@ -347,11 +347,11 @@ fn a_server_that_supports_only_others_is_said_to() {
 
 #[test]
 fn a_pinned_era_is_the_only_one() {
-    let (mut client, _) = connecting(Protocol::Legacy);
+    let (mut client, _) = connecting(HandshakeMode::Legacy);
     actions(&mut client);
     receive(&mut client, refused(1, -32022));
     assert!(matches!(&finished(&mut client)[..], [(_, Err(Error::Rpc { code: -32022, .. }))]));
-    let (mut client, _) = connecting(Protocol::Modern);
+    let (mut client, _) = connecting(HandshakeMode::Modern);
     assert_eq!(methods(&mut client), ["server/discover"]);
     receive(&mut client, refused(1, -32601));
     assert!(matches!(&finished(&mut client)[..], [(_, Err(Error::Rpc { code: -32601, .. }))]));
@@ -360,7 +360,7 @@ fn a_pinned_era_is_the_only_one() {
 // MCP.md: C11
 #[test]
 fn the_era_of_the_last_connection_is_tried_first_on_the_next() {
-    let (mut client, _) = connecting(Protocol::Auto);
+    let (mut client, _) = connecting(HandshakeMode::Auto);
     receive(&mut client, refused(1, -32601));
     receive(&mut client, discovered(2));
     client.lost("it exited with 1");
@@ -482,7 +482,7 @@ fn what_is_declared_is_what_there_is() {
 
 #[test]
 fn a_server_that_introduces_itself_badly_is_taken_for_what_it_has() {
-    let (mut client, operation) = connecting(Protocol::Legacy);
+    let (mut client, operation) = connecting(HandshakeMode::Legacy);
     actions(&mut client);
     receive(
         &mut client,
@@ -497,7 +497,7 @@ fn a_server_that_introduces_itself_badly_is_taken_for_what_it_has() {
     let has = server.capabilities;
     assert_eq!((has.tools, has.prompts, has.resources), (true, false, false));
     assert_eq!((&*server.name, &*server.version, &server.instructions), ("", "", &None));
-    let (mut client, operation) = connecting(Protocol::Legacy);
+    let (mut client, operation) = connecting(HandshakeMode::Legacy);
     actions(&mut client);
     let bare = json!({"protocolVersion": "2025-06-18", "capabilities": [], "serverInfo": "s"});
     receive(&mut client, json!({"id": 1, "result": bare}));
@@ -523,7 +523,7 @@ fn what_a_server_asked_before_it_was_started_again_is_not_answered() {
 
 #[test]
 fn an_error_that_both_eras_have_is_told_once() {
-    let (mut client, _) = connecting(Protocol::Auto);
+    let (mut client, _) = connecting(HandshakeMode::Auto);
     receive(&mut client, refused(1, -32603));
     receive(&mut client, refused(2, -32603));
     let ended = finished(&mut client).pop().unwrap().1;

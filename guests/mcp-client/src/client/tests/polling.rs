@@ -64,7 +64,7 @@ fn a_task_is_asked_about_until_it_is_done() {
     let id = asked_about(&mut client);
     let result = json!({"content": [], "isError": true});
     stands(&mut client, id, json!({"status": "completed", "result": result}));
-    let expected = Outcome::Result(Payload::from(&*result.to_string()));
+    let expected = Outcome::Result(JsonSlice::from(&*result.to_string()));
     assert_eq!(finished(&mut client), [(operation, Ok(expected))]);
     assert_eq!(client.deadline(), None);
 }

@@ -17,7 +17,7 @@ use tenon_config::grant::{FileRules, Model, PathGrant, Protection};
 use tenon_config::host_environment::HostEnvironment;
 
 use super::super::listing;
-use super::super::walk::{FileError, Files, Folder};
+use super::super::walk::{FileError, FileGrants, Folder};
 use super::{BaseFolder, OpenMode, OpenedEntry, Time};
 
 /// The most that one guest does.
@@ -230,7 +230,7 @@ const SET: i64 = 1;
 
 /// What is granted, for the host and for the model.
 struct Grants {
-    files: Arc<Files>,
+    files: Arc<FileGrants>,
     model: Vec<Vec<(bool, bool, Model)>>,
 }
 
@@ -260,7 +260,11 @@ impl Grants {
         let model = |set: &Vec<PathGrant>| set.iter().map(model).collect::<Option<Vec<_>>>();
         let model = sets.iter().map(model).collect::<Option<_>>()?;
         Some(Self {
-            files: Arc::new(Files::new(FileRules::new(sets, Vec::new(), Protection::default()))),
+            files: Arc::new(FileGrants::new(FileRules::new(
+                sets,
+                Vec::new(),
+                Protection::default(),
+            ))),
             model,
         })
     }

@@ -18,7 +18,7 @@ pub(crate) fn url_pattern(text: &str) {
     let (method, url) = asked.split_once(' ').unwrap_or(("GET", asked));
     let Ok(grant) = UrlGrant::parse(granted) else { return };
     assert_eq!(grant.text(), granted);
-    let spelled = SpelledGrant::of(granted);
+    let spelled = ReferenceGrant::of(granted);
     allows_itself(&grant, &spelled);
     assert!(grant.covers(&grant), "{granted} covers itself");
 
@@ -74,7 +74,7 @@ fn default_port(url: &Url) -> Option<u16> {
 
 /// What of a grant is spelled out. It is read without the host's parser, as a person would: where a text
 /// could be more than itself, nothing is concluded.
-struct SpelledGrant<'a> {
+struct ReferenceGrant<'a> {
     methods: Vec<&'a str>,
     schemes: &'a [&'a str],
     host: Part,
@@ -113,7 +113,7 @@ impl Part {
     }
 }
 
-impl<'a> SpelledGrant<'a> {
+impl<'a> ReferenceGrant<'a> {
     fn of(granted: &'a str) -> Self {
         let (methods, pattern) = match granted.trim().split_once(' ') {
             Some((methods, pattern)) => (methods.split(',').collect(), pattern.trim()),
@@ -168,7 +168,7 @@ fn is_number(text: &str) -> bool {
 
 /// Checks that a grant without anything in it that stands for something else allows the URL that it
 /// is.
-fn allows_itself(grant: &UrlGrant, spelled: &SpelledGrant<'_>) {
+fn allows_itself(grant: &UrlGrant, spelled: &ReferenceGrant<'_>) {
     let (Part::Whole(_), Part::Whole(_), Some(_)) = (&spelled.host, &spelled.path, spelled.port)
     else {
         return;

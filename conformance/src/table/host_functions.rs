@@ -3,22 +3,32 @@
 use serde_json::{Value, json};
 
 use crate::attempt::{Action, Expect, ExpectedLog, RefusalText};
-use crate::expectation::{Access, Capability};
+use crate::expectation::{ApiSurface, Capability};
 use crate::fakes::SECRET;
-use crate::plugins::Stage;
-use crate::row::{Attempt, Control, ExpectedChanges, Row, answered, lines, refused};
+use crate::plugins::HostSetup;
+use crate::row::{Attempt, AttemptEffects, Control, Row, answered, lines, refused};
 use crate::table::filesystem;
 
 /// The ways to ask, and who asks so.
-const WAYS: [RequestKind; 2] = [
-    RequestKind { by: Access::Import, plugin: "asking", free: "free-asking", both: "both-asking" },
-    RequestKind { by: Access::Rhai, plugin: "script", free: "free-script", both: "both-script" },
+const PLUGIN_VARIANTS: [PluginVariants; 2] = [
+    PluginVariants {
+        by: ApiSurface::Import,
+        plugin: "asking",
+        free: "free-asking",
+        both: "both-asking",
+    },
+    PluginVariants {
+        by: ApiSurface::Rhai,
+        plugin: "script",
+        free: "free-script",
+        both: "both-script",
+    },
 ];
 
 /// A way to ask.
 #[derive(Clone, Copy)]
-struct RequestKind {
-    by: Access,
+struct PluginVariants {
+    by: ApiSurface,
     /// Who is granted a part of what can be asked for.
     plugin: &'static str,
     /// Who is granted all of it.
@@ -30,7 +40,7 @@ struct RequestKind {
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = filesystem::environment();
     rows.extend(secrets());
-    for way in WAYS {
+    for way in PLUGIN_VARIANTS {
         rows.extend(services(way));
         rows.extend(providers(way));
         rows.extend(tools(way));
@@ -42,18 +52,24 @@ pub(super) fn rows() -> Vec<Row> {
     // It is granted all, and shown what is not listed to the other.
     let more = Control::Call(
         list.by("free-asking", Expect::Tells(&["conformance-witness__other"])),
-        ExpectedChanges::default(),
+        AttemptEffects::default(),
     );
     rows.push(
-        Row::new(Capability::Tools, Access::Import, "list the tools that were granted", list, more)
-            .with(&["script", "files"]),
+        Row::new(
+            Capability::Tools,
+            ApiSurface::Import,
+            "list the tools that were granted",
+            list,
+            more,
+        )
+        .with(&["script", "files"]),
     );
     rows
 }
 
 fn secrets() -> Vec<Row> {
     let row = |tried: &str, deed, control| {
-        Row::new(Capability::Secrets, Access::Import, tried, deed, control).on(Stage::Ours)
+        Row::new(Capability::Secrets, ApiSurface::Import, tried, deed, control).on(HostSetup::Ours)
     };
     let get = |plugin, name: &str, plain: bool, expect| {
         Action::new(plugin, "secret", json!({ "name": name, "plain": plain }), expect)
@@ -83,20 +99,20 @@ fn secrets() -> Vec<Row> {
     let recorded = Attempt::Recorded(recorded, SECRET, "\"name\":\"[redacted]\"");
     let mut record = Row::trying(
         Capability::Secrets,
-        Access::Import,
+        ApiSurface::Import,
         "write a secret into the record of calls",
         "a record in which it is masked",
         recorded,
         has("recorded"),
     );
-    record.stage = Stage::Ours;
+    record.stage = HostSetup::Ours;
     let unset = Expect::Says(&["the secret unset is not set"]);
     let unset = get("secretive", "unset", true, unset);
     // Of one that is not granted it is not even told whether somebody has set it.
     let unset_control = Control::Refused(unset.by("narrow-asking", refused()));
     let other = || Expect::Says(&["the secret other is not set"]);
     let both = |deed: &Action, expect| {
-        Control::Call(deed.by("both-asking", expect), ExpectedChanges::default())
+        Control::Call(deed.by("both-asking", expect), AttemptEffects::default())
     };
     let not_granted = get("secretive", "other", true, refused());
     let not_approved = get("narrow-asking", "api-key", true, refused());
@@ -117,14 +133,14 @@ fn secrets() -> Vec<Row> {
 }
 
 /// What services are told by a plugin.
-fn told(plugin: &str, what: &str) -> ExpectedChanges {
-    ExpectedChanges {
+fn told(plugin: &str, what: &str) -> AttemptEffects {
+    AttemptEffects {
         services: vec![format!("conformance-{plugin} {what}")],
-        ..ExpectedChanges::default()
+        ..AttemptEffects::default()
     }
 }
 
-fn services(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
+fn services(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
     let row = |tried: &str, deed, control| Row::new(Capability::Services, by, tried, deed, control);
     let granted = |tool, arguments, answer| {
         let deed = answered(plugin, tool, arguments, answer);
@@ -152,7 +168,7 @@ fn services(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
     ]
 }
 
-fn providers(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
+fn providers(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
     let row =
         |tried: &str, deed, control| Row::new(Capability::Providers, by, tried, deed, control);
     let ask = |model: &str| json!({ "model": model, "prompt": "may I?" });
@@ -170,7 +186,7 @@ fn providers(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
     ]
 }
 
-fn tools(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
+fn tools(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
     let row = |tried: &str, deed, control| Row::new(Capability::Tools, by, tried, deed, control);
     let refusal = || Expect::Refused(None, RefusalText::Request("tools"));
     let bare = Control::Refused(well(plugin).by(bare(by), refusal()));
@@ -179,7 +195,7 @@ fn tools(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
     let none = refused(plugin, "call", call("conformance-nobody__x", json!({})), "tools");
     // Where any may be called, it is told that there is none.
     let may_none = Expect::Says(&["conformance-nobody__x"]);
-    let may_none = Control::Call(none.by(free, may_none), ExpectedChanges::default());
+    let may_none = Control::Call(none.by(free, may_none), AttemptEffects::default());
     vec![
         row("call a tool that was granted", well(plugin), bare).leaves(called(&["echo {}"])),
         row("call another tool", other, may_other).then(well(plugin)),
@@ -188,29 +204,30 @@ fn tools(RequestKind { by, plugin, free, .. }: RequestKind) -> Vec<Row> {
 }
 
 /// Who asks in this way, and was granted nothing of it.
-fn bare(by: Access) -> &'static str {
+fn bare(by: ApiSurface) -> &'static str {
     match by {
-        Access::Rhai => "bare-script",
+        ApiSurface::Rhai => "bare-script",
         _ => "little-asking",
     }
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
-fn approved(RequestKind { by, both, .. }: RequestKind) -> Vec<Row> {
+fn approved(PluginVariants { by, both, .. }: PluginVariants) -> Vec<Row> {
     let (narrow, wide) = match by {
-        Access::Rhai => ("narrow-script", "wide-script"),
+        ApiSurface::Rhai => ("narrow-script", "wide-script"),
         _ => ("narrow-asking", "wide-asking"),
     };
     let row = |capability, tried: &str, deed, control| {
-        Row::new(capability, by, tried, deed, control).on(Stage::Ours)
+        Row::new(capability, by, tried, deed, control).on(HostSetup::Ours)
     };
     let send = || json!({ "text": "hi" });
     let ask = || json!({ "model": "conformance-witness/other", "prompt": "may I?" });
     let other = || call("conformance-witness__other", json!({}));
     let echo = well(narrow);
     let refusal = Expect::Refused(None, RefusalText::Request("tools"));
-    let not =
-        Control::Refused(echo.by(if by == Access::Rhai { wide } else { "little-asking" }, refusal));
+    let not = Control::Refused(
+        echo.by(if by == ApiSurface::Rhai { wide } else { "little-asking" }, refusal),
+    );
     let mut rows = vec![
         row(Capability::Tools, "call a tool that was requested and approved", echo, not)
             .leaves(called(&["echo {}"])),
@@ -244,6 +261,6 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
-fn called(with: &[&str]) -> ExpectedChanges {
-    ExpectedChanges { called: lines(with), ..ExpectedChanges::default() }
+fn called(with: &[&str]) -> AttemptEffects {
+    AttemptEffects { called: lines(with), ..AttemptEffects::default() }
 }

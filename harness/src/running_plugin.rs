@@ -11,13 +11,13 @@ use crate::ID;
 
 /// A plugin that runs. Dropping it ends the host at once; [`Self::shutdown`] lets the plugin say
 /// good-bye.
-pub struct Running {
+pub struct RunningPlugin {
     platform: Platform,
     /// Where the plugin is. It is needed for as long as the host runs.
     _folder: TempDir,
 }
 
-impl Running {
+impl RunningPlugin {
     pub(crate) fn new(platform: Platform, folder: TempDir) -> Self {
         Self { platform, _folder: folder }
     }

@@ -20,7 +20,7 @@ use tenon_types::{
 use tokio::time::Instant;
 
 use crate::call::escape;
-use crate::call::mask::{self, Mask, Unmasked};
+use crate::call::mask::{self, MaskSecrets, Unmasked};
 use crate::call::{CurrentCall, Failure};
 use crate::runtime::Plugin;
 use crate::server::Supervisor;
@@ -29,7 +29,7 @@ use crate::server::Supervisor;
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// See the module.
-pub(crate) struct Supervised<P> {
+pub(crate) struct SupervisedBridge<P> {
     inner: Arc<Inner<P>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Inner<P> {
 
 type Asking = Shared<BoxFuture<'static, Result<(), Failure>>>;
 
-impl<P> Deref for Supervised<P> {
+impl<P> Deref for SupervisedBridge<P> {
     type Target = Inner<P>;
 
     fn deref(&self) -> &Inner<P> {
@@ -83,7 +83,7 @@ impl<P: Plugin> Inner<P> {
     }
 }
 
-impl<P: Plugin> Supervised<P> {
+impl<P: Plugin> SupervisedBridge<P> {
     pub(crate) fn new(
         bridge: P,
         supervisor: Arc<Supervisor>,
@@ -164,7 +164,7 @@ impl<P: Plugin> Supervised<P> {
 
     /// Leaves out of a page of a list what its server said otherwise when it was first seen. Compared is
     /// what is shown.
-    async fn keep_as_pinned<T: Mask + Clone>(
+    async fn keep_as_pinned<T: MaskSecrets + Clone>(
         &self,
         kind: PinKind,
         items: &mut Vec<T>,
@@ -265,7 +265,7 @@ impl Drop for SupervisedCall<'_> {
 }
 
 #[async_trait]
-impl<P: Plugin> Plugin for Supervised<P> {
+impl<P: Plugin> Plugin for SupervisedBridge<P> {
     async fn register(&self) -> Result<Registration, Failure> {
         self.supervisor.lists();
         let registration = self.bridge.register().await?;

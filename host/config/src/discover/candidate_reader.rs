@@ -6,15 +6,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::admission_facts::{AdmissionFacts, file_of};
-use super::roots::{EDITOR, Place as Found, Root};
+use super::search_locations::{EDITOR, LocationKind as Found, SearchLocation};
 use super::server::{ResolveContext, ResolvedServer};
 use super::walk;
 use super::{
     Candidate, Discovery, Origin, PluginKind, Program, Remote, ServerLocation, Source, Sources,
-    UsersSettings, sidecar,
+    UserSettingKeys, plugin_mcp_json,
 };
-use crate::approval::CommandLine;
-use crate::config::{Config, ContextSettings, FileEntry, FileTable, Mode, combine};
+use crate::approval::ServerParameters;
+use crate::config::{
+    CallContextSettings, Config, FileEntry, FileEntryTable, InstanceMode, combine,
+};
 use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::json::McpFile;
 use crate::entry::{McpEntry, json};
@@ -25,18 +27,18 @@ use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 use crate::lock::LockIndex;
 use crate::manifest::{self, Manifest, PluginRuntime};
-use crate::secret::Secrets;
+use crate::secret::SecretValues;
 
 /// Reads what is in one place.
-pub(super) struct Reader<'a> {
-    pub root: &'a Root<'a>,
+pub(super) struct CandidateReader<'a> {
+    pub root: &'a SearchLocation<'a>,
     /// The place's rank among all.
     pub rank: usize,
     pub sources: &'a Sources,
     pub discovery: &'a mut Discovery,
 }
 
-impl Reader<'_> {
+impl CandidateReader<'_> {
     pub(super) fn read(&mut self) {
         let root = self.root;
         match &root.place {
@@ -126,7 +128,7 @@ impl Reader<'_> {
         let table = match entry {
             FileEntry::Table(table) => table,
             FileEntry::Path(path) => {
-                simple = FileTable { path: path.clone(), ..FileTable::default() };
+                simple = FileEntryTable { path: path.clone(), ..FileEntryTable::default() };
                 &simple
             }
         };
@@ -137,8 +139,8 @@ impl Reader<'_> {
         if let Ok(path) = &path
             && let Some(folder) = manifest_beside(path)
         {
-            let FileTable { path: _, id, instance, capabilities } = table;
-            if id.is_some() || *instance != Mode::default() || !capabilities.is_empty() {
+            let FileEntryTable { path: _, id, instance, capabilities } = table;
+            if id.is_some() || *instance != InstanceMode::default() || !capabilities.is_empty() {
                 let manifest = folder.join(manifest::FILE_NAME);
                 let problem = format!("{} shows the details", manifest.display());
                 let remedy = "leave `path` alone in its entry, or take that file away";
@@ -300,7 +302,7 @@ impl Reader<'_> {
     fn command_line(
         entry: Option<&McpEntry>,
         meant: Option<&ResolvedServer>,
-    ) -> Result<Option<CommandLine>, String> {
+    ) -> Result<Option<ServerParameters>, String> {
         match (entry, meant) {
             (Some(entry), Some(meant)) => meant.command_line(entry),
             _ => Ok(None),
@@ -313,7 +315,7 @@ impl Reader<'_> {
         &self,
         id: &str,
         mut settings: Map<String, Value>,
-    ) -> (Map<String, Value>, UsersSettings) {
+    ) -> (Map<String, Value>, UserSettingKeys) {
         let configs = &self.sources.configs;
         let is_of_project = self.root.origin.is_of_project();
         // What comes first goes over what comes later, but a project's file over none of its user's.
@@ -323,7 +325,7 @@ impl Reader<'_> {
         for config in bounded.into_iter().filter(|_| is_of_project) {
             settings.extend(config.settings.get(id).cloned().unwrap_or_default());
         }
-        let mut of_user = UsersSettings::default();
+        let mut of_user = UserSettingKeys::default();
         for config in free {
             for (key, value) in config.settings.get(id).into_iter().flatten() {
                 if is_bounded && config.origin == Origin::User {
@@ -342,8 +344,8 @@ impl Reader<'_> {
 
     /// What must not be shown of what a plugin is given: by the names of a server's variables and of
     /// settings, and variables of our own environment that turn up in what a server gets.
-    fn secrets(&self, source: &Source, settings: &Map<String, Value>) -> Secrets {
-        let mut secrets = Secrets::default();
+    fn secrets(&self, source: &Source, settings: &Map<String, Value>) -> SecretValues {
+        let mut secrets = SecretValues::default();
         secrets.add_settings(settings);
         let Source::Mcp(server) = source else { return secrets };
         let given: Vec<String> = match &server.place {
@@ -380,7 +382,7 @@ impl Reader<'_> {
     fn add_folder(&mut self, folder: &Path, lock_index: Option<&LockIndex>) {
         let settings = &self.root.config.discovery;
         self.discovery.look_in(folder);
-        let walk = walk::Walk::new(folder, settings, &mut self.discovery.entries);
+        let walk = walk::FolderScan::new(folder, settings, &mut self.discovery.entries);
         self.discovery.diagnostics.extend(walk.diagnostics);
         self.discovery.looked_in.extend(walk.folders);
         self.discovery.warnings.extend(walk.links.iter().map(|link| {
@@ -460,7 +462,7 @@ impl Reader<'_> {
             PluginRuntime::McpBridge { subprocess } => subprocess
                 .map_or_else(
                     || {
-                        let (entry, path, digest) = sidecar::read(folder, &id)?;
+                        let (entry, path, digest) = plugin_mcp_json::read(folder, &id)?;
                         self.note_read(path, digest);
                         Ok::<_, String>(entry)
                     },
@@ -544,7 +546,7 @@ impl Reader<'_> {
             permissions,
             limits,
             rules: entry.rules(),
-            context: ContextSettings {
+            context: CallContextSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },
             settings,

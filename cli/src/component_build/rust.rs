@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use tenon_host::files::{self, MAX_COMPONENT_BYTES};
 use tokio::process::Command;
 
-use super::{Tool, run, text};
+use super::{BuildTool, run, text};
 use crate::error::Error;
 use tenon_contract::PluginMetadata;
 
 const TARGET: &str = "wasm32-wasip2";
 
-const CARGO: Tool<'_> = Tool {
+const CARGO: BuildTool<'_> = BuildTool {
     name: "cargo",
     install: "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
 };

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use std::path::Path;
 
-use super::{Tool, componentize, text};
+use super::{BuildTool, componentize, text};
 use crate::error::Error;
 use tenon_contract::PluginMetadata;
 
-const TOOL: Tool<'_> = Tool {
+const TOOL: BuildTool<'_> = BuildTool {
     name: "componentize-py",
     install: "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
 };

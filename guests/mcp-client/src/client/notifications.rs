@@ -9,7 +9,7 @@ use super::{
     Request,
 };
 use crate::json::Members;
-use crate::message::Payload;
+use crate::message::JsonSlice;
 use crate::settings::Era;
 
 /// How long after the first word of it the tools are said to have changed, in milliseconds: servers
@@ -193,7 +193,7 @@ impl Client {
                 self.subscriptions.attempts = 0;
                 self.listen();
             }
-            self.finish(operation, Ok(Outcome::Result(Payload::from("{}"))));
+            self.finish(operation, Ok(Outcome::Result(JsonSlice::from("{}"))));
             return operation;
         }
         let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };

@@ -3,17 +3,17 @@
 
 use serde::Deserialize;
 
-use super::server_task::of_task;
+use super::modern_task::of_task;
 use super::{Client, Error, OperationId, Purpose};
 use crate::json::Members;
-use crate::message::Payload;
+use crate::message::JsonSlice;
 
 impl Client {
     pub(super) fn task_begun(
         &mut self,
         operation: OperationId,
         deadline: u64,
-        result: Result<Payload, Error>,
+        result: Result<JsonSlice, Error>,
     ) {
         #[derive(Deserialize)]
         struct Created {

@@ -3,16 +3,16 @@
 
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
-use tenon_types::{Operation, ToolAnnotations, ToolDefinition};
+use tenon_types::{McpOperation, ToolAnnotations, ToolDefinition};
 
 use super::DeclaredTool;
 use crate::call::SHARED_TOOL_PLUGIN;
 
 /// Those on resources, as tools.
-static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
+static ON_RESOURCES: LazyLock<Vec<(McpOperation, DeclaredTool)>> = LazyLock::new(|| {
     vec![
         (
-            Operation::ListResources,
+            McpOperation::ListResources,
             tool(
                 "list_resources",
                 "Lists the resources of a plugin, by their URIs",
@@ -22,7 +22,7 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(||
             ),
         ),
         (
-            Operation::ReadResource,
+            McpOperation::ReadResource,
             tool(
                 "read_resource",
                 "Reads a resource of a plugin by its URI",
@@ -44,7 +44,7 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(||
             ),
         ),
         (
-            Operation::ListTemplates,
+            McpOperation::ListTemplates,
             tool(
                 "list_resource_templates",
                 "Lists the templates (RFC 6570) of the URIs of a plugin's resources that are not listed one by one",
@@ -57,10 +57,10 @@ static ON_RESOURCES: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(||
 });
 
 /// Those on prompts, as tools.
-static ON_PROMPTS: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
+static ON_PROMPTS: LazyLock<Vec<(McpOperation, DeclaredTool)>> = LazyLock::new(|| {
     vec![
         (
-            Operation::ListPrompts,
+            McpOperation::ListPrompts,
             tool(
                 "list_prompts",
                 "Lists the prompts of a plugin, with the arguments that they take",
@@ -70,7 +70,7 @@ static ON_PROMPTS: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
             ),
         ),
         (
-            Operation::GetPrompt,
+            McpOperation::GetPrompt,
             tool(
                 "get_prompt",
                 "Fills in a prompt of a plugin and returns its messages",
@@ -93,18 +93,18 @@ static ON_PROMPTS: LazyLock<Vec<(Operation, DeclaredTool)>> = LazyLock::new(|| {
 pub(crate) fn on(
     has_resources: bool,
     has_prompts: bool,
-) -> impl Iterator<Item = &'static (Operation, DeclaredTool)> {
+) -> impl Iterator<Item = &'static (McpOperation, DeclaredTool)> {
     let resources = has_resources.then(|| ON_RESOURCES.iter()).into_iter().flatten();
     resources.chain(has_prompts.then(|| ON_PROMPTS.iter()).into_iter().flatten())
 }
 
 /// Whether a tool of this name may be one that a host has once for all plugins.
 pub fn is_shared_tool(name: &str) -> bool {
-    Operation::of_tool(name).is_some()
+    McpOperation::of_tool(name).is_some()
 }
 
 /// An operation as a tool that does it for any of these plugins.
-pub(crate) fn shared(operation: Operation, ids: &[Arc<str>]) -> DeclaredTool {
+pub(crate) fn shared(operation: McpOperation, ids: &[Arc<str>]) -> DeclaredTool {
     let own = as_tool(operation).expect("operations that are shared are tools");
     let definition = &own.definition;
     let mut schema: Value =
@@ -156,7 +156,7 @@ fn list_of(member: &str) -> Option<Value> {
 }
 
 /// What an operation is as a tool, if it is one.
-pub(crate) fn as_tool(operation: Operation) -> Option<&'static DeclaredTool> {
+pub(crate) fn as_tool(operation: McpOperation) -> Option<&'static DeclaredTool> {
     on(true, true).find(|(other, _)| *other == operation).map(|(_, declared)| declared)
 }
 
@@ -166,9 +166,10 @@ mod tests {
 
     #[test]
     fn the_tools_that_are_shared_are_known_by_their_names() {
-        let operations: Vec<Operation> = on(true, true).map(|(operation, _)| *operation).collect();
-        assert_eq!(operations, Operation::TOOLS);
+        let operations: Vec<McpOperation> =
+            on(true, true).map(|(operation, _)| *operation).collect();
+        assert_eq!(operations, McpOperation::TOOLS);
         let names: Vec<&str> = on(true, true).map(|(_, tool)| &*tool.definition.name).collect();
-        assert_eq!(names, Operation::TOOLS.map(Operation::name));
+        assert_eq!(names, McpOperation::TOOLS.map(McpOperation::name));
     }
 }

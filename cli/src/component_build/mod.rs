@@ -56,7 +56,7 @@ impl Language {
 }
 
 /// Runs a tool to its end, and gives what it prints. Its errors go to standard error, as they come.
-async fn run(tool: &Tool<'_>, mut command: Command) -> Result<Vec<u8>, Error> {
+async fn run(tool: &BuildTool<'_>, mut command: Command) -> Result<Vec<u8>, Error> {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -73,13 +73,13 @@ async fn run(tool: &Tool<'_>, mut command: Command) -> Result<Vec<u8>, Error> {
 }
 
 /// A tool that makes components.
-struct Tool<'a> {
+struct BuildTool<'a> {
     name: &'a str,
     /// The command that installs it.
     install: &'a str,
 }
 
-impl Tool<'_> {
+impl BuildTool<'_> {
     fn failed_to_start(&self, error: &io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::NotFound => self.missing(),
@@ -106,7 +106,7 @@ impl Tool<'_> {
 
 /// Runs a tool that writes a component to a file, and reads that.
 async fn componentize(
-    tool: &Tool<'_>,
+    tool: &BuildTool<'_>,
     program: &Path,
     folder: &Path,
     arguments: &[&OsStr],

@@ -68,7 +68,7 @@ enum ProjectReach {
 }
 
 /// How a key is tried.
-struct Trial {
+struct KeyRuleCase {
     key: &'static str,
     /// Lines that set it, from the loosest to the strictest.
     values: Vec<String>,
@@ -77,7 +77,7 @@ struct Trial {
     reach: ProjectReach,
 }
 
-impl Trial {
+impl KeyRuleCase {
     /// Whether a project's word reaches plugins of its user's.
     fn reaches(&self, of: TrialPlugin) -> bool {
         match self.reach {
@@ -257,10 +257,14 @@ fn of_each(table: &str, key: &str, values: &[&str]) -> Vec<String> {
 }
 
 /// How each key is tried, in the order of the rules.
-fn trials() -> Vec<Trial> {
+fn trials() -> Vec<KeyRuleCase> {
     use ProjectReach::{All, Own, Servers};
-    let trial =
-        |key, values: Vec<String>, reach, strictness| Trial { key, values, strictness, reach };
+    let trial = |key, values: Vec<String>, reach, strictness| KeyRuleCase {
+        key,
+        values,
+        strictness,
+        reach,
+    };
     let simple = |key: &'static str, values: &[&str], reach, strictness| {
         trial(key, lines(key, values), reach, strictness)
     };
@@ -588,7 +592,10 @@ fn a_projects_plugin_gets_no_key_that_its_user_set_for_another_of_its_id() {
 type Said = (usize, usize, usize);
 
 /// A file in which no key is set twice: what it says, and which keys.
-fn file(trials: &[Trial], said: impl Iterator<Item = Said>) -> (String, BTreeSet<&'static str>) {
+fn file(
+    trials: &[KeyRuleCase],
+    said: impl Iterator<Item = Said>,
+) -> (String, BTreeSet<&'static str>) {
     let (mut text, mut set, mut keys) = (String::new(), BTreeSet::new(), BTreeSet::new());
     for (trial, value, tool) in said {
         let trial = &trials[trial % trials.len()];

@@ -24,15 +24,15 @@ use crate::services::Offers;
 const FORMAT_VERSION: u32 = 3;
 
 /// One server's listing, and its place.
-pub(crate) struct ServerListing {
+pub(crate) struct ListingCache {
     file: PathBuf,
     /// Whether what is kept may stand for the server's answer.
     lazy: bool,
     /// What is kept, if it can be read.
-    kept: Option<Form>,
+    kept: Option<McpJson>,
 }
 
-impl ServerListing {
+impl ListingCache {
     /// What is kept of a server, where there is a folder for it. It blocks.
     pub(crate) fn of(
         server: &Server,
@@ -74,13 +74,13 @@ impl ServerListing {
     /// Whether what the server answers is what stands for its answer, where anything does.
     pub(crate) fn agrees(&self, registration: &Registration) -> bool {
         self.standing_in()
-            .is_none_or(|form| *form == Form::new(registration, form.revision.clone()))
+            .is_none_or(|form| *form == McpJson::new(registration, form.revision.clone()))
     }
 
     /// The tools that stand for the server's, and are not among what it answers as they are.
     pub(crate) fn differing(&self, registration: &Registration) -> BTreeSet<String> {
         let Some(form) = self.standing_in() else { return BTreeSet::new() };
-        let now = Form::new(registration, None);
+        let now = McpJson::new(registration, None);
         // What varies from one start to the next is no other tool: it would be refused at each.
         let is_there = |tool: &ToolForm| {
             let now = now.tools.iter().find(|now| now.name == tool.name);
@@ -90,7 +90,7 @@ impl ServerListing {
         differing.map(|tool| tool.name.clone()).collect()
     }
 
-    fn standing_in(&self) -> Option<&Form> {
+    fn standing_in(&self) -> Option<&McpJson> {
         self.kept.as_ref().filter(|_| self.lazy)
     }
 
@@ -107,7 +107,7 @@ impl ServerListing {
     ) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         claim(folder)?;
-        let text = serde_json::to_vec(&Form::new(registration, revision))?;
+        let text = serde_json::to_vec(&McpJson::new(registration, revision))?;
         if text.len() as u64 > MAX_CONFIGURATION_BYTES {
             return match fs::remove_file(&self.file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -154,7 +154,7 @@ fn prune(folder: &Path) -> io::Result<()> {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct Form {
+struct McpJson {
     name: String,
     version: String,
     description: String,
@@ -179,7 +179,7 @@ struct ToolForm {
     extra: Option<String>,
 }
 
-impl Form {
+impl McpJson {
     fn new(registration: &Registration, revision: Option<String>) -> Self {
         let Registration { identity, tools, resources, prompts, .. } = registration;
         let mut tools: Vec<ToolForm> = tools.iter().cloned().map(ToolForm::from).collect();
@@ -211,9 +211,9 @@ impl ToolForm {
     }
 }
 
-impl From<Form> for Registration {
-    fn from(form: Form) -> Self {
-        let Form { name, version, description, revision: _, resources, prompts, tools } = form;
+impl From<McpJson> for Registration {
+    fn from(form: McpJson) -> Self {
+        let McpJson { name, version, description, revision: _, resources, prompts, tools } = form;
         Self {
             identity: Identity { name, version, description },
             tools: tools.into_iter().map(ToolDefinition::from).collect(),
@@ -322,11 +322,11 @@ mod tests {
     fn what_is_kept_is_found_by_the_way_to_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let servers = folder.path().join("servers");
-        let listing = ServerListing::open(&servers, "a", true);
+        let listing = ListingCache::open(&servers, "a", true);
         assert!(listing.stand_in().is_none());
         listing.keep(&registration(), Some("2025-11-25".into())).unwrap();
         assert!(!listing.stands_in());
-        let listing = ServerListing::open(&servers, "a", true);
+        let listing = ListingCache::open(&servers, "a", true);
         let found = listing.stand_in().expect("it was kept");
         assert_eq!(format!("{found:?}"), format!("{:?}", registration()));
         assert_eq!(listing.revision(), Some("2025-11-25"));
@@ -334,9 +334,9 @@ mod tests {
         let mut other = registration();
         other.tools[0].description.push('!');
         assert!(!listing.agrees(&other));
-        assert!(ServerListing::open(&servers, "b", true).stand_in().is_none());
+        assert!(ListingCache::open(&servers, "b", true).stand_in().is_none());
         // Who wants to know how the server is asks the server.
-        assert!(ServerListing::open(&servers, "a", false).stand_in().is_none());
+        assert!(ListingCache::open(&servers, "a", false).stand_in().is_none());
     }
 
     #[test]
@@ -345,9 +345,9 @@ mod tests {
         let servers = folder.path().join("servers");
         let mut two = registration();
         two.tools.push(ToolDefinition { name: "another".into(), ..two.tools[0].clone() });
-        ServerListing::open(&servers, "a", true).keep(&two, None).unwrap();
+        ListingCache::open(&servers, "a", true).keep(&two, None).unwrap();
         two.tools.reverse();
-        let listing = ServerListing::open(&servers, "a", true);
+        let listing = ListingCache::open(&servers, "a", true);
         assert!(listing.agrees(&two) && listing.differing(&two).is_empty());
     }
 
@@ -357,9 +357,9 @@ mod tests {
         for name in 0..=MAX_LISTINGS {
             fs::write(folder.path().join(name.to_string()), "").unwrap();
         }
-        ServerListing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
+        ListingCache::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MAX_LISTINGS / 2);
-        assert!(ServerListing::open(folder.path(), "a", true).stands_in());
+        assert!(ListingCache::open(folder.path(), "a", true).stands_in());
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         };
         write(".tmpold", 2 * MAX_WRITE_TIME);
         write(".tmpnew", Duration::ZERO);
-        ServerListing::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
+        ListingCache::open(folder.path(), "a", true).keep(&registration(), None).unwrap();
         assert!(!folder.path().join(".tmpold").exists());
         // Another process may be about to finish it.
         assert!(folder.path().join(".tmpnew").exists());
@@ -381,8 +381,8 @@ mod tests {
     fn what_is_too_long_to_be_read_is_not_kept() {
         let folder = tempfile::tempdir().unwrap();
         let keep = |registration: &Registration| {
-            ServerListing::open(folder.path(), "a", true).keep(registration, None).unwrap();
-            ServerListing::open(folder.path(), "a", true).stands_in()
+            ListingCache::open(folder.path(), "a", true).keep(registration, None).unwrap();
+            ListingCache::open(folder.path(), "a", true).stands_in()
         };
         let mut long = registration();
         long.tools[0].description = "x".repeat(MAX_CONFIGURATION_BYTES as usize);
@@ -395,8 +395,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
-        let listing = ServerListing::open(folder.path(), "a", true);
+        let listing = ListingCache::open(folder.path(), "a", true);
         fs::write(&listing.file, "{").unwrap();
-        assert!(ServerListing::open(folder.path(), "a", true).stand_in().is_none());
+        assert!(ListingCache::open(folder.path(), "a", true).stand_in().is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use super::{PluginKind, Sources, sidecar};
+use super::{PluginKind, Sources, plugin_mcp_json};
 use crate::config::{Config, FileEntry, Origin, combine};
 use crate::entry::McpEntry;
 use crate::lock;
@@ -22,16 +22,16 @@ const EDITOR_FILE: &str = "mcp.json";
 pub const USER: &str = "plugins";
 
 /// One place.
-pub(super) struct Root<'a> {
+pub(super) struct SearchLocation<'a> {
     pub origin: Origin,
     /// The configuration whose settings hold for what is found here.
     pub config: &'a Config,
-    pub place: Place<'a>,
+    pub place: LocationKind<'a>,
     /// The lock file that binds what is found here; it need not be there.
     pub lock: Option<PathBuf>,
 }
 
-pub(super) enum Place<'a> {
+pub(super) enum LocationKind<'a> {
     /// An MCP server of the configuration.
     Server(&'a McpEntry),
     /// A file with MCP servers, which is read where it is there.
@@ -45,16 +45,16 @@ pub(super) enum Place<'a> {
 }
 
 /// All places in order of precedence.
-pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>> {
+pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<SearchLocation<'a>> {
     let Sources { configs, workspace, trust: _, bundled, host_environment, answers: _ } = sources;
     let config = |origin| combine::speaking_for(configs, origin).unwrap_or(nothing);
-    let folder = |origin, path: PathBuf| Root {
+    let folder = |origin, path: PathBuf| SearchLocation {
         origin,
         config: config(origin),
-        place: Place::Folder(path),
+        place: LocationKind::Folder(path),
         lock: None,
     };
-    let bound = |origin, path: PathBuf, plugins: &str| Root {
+    let bound = |origin, path: PathBuf, plugins: &str| SearchLocation {
         lock: Some(path.join(lock::FILE_NAME)),
         ..folder(origin, path.join(plugins))
     };
@@ -62,15 +62,15 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>
     let environment = variable.into_iter().flat_map(|value| {
         std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect::<Vec<_>>()
     });
-    let servers = |origin, path: PathBuf| Root {
+    let servers = |origin, path: PathBuf| SearchLocation {
         origin,
         config: config(origin),
-        place: Place::Servers(path),
+        place: LocationKind::Servers(path),
         lock: None,
     };
-    let of_project = workspace
-        .iter()
-        .flat_map(|path| [path.join(sidecar::FILE_NAME), path.join(EDITOR).join(EDITOR_FILE)]);
+    let of_project = workspace.iter().flat_map(|path| {
+        [path.join(plugin_mcp_json::FILE_NAME), path.join(EDITOR).join(EDITOR_FILE)]
+    });
     let of_user = host_environment.servers.iter().cloned();
     let mut roots = Vec::new();
     // They go first, as they do for the other programs that read it.
@@ -88,13 +88,15 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<Root<'a>
 }
 
 /// What configurations name: each entry is a place of its own, so that entries keep their order.
-fn named(configs: &[Config], origin: Origin) -> impl Iterator<Item = Root<'_>> {
+fn named(configs: &[Config], origin: Origin) -> impl Iterator<Item = SearchLocation<'_>> {
     configs.iter().filter(move |config| config.origin == origin).flat_map(move |config| {
-        let servers = config.mcp.iter().map(Place::Server);
-        let components = config.wasm.iter().map(|entry| Place::File(entry, PluginKind::Wasm));
-        let scripts = config.scripts.iter().map(|entry| Place::File(entry, PluginKind::Rhai));
-        let folders = config.folders.iter().map(|folder| Place::Named(folder));
+        let servers = config.mcp.iter().map(LocationKind::Server);
+        let components =
+            config.wasm.iter().map(|entry| LocationKind::File(entry, PluginKind::Wasm));
+        let scripts =
+            config.scripts.iter().map(|entry| LocationKind::File(entry, PluginKind::Rhai));
+        let folders = config.folders.iter().map(|folder| LocationKind::Named(folder));
         let places = servers.chain(components).chain(scripts).chain(folders);
-        places.map(move |place| Root { origin, config, place, lock: None })
+        places.map(move |place| SearchLocation { origin, config, place, lock: None })
     })
 }

@@ -12,7 +12,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// How one tool is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Constraints {
+pub(crate) struct CallSettings {
     pub(crate) enabled: bool,
     /// How long one attempt may take, where it is less than the plugin's limit.
     pub(crate) timeout: Option<Duration>,
@@ -20,7 +20,7 @@ pub(crate) struct Constraints {
     backoff: Duration,
 }
 
-impl Constraints {
+impl CallSettings {
     /// How what is no tool is asked for: once, with the plugin's own limit of time.
     pub(crate) const ONCE: Self =
         Self { enabled: true, timeout: None, attempts: 1, backoff: DEFAULT_RETRY_BACKOFF };
@@ -71,12 +71,16 @@ mod tests {
     use tenon_config::discover::Origin;
     use tenon_types::Unavailability;
 
-    fn constraints(config: &str, read_only: Option<bool>, idempotent: Option<bool>) -> Constraints {
+    fn constraints(
+        config: &str,
+        read_only: Option<bool>,
+        idempotent: Option<bool>,
+    ) -> CallSettings {
         let config = Config::parse(config, "tenon.toml").expect("it is read");
         let annotations =
             ToolAnnotations { read_only, destructive: None, idempotent, open_world: None };
         let rules = ToolRules::new(&[config]);
-        Constraints::new(Some(&annotations), rules.of("p__t", "p__t", Origin::Config.into()))
+        CallSettings::new(Some(&annotations), rules.of("p__t", "p__t", Origin::Config.into()))
     }
 
     #[test]
@@ -98,14 +102,14 @@ mod tests {
         // What a plugin hints does nothing that its operator has not asked for.
         let hinted = constraints("", Some(true), Some(true));
         assert_eq!(hinted, constraints("", None, None));
-        assert_eq!(hinted, Constraints::ONCE);
+        assert_eq!(hinted, CallSettings::ONCE);
         assert_eq!(constraints(rule, Some(true), None).attempts, 3);
         assert_eq!(constraints(rule, None, Some(true)).attempts, 3);
         let told = "tools.p__t = { max_attempts = 3, side_effects = \"repeated\" }";
         assert_eq!(constraints(told, Some(true), None).attempts, 1);
         let of_nobody = |rule: &str| {
             let config = Config::parse(rule, "tenon.toml").expect("it is read");
-            Constraints::new(
+            CallSettings::new(
                 None,
                 ToolRules::new(&[config]).of("p__t", "p__t", Origin::Config.into()),
             )

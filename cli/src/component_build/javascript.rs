@@ -3,11 +3,11 @@
 use serde_json::Value;
 use std::path::Path;
 
-use super::{Tool, componentize, text};
+use super::{BuildTool, componentize, text};
 use crate::error::Error;
 use tenon_contract::PluginMetadata;
 
-const TOOL: Tool<'_> = Tool { name: "componentize-qjs", install: "npm install" };
+const TOOL: BuildTool<'_> = BuildTool { name: "componentize-qjs", install: "npm install" };
 
 pub(super) async fn build(folder: &Path, to: &Path) -> Result<(Vec<u8>, PluginMetadata), Error> {
     let package = read(folder)?;

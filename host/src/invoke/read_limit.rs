@@ -18,7 +18,7 @@ pub const fn tokens(bytes: usize) -> usize {
 /// holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Budget {
+pub struct ReadLimit {
     /// So many bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<usize>,
@@ -27,7 +27,7 @@ pub struct Budget {
     pub max_tokens: Option<usize>,
 }
 
-impl Budget {
+impl ReadLimit {
     /// So many bytes.
     pub const fn bytes(most: usize) -> Self {
         Self { max_bytes: Some(most), max_tokens: None }
@@ -56,13 +56,13 @@ mod tests {
             assert_eq!(tokens(bytes), expected, "{bytes}");
         }
         for most in [0, 1, 7, 1000] {
-            let bytes = Budget::tokens(most).most().unwrap();
+            let bytes = ReadLimit::tokens(most).most().unwrap();
             assert!(tokens(bytes) == most && tokens(bytes + 1) > most, "{most}");
         }
-        assert_eq!(Budget::tokens(usize::MAX).most(), Some(usize::MAX));
-        assert_eq!(Budget::default().most(), None);
+        assert_eq!(ReadLimit::tokens(usize::MAX).most(), Some(usize::MAX));
+        assert_eq!(ReadLimit::default().most(), None);
         let both = |max_bytes, max_tokens| {
-            Budget { max_bytes: Some(max_bytes), max_tokens: Some(max_tokens) }.most()
+            ReadLimit { max_bytes: Some(max_bytes), max_tokens: Some(max_tokens) }.most()
         };
         assert_eq!((both(9, 2), both(7, 2)), (Some(8), Some(7)));
     }

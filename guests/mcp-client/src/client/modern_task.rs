@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::server_requests::Response;
+use super::server_requests::ServerRequestHandling;
 use super::{
     Client, Error, InFlight, OperationId, Outcome, PendingServerRequest, Purpose, rpc_error,
 };
 use crate::json::{Json, Members};
-use crate::message::{Payload, read_error};
+use crate::message::{JsonSlice, read_error};
 
 /// How long to wait before a server is asked again that does not say, in milliseconds.
 const INTERVAL: u64 = 1_000;
@@ -63,13 +63,13 @@ struct InputRequest<'a> {
 
 /// How a task stands.
 enum TaskStatus {
-    Over(Result<Payload, Error>),
+    Over(Result<JsonSlice, Error>),
     Working { interval: Option<u64>, needs: Vec<(String, String, String)> },
 }
 
 impl Client {
     /// A call was answered with a task.
-    pub(super) fn task_made(&mut self, operation: OperationId, deadline: u64, made: &Payload) {
+    pub(super) fn task_made(&mut self, operation: OperationId, deadline: u64, made: &JsonSlice) {
         match serde_json::from_str::<Task<'_>>(made.get()) {
             Ok(task) => {
                 let interval = interval(&task).unwrap_or(INTERVAL);
@@ -131,7 +131,7 @@ impl Client {
         operation: OperationId,
         deadline: u64,
         mut polled: ServerTask,
-        result: Result<Payload, Error>,
+        result: Result<JsonSlice, Error>,
     ) {
         let (interval, needs) = match result.and_then(standing) {
             Ok(TaskStatus::Over(result)) => {
@@ -164,13 +164,13 @@ impl Client {
             }
             polled.asked.insert(key.clone());
             match self.respond(&method, &params) {
-                Response::Answer(answer) => answers.push((key, answer)),
-                Response::Ask(kind) => {
+                ServerRequestHandling::Answer(answer) => answers.push((key, answer)),
+                ServerRequestHandling::Ask(kind) => {
                     let asked =
                         PendingServerRequest::OfTask { operation, task: polled.task.clone(), key };
                     self.ask(kind, &params, asked, Some(operation));
                 }
-                Response::Refusal(..) => {
+                ServerRequestHandling::Refusal(..) => {
                     let problem = format!("the server asks for {method} before it answers");
                     return self.fail_task(operation, &polled.task, &problem);
                 }
@@ -240,7 +240,7 @@ fn invalid(problem: &str) -> Error {
 }
 
 /// Reads how a task stands.
-fn standing(told: Payload) -> Result<TaskStatus, Error> {
+fn standing(told: JsonSlice) -> Result<TaskStatus, Error> {
     let task: Task<'_> =
         serde_json::from_str(told.get()).map_err(|error| invalid(&error.to_string()))?;
     let why = || task.status_message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
