@@ -88,14 +88,15 @@ pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
     let provider = parts.provider.as_ref().map(|path| provider(path, parts.streams));
     Ok(quote! {
         const _: () = {
-            use ::tenon_sdk::__private as private;
-            use ::tenon_sdk::__private::bindings;
-            use ::tenon_sdk::__private::types;
+            // Paths of the author's own stand below: none of these names is one that they use.
+            use ::tenon_sdk::__private as __private;
+            use ::tenon_sdk::__private::bindings as __bindings;
+            use ::tenon_sdk::__private::types as __types;
 
             // Elsewhere, in native tests, nothing is exported: the names of the exports are none
             // that a linker takes.
             #[allow(dead_code)]
-            struct PluginExports;
+            struct __PluginExports;
             #lifecycle
             #tools
             #hooks
@@ -109,26 +110,26 @@ fn lifecycle(parts: &Parts) -> TokenStream {
     let Parts { tools, hooks, evals, provider, .. } = parts;
     let provider = provider.iter();
     quote! {
-        use bindings::plugin::exports::tenon::plugin::plugin as lifecycle;
+        use __bindings::plugin::exports::tenon::plugin::plugin as __lifecycle;
 
-        impl lifecycle::Guest for PluginExports {
-            async fn register() -> Result<lifecycle::Registration, types::Error> {
-                private::install();
+        impl __lifecycle::Guest for __PluginExports {
+            async fn register() -> Result<__lifecycle::Registration, __types::Error> {
+                __private::install();
                 let mut hooks = Vec::new();
                 #(for point in <#hooks as ::tenon_sdk::hook::Hook>::points() {
                     if !hooks.contains(&point) {
                         hooks.push(point);
                     }
                 })*
-                Ok(lifecycle::Registration {
-                    identity: lifecycle::Identity {
+                Ok(__lifecycle::Registration {
+                    identity: __lifecycle::Identity {
                         name: env!("CARGO_PKG_NAME").to_string(),
                         version: env!("CARGO_PKG_VERSION").to_string(),
                         description: env!("CARGO_PKG_DESCRIPTION").to_string(),
                     },
                     tools: vec![#(<#tools as ::tenon_sdk::tool::Tool>::definition()),*],
                     hooks,
-                    providers: vec![#(lifecycle::ProviderDefinition {
+                    providers: vec![#(__lifecycle::ProviderDefinition {
                         name: <#provider as ::tenon_sdk::provider::Provider>::NAME.to_string(),
                         description: <#provider as ::tenon_sdk::provider::Provider>::DESCRIPTION.to_string(),
                     }),*],
@@ -141,7 +142,7 @@ fn lifecycle(parts: &Parts) -> TokenStream {
             async fn shutdown() {}
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::plugin::export_plugin!(PluginExports with_types_in ::tenon_sdk::bindings::plugin);
+        ::tenon_sdk::bindings::plugin::export_plugin!(__PluginExports with_types_in ::tenon_sdk::bindings::plugin);
     }
 }
 
@@ -151,7 +152,7 @@ fn distinct(paths: &[Path], kind: &TokenStream) -> TokenStream {
         let before = &paths[..i];
         quote_spanned! {path.span()=>
             const _: () = ::core::assert!(
-                !private::is_among(<#path as #kind>::NAME, &[#(<#before as #kind>::NAME),*]),
+                !__private::is_among(<#path as #kind>::NAME, &[#(<#before as #kind>::NAME),*]),
                 "another one of this plugin has the same name: give this one a name of its own \
                  with `name = \"…\"`",
             );
@@ -166,40 +167,40 @@ fn tools(tools: &[Path]) -> TokenStream {
         tools.iter().map(|path| quote_spanned!(path.span()=> ::tenon_sdk::tool::serve::<#path>));
     quote! {
         #distinct
-        use bindings::tool_handler::exports::tenon::plugin::tool_handler;
+        use __bindings::tool_handler::exports::tenon::plugin::tool_handler as __tool_handler;
 
-        impl tool_handler::Guest for PluginExports {
+        impl __tool_handler::Guest for __PluginExports {
             async fn call(
                 name: String,
                 arguments: String,
-                context: types::CallContext,
-            ) -> Result<types::ToolResult, types::Error> {
-                private::install();
+                context: __types::CallContext,
+            ) -> Result<__types::ToolResult, __types::Error> {
+                __private::install();
                 #(if name == <#tools as ::tenon_sdk::tool::Tool>::NAME {
                     return #serve(arguments, context.into()).await;
                 })*
-                Err(private::unknown("tool", &name))
+                Err(__private::unknown("tool", &name))
             }
 
             async fn cancel(call_id: String) {
-                private::cancel(&call_id);
+                __private::cancel(&call_id);
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::tool_handler::export_tool_handler!(PluginExports with_types_in ::tenon_sdk::bindings::tool_handler);
+        ::tenon_sdk::bindings::tool_handler::export_tool_handler!(__PluginExports with_types_in ::tenon_sdk::bindings::tool_handler);
     }
 }
 
 fn hooks(hooks: &[Path]) -> TokenStream {
     quote! {
-        use bindings::hook_handler::exports::tenon::plugin::hook_handler;
+        use __bindings::hook_handler::exports::tenon::plugin::hook_handler as __hook_handler;
 
-        impl hook_handler::Guest for PluginExports {
-            async fn handle(event: hook_handler::Event) -> Result<hook_handler::Outcome, types::Error> {
-                private::install();
+        impl __hook_handler::Guest for __PluginExports {
+            async fn handle(event: __hook_handler::Event) -> Result<__hook_handler::Outcome, __types::Error> {
+                __private::install();
                 let mut context = event.context;
-                let mut outcome = hook_handler::Outcome::Continue;
-                #(if !matches!(outcome, hook_handler::Outcome::Veto(_))
+                let mut outcome = __hook_handler::Outcome::Continue;
+                #(if !matches!(outcome, __hook_handler::Outcome::Veto(_))
                     && <#hooks as ::tenon_sdk::hook::Hook>::points().contains(&event.point)
                 {
                     let next = <#hooks as ::tenon_sdk::hook::Hook>::handle(
@@ -215,7 +216,7 @@ fn hooks(hooks: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::hook_handler::export_hook_handler!(PluginExports with_types_in ::tenon_sdk::bindings::hook_handler);
+        ::tenon_sdk::bindings::hook_handler::export_hook_handler!(__PluginExports with_types_in ::tenon_sdk::bindings::hook_handler);
     }
 }
 
@@ -223,53 +224,53 @@ fn evals(evals: &[Path]) -> TokenStream {
     let distinct = distinct(evals, &quote!(::tenon_sdk::eval::Eval));
     quote! {
         #distinct
-        use bindings::eval_handler::exports::tenon::plugin::eval_handler;
+        use __bindings::eval_handler::exports::tenon::plugin::eval_handler as __eval_handler;
 
-        impl eval_handler::Guest for PluginExports {
+        impl __eval_handler::Guest for __PluginExports {
             async fn evaluate(
                 strategy: String,
                 subject: String,
                 options: String,
-                context: types::CallContext,
-            ) -> Result<eval_handler::Evaluation, types::Error> {
-                private::install();
+                context: __types::CallContext,
+            ) -> Result<__eval_handler::Evaluation, __types::Error> {
+                __private::install();
                 #(if strategy == <#evals as ::tenon_sdk::eval::Eval>::NAME {
                     return <#evals as ::tenon_sdk::eval::Eval>::evaluate(&subject, &options, context.into())
                         .await
                         .map_err(::tenon_sdk::Failure::into_error);
                 })*
-                Err(private::unknown("strategy", &strategy))
+                Err(__private::unknown("strategy", &strategy))
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::eval_handler::export_eval_handler!(PluginExports with_types_in ::tenon_sdk::bindings::eval_handler);
+        ::tenon_sdk::bindings::eval_handler::export_eval_handler!(__PluginExports with_types_in ::tenon_sdk::bindings::eval_handler);
     }
 }
 
 fn provider(provider: &Path, streams: bool) -> TokenStream {
     let stream = streams.then(|| {
         quote! {
-            use bindings::provider_stream::exports::tenon::plugin::provider_stream;
+            use __bindings::provider_stream::exports::tenon::plugin::provider_stream as __provider_stream;
 
-            impl provider_stream::Guest for PluginExports {
+            impl __provider_stream::Guest for __PluginExports {
                 async fn stream(
                     request: ::tenon_sdk::provider::CompletionRequest,
-                    context: types::CallContext,
-                ) -> Result<::tenon_sdk::provider::Answer, types::Error> {
-                    private::install();
+                    context: __types::CallContext,
+                ) -> Result<::tenon_sdk::provider::Answer, __types::Error> {
+                    __private::install();
                     ::tenon_sdk::provider::serve::<#provider>(request, context.into())
                 }
             }
             #[cfg(target_arch = "wasm32")]
-            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(PluginExports with_types_in ::tenon_sdk::bindings::provider_stream);
+            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(__PluginExports with_types_in ::tenon_sdk::bindings::provider_stream);
         }
     });
     quote! {
-        use bindings::provider_handler::exports::tenon::plugin::provider_handler;
+        use __bindings::provider_handler::exports::tenon::plugin::provider_handler as __provider_handler;
 
-        impl provider_handler::Guest for PluginExports {
-            async fn models() -> Result<Vec<::tenon_sdk::provider::ModelInfo>, types::Error> {
-                private::install();
+        impl __provider_handler::Guest for __PluginExports {
+            async fn models() -> Result<Vec<::tenon_sdk::provider::ModelInfo>, __types::Error> {
+                __private::install();
                 <#provider as ::tenon_sdk::provider::Provider>::models()
                     .await
                     .map_err(::tenon_sdk::Failure::into_error)
@@ -277,16 +278,16 @@ fn provider(provider: &Path, streams: bool) -> TokenStream {
 
             async fn complete(
                 request: ::tenon_sdk::provider::CompletionRequest,
-                context: types::CallContext,
-            ) -> Result<::tenon_sdk::provider::Completion, types::Error> {
-                private::install();
+                context: __types::CallContext,
+            ) -> Result<::tenon_sdk::provider::Completion, __types::Error> {
+                __private::install();
                 <#provider as ::tenon_sdk::provider::Provider>::complete(request, context.into())
                     .await
                     .map_err(::tenon_sdk::Failure::into_error)
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::provider_handler::export_provider_handler!(PluginExports with_types_in ::tenon_sdk::bindings::provider_handler);
+        ::tenon_sdk::bindings::provider_handler::export_provider_handler!(__PluginExports with_types_in ::tenon_sdk::bindings::provider_handler);
         #stream
     }
 }
