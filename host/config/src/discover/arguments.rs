@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What runs when an interpreter, or what manages packages, is given a folder.
-const ENTRY_FILES: [&str; 10] = [
+const ENTRY_FILES: [&str; 12] = [
     "__init__.py",
     "__main__.py",
     "package.json",
@@ -12,30 +12,62 @@ const ENTRY_FILES: [&str; 10] = [
     "index.mjs",
     "index.cjs",
     "index.ts",
+    "main.go",
     "pyproject.toml",
     "deno.json",
+    "Cargo.toml",
     "Makefile",
 ];
 
 /// The ends of names of scripts and programs. A word in a command for a shell is taken for a file if it has one
-/// of these: others may be what the server writes.
-const CODE: [&str; 22] = [
-    "bash", "bat", "cjs", "cmd", "exe", "jar", "jl", "js", "lua", "mjs", "php", "pl", "ps1", "py",
-    "r", "rb", "rhai", "sh", "ts", "tsx", "wasm", "zsh",
+/// of these, or may be executed: others may be what the server writes.
+const CODE: [&str; 23] = [
+    "bash", "bat", "cjs", "cmd", "exe", "go", "jar", "jl", "js", "lua", "mjs", "php", "pl", "ps1",
+    "py", "r", "rb", "rhai", "sh", "ts", "tsx", "wasm", "zsh",
 ];
 
-/// The files that a program's arguments may name which runs in a folder. Not all of them are there.
-pub(super) fn named_files(arguments: &[String], folder: &Path) -> BTreeSet<PathBuf> {
-    let values = option_values(arguments);
-    // As in `uv --directory ./server run main.py`.
-    let below = values.iter().map(|value| folder.join(value)).filter(|path| path.is_dir());
-    let folders: BTreeSet<PathBuf> = below.chain([folder.to_path_buf()]).collect();
-    let names = arguments.iter().flat_map(|argument| names_in(argument));
-    let names: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
-    let of_name = |name: &&str| folders.iter().map(|folder| folder.join(name)).collect::<Vec<_>>();
-    let mut files: BTreeSet<PathBuf> = names.iter().flat_map(of_name).collect();
-    let first = arguments.iter().find(|argument| !argument.starts_with('-') && *argument != "run");
-    for run in values.into_iter().chain(first.map(String::as_str)) {
+/// Programs that run a folder which is named to them, whatever stands before it. Versions may follow, as in
+/// `python3.12`.
+const INTERPRETERS: [&str; 10] =
+    ["bun", "deno", "go", "lua", "node", "perl", "php", "pypy", "python", "ruby"];
+
+/// The most folders of one command in which names are looked up.
+const MAX_FOLDERS: usize = 16;
+
+/// The files that a command may name which runs in a folder. Not all of them are there.
+pub(super) fn named_files(program: &str, arguments: &[String], folder: &Path) -> BTreeSet<PathBuf> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut files = BTreeSet::new();
+    // It is an argument itself that is a file whatever it is called. In a command for a shell it may be data.
+    for name in words.iter().flat_map(|word| names_in(word)).filter(|name| !name.is_empty()) {
+        files.extend(folders_of(&words, folder).iter().map(|folder| folder.join(name)));
+    }
+    add_programs(&mut files, program, &words, folders_of(&words, folder));
+    for command in arguments.iter().filter(|argument| argument.contains(char::is_whitespace)) {
+        let words: Vec<&str> = command.split(ends_word).filter(|word| !word.is_empty()).collect();
+        let folders = folders_in_shell(&words, folder);
+        let places = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
+        files.extend(places.filter(|path| is_code(path) || is_executable(path)));
+        add_programs(&mut files, "", &words, folders);
+    }
+    files
+}
+
+/// Adds what runs where a folder or a module is named.
+fn add_programs(
+    files: &mut BTreeSet<PathBuf>,
+    program: &str,
+    words: &[&str],
+    folders: BTreeSet<PathBuf>,
+) {
+    let first = words.iter().position(|word| !word.starts_with('-') && *word != "run");
+    // As in `timeout 60 python3 ./app`.
+    let interpreter = words.iter().position(|word| is_interpreter(word)).map(|at| at + 1);
+    let from = if is_interpreter(program) { Some(0) } else { interpreter };
+    let behind = from.map_or(&[][..], |from| &words[from..]);
+    let joined = words.iter().filter_map(|word| joined_value(word));
+    let runs = first.map(|at| words[at]).into_iter().chain(behind.iter().copied());
+    for run in runs.chain(option_values(words)).chain(joined) {
         let module = is_module(run).then(|| run.replace('.', "/"));
         for folder in &folders {
             files.extend(module.iter().map(|module| folder.join(format!("{module}.py"))));
@@ -44,7 +76,50 @@ pub(super) fn named_files(arguments: &[String], folder: &Path) -> BTreeSet<PathB
             files.extend(run.flat_map(|run| ENTRY_FILES.map(|file| run.join(file))));
         }
     }
-    files
+}
+
+/// The folders in which the names among arguments are looked up: as in `uv --directory ./server run main.py`.
+fn folders_of(words: &[&str], folder: &Path) -> BTreeSet<PathBuf> {
+    let below = option_values(words).into_iter().map(|value| folder.join(value));
+    below.filter(|path| path.is_dir()).chain([folder.to_path_buf()]).collect()
+}
+
+/// The same in a command for a shell, which may enter folders one after the other: as in `cd server && exec
+/// python3 main.py`.
+fn folders_in_shell(words: &[&str], folder: &Path) -> BTreeSet<PathBuf> {
+    let mut folders = BTreeSet::from([folder.to_path_buf()]);
+    for word in words {
+        let below: Vec<PathBuf> =
+            folders.iter().map(|at| at.join(word)).filter(|path| path.is_dir()).collect();
+        folders.extend(below.into_iter().take(MAX_FOLDERS.saturating_sub(folders.len())));
+    }
+    folders
+}
+
+fn is_interpreter(word: &str) -> bool {
+    let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name)
+}
+
+fn is_code(path: &Path) -> bool {
+    path.extension().is_some_and(|of| CODE.iter().any(|code| of == *code))
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && path.extension().is_none()
+}
+
+/// Whether a command for a shell, or code, has a word end here.
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || "\"'`;&|()<>{}[],=$".contains(c)
 }
 
 /// Whether it may be a module, as in `python -m package.module`.
@@ -55,28 +130,28 @@ fn is_module(name: &str) -> bool {
     name.split('.').all(is_name)
 }
 
-/// The arguments that may be values of the options before them.
-fn option_values(arguments: &[String]) -> Vec<&str> {
-    let pairs = arguments.windows(2).filter(|pair| pair[0].starts_with('-'));
-    let apart = pairs.map(|pair| pair[1].as_str()).filter(|value| !value.starts_with('-'));
-    let joined = arguments.iter().filter(|argument| argument.starts_with("--"));
-    let joined = joined.filter_map(|argument| Some(argument.split_once('=')?.1));
+/// The words that may be values of the options before them.
+fn option_values<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let pairs = words.windows(2).filter(|pair| pair[0].starts_with('-'));
+    let apart = pairs.map(|pair| pair[1]).filter(|value| !value.starts_with('-'));
+    let joined = words.iter().filter(|word| word.starts_with("--"));
+    let joined = joined.filter_map(|word| Some(word.split_once('=')?.1));
     apart.chain(joined).filter(|value| !value.is_empty()).collect()
+}
+
+/// The value of a short option that stands in the same word: as in `-r./hook.js` and `-mserver`.
+fn joined_value(word: &str) -> Option<&str> {
+    let is_short = word.starts_with('-') && !word.starts_with("--");
+    word.char_indices().nth(2).filter(|_| is_short).map(|(at, _)| &word[at..])
 }
 
 /// What an argument may name.
 fn names_in(argument: &str) -> impl Iterator<Item = &str> {
-    // As in `--require=./hook.js` and `-r./hook.js`.
+    // As in `--require=./hook.js`.
     let value = argument.split_once('=').map(|(_, value)| value);
-    let is_short = argument.starts_with('-') && !argument.starts_with("--");
-    let joined = argument.char_indices().nth(2).filter(|_| is_short).map(|(at, _)| &argument[at..]);
-    // As in `sh -c 'exec node ./server.js'`, and in code.
-    let words = argument.split(|c: char| c.is_whitespace() || "\"'`;&|()<>{}[],=$".contains(c));
-    let is_code = |word: &&str| {
-        Path::new(word).extension().is_some_and(|of| CODE.iter().any(|code| of == *code))
-    };
-    let words = words.filter(is_code);
-    let all = [Some(argument), value, joined].into_iter().flatten().chain(words);
+    // As in `node -e 'import("./a.js")'`.
+    let words = argument.split(ends_word).filter(|word| is_code(Path::new(word)));
+    let all = [Some(argument), value, joined_value(argument)].into_iter().flatten().chain(words);
     all.map(|name| {
         // As in `@arguments` and `file:./hook.js`.
         let name = name.strip_prefix("file://").unwrap_or(name);
@@ -94,6 +169,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let files = [
             "a.js",
+            "tool",
+            "e/main.go",
             "b/a.js",
             "b/__main__.py",
             "b/c/__init__.py",
@@ -107,9 +184,19 @@ mod tests {
             fs::create_dir_all(path.parent().expect("it is in a folder")).expect("it is made");
             fs::write(path, "").expect("it is written");
         }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let path = folder.path().join("tool");
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is its own");
+        }
         let check = |arguments: &[&str], expected: &[&str]| {
+            let (program, arguments) = match arguments {
+                ["python3", arguments @ ..] => ("/usr/bin/python3", arguments),
+                arguments => ("sh", arguments),
+            };
             let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-            let named = named_files(&arguments, folder.path());
+            let named = named_files(program, &arguments, folder.path());
             let named = named.iter().filter(|path| path.is_file());
             let named = named.map(|path| path.strip_prefix(folder.path()).expect("it is below"));
             let named: Vec<String> = named.map(|path| path.display().to_string()).collect();
@@ -133,6 +220,16 @@ mod tests {
         check(&["."], &["package.json"]);
         check(&["--directory", "b", "run", "d.py"], &["b/__main__.py", "b/d.py"]);
         check(&["--directory=b", "run", "a.js"], &["a.js", "b/__main__.py", "b/a.js"]);
+        check(&["-c", "exec ./tool"], &["tool"]);
+        check(&["-c", "cd b && exec python3 d.py"], &["b/d.py"]);
+        check(&["-c", "cd b; cd c; cat x"], &[]);
+        check(&["-c", "exec python3 b"], &["b/__main__.py"]);
+        check(&["-c", "exec python3 -m b.d"], &["b/d.py"]);
+        check(&["-c", "exec python3 -mb.d"], &["b/d.py"]);
+        check(&["python3", "-mb.d"], &["b/d.py"]);
+        check(&["python3", "-W", "ignore", "./b"], &["b/__main__.py"]);
+        check(&["60", "python3.12", "./b"], &["b/__main__.py"]);
+        check(&["run", "./e"], &["e/main.go"]);
         // Folders that are given to a server are no programs.
         check(&["-y", "@scope/server-files", ".", "./data"], &[]);
         check(&["--", "-é", "\u{e9}", "-", ""], &[]);

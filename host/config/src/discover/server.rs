@@ -306,7 +306,8 @@ impl Program {
     pub fn files(&self) -> Vec<PathBuf> {
         let folder = self.folder.clone().unwrap_or_default();
         let started = files::is_path(&self.program).then(|| self.program.clone());
-        started.into_iter().chain(named_files(&self.arguments, &folder)).collect()
+        let program = self.program.to_string_lossy();
+        started.into_iter().chain(named_files(&program, &self.arguments, &folder)).collect()
     }
 }
 
