@@ -377,11 +377,20 @@ impl Discovery {
         for config in configs {
             for id in config.settings.keys().filter(|id| !ids.contains(*id)) {
                 let problem = format!("[settings.{id}] is for no plugin");
+                let diagnostic = Diagnostic::in_file(config.path.display(), problem);
+                // A user's settings are for the plugins of all projects, and most are not here.
+                if config.origin == Origin::User {
+                    if let Some(meant) = nearest(id, ids.iter().map(String::as_str)) {
+                        let remedy = format!("did you mean \"{meant}\"?");
+                        self.warnings.push(diagnostic.remedy(remedy));
+                    }
+                    continue;
+                }
                 let known = ids.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                self.diagnostics.push(
-                    Diagnostic::in_file(config.path.display(), problem)
-                        .remedy(format!("the plugins are: {known}")),
-                );
+                self.diagnostics.push(match known.is_empty() {
+                    true => diagnostic,
+                    false => diagnostic.remedy(format!("the plugins are: {known}")),
+                });
             }
         }
     }
@@ -533,6 +542,21 @@ fn not_wanted(candidates: &[Candidate], configs: &[Config]) -> Vec<Option<SkipRe
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_users_settings_may_be_for_plugins_of_other_projects() {
+        let check = |config: Config, problems: usize, warnings: usize| {
+            let found = discover(&Sources { configs: vec![config], ..Sources::default() });
+            assert_eq!((found.diagnostics.len(), found.warnings.len()), (problems, warnings));
+        };
+        let config = |text: &str| Config::parse(text, "/c/config.toml").expect("it is read");
+        let other = "[settings.elsewhere]\nx = 1";
+        let slip =
+            "[settings.serve]\nx = 1\n[plugins]\nmcp = [{ name = \"server\", command = \"x\" }]";
+        check(config(other), 1, 0);
+        check(config(other).of_user(), 0, 0);
+        check(config(slip).of_user(), 0, 1);
+    }
 
     fn find(text: &str) -> Discovery {
         let config = Config::parse(text, "/project/tenon.toml").expect("the configuration is read");
