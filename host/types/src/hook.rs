@@ -19,7 +19,7 @@ use crate::{CallContext, ToolResult};
 pub use tenon_contexts as context;
 
 /// A moment in a host's work at which hooks run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HookPoint {
     /// An agent is about to plan.
     BeforePlan,

@@ -16,8 +16,8 @@ use tenon_config::limits::Limits;
 use tenon_types::{EvalDefinition, HookPoint, LogLevel, ToolDefinition};
 
 use super::{ScriptConfig, outside, running};
-
 use crate::observe::PluginLog;
+use crate::runtime::MAX_TOOLS_PER_PLUGIN;
 
 /// The deepest nesting of calls. Rhai's own default differs between debug and release builds.
 const MAX_CALL_DEPTH: usize = 64;
@@ -36,6 +36,10 @@ const MAX_VALUE_DEPTH: usize = 128;
 /// The most values that the functions of a script hold, each counted as often as it is reached: one
 /// that two functions hold is there twice where they share nothing.
 const MAX_HELD_VALUES: usize = 4 * MAX_ARRAY_ITEMS;
+/// The most tools, strategies and hooks that a script defines.
+const MAX_DEFINITIONS: usize = 5 * MAX_TOOLS_PER_PLUGIN;
+/// How long the texts of all that a script defines are together at most, in bytes: names, descriptions and schemas.
+const MAX_DEFINITION_BYTES: usize = 16 << 20;
 /// How often, in operations, a script is asked for its time and whether anybody still waits for it.
 const CHECK_EVERY: u64 = 64;
 
@@ -52,9 +56,28 @@ pub(super) struct Definitions {
     pub(super) closed: bool,
     /// How many values its functions hold.
     pub(super) held: usize,
+    /// How long the texts of the definitions are.
+    pub(super) bytes: usize,
 }
 
 impl Definitions {
+    /// Counts one more definition, whose texts are as long as this.
+    fn count(&mut self, bytes: usize) -> Result<(), String> {
+        self.bytes += bytes;
+        let number = self.tools.len() + self.evals.len() + self.hooks.len();
+        if number >= MAX_DEFINITIONS {
+            return Err(format!(
+                "a script defines at most {MAX_DEFINITIONS} tools, strategies and hooks"
+            ));
+        }
+        if self.bytes > MAX_DEFINITION_BYTES {
+            return Err(format!(
+                "what a script defines has texts of at most {MAX_DEFINITION_BYTES} bytes together"
+            ));
+        }
+        Ok(())
+    }
+
     /// A function that shares nothing with any other: each of its calls gets what it captured as it
     /// was when the script was loaded.
     fn detached(&mut self, function: &FnPtr) -> Result<FnPtr, String> {
@@ -258,6 +281,10 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
     engine.register_fn("tool", move |about: Map, function: FnPtr| {
         define(&defined, |definitions| {
             let definition = definition(&about)?;
+            let ToolDefinition { name, title, description, input_schema, .. } = &definition;
+            let title = title.as_ref().map_or(0, String::len);
+            let length = name.len() + title + description.len() + input_schema.len();
+            definitions.count(length + definition.output_schema.as_ref().map_or(0, String::len))?;
             if definitions.tools.iter().any(|tool| tool.definition.name == definition.name) {
                 return Err(format!("the tool \"{}\" is defined twice", definition.name));
             }
@@ -270,6 +297,9 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
     engine.register_fn("strategy", move |about: Map, function: FnPtr| {
         define(&defined, |definitions| {
             let definition = eval_definition(&about)?;
+            let EvalDefinition { name, description, options_schema, .. } = &definition;
+            let schema = options_schema.as_ref().map_or(0, String::len);
+            definitions.count(name.len() + description.len() + schema)?;
             if definitions.evals.iter().any(|eval| eval.definition.name == definition.name) {
                 return Err(format!("the strategy \"{}\" is defined twice", definition.name));
             }
@@ -281,6 +311,7 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
     let defined = definitions.clone();
     engine.register_fn("hook", move |point: &str, function: FnPtr| {
         define(&defined, |definitions| {
+            definitions.count(point.len())?;
             let point = point.parse::<HookPoint>().map_err(|error| error.to_string())?;
             let function = definitions.detached(&function)?;
             definitions.hooks.push((point, function));

@@ -29,6 +29,7 @@ use async_trait::async_trait;
 use rhai::serde::to_dynamic;
 use rhai::{AST, CallFnOptions, Dynamic, EvalAltResult, FnPtr, Map, Scope};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -358,12 +359,9 @@ fn as_argument(json: &Json) -> Result<Dynamic, Failure> {
 impl Plugin for RhaiPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let script = &self.script;
-        let mut hooks: Vec<HookPoint> = Vec::new();
-        for (point, _) in &script.hooks {
-            if !hooks.contains(point) {
-                hooks.push(point.clone());
-            }
-        }
+        let mut known = HashSet::new();
+        let points = script.hooks.iter().map(|(point, _)| point);
+        let hooks = points.filter(|point| known.insert(*point)).cloned().collect();
         let ScriptConfig { id, version, description, .. } = &script.setting;
         let description = description.clone();
         let identity = Identity {
@@ -636,6 +634,26 @@ mod tests {
             "fn BeforePlan(a, b) {}",
             "`BeforePlan` takes 2 parameters; a hook takes one, the context",
         );
+    }
+
+    #[test]
+    fn what_a_script_defines_is_bounded_together() {
+        let check = |text: &str, expected: &str| {
+            let error = compile(text).map(drop).expect_err(text).to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        };
+        let long = "let s = \"x\"; for i in 0..19 { s += s; } for i in 0..20000";
+        let bytes = "texts of at most 16777216 bytes together";
+        check(&format!("{long} {{ hook(\"custom:\" + s + i, |c| 1); }}"), bytes);
+        check(
+            &format!("{long} {{ strategy(#{{ name: \"t\" + i, description: s }}, |a, b| 1); }}"),
+            bytes,
+        );
+        check(&format!("{long} {{ tool(#{{ name: \"t\" + i, description: s }}, |a| 1); }}"), bytes);
+        let number = "at most 10000 tools, strategies and hooks";
+        check("for i in 0..20000 { hook(\"custom:x\" + i, |c| 1); }", number);
+        let most = "for i in 0..10000 { hook(\"custom:x\" + i, |c| 1); }";
+        assert!(compile(most).is_ok());
     }
 
     #[tokio::test]
