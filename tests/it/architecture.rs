@@ -155,7 +155,9 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
         path if path.extension().is_some_and(|end| end == "rs") => vec![path],
         _ => Vec::new(),
     });
-    files.filter(|path| !path.ends_with("tests.rs") && !path.ends_with("key_rule_tests.rs")).collect()
+    files
+        .filter(|path| !path.ends_with("tests.rs") && !path.ends_with("key_rule_tests.rs"))
+        .collect()
 }
 
 /// A file up to its tests.

@@ -661,6 +661,31 @@ fn a_secret_is_printed_of_no_import() {
     assert!(printed.contains(&format!("stderr: it is {MASK}!")), "{printed}");
 }
 
+/// A command loads what it needs; that another plugin is not loaded makes its secrets no less secret.
+#[test]
+fn a_secret_of_a_plugin_that_is_not_loaded_is_not_printed() {
+    let secret = "of-another-1";
+    let project = Project::new(&format!(
+        "plugins = {{ scripts = [\"s.rhai\"], mcp = [
+             {{ name = \"m\", command = {RUDE_SERVER:?}, env = {{ API_TOKEN = {secret:?} }} }},
+             {{ name = \"off\", enabled = false, url = \"http://127.0.0.1:1/\", headers = {{ Authorization = \"Bearer of-headers-1\" }} }} ] }}"
+    ));
+    project.write(
+        "s.rhai",
+        "tool(#{ name: \"say\", description: \"d\", schema: #{ type: \"object\" } }, |a| a.x); \
+         fn BeforePlan(context) { context.goal += \"!\"; }",
+    );
+    let said = format!("{secret} and of-headers-1");
+    let arguments = json!({ "x": said }).to_string();
+    let output = project.tenon(&["call", "s__say", &arguments]);
+    assert_eq!(stdout(&output).trim(), format!("{MASK} and {MASK}"));
+    let context = json!({ "goal": said }).to_string();
+    let output = project.tenon(&["hook", "before-plan", "--context", &context]);
+    assert!(stdout(&output).contains(&format!("{MASK} and {MASK}!")), "{}", stdout(&output));
+    let recorded = stdout(&project.tenon(&["--json", "history"]));
+    assert!(recorded.contains("s__say") && !recorded.contains("-1"), "{recorded}");
+}
+
 #[test]
 fn a_secret_is_printed_by_no_verb() {
     // The provider gives back each word by itself.

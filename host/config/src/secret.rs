@@ -53,6 +53,11 @@ impl KnownSecrets {
         }
     }
 
+    /// Returns all secrets that are known.
+    pub fn values(&self) -> SecretValues {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Keeps the secrets of all plugins out of what any of them says, if there are any.
     pub fn redactor(&self) -> Option<Arc<Redactor>> {
         self.redactor.load_full()

@@ -20,9 +20,9 @@ impl CallFingerprint {
     /// use serde_json::json;
     /// use tenon_host::invoke::CallFingerprint;
     ///
-    /// let one = Fingerprint::of("a__b", &json!({ "x": 1, "y": [true] }));
+    /// let one = CallFingerprint::of("a__b", &json!({ "x": 1, "y": [true] }));
     /// assert_eq!(one.to_string(), "63a3cfe772a694c2");
-    /// assert_ne!(one, Fingerprint::of("a__b", &json!({ "x": 2, "y": [true] })));
+    /// assert_ne!(one, CallFingerprint::of("a__b", &json!({ "x": 2, "y": [true] })));
     /// ```
     pub fn of(name: &str, arguments: &Value) -> Self {
         let mut hasher = begin(name);

@@ -432,9 +432,14 @@ impl Loader {
         self.wasm.allocation
     }
 
-    /// Learns of secrets of plugins that are about to be loaded: others may say them before.
+    /// Learns of secrets of plugins, whether they are going to be loaded or not: others may say them.
     pub(crate) fn know(&self, secrets: &SecretValues) {
         self.host_services.secrets.know(secrets);
+    }
+
+    /// Returns the secrets of all plugins.
+    pub(crate) fn known_secrets(&self) -> SecretValues {
+        self.host_services.secrets.values()
     }
 
     /// Loads a plugin. It blocks: compiling a component takes its time.

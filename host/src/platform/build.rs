@@ -297,6 +297,7 @@ impl Builder {
         )?;
         let loader = loader.lazy(lazy);
         loader.protect(&discovery.deciding);
+        loader.know(&discovery.secrets);
         loader.starts().set_slots(concurrent_starts(&sources.configs));
         if let Some(observer) = start_observer {
             loader.starts().observe(observer);
@@ -386,7 +387,7 @@ const MAX_CONCURRENT_LOADS: usize = 64;
 
 /// What plugins are made with, when a platform is built and when they are loaded again.
 pub(super) struct PluginFactory {
-    loader: Loader,
+    pub(super) loader: Loader,
     approver: Arc<dyn Approver>,
     pub(super) pins: Arc<dyn Pins>,
     secrets: Arc<dyn SecretStore>,

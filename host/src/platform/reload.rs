@@ -118,7 +118,8 @@ impl Plugins {
             Some((&*slot.id, &loaded_from.candidate.rules.tools))
         });
         let settings = RegistrySettings::new(&self.sources.configs, self.quarantine.clone());
-        let settings = settings.with_entries(entries);
+        let mut settings = settings.with_entries(entries);
+        settings.secrets = self.factory.loader.known_secrets();
         let registry = Registry::new(registered.collect(), settings);
         let there = self.slots.iter().map(|slot| {
             let tools = registry.count(&slot.id);
@@ -486,6 +487,7 @@ impl Inner {
             return vec![event];
         }
         plugins.factory.protect(&disk.discovery.deciding);
+        plugins.factory.loader.know(&disk.discovery.secrets);
         let events = plugins.apply(disk).await;
         plugins.check_pins().await;
         if self.closing.load(Ordering::SeqCst) {

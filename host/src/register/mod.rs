@@ -594,6 +594,8 @@ pub(crate) struct RegistrySettings {
     entries: HashMap<String, ToolFilter>,
     /// Which tools are held.
     pub(crate) quarantine: Quarantine,
+    /// The secrets of plugins, also of those that are not loaded.
+    pub(crate) secrets: SecretValues,
 }
 
 impl RegistrySettings {
@@ -607,6 +609,7 @@ impl RegistrySettings {
             filters: ToolFilters::new(configs),
             entries: HashMap::new(),
             quarantine,
+            secrets: SecretValues::default(),
         }
     }
 
@@ -659,7 +662,7 @@ impl Registry {
                 registry.memories.insert(id.clone(), HookCache::default());
             }
         }
-        let mut secrets = SecretValues::default();
+        let mut secrets = std::mem::take(&mut registry.settings.secrets);
         for plugin in &plugins {
             secrets.extend(plugin.loaded.secrets());
         }

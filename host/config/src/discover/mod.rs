@@ -50,6 +50,7 @@ use crate::grant::{GrantSet, TOOLS};
 use crate::host_environment::HostEnvironment;
 use crate::manifest::RegistrationPermissions;
 pub use crate::manifest::is_id;
+use crate::secret::SecretValues;
 use candidate_reader::CandidateReader;
 
 /// All that says where plugins are.
@@ -96,6 +97,9 @@ pub struct Discovery {
     pub read: BTreeMap<PathBuf, Digest>,
     /// The files that decide what is started, loaded or told, whosever they are.
     pub deciding: BTreeSet<PathBuf>,
+    /// The secrets of all that was found, also of what was left out: no plugin shows those of another, whether
+    /// that one is loaded or not.
+    pub secrets: SecretValues,
 }
 
 /// Something that was found and is no candidate.
@@ -213,6 +217,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     for (rank, root) in search_locations::all(sources, &nothing).iter().enumerate() {
         CandidateReader { root, rank, sources, discovery: &mut discovery }.read();
     }
+    discovery.note_secrets();
     discovery.leave_out(nested);
     shield(&mut discovery.candidates, configs);
     discovery.leave_out(shadowed);
@@ -243,6 +248,12 @@ impl Discovery {
     fn look_in(&mut self, folder: &Path) {
         let there = folder.ancestors().find(|folder| folder.is_dir());
         self.looked_in.extend(there.map(Path::to_path_buf));
+    }
+
+    fn note_secrets(&mut self) {
+        for candidate in &self.candidates {
+            self.secrets.extend(&candidate.secrets);
+        }
     }
 
     fn note_what_decides(&mut self, configs: &[Config]) {
