@@ -373,9 +373,16 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         let entry = entry?;
         let place = to.join(entry.file_name());
         known.insert(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy(&entry.path(), &place)?,
-            false => write(&place, &fs::read(entry.path())?)?,
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            // It leads to what is linked to here, too.
+            if !place.is_symlink() {
+                link(&fs::read_link(entry.path())?, &place)?;
+            }
+        } else if kind.is_dir() {
+            copy(&entry.path(), &place)?;
+        } else {
+            write(&place, &fs::read(entry.path())?)?;
         }
     }
     for entry in fs::read_dir(to)? {
