@@ -250,19 +250,18 @@ impl PinnedServer {
         }
     }
 
-    /// What it has just registered: its tools, and what it says of itself.
+    /// What it has just registered: its tools, and what it says of itself. That it says nothing is pinned, too:
+    /// a model may be told nothing else later.
     pub fn registered<'a>(
         &self,
         tools: impl Iterator<Item = &'a ToolDefinition>,
         instructions: &str,
     ) -> [ObservedDefinitions; 2] {
         let tools = tools.map(|tool| (tool.name.clone(), Definition::of_tool(tool)));
-        let instructions = Some(instructions).filter(|text| !text.is_empty());
-        let instructions =
-            instructions.map(|text| (String::new(), Definition::of_instructions(text)));
+        let instructions = (String::new(), Definition::of_instructions(instructions));
         [
             self.seen(PinKind::Tool, tools, true),
-            self.seen(PinKind::Instructions, instructions.into_iter(), true),
+            self.seen(PinKind::Instructions, [instructions].into_iter(), true),
         ]
     }
 }
@@ -484,12 +483,12 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_of_itself_has_no_instructions() {
-        let check = |instructions: &str, expected: usize| {
+    fn that_there_are_no_instructions_is_seen() {
+        let seen = |instructions: &str| {
             let [_, seen] = server("p", PinMode::Hold).registered([].iter(), instructions);
-            assert_eq!(seen.definitions.len(), expected, "{instructions}");
+            seen.definitions.into_values().next().expect("there is one")
         };
-        check("", 0);
-        check("i", 1);
+        assert_eq!(seen(""), seen(""));
+        assert_ne!(seen(""), seen("i"));
     }
 }
