@@ -14,7 +14,8 @@ pub const MAX_PAGES: usize = 1_000;
 /// The limits of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum linear memory of one instance in bytes, all of its memories together.
+    /// The maximum linear memory of one instance in bytes, all of its memories together. For a script it is how
+    /// much its captured variables hold in one call.
     pub memory: usize,
     /// The maximum number of table elements of one instance.
     pub table_elements: usize,

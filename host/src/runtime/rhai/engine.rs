@@ -4,11 +4,12 @@
 use rhai::module_resolvers::DummyModuleResolver;
 use rhai::serde::to_dynamic;
 use rhai::{
-    AST, Array, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, LexError, Map,
+    AST, Array, Blob, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, LexError, Map,
     OptimizationLevel, ParseError, Position, Token,
 };
 use serde_json::{Number, Value, json};
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -205,10 +206,45 @@ fn count_captured(
     let nests = |value: &Dynamic| {
         value.is_shared() && !value.is_string() && !value.is_int() && !value.is_bool()
     };
-    if !context.scope().get(name).is_some_and(nests) {
-        return Ok(None);
+    let captured = context.scope().get(name).filter(|value| nests(value));
+    let Some(captured) = captured else { return Ok(None) };
+    running::count_captured(|seen| weigh(captured, seen, MAX_VALUE_DEPTH)).map(|()| None)
+}
+
+/// How many bytes a captured value holds, or about so, that were not seen before. The engine does not count what
+/// functions hold.
+fn weigh(value: &Dynamic, seen: &mut HashSet<usize>, depth: usize) -> usize {
+    let Some(depth) = depth.checked_sub(1) else { return 0 };
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        return if seen.insert(text.as_ptr().addr()) { text.len() } else { 0 };
     }
-    running::count_captured().map(|()| None)
+    if let Some(blob) = value.read_lock::<Blob>() {
+        return if seen.insert(blob.as_ptr().addr()) { blob.len() } else { 0 };
+    }
+    // What is shared may be reached again and again.
+    let is_known = |seen: &mut HashSet<usize>, at: usize| value.is_shared() && !seen.insert(at);
+    if let Some(function) = value.read_lock::<FnPtr>() {
+        let is_known = is_known(seen, std::ptr::from_ref(&*function).addr());
+        return if is_known { 0 } else { weigh_all(function.curry().iter(), seen, depth) };
+    }
+    if let Some(array) = value.read_lock::<Array>() {
+        let is_known = is_known(seen, std::ptr::from_ref(&*array).addr());
+        return if is_known { 0 } else { weigh_all(array.iter(), seen, depth) };
+    }
+    match value.read_lock::<Map>() {
+        Some(map) if !is_known(seen, std::ptr::from_ref(&*map).addr()) => {
+            weigh_all(map.values(), seen, depth)
+        }
+        _ => 0,
+    }
+}
+
+fn weigh_all<'a>(
+    values: impl Iterator<Item = &'a Dynamic>,
+    seen: &mut HashSet<usize>,
+    depth: usize,
+) -> usize {
+    values.map(|value| size_of::<Dynamic>() + weigh(value, seen, depth)).sum()
 }
 
 fn no_sleep() -> Result<(), Box<EvalAltResult>> {

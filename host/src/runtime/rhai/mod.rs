@@ -523,6 +523,17 @@ mod tests {
         check("deep(0)", LimitExceeded::Depth).await;
         check("let s = \"x\"; loop { s += s; }", LimitExceeded::ValueSize).await;
         check("let l = []; l.pad(10000000, 0); l", LimitExceeded::ValueSize).await;
+        // Texts that are held by functions which hold functions.
+        let long = "let s = \"x\"; for i in 0..19 { s += s; } let g = 0; loop { let v = s + \"y\";";
+        check(&format!("{long} let p = g; g = || v + p; }}"), LimitExceeded::ValueSize).await;
+        check(&format!("{long} let a = [g]; g = || v + a; }}"), LimitExceeded::ValueSize).await;
+        check(&format!("{long} let m = #{{ v: v, g: g }}; g = || m; }}"), LimitExceeded::ValueSize)
+            .await;
+        check(
+            &format!("{long} let b = blob(100000); let p = g; g = || b + p; }}"),
+            LimitExceeded::ValueSize,
+        )
+        .await;
         // Operations that take long each.
         check("let l = []; l.pad(99999, 1); loop { l.sort(); }", cpu).await;
     }

@@ -2,6 +2,7 @@
 
 use rhai::{Dynamic, EvalAltResult, Position};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -38,6 +39,10 @@ struct Running {
     given_up: Arc<AtomicBool>,
     until: Instant,
     captured: u32,
+    /// What captured variables held, by address, and how many bytes that were.
+    seen: HashSet<usize>,
+    captured_bytes: usize,
+    most_captured_bytes: usize,
     /// How long it has waited for the host, which is not its own time.
     waited: Duration,
     host_calls: u64,
@@ -77,6 +82,9 @@ pub(super) fn within<R>(
         given_up,
         until: began + limits.cpu.min(MAX_DURATION),
         captured: 0,
+        seen: HashSet::new(),
+        captured_bytes: 0,
+        most_captured_bytes: limits.memory,
         waited: Duration::ZERO,
         host_calls: 0,
         most_host_calls: limits.host_calls,
@@ -100,15 +108,19 @@ pub(super) fn ended() -> Option<TerminationReason> {
     })
 }
 
-/// Counts the use of a captured variable.
-pub(super) fn count_captured() -> Result<(), Box<EvalAltResult>> {
-    let captured = RUNNING.with_borrow_mut(|running| {
-        running.as_mut().map_or(0, |running| {
+/// Counts the use of a captured variable, and the bytes that it holds and that were not seen before.
+pub(super) fn count_captured(
+    weigh: impl FnOnce(&mut HashSet<usize>) -> usize,
+) -> Result<(), Box<EvalAltResult>> {
+    let is_too_much = RUNNING.with_borrow_mut(|running| {
+        running.as_mut().is_some_and(|running| {
             running.captured += 1;
-            running.captured
+            running.captured_bytes += weigh(&mut running.seen);
+            running.captured > MAX_CAPTURED_VALUES
+                || running.captured_bytes > running.most_captured_bytes
         })
     });
-    match captured > MAX_CAPTURED_VALUES {
+    match is_too_much {
         false => Ok(()),
         true => Err(end(TerminationReason::TooManyCaptures)),
     }
