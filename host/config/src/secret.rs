@@ -604,6 +604,9 @@ mod tests {
         for value in ["hunter22", "swordfish9"] {
             shared.know(&secrets(value));
         }
+        let mut both = secrets("hunter22");
+        both.extend(&secrets("swordfish9"));
+        assert!(shared.values() == both);
         let redactor = shared.redactor().expect("there are secrets");
         assert_eq!(redactor.text("hunter22 swordfish9"), format!("{MASK} {MASK}"));
     }

@@ -315,6 +315,8 @@ mod tests {
         let wrong = json!({ "arguments": {}, "tool": 1 });
         check("before-tool-call", wrong, Some("invalid type: integer `1`, expected a string"));
         check("before-evaluate", json!({ "subject": {}, "strategy": "s" }), None);
+        let wrong = json!({ "subject": 1 });
+        check("before-evaluate", wrong, Some("invalid type: integer `1`, expected a map"));
         let wrong = json!({ "subject": {}, "evaluation": 1 });
         check("after-evaluate", wrong, Some("invalid type: integer `1`, expected a map"));
         check("after-tool-call", json!({ "result": { "content": [] } }), None);

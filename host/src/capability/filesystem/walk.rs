@@ -557,6 +557,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_protected_in_a_folder_is_known_by_its_name() {
+        let (_folder, path) = folder();
+        let files = files(&["readwrite:**"], &path);
+        let here = opened(&files, &path);
+        let is_protected = |name: &str| files.protection_in(&here, name).is_protected;
+        assert_eq!([".mcp.json", "a"].map(is_protected), [true, false]);
+    }
+
+    #[test]
     fn a_folder_is_a_root_if_both_sets_grant_something_of_it() {
         let check = |requested: &[&str], approved: &[&str], expected: &[&str]| {
             let set = |texts| set(texts, Path::new("/"));
