@@ -37,18 +37,19 @@ const MAX_FOLDERS: usize = 16;
 /// The files that a command may name which runs in a folder. Not all of them are there.
 pub(super) fn named_files(program: &str, arguments: &[String], folder: &Path) -> BTreeSet<PathBuf> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let folders = folders_of(&words, folder);
     let mut files = BTreeSet::new();
     // It is an argument itself that is a file whatever it is called. In a command for a shell it may be data.
     for name in words.iter().flat_map(|word| names_in(word)).filter(|name| !name.is_empty()) {
-        files.extend(folders_of(&words, folder).iter().map(|folder| folder.join(name)));
+        files.extend(folders.iter().map(|folder| folder.join(name)));
     }
-    add_programs(&mut files, program, &words, folders_of(&words, folder));
+    add_programs(&mut files, program, &words, &folders);
     for command in arguments.iter().filter(|argument| argument.contains(char::is_whitespace)) {
         let words: Vec<&str> = command.split(ends_word).filter(|word| !word.is_empty()).collect();
         let folders = folders_in_shell(&words, folder);
         let places = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
         files.extend(places.filter(|path| is_code(path) || is_executable(path)));
-        add_programs(&mut files, "", &words, folders);
+        add_programs(&mut files, "", &words, &folders);
     }
     files
 }
@@ -58,7 +59,7 @@ fn add_programs(
     files: &mut BTreeSet<PathBuf>,
     program: &str,
     words: &[&str],
-    folders: BTreeSet<PathBuf>,
+    folders: &BTreeSet<PathBuf>,
 ) {
     let first = words.iter().position(|word| !word.starts_with('-') && *word != "run");
     // As in `timeout 60 python3 ./app`.
@@ -69,7 +70,7 @@ fn add_programs(
     let runs = first.map(|at| words[at]).into_iter().chain(behind.iter().copied());
     for run in runs.chain(option_values(words)).chain(joined) {
         let module = is_module(run).then(|| run.replace('.', "/"));
-        for folder in &folders {
+        for folder in folders {
             files.extend(module.iter().map(|module| folder.join(format!("{module}.py"))));
             let run = module.iter().map(String::as_str).chain([run]).map(|run| folder.join(run));
             let run = run.filter(|path| path.is_dir());
