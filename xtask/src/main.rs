@@ -9,7 +9,8 @@ mod package;
 mod setup;
 mod test;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -69,6 +70,34 @@ fn cargo(folder: &str, arguments: &[&str]) -> Command {
 /// Whether cargo sets a variable to say something about the package whose program it runs.
 fn is_about_package(variable: &str) -> bool {
     ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|prefix| variable.starts_with(prefix))
+}
+
+/// A package of the workspace, as cargo knows it.
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    /// The registries that it may go to, if that is said.
+    publish: Option<Vec<String>>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// The packages of the workspace.
+fn packages() -> Result<Vec<Package>> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+    let output =
+        cargo(".", &["metadata", "--no-deps", "--format-version=1", "--locked"]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)?;
+    Ok(metadata.packages)
 }
 
 /// Does something with each of some things, as many at a time as there are cores. Fails where one does.

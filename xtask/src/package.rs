@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::{cargo, root, run};
+use crate::{Package, cargo, packages, root, run};
 
 /// The crates that embed components, by their folders.
 const EMBEDDING: [(&str, &str); 2] = [("host", "tenon-host"), ("conformance", "tenon-conformance")];
@@ -66,13 +66,9 @@ fn copy_components(from: &Path, to: &Path) -> Result<()> {
 
 /// The crates that are in no registry.
 fn unpublished() -> Result<Vec<String>> {
-    let output =
-        cargo(".", &["metadata", "--no-deps", "--format-version=1", "--locked"]).output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let is_unpublished =
-        |package: &&Value| package["publish"].as_array().is_some_and(Vec::is_empty);
-    let names = packages.filter(is_unpublished).filter_map(|package| package["name"].as_str());
-    Ok(names.map(str::to_string).collect())
+    let is_unpublished = |package: &Package| {
+        package.publish.as_ref().is_some_and(|registries| registries.is_empty())
+    };
+    let unpublished = packages()?.into_iter().filter(is_unpublished);
+    Ok(unpublished.map(|package| package.name).collect())
 }

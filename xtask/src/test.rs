@@ -1,7 +1,6 @@
 //! `cargo xtask test` and `cargo xtask lint`.
 
-use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
+use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -9,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread::available_parallelism;
 
-use crate::{cargo, install, root, run};
+use crate::{cargo, install, packages, root, run};
 
 /// How many tests of a program run at a time. Many wait for processes and deadlines more than they compute.
 const THREADS: &str = "RUST_TEST_THREADS";
@@ -73,11 +72,7 @@ fn run_tests(filters: &[String]) -> Result<()> {
 
 /// The programs of tests but the largest, as cargo knows them: none is left out for its name.
 fn other_programs() -> Result<BTreeSet<String>> {
-    let output =
-        cargo(".", &["metadata", "--no-deps", "--format-version=1", "--locked"]).output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Metadata = serde_json::from_slice(&output.stdout)?;
-    let targets = metadata.packages.into_iter().flat_map(|package| package.targets);
+    let targets = packages()?.into_iter().flat_map(|package| package.targets);
     let tests = targets.filter(|target| target.kind.iter().any(|kind| kind == "test"));
     Ok(tests.map(|test| test.name).filter(|name| name != LARGEST).collect())
 }
@@ -85,23 +80,6 @@ fn other_programs() -> Result<BTreeSet<String>> {
 /// The arguments that name programs of tests.
 fn named<'a>(programs: &[&'a str]) -> impl Iterator<Item = &'a str> {
     programs.iter().flat_map(|name| ["--test", *name])
-}
-
-/// What `cargo metadata` says.
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    targets: Vec<Target>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
 }
 
 /// Variables to set, and to unset.
