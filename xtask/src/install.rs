@@ -206,6 +206,8 @@ impl Foreign {
         }
         run(Command::new("npm")
             .args([self.npm, "--no-audit", "--no-fund", "--loglevel=error"])
+            // Without a network, npm waits over a minute for each package, one after the other.
+            .args(["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"])
             .current_dir(folder))?;
         run(Command::new("python3").args(["-m", "venv", "python"]).current_dir(folder))?;
         run(Command::new(folder.join("python/bin/pip"))
