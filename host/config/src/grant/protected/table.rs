@@ -261,6 +261,9 @@ pub(crate) static TABLE: &[Row] = &[
             "mise.toml",
             "mise/config.local.toml",
             "mise/config.toml",
+            "flake.lock",
+            "flake.nix",
+            "shell.nix",
             ".config/mise",
             ".config/mise.toml",
             ".asdfrc",
@@ -291,6 +294,34 @@ pub(crate) static TABLE: &[Row] = &[
             ".psqlrc",
             ".pryrc",
             ".sqliterc",
+            "sitecustomize.py",
+            "usercustomize.py",
+        ],
+    ),
+    // Editors run linters and formatters over a folder that is opened, and these run what they are told.
+    row(
+        Editors,
+        Open,
+        "settings of linters and formatters that are code, which editors have run",
+        &[
+            ".eslintrc.cjs",
+            ".eslintrc.js",
+            ".prettierrc.cjs",
+            ".prettierrc.js",
+            ".prettierrc.mjs",
+            ".stylelintrc.cjs",
+            ".stylelintrc.js",
+            ".stylelintrc.mjs",
+            "eslint.config.cjs",
+            "eslint.config.js",
+            "eslint.config.mjs",
+            "eslint.config.ts",
+            "prettier.config.cjs",
+            "prettier.config.js",
+            "prettier.config.mjs",
+            "stylelint.config.cjs",
+            "stylelint.config.js",
+            "stylelint.config.mjs",
         ],
     ),
     // All of `.git`: beside its hooks and settings, `commondir` leads to others, and a rebase that was
@@ -480,6 +511,13 @@ pub(crate) static TABLE: &[Row] = &[
         Open,
         "programs that are found by their names",
         &[".local/bin", "~/bin", "~/Applications"],
+    ),
+    // Shells and editors enter these by themselves, and entries for servers name programs in them.
+    row(
+        Programs,
+        Open,
+        "programs of a project's own environment",
+        &[".venv", "node_modules/.bin", "pyvenv.cfg", "venv/Scripts", "venv/bin"],
     ),
     // Whatever else a program of the user's keeps there: most can be told what to start.
     row(
