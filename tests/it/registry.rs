@@ -230,11 +230,18 @@ async fn the_hosts_own_tools_can_be_left_out() {
         assert_eq!(problems(&platform), [""; 0]);
         let read = json!({ "uri": "memo:///one" });
         assert_eq!(failure(&platform, "s__read_resource", read).await.code(), "disabled");
+        let (read, code) = (json!({ "plugin": "s", "uri": "memo:///one" }), match how {
+            "shared" => "disabled",
+            _ => "not-found",
+        });
+        assert_eq!(failure(&platform, "read_resource", read).await.code(), code, "{how}");
         platform.clone().shutdown().await;
     }
     // By the name that it has for all plugins, a tool is taken away from all.
     let shared = project("tools.read_resource.enabled = false", "").platform().await;
     assert!(!names(&shared).contains(&"read_resource".to_string()));
+    let read = json!({ "plugin": "s", "uri": "memo:///one" });
+    assert_eq!(failure(&shared, "read_resource", read).await.code(), "disabled");
     shared.clone().shutdown().await;
 }
 

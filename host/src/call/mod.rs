@@ -228,6 +228,11 @@ impl CallError {
         move |failure| Self::Failed { plugin: plugin.clone(), failure }
     }
 
+    /// That a rule of the operator's disables a tool.
+    pub(crate) fn disabled_by_rule(tool: String) -> Self {
+        Self::Disabled { tool, by: "`enabled = false` under [tools]" }
+    }
+
     /// That a call of a tool which is there once for all plugins names none of them.
     pub fn without_plugin(tool: &str) -> Self {
         let problem = format!("at /{SHARED_TOOL_PLUGIN}: it must be the id of a plugin");

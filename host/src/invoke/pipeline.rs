@@ -334,10 +334,7 @@ fn permit<R: Request>(request: &R, state: &CallState) -> Result<(), CallError> {
             state.step(|| Step::Permitted);
             Ok(())
         }
-        false => Err(CallError::Disabled {
-            tool: state.name.clone(),
-            by: "`enabled = false` under [tools]",
-        }),
+        false => Err(CallError::disabled_by_rule(state.name.clone())),
     }
 }
 

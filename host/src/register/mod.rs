@@ -557,6 +557,8 @@ impl SharedOperationTool {
 enum Unavailable {
     /// The operator does not want it.
     Skipped(FilterReason),
+    /// A rule of the operator's disables it.
+    Ruled,
     /// It is not the one that was there before, as far as is known.
     Held {
         /// Its plugin, who keeps the name.
@@ -757,7 +759,11 @@ impl Registry {
             let is_shielded = plugins.iter().any(|loaded| loaded.owner().is_shielded);
             let owner = Owner { origin: Origin::User, is_shielded };
             let rule = self.settings.tools.of(name.as_str(), name.as_str(), owner);
-            if rule.enabled == Some(false) || self.owner(&name).is_some() {
+            if self.owner(&name).is_some() {
+                continue;
+            }
+            if rule.enabled == Some(false) {
+                self.absent.insert(name, Unavailable::Ruled);
                 continue;
             }
             let DeclaredTool { definition, arguments, output } =
@@ -780,12 +786,14 @@ impl Registry {
         let ServedBy::ByHost(operation) = tool.served else { return Ok(()) };
         let id = call.arguments.get(SHARED_TOOL_PLUGIN).and_then(Value::as_str);
         let id = id.ok_or_else(|| CallError::without_plugin(&call.name))?.to_string();
-        let Some(plugin) = self.plugin(&id).filter(|_| ids.iter().any(|known| **known == *id))
-        else {
+        let own_name = self.plugin(&id).map(|plugin| self.name_of(plugin, operation.name()));
+        let Some(name) = own_name.filter(|name| {
+            ids.iter().any(|known| **known == *id) || self.absent.contains_key(name)
+        }) else {
             let looked_for = operation.looked_for();
             return Err(CallError::not_found(looked_for, &id, ids.iter().map(|id| &**id)));
         };
-        call.name = self.name_of(plugin, operation.name()).to_string();
+        call.name = name.to_string();
         if let Value::Object(arguments) = &mut call.arguments {
             arguments.remove(SHARED_TOOL_PLUGIN);
         }
@@ -875,7 +883,7 @@ impl Registry {
         }
         match self.absent.get(name) {
             Some(Unavailable::Held { plugin, .. }) => Some(plugin.clone()),
-            Some(Unavailable::Skipped(_)) | None => None,
+            Some(Unavailable::Skipped(_) | Unavailable::Ruled) | None => None,
         }
     }
 
@@ -884,6 +892,7 @@ impl Registry {
         let tool = name.to_string();
         Some(match self.absent.get(name)? {
             Unavailable::Skipped(by) => CallError::Disabled { tool, by: by.describe() },
+            Unavailable::Ruled => CallError::disabled_by_rule(tool),
             Unavailable::Held { plugin, why } => {
                 CallError::Held { tool, plugin: plugin.clone(), why: why.clone() }
             }
@@ -901,7 +910,7 @@ impl Registry {
     pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ToolName, &str)> {
         self.absent.iter().filter_map(|(name, absent)| match absent {
             Unavailable::Held { plugin, why } => Some((plugin, name, why.as_str())),
-            Unavailable::Skipped(_) => None,
+            Unavailable::Skipped(_) | Unavailable::Ruled => None,
         })
     }
 
