@@ -152,6 +152,11 @@ fn upper_snake(name: &str) -> String {
     upper
 }
 
+/// The variable of the environment that has a secret for [`LocalSecretStore`].
+pub fn secret_variable(name: &str) -> String {
+    upper_snake(name)
+}
+
 /// The value of a secret. It is shown to nobody but who asks for it by [`Secret::reveal`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -188,7 +193,7 @@ impl LocalSecretStore {
     }
 
     fn find(&self, name: &str) -> Option<Secret> {
-        let variable = self.host_environment.variable(&upper_snake(name));
+        let variable = self.host_environment.variable(&secret_variable(name));
         if let Some(value) = variable.filter(|value| !value.is_empty()) {
             return Some(Secret::new(value));
         }

@@ -25,7 +25,7 @@ use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
 use tenon_config::lock::LockEntry;
 use tenon_config::manifest::RegistrationPermissions;
-use tenon_config::secret::{Redactor, Secret, SecretValues};
+use tenon_config::secret::{Redactor, Secret, SecretValues, secret_variable};
 use wasmtime::component::{Component, Linker};
 
 use crate::capability::config::Config;
@@ -313,7 +313,8 @@ impl LoadError {
             Self::NotAsTrusted(_) => Some("`tenon trust` shows what has changed, and asks".into()),
             Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
             Self::NoSecret(name) => Some(format!(
-                "put it into the file `secrets/{name}` of the user's Tenon configuration, readable only by the user; other hosts may store secrets elsewhere"
+                "set the variable {}, or put it into the file `secrets/{name}` of the user's Tenon configuration, readable only by the user; other hosts may store secrets elsewhere",
+                secret_variable(name)
             )),
             Self::NotComponent { .. } => {
                 Some("build a component, in Rust with `--target wasm32-wasip2`".into())
