@@ -11,6 +11,8 @@ use tenon_host::types::{
     ToolCall, ToolChoice,
 };
 
+use crate::error::Error;
+
 /// A message, as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,13 +159,20 @@ pub(crate) fn tools(value: &Value) -> Result<Vec<ModelTool>, String> {
     tools.iter().map(read).collect()
 }
 
-/// Reads whether the model has to call a tool.
-pub(crate) fn tool_choice(text: &str) -> ToolChoice {
+/// Reads whether the model has to call one of these tools.
+///
+/// # Errors
+///
+/// Where it names another.
+pub(crate) fn tool_choice(text: &str, tools: &[ModelTool]) -> Result<ToolChoice, Error> {
     match text {
-        "auto" => ToolChoice::Auto,
-        "none" => ToolChoice::None,
-        "required" => ToolChoice::Required,
-        name => ToolChoice::Named(name.into()),
+        "auto" => Ok(ToolChoice::Auto),
+        "none" => Ok(ToolChoice::None),
+        "required" => Ok(ToolChoice::Required),
+        name if tools.iter().any(|tool| tool.name == name) => Ok(ToolChoice::Named(name.into())),
+        name => Err(Error::Input(format!(
+            "the tool choice must be auto, none, required, or the name of a tool in --tools, not \"{name}\""
+        ))),
     }
 }
 

@@ -252,6 +252,7 @@ fn a_model_is_asked_all_that_the_contract_has() {
         (&["--prompt", "p", "--extra", "[]"], "extra must be a JSON object"),
         (&["--messages", "-", "--tools", "-"], "standard input can be one of the options"),
         (&["--prompt", "p", "--tool-choice", "none"], "--tools"),
+        (&["--prompt", "p", "--tools", "@tools.json", "--tool-choice", "lok"], "not \"lok\""),
     ] {
         let said = run(&project, &[&["complete", "echo"], arguments].concat(), 2);
         assert!(said.contains(problem), "{arguments:?}: {said}");

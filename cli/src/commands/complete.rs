@@ -173,7 +173,7 @@ fn request(model: String, args: &Args) -> Result<CompletionRequest, Error> {
     request.tools =
         tools.map_err(|problem| Error::Input(format!("tools: {problem}")))?.unwrap_or_default();
     if let Some(choice) = &args.tool_choice {
-        request.tool_choice = model_json::tool_choice(choice);
+        request.tool_choice = model_json::tool_choice(choice, &request.tools)?;
     }
     request.limits.max_tokens = args.max_tokens;
     request.limits.temperature = args.temperature;
