@@ -68,6 +68,11 @@ fn prepared_answers_are_given_with_the_defaults_of_the_form() {
     let (came, said) = answered(&project, &json!({ "accept": { "age": "old" } }), json!([ask]));
     assert_eq!(came, json!([cancelled]));
     assert!(said.contains("\"age\" of the form must be a number"), "{said}");
+    // One answer may be for several forms: what this one does not have is left out, and told.
+    let answers = json!({ "accept": { "name": "John Doe", "nmae": "Ada" } });
+    let (came, said) = answered(&project, &answers, json!([ask]));
+    assert_eq!(came, json!([accepted]));
+    assert!(said.contains("the form of plugin \"s\" has no member \"nmae\""), "{said}");
     project.write("answers.json", "{}");
     let output = project.tenon(&["call", "s__rude", "{}", "--answers", "answers.json"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -114,6 +114,11 @@ fn options(schema: &Value) -> Option<Vec<(String, String)>> {
     titled.iter().map(option).collect()
 }
 
+/// A member that was answered and that the form does not have, if there is one.
+pub(super) fn unknown<'a>(fields: &[Field], given: &'a Map<String, Value>) -> Option<&'a String> {
+    given.keys().find(|name| fields.iter().all(|field| field.name != **name))
+}
+
 /// A form that was filled in: what was given, and else defaults.
 ///
 /// # Errors

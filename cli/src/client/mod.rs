@@ -153,8 +153,17 @@ impl ClientFeatures for Client {
             Answer::Decline => return Ok(json!({ "action": "decline" })),
             Answer::Cancel => return Ok(json!({ "action": "cancel" })),
             Answer::Accept(_) if is_page(&request) => return Ok(json!({ "action": "accept" })),
-            Answer::Accept(given) => form::fields(&request.params["requestedSchema"])
-                .and_then(|fields| form::filled_in(&fields, &given)),
+            Answer::Accept(given) => {
+                form::fields(&request.params["requestedSchema"]).and_then(|fields| {
+                    if let Some(name) = form::unknown(&fields, &given) {
+                        tracing::warn!(
+                            "the form of plugin \"{}\" has no member {name:?}, so its answer is left out",
+                            request.server
+                        );
+                    }
+                    form::filled_in(&fields, &given)
+                })
+            }
         };
         Ok(match answer {
             Ok(content) => json!({ "action": "accept", "content": content }),
