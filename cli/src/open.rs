@@ -216,15 +216,32 @@ impl FoundPlugins {
         self.platform_of(wanted, &[]).await
     }
 
+    /// A platform with all plugins, to look at what they contribute. That fires no hook, so no guard has to
+    /// be there for it.
+    pub(crate) async fn platform_to_list(self) -> Result<Platform, Error> {
+        self.platform_guarded(|_| true, &[], None).await
+    }
+
     /// The same for work with some plugins, of which it is said otherwise where they are not there.
     async fn platform_of(
         self,
         wanted: impl Fn(&Candidate) -> bool,
         ids: &[&str],
     ) -> Result<Platform, Error> {
-        let hooks = self.sources.configs.first().map(|config| config.hooks.on_failure);
+        let on_failure = self.sources.configs.first().map(|config| config.hooks.on_failure);
+        self.platform_guarded(wanted, ids, on_failure).await
+    }
+
+    /// The same, with what it means that a plugin which may be a guard is missing.
+    async fn platform_guarded(
+        self,
+        wanted: impl Fn(&Candidate) -> bool,
+        ids: &[&str],
+        on_failure: Option<OnFailure>,
+    ) -> Result<Platform, Error> {
+        let stops = on_failure == Some(OnFailure::Stop);
         // What could not be read or understood may be a guard.
-        let unknown = self.discovery.diagnostics.first().filter(|_| hooks == Some(OnFailure::Stop));
+        let unknown = self.discovery.diagnostics.first().filter(|_| stops);
         if let Some(diagnostic) = unknown {
             let remedy = diagnostic.remedy.clone();
             return Err(Error::Unguarded { problem: diagnostic.to_string(), remedy });
@@ -252,7 +269,7 @@ impl FoundPlugins {
             }
         }
         for report in platform.plugins().iter().filter(|report| report.state.is_failure()) {
-            if hooks == Some(OnFailure::Stop) && report.kind != PluginKind::Mcp {
+            if stops && report.kind != PluginKind::Mcp {
                 let error = not_there(report);
                 platform.shutdown().await;
                 return Err(error);

@@ -433,6 +433,10 @@ fn a_guard_that_is_missing_is_said_and_can_stop_what_it_guards() {
         let output = project.tenon(&["call", "text_tools__slug", "{\"text\": \"A\"}"]);
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
         assert!(stderr(&output).contains("plugin \"guard\" is not loaded"), "{}", stderr(&output));
+        // To look at what there is fires no hook.
+        let listed = project.tenon(&["tools"]);
+        assert!(stdout(&listed).contains("text_tools__slug"), "{}", stderr(&listed));
+        assert!(stderr(&listed).contains("plugin \"guard\" is not loaded"), "{}", stderr(&listed));
     };
     check("", 0);
     check("hooks.on_failure = \"stop\"", 2);

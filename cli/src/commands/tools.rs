@@ -32,8 +32,7 @@ pub(crate) async fn run(common: &Common, Args { plugins }: Args) -> Result<ExitC
     let found = open::found(common)?;
     let ids: Vec<&str> = plugins.iter().map(String::as_str).collect();
     if ids.is_empty() {
-        let platform = found.platform(|_| true);
-        return open::with(common, platform, async |platform| {
+        return open::with(common, found.platform_to_list(), async |platform| {
             list(common, platform)?;
             Ok(ExitCode::from(open::code_of_failures(platform)))
         })
