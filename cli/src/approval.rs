@@ -236,10 +236,33 @@ pub(crate) fn command_lines(command: &ServerParameters) -> String {
 /// A text as it stands, or else, where something of it would not be seen or it might be taken for one
 /// of these, in quotes and with escapes: no two texts look the same.
 fn unmistakable(text: &str) -> Cow<'_, str> {
-    match one_line(text) {
+    match seen(text) {
         Cow::Borrowed(text) if !text.starts_with('"') => text.into(),
-        _ => one_line(&format!("{text:?}")).into_owned().into(),
+        _ => seen(&format!("{text:?}")).into_owned().into(),
     }
+}
+
+/// How many spaces are shown one after the other.
+const MAX_SPACES: usize = 8;
+
+/// A text in one line, of which nothing is hidden: more spaces than a few, which would move what follows out
+/// of sight, are counted.
+pub(crate) fn seen(text: &str) -> Cow<'_, str> {
+    let line = one_line(text);
+    let is_long = |run: &&str| run.chars().count() > MAX_SPACES;
+    let runs = line.split(|c: char| !c.is_whitespace()).filter(is_long);
+    let runs: Vec<String> = runs.map(str::to_string).collect();
+    if runs.is_empty() {
+        return line;
+    }
+    let (mut shown, mut rest) = (String::new(), line.as_ref());
+    for run in &runs {
+        let (before, after) = rest.split_once(run.as_str()).expect("it is there");
+        shown.push_str(&format!("{before}\\[{} spaces]", run.chars().count()));
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown.into()
 }
 
 /// The same as JSON has it, where a path is text.
@@ -283,7 +306,7 @@ fn more(plugin: &str, all: usize) -> String {
 
 /// A value in one line of bounded length.
 fn short(value: &str) -> String {
-    let shown = one_line(value);
+    let shown = seen(value);
     match shown.char_indices().nth(MAX_VALUE_LENGTH) {
         None => shown.into_owned(),
         Some((cut, _)) => format!("{}… ({} bytes)", &shown[..cut], value.len()),
@@ -303,5 +326,10 @@ mod tests {
         check(r#""a""#, r#""\"a\"""#);
         check(r"C:\new", r"C:\new");
         check("\\\u{202e}", r#""\\\u{202e}""#);
+        check("a        b", "a        b");
+        check("a         b\u{a0}\u{2003}c", r#""a\[9 spaces]b\u{a0}\u{2003}c""#);
+        assert_eq!(seen(&format!("a{}b", "\u{2003}".repeat(9))), r"a\[9 spaces]b");
+        check(r"a\[9 spaces]b", r"a\[9 spaces]b");
+        check("a\\[9 spaces]b          ", r#""a\\[9 spaces]b\[10 spaces]""#);
     }
 }

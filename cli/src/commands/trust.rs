@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use tenon_host::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewItemKind};
 use tenon_host::{HostEnvironment, one_line};
 
-use crate::approval::is_terminal;
+use crate::approval::{is_terminal, seen};
 use crate::client::line;
 use crate::error::Error;
 use crate::open::trust;
@@ -182,18 +182,18 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
             ReviewItemKind::Requests => "  (needs `tenon approve`)",
             _ => "",
         };
-        let (is_new, what) = (sign(*is_new), one_line(what));
+        let (is_new, what) = (sign(*is_new), seen(what));
         text.push_str(&format!("{is_new} {:<9} {plugin}{what}{needs}\n", kind.as_str()));
         for detail in details {
             let is_new = sign(new_details.contains(detail));
-            text.push_str(&format!("{is_new}             {}\n", one_line(detail)));
+            text.push_str(&format!("{is_new}             {}\n", seen(detail)));
         }
     }
     for line in &review.removed {
-        text.push_str(&format!("- {}\n", one_line(line)));
+        text.push_str(&format!("- {}\n", seen(line)));
     }
     for file in &review.changed {
-        text.push_str(&format!("  changed   {}\n", one_line(file)));
+        text.push_str(&format!("  changed   {}\n", seen(file)));
     }
     if code_may_change {
         text.push_str(
