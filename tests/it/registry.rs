@@ -230,10 +230,13 @@ async fn the_hosts_own_tools_can_be_left_out() {
         assert_eq!(problems(&platform), [""; 0]);
         let read = json!({ "uri": "memo:///one" });
         assert_eq!(failure(&platform, "s__read_resource", read).await.code(), "disabled");
-        let (read, code) = (json!({ "plugin": "s", "uri": "memo:///one" }), match how {
-            "shared" => "disabled",
-            _ => "not-found",
-        });
+        let (read, code) = (
+            json!({ "plugin": "s", "uri": "memo:///one" }),
+            match how {
+                "shared" => "disabled",
+                _ => "not-found",
+            },
+        );
         assert_eq!(failure(&platform, "read_resource", read).await.code(), code, "{how}");
         platform.clone().shutdown().await;
     }

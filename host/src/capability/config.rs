@@ -2,20 +2,19 @@
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use wasmtime::component::Linker;
 
-use super::Host;
-use crate::capability::HostState;
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::capability::bindings::config;
 
 /// A plugin's configuration, rendered once for all of its instances.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Config {
+pub(crate) struct RenderedConfig {
     values: BTreeMap<String, String>,
     all: String,
 }
 
-impl From<&Map<String, Value>> for Config {
+impl From<&Map<String, Value>> for RenderedConfig {
     fn from(map: &Map<String, Value>) -> Self {
         Self {
             values: map.iter().map(|(key, value)| (key.clone(), value.to_string())).collect(),
@@ -24,16 +23,32 @@ impl From<&Map<String, Value>> for Config {
     }
 }
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    config::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct ConfigCapability;
+
+impl HostCapability for ConfigCapability {
+    const NAME: &'static str = "config";
+    type Plugin = Arc<RenderedConfig>;
+    type Instance = Arc<RenderedConfig>;
+
+    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+        Arc::new(preparation.settings.into())
+    }
+
+    fn instantiate(config: &Self::Plugin) -> Self::Instance {
+        config.clone()
+    }
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        config::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
 }
 
-impl config::Host for HostState {
+impl config::Host for View<'_, ConfigCapability> {
     fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.setting.config.values.get(&key).cloned())
+        Ok(self.state.values.get(&key).cloned())
     }
 
     fn all(&mut self) -> wasmtime::Result<String> {
-        Ok(self.setting.config.all.clone())
+        Ok(self.state.all.clone())
     }
 }

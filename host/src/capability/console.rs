@@ -14,7 +14,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-use super::InstanceConfig;
+use crate::observe::PluginLog;
 
 /// How much of the standard error is kept.
 const MAX_KEPT_BYTES: usize = 4096;
@@ -29,7 +29,7 @@ pub(crate) struct Console {
 }
 
 struct Inner {
-    setting: Arc<InstanceConfig>,
+    log: Arc<PluginLog>,
     /// The unfinished line of each stream.
     lines: [Vec<u8>; 2],
     /// The last lines that were written to standard error, without secrets: what is left of a secret whose
@@ -51,8 +51,8 @@ enum Stream {
 }
 
 impl Console {
-    pub(super) fn new(setting: Arc<InstanceConfig>) -> Self {
-        let inner = Inner { setting, lines: [Vec::new(), Vec::new()], tail: String::new() };
+    pub(super) fn new(log: Arc<PluginLog>) -> Self {
+        let inner = Inner { log, lines: [Vec::new(), Vec::new()], tail: String::new() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -92,7 +92,7 @@ impl Inner {
                     Stream::Err => (LogLevel::Info, "stderr"),
                 };
                 let message = format!("{name}: {}", line.trim_end());
-                self.setting.log.write(level, &message, &[]);
+                self.log.write(level, &message, &[]);
                 if stream == Stream::Err {
                     self.tail.push_str(&line);
                     self.tail.push('\n');
@@ -105,12 +105,11 @@ impl Inner {
 
     /// What of a line may be shown.
     fn without_secrets(&self, line: &[u8]) -> String {
-        let log = &self.setting.log;
         match line.len() >= MAX_LINE_BYTES {
-            true => log.beginning_without_secrets(line),
+            true => self.log.beginning_without_secrets(line),
             false => {
                 let line = String::from_utf8_lossy(line);
-                log.without_secrets(line.trim_end_matches(['\r', '\n'])).into_owned()
+                self.log.without_secrets(line.trim_end_matches(['\r', '\n'])).into_owned()
             }
         }
     }

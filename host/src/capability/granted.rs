@@ -15,7 +15,6 @@ use tracing::{Instrument, Span};
 
 use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure, HookReport};
-use crate::capability::network::Network;
 use crate::observe::PluginLog;
 use crate::services::{ClientFeatures, Services};
 
@@ -24,19 +23,13 @@ pub(crate) struct GrantedCapabilities {
     plugin: Arc<str>,
     grants: Grants,
     pub(super) host_services: Arc<HostServices>,
-    /// The network, if anything of it was granted.
-    pub(crate) network: Option<Arc<Network>>,
     /// Through which the operator learns of refusals.
     log: Option<Arc<PluginLog>>,
 }
 
 impl GrantedCapabilities {
     pub(crate) fn new(plugin: Arc<str>, grants: Grants, host_services: Arc<HostServices>) -> Self {
-        Self { plugin, grants, host_services, network: None, log: None }
-    }
-
-    pub(crate) fn with_network(self, network: Option<Arc<Network>>) -> Self {
-        Self { network, ..self }
+        Self { plugin, grants, host_services, log: None }
     }
 
     /// The same, with a way to tell the operator of refusals.

@@ -5,10 +5,9 @@ use tenon_config::grant::PROVIDERS;
 use tenon_types::{Completion, CompletionRequest, Error};
 use wasmtime::component::{Accessor, Linker};
 
-use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::call::Caller;
-use crate::capability::HostState;
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{inference, model, types};
 
@@ -24,19 +23,31 @@ pub(crate) async fn complete(
     granted.host_services.platform_api()?.complete(request, &caller).await.map_err(as_contract)
 }
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    inference::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct InferenceCapability;
+
+impl HostCapability for InferenceCapability {
+    const NAME: &'static str = PROVIDERS;
+    type Plugin = ();
+    type Instance = ();
+
+    fn prepare(_: &Preparation<'_>) {}
+
+    fn instantiate((): &()) {}
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        inference::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
 }
 
-impl inference::Host for HostState {}
+impl inference::Host for View<'_, InferenceCapability> {}
 
-impl<T> inference::HostWithStore<T> for Host {
+impl<T: 'static> inference::HostWithStore<T> for InView<InferenceCapability> {
     async fn complete(
         accessor: &Accessor<T, Self>,
         request: model::CompletionRequest,
     ) -> wasmtime::Result<Result<model::Completion, types::Error>> {
         let request = request.convert();
-        let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
+        let (granted, caller) = accessor.with(|mut access| access.get().calls.access_and_caller());
         Ok(apart(async move { complete(&granted, caller, request).await }).await.convert())
     }
 }

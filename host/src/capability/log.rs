@@ -3,15 +3,27 @@
 use tenon_types::LogLevel;
 use wasmtime::component::Linker;
 
-use super::{Host, HostState};
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::log::{self, Level};
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    log::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct LogCapability;
+
+impl HostCapability for LogCapability {
+    const NAME: &'static str = "log";
+    type Plugin = ();
+    type Instance = ();
+
+    fn prepare(_: &Preparation<'_>) {}
+
+    fn instantiate((): &()) {}
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        log::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
 }
 
-impl log::Host for HostState {
+impl log::Host for View<'_, LogCapability> {
     fn write(
         &mut self,
         level: Level,
@@ -19,7 +31,7 @@ impl log::Host for HostState {
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
         let level: LogLevel = level.convert();
-        self.span().in_scope(|| self.setting.log.write(level, &message, &fields));
+        self.calls.span().in_scope(|| self.calls.log().write(level, &message, &fields));
         Ok(())
     }
 }

@@ -1,53 +1,64 @@
 //! What the host can lend to a plugin: one file for each capability.
 //!
-//! Which imports a capability stands for, who gets it and what its values are is in the table
-//! [`CAPABILITIES`]. Linker set-up, refusals, `inspect` and `doctor` read the table and nothing else. What is
-//! not granted is not linked, and the default is nothing.
+//! A file has what one capability does in the life of a plugin, on a state of its own; see [`lifecycle`]. The
+//! rows of `capabilities!` compose them for the stores of plugins. Which imports a capability stands for, who
+//! gets it and what its values are is in the table [`CAPABILITIES`]: linker set-up, refusals, `inspect` and
+//! `doctor` read that and nothing else. What is not granted is not linked, and the default is nothing.
 
 pub(crate) mod bindings;
-pub(crate) mod config;
+mod config;
 mod console;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod granted;
 pub(crate) mod inference;
+pub(crate) mod lifecycle;
 pub(crate) mod log;
 mod mcp_host;
 pub(crate) mod network;
-pub(crate) mod notify;
-pub(crate) mod secrets;
+mod notify;
+mod secrets;
+pub(crate) mod served;
 pub(crate) mod services;
 pub(crate) mod state;
 mod stdio_child;
 pub(crate) mod tools;
 mod wasi;
 
-use tenon_config::grant::{Grants, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
+use tenon_config::grant::Grants;
 use wasmtime::component::{Component, Linker};
 
 pub use tenon_config::grant::{CAPABILITIES, Capability, Eligibility, Need, NeedStatus, ValueKind};
 
-pub(crate) use state::{HostState, InstanceConfig, RefusalReporter};
+use lifecycle::{Link, capabilities};
+pub(crate) use served::RefusalReporter;
+pub(crate) use state::{HostState, InstanceConfig};
 
-/// Puts a capability into a linker.
-type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
+capabilities! {
+    HostState => PluginCapabilities, InstanceCapabilities, LINKS;
+    log: log::LogCapability,
+    config: config::ConfigCapability,
+    notify: notify::NotifyCapability,
+    stdio_child: stdio_child::StdioChildCapability,
+    mcp_host: mcp_host::McpHostCapability,
+    services: services::ServicesCapability,
+    inference: inference::InferenceCapability,
+    tools: tools::ToolsCapability,
+    network: network::NetworkCapability,
+    secrets: secrets::SecretsCapability,
+}
 
-/// What puts each capability into a linker. Those that are not here are reached through interfaces that all
-/// plugins have.
-const LINKS: &[(&str, Link)] = &[
-    ("log", log::link),
-    ("config", config::link),
-    ("notify", notify::link),
-    ("clocks", wasi::link_clocks),
-    ("wasi", wasi::link),
-    ("stdio-child", stdio_child::link),
-    ("mcp-host", mcp_host::link),
-    (SERVICES, services::link),
-    (PROVIDERS, inference::link),
-    (TOOLS, tools::link),
-    (NETWORK, network::link),
-    (SECRETS, secrets::link),
-];
+impl PluginCapabilities {
+    /// Whether the plugin is the bridge to a child.
+    fn has_child(&self) -> bool {
+        self.stdio_child.is_some()
+    }
+}
+
+/// What is linked because the standard libraries of guest languages import it, whether they use it or not. Files
+/// and variables are lent through it.
+const WASI_LINKS: &[(&str, Link<HostState>)] =
+    &[("clocks", wasi::link_clocks), ("wasi", wasi::link)];
 
 /// Who a component is, as far as lending goes.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +153,7 @@ pub(crate) fn linker(
     link_older: impl Fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
-    for (name, link) in LINKS {
+    for (name, link) in WASI_LINKS.iter().chain(LINKS) {
         let capability = Capability::named(name).expect("what is linked is a capability");
         if is_lent_to(capability, target) {
             link(&mut linker)?;
@@ -152,19 +163,12 @@ pub(crate) fn linker(
     Ok(linker)
 }
 
-/// Marks the interfaces that are implemented on [`HostState`] itself.
-pub(crate) struct Host;
-
-impl wasmtime::component::HasData for Host {
-    type Data<'a> = &'a mut HostState;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runtime::wasm::link_older;
     use std::path::Path;
-    use tenon_config::grant::GrantSet;
+    use tenon_config::grant::{GrantSet, NETWORK};
     use tenon_config::host_environment::HostEnvironment;
 
     #[test]
@@ -185,6 +189,16 @@ mod tests {
         for (i, capability) in CAPABILITIES.iter().enumerate() {
             assert!(CAPABILITIES[..i].iter().all(|other| other.name != capability.name));
         }
+    }
+
+    #[test]
+    fn every_import_of_a_capability_is_linked_by_one() {
+        let imported = CAPABILITIES.iter().filter(|capability| !capability.imports.is_empty());
+        let mut imported: Vec<&str> = imported.map(|capability| capability.name).collect();
+        let mut linked: Vec<&str> = WASI_LINKS.iter().chain(LINKS).map(|(name, _)| *name).collect();
+        imported.sort();
+        linked.sort();
+        assert_eq!(imported, linked);
     }
 
     /// All that can be granted.

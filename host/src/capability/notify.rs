@@ -1,38 +1,69 @@
 //! `notify`: news from a plugin, for the host to act on after the call.
 
+use std::sync::Arc;
 use std::time::Instant;
 use tenon_types::text::cut;
 use wasmtime::component::Linker;
 
-use super::{Host, HostState};
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::notify;
 use crate::observe::event::Event;
+use crate::observe::{PluginNotifications, RateLimiter};
 
 /// The longest message of progress, and the longest id, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 10;
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    notify::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct NotifyCapability;
+
+/// How much news a plugin may still give, and where it goes.
+pub(crate) struct PluginNews {
+    progress: RateLimiter,
+    /// News of resources, which must not be in the way of the other.
+    updates: RateLimiter,
+    news: PluginNotifications,
 }
 
-impl notify::Host for HostState {
+impl HostCapability for NotifyCapability {
+    const NAME: &'static str = "notify";
+    type Plugin = Arc<PluginNews>;
+    type Instance = Arc<PluginNews>;
+
+    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+        let rate = preparation.limits.log_rate;
+        Arc::new(PluginNews {
+            progress: RateLimiter::of(rate),
+            updates: RateLimiter::of(rate),
+            news: preparation.news.clone(),
+        })
+    }
+
+    fn instantiate(news: &Self::Plugin) -> Self::Instance {
+        news.clone()
+    }
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        notify::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
+}
+
+impl notify::Host for View<'_, NotifyCapability> {
     fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
         // A URI that is cut is another one.
-        if uri.len() > MAX_MESSAGE_BYTES || self.setting.updates.take(Instant::now()).is_none() {
+        if uri.len() > MAX_MESSAGE_BYTES || self.state.updates.take(Instant::now()).is_none() {
             return Ok(());
         }
         let uri = Unmasked::new(uri);
-        self.setting.news.events().publish(|| {
-            let plugin = self.setting.id.clone();
-            let uri = self.setting.log.masked(uri).into_inner();
+        self.state.news.events().publish(|| {
+            let plugin = self.calls.plugin().clone();
+            let uri = self.calls.log().masked(uri).into_inner();
             Event::ResourceUpdated { plugin, uri }
         });
         Ok(())
     }
 
     fn changed(&mut self) -> wasmtime::Result<()> {
-        self.setting.news.note_change(&self.setting.id);
+        self.state.news.note_change(self.calls.plugin());
         Ok(())
     }
 
@@ -44,15 +75,15 @@ impl notify::Host for HostState {
         message: Option<String>,
     ) -> wasmtime::Result<()> {
         // Of a call that is over nobody waits for news, and nobody can follow any number.
-        if !self.serves(&call_id) || self.setting.progress.take(Instant::now()).is_none() {
+        if !self.calls.has(&call_id) || self.state.progress.take(Instant::now()).is_none() {
             return Ok(());
         }
         let message = Unmasked::new(message);
-        self.setting.news.events().publish(|| {
-            let plugin = self.setting.id.clone();
+        self.state.news.events().publish(|| {
+            let plugin = self.calls.plugin().clone();
             // It is that of a call which is served.
             let call_id = cut(&call_id, MAX_MESSAGE_BYTES).to_string();
-            let message = self.setting.log.masked(message).into_inner();
+            let message = self.calls.log().masked(message).into_inner();
             let message = message.map(|message| cut(&message, MAX_MESSAGE_BYTES).into());
             Event::Progress { plugin, call_id, progress, total, message }
         });

@@ -1,28 +1,45 @@
 //! `secrets`: values that the host's [`crate::services::SecretStore`] keeps for a plugin. Values are
 //! their names.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tenon_config::grant::SECRETS;
+use tenon_config::secret::Secret;
 use tenon_types::Error;
 use wasmtime::component::Linker;
 
-use super::Host;
-use crate::capability::HostState;
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{secrets, types};
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    secrets::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct SecretsCapability;
+
+impl HostCapability for SecretsCapability {
+    const NAME: &'static str = SECRETS;
+    type Plugin = Arc<BTreeMap<String, Secret>>;
+    type Instance = Arc<BTreeMap<String, Secret>>;
+
+    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+        preparation.secrets.clone()
+    }
+
+    fn instantiate(secrets: &Self::Plugin) -> Self::Instance {
+        secrets.clone()
+    }
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        secrets::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
 }
 
-impl secrets::Host for HostState {
+impl secrets::Host for View<'_, SecretsCapability> {
     fn get(&mut self, name: String) -> wasmtime::Result<Result<String, types::Error>> {
-        let setting = &self.setting;
-        if let Err(denied) = setting.granted.require(SECRETS, &name, &format!("the secret {name}"))
-        {
+        let tried = format!("the secret {name}");
+        if let Err(denied) = self.calls.granted().require(SECRETS, &name, &tried) {
             return Ok(Err(denied.convert()));
         }
         let unset = || Error::NotFound(format!("the secret {name} is not set"));
-        let secret = setting.secrets.get(&name).ok_or_else(unset);
+        let secret = self.state.get(&name).ok_or_else(unset);
         Ok(secret.map(|secret| secret.reveal().to_string()).convert())
     }
 }

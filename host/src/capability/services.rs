@@ -6,11 +6,10 @@ use tenon_config::grant::SERVICES;
 use tenon_types::{Error, HookPoint, Memory, OutgoingMessage};
 use wasmtime::component::{Accessor, Linker};
 
-use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::call::mask::{Masked, Unmasked};
 use crate::call::{CallError, Caller, HookOutcome};
-use crate::capability::HostState;
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{services, types};
 
@@ -80,19 +79,31 @@ pub(crate) async fn search_memory(
     Ok(found)
 }
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    services::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct ServicesCapability;
+
+impl HostCapability for ServicesCapability {
+    const NAME: &'static str = SERVICES;
+    type Plugin = ();
+    type Instance = ();
+
+    fn prepare(_: &Preparation<'_>) {}
+
+    fn instantiate((): &()) {}
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        services::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
 }
 
-impl services::Host for HostState {}
+impl services::Host for View<'_, ServicesCapability> {}
 
-impl<T> services::HostWithStore<T> for Host {
+impl<T: 'static> services::HostWithStore<T> for InView<ServicesCapability> {
     async fn send_message(
         accessor: &Accessor<T, Self>,
         message: services::OutgoingMessage,
     ) -> wasmtime::Result<Result<(), types::Error>> {
         let message = Unmasked::new(message.convert());
-        let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
+        let (granted, caller) = accessor.with(|mut access| access.get().calls.access_and_caller());
         Ok(apart(async move { send_message(&granted, caller, message).await }).await.convert())
     }
 
@@ -102,7 +113,7 @@ impl<T> services::HostWithStore<T> for Host {
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<services::Memory>, types::Error>> {
         let query = Unmasked::new(query);
-        let granted = accessor.with(|mut access| access.get().setting.granted.clone());
+        let granted = accessor.with(|mut access| access.get().calls.granted().clone());
         Ok(apart(async move { search_memory(&granted, query, limit).await }).await.convert())
     }
 }

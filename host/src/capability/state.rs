@@ -1,81 +1,54 @@
 //! What one instance has in its store.
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tenon_config::limits::{LimitExceeded, Limits};
-use tenon_config::secret::Secret;
-use tenon_types::LogLevel;
-use tracing::Span;
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::console::Console;
-use crate::call::{Caller, CurrentCall};
-use crate::capability::config::Config;
 #[cfg(unix)]
-use crate::capability::filesystem::FilesView;
-use crate::capability::filesystem::{FileGrants, FilesystemState};
-use crate::capability::granted::GrantedCapabilities;
-use crate::capability::network::Http;
-use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
-use crate::server::{ChildSlot, ChildSpec, Supervisor};
+use super::filesystem::FilesView;
+use super::filesystem::{FileGrants, FilesystemState};
+use super::lifecycle::PluginContext;
+use super::served::ServedCalls;
+use super::{InstanceCapabilities, PluginCapabilities};
+use crate::call::CurrentCall;
 
 /// What every instance of a plugin is made with.
 pub(crate) struct InstanceConfig {
-    /// The plugin's identifier.
-    pub(crate) id: Arc<str>,
+    pub(crate) context: Arc<PluginContext>,
     pub(crate) limits: Limits,
     /// How long a new instance may take to register.
     pub(crate) startup: Duration,
-    /// The configuration, as the text of a JSON object.
-    pub(crate) config: Config,
-    /// How the plugin speaks in the log.
-    pub(crate) log: Arc<PluginLog>,
-    /// What the plugin was lent.
-    pub(crate) granted: Arc<GrantedCapabilities>,
     /// The files that it may use.
     pub(crate) files: Arc<FileGrants>,
     /// The variables of the environment that it sees.
     pub(crate) environment: Vec<(String, String)>,
-    /// The secrets that it may ask for, by their names.
-    pub(crate) secrets: Arc<BTreeMap<String, Secret>>,
-    /// How much news of progress it may still give.
-    pub(crate) progress: RateLimiter,
-    /// How much news of resources, which must not be in the way of the other.
-    pub(crate) updates: RateLimiter,
-    /// Where news of the plugin goes.
-    pub(crate) news: PluginNotifications,
-    /// The one child of a bridge.
-    pub(crate) child: Option<Arc<ChildSpec>>,
-    /// Who keeps watch over the server of a bridge.
-    pub(crate) server: Option<Arc<Supervisor>>,
+    pub(crate) capabilities: PluginCapabilities,
 }
 
 /// The `T` of `Store<T>`: what an instance can reach, and what it has used.
 pub(crate) struct HostState {
     pub(crate) setting: Arc<InstanceConfig>,
-    pub(crate) child: Option<ChildSlot>,
-    /// The calls that the instance serves.
-    calls: Vec<Running>,
+    pub(super) calls: ServedCalls,
+    pub(super) capabilities: InstanceCapabilities,
+    pub(super) table: ResourceTable,
     pub(crate) console: Console,
     pub(crate) meter: Meter,
     wasi: WasiCtx,
     folders: FilesystemState,
-    http: Http,
-    table: ResourceTable,
 }
 
 impl HostState {
     /// A store with every limit set.
     pub(crate) fn store(engine: &wasmtime::Engine, setting: &Arc<InstanceConfig>) -> Store<Self> {
         let limits = &setting.limits;
-        let console = Console::new(setting.clone());
+        let console = Console::new(setting.context.log.clone());
         let wasi = WasiCtx::builder()
             .stdout(console.stdout())
             .stderr(console.stderr())
@@ -87,14 +60,13 @@ impl HostState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles);
         let state = Self {
-            child: setting.child.clone().map(ChildSlot::new),
-            calls: Vec::new(),
+            calls: ServedCalls::new(setting.context.clone()),
+            capabilities: setting.capabilities.instantiate(),
+            table,
             console,
-            meter: Meter::new(limits, setting.child.is_some()),
+            meter: Meter::new(limits, setting.capabilities.has_child()),
             wasi,
             folders: FilesystemState::default(),
-            http: Http::new(setting.granted.network.clone()),
-            table,
             setting: setting.clone(),
         };
         let (transfer, handles) = (limits.transfer, limits.handles);
@@ -124,162 +96,30 @@ impl HostState {
     }
 }
 
-/// A call that an instance serves.
-struct Running {
-    id: Arc<str>,
-    current_call: Option<Arc<CurrentCall>>,
-}
-
 impl HostState {
     /// A call begins.
     pub(crate) fn begin(&mut self, id: Arc<str>, current_call: Option<Arc<CurrentCall>>) {
-        self.calls.push(Running { id, current_call });
-        self.meter.lend_host_calls(self.calls.len());
+        self.calls.begin(id, current_call);
+        self.meter.lend_host_calls(self.calls.count());
     }
 
     /// A call is over.
     pub(crate) fn end(&mut self, id: &Arc<str>) {
-        // The oldest is nearly always the first to end.
-        if let Some(at) = self.calls.iter().position(|call| Arc::ptr_eq(&call.id, id)) {
-            self.calls.remove(at);
-        }
-    }
-
-    /// Whether the instance serves a call of this id.
-    pub(crate) fn serves(&self, id: &str) -> bool {
-        self.calls.iter().any(|call| &*call.id == id)
-    }
-
-    /// The calls that the instance serves: the one of this id, or all where none is said.
-    pub(crate) fn served(&self, id: Option<&str>) -> Vec<Arc<CurrentCall>> {
-        let meant = self.calls.iter().filter(|call| id.is_none_or(|id| *call.id == *id));
-        meant.filter_map(|call| call.current_call.clone()).collect()
-    }
-
-    /// The span of the call that the instance serves; none where it serves several, of which each
-    /// could be meant.
-    pub(crate) fn span(&self) -> Span {
-        match &self.calls[..] {
-            [Running { current_call: Some(current_call), .. }] => current_call.span().cloned(),
-            _ => None,
-        }
-        .unwrap_or_else(Span::none)
-    }
-
-    /// What the plugin was lent that turns to the host, and on whose behalf it does. Of several
-    /// calls that the instance serves each could be meant: the chain that is longest counts, and
-    /// who they are not all made for is not named.
-    pub(crate) fn access_and_caller(&self) -> (Arc<GrantedCapabilities>, Caller) {
-        let mut callers = self
-            .calls
-            .iter()
-            .filter_map(|call| Some(call.current_call.as_ref()?.calls_others_for()));
-        let first = callers.next().unwrap_or_default();
-        let caller = callers.fold(first, |mut common, other| {
-            let Caller {
-                agent_id,
-                session_id,
-                traceparent,
-                depth,
-                outer,
-                by: _,
-                timeout: _,
-                raw: _,
-            } = other;
-            common.agent_id = common.agent_id.filter(|id| agent_id.as_ref() == Some(id));
-            common.session_id = common.session_id.filter(|id| session_id.as_ref() == Some(id));
-            common.traceparent = common.traceparent.filter(|id| traceparent.as_ref() == Some(id));
-            common.depth = common.depth.max(depth);
-            common.outer.extend(outer);
-            common
-        });
-        (self.setting.granted.clone(), caller)
-    }
-}
-
-impl HostState {
-    /// Where refusals go: of several calls that the instance serves each could be meant, and none
-    /// is told.
-    fn refuse(&self) -> RefusalReporter {
-        let current_call = match &self.calls[..] {
-            [Running { current_call, .. }] => current_call.clone(),
-            _ => None,
-        };
-        RefusalReporter { setting: self.setting.clone(), current_call }
+        self.calls.end(id);
     }
 
     /// What the interfaces of files see.
     #[cfg(unix)]
     pub(crate) fn files(&mut self) -> FilesView<'_> {
-        let refuse = self.refuse();
+        let refuse = self.calls.refusals();
         let Self { table, folders, setting, .. } = self;
         FilesView { table, folders, files: &setting.files, refuse }
-    }
-}
-
-/// Where refusals go that a guest gets to know as a mere code: to the log, and to who called.
-#[derive(Clone)]
-pub(crate) struct RefusalReporter {
-    setting: Arc<InstanceConfig>,
-    current_call: Option<Arc<CurrentCall>>,
-}
-
-impl RefusalReporter {
-    /// What the plugin tried was not granted; `value` would have allowed it.
-    pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) {
-        self.say(self.setting.granted.not_granted(tried, capability, value));
-    }
-
-    /// What the plugin tried is covered by no glob, for what it is; `value` would have allowed it.
-    pub(crate) fn protected(&self, tried: &str, capability: &str, value: &str, what: &str) {
-        self.say(self.setting.granted.protected(tried, capability, value, what));
-    }
-
-    /// The plugin looked whether something is there that it was not granted. Libraries look for much
-    /// that they can do without.
-    pub(crate) fn looked(&self, tried: &str, capability: &str, value: &str) {
-        let words = self.setting.granted.not_granted(tried, capability, value);
-        self.span().in_scope(|| self.setting.log.write(LogLevel::Debug, &words, &[]));
-    }
-
-    /// What the plugin tried cannot be granted.
-    pub(crate) fn never(&self, what: &str) {
-        self.say(format!("plugin \"{}\": {what} is never granted", self.setting.id));
-    }
-
-    /// Says it in these words.
-    pub(crate) fn say(&self, words: String) {
-        let logged = words.clone();
-        self.say_and_log(words, &logged);
-    }
-
-    /// Says it in these words, and in others to the operator.
-    pub(crate) fn say_and_log(&self, words: String, logged: &str) {
-        let written = self.span().in_scope(|| self.setting.log.write(LogLevel::Warn, logged, &[]));
-        if let Some(current_call) = &self.current_call {
-            current_call.refused(words, written);
-        }
-    }
-
-    /// The span of the call that is being served.
-    pub(crate) fn span(&self) -> Span {
-        self.current_call
-            .as_ref()
-            .and_then(|current_call| current_call.span().cloned())
-            .unwrap_or_else(Span::none)
     }
 }
 
 impl WasiView for HostState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
-impl WasiHttpView for HostState {
-    fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let refuse = self.refuse();
-        self.http.view(&mut self.table, refuse)
     }
 }
 

@@ -1,18 +1,34 @@
 //! `stdio-child`: the bridge's one child, behind [`crate::server`].
 
 use std::future::{pending, ready};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wasmtime::component::{Accessor, Linker};
 
-use super::Host;
-use crate::capability::HostState;
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{stdio_child, types};
-use crate::server::{Child, ChildEvent, ChildSlot, ExitStatus, OversizedLine};
+use crate::server::{Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine};
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    stdio_child::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct StdioChildCapability;
+
+impl HostCapability for StdioChildCapability {
+    const NAME: &'static str = "stdio-child";
+    type Plugin = Option<Arc<ChildSpec>>;
+    type Instance = Option<ChildSlot>;
+
+    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+        preparation.child.clone()
+    }
+
+    fn instantiate(child: &Self::Plugin) -> Self::Instance {
+        child.clone().map(ChildSlot::new)
+    }
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        stdio_child::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
 }
 
 /// A component that is linked with a child but was given none.
@@ -21,14 +37,14 @@ pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 struct NoChild;
 
 /// Reaches the slot of the child between two points of waiting.
-fn with<T, R>(
-    accessor: &Accessor<T, Host>,
+fn with<T: 'static, R>(
+    accessor: &Accessor<T, InView<StdioChildCapability>>,
     act: impl FnOnce(&mut ChildSlot) -> R,
 ) -> wasmtime::Result<R> {
-    accessor.with(|mut access| Ok(act(access.get().child.as_mut().ok_or(NoChild)?)))
+    accessor.with(|mut access| Ok(act(access.get().state.as_mut().ok_or(NoChild)?)))
 }
 
-impl<T> stdio_child::HostWithStore<T> for Host {
+impl<T: 'static> stdio_child::HostWithStore<T> for InView<StdioChildCapability> {
     async fn start(accessor: &Accessor<T, Self>) -> wasmtime::Result<Result<(), types::Error>> {
         if let Some(former) = with(accessor, ChildSlot::take)? {
             former.stop().await;
@@ -109,18 +125,18 @@ fn in_the_contract(event: ChildEvent) -> stdio_child::Event {
     }
 }
 
-impl stdio_child::Host for HostState {
+impl stdio_child::Host for View<'_, StdioChildCapability> {
     fn stderr_tail(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.child.as_ref().ok_or(NoChild)?.stderr_tail())
+        Ok(self.state.as_ref().ok_or(NoChild)?.stderr_tail())
     }
 
     fn set_timer(&mut self, at: u64) -> wasmtime::Result<()> {
-        self.child.as_mut().ok_or(NoChild)?.set_timer(Duration::from_millis(at));
+        self.state.as_mut().ok_or(NoChild)?.set_timer(Duration::from_millis(at));
         Ok(())
     }
 
     fn now(&mut self) -> wasmtime::Result<u64> {
-        let elapsed = self.child.as_ref().ok_or(NoChild)?.elapsed();
+        let elapsed = self.state.as_ref().ok_or(NoChild)?.elapsed();
         Ok(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
     }
 }

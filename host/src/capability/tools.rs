@@ -5,10 +5,9 @@ use tenon_config::grant::TOOLS;
 use tenon_types::{Error, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Linker};
 
-use super::Host;
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
+use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::call::{Call, Caller};
-use crate::capability::HostState;
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{tools, types};
 
@@ -35,17 +34,29 @@ pub(crate) async fn call(
         .map_err(as_contract)
 }
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    tools::add_to_linker::<_, Host>(linker, |state| state)
+pub(crate) struct ToolsCapability;
+
+impl HostCapability for ToolsCapability {
+    const NAME: &'static str = TOOLS;
+    type Plugin = ();
+    type Instance = ();
+
+    fn prepare(_: &Preparation<'_>) {}
+
+    fn instantiate((): &()) {}
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        tools::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
 }
 
-impl tools::Host for HostState {}
+impl tools::Host for View<'_, ToolsCapability> {}
 
-impl<T> tools::HostWithStore<T> for Host {
+impl<T: 'static> tools::HostWithStore<T> for InView<ToolsCapability> {
     async fn list_tools(
         accessor: &Accessor<T, Self>,
     ) -> wasmtime::Result<Result<Vec<types::ToolDefinition>, types::Error>> {
-        let granted = accessor.with(|mut access| access.get().setting.granted.clone());
+        let granted = accessor.with(|mut access| access.get().calls.granted().clone());
         Ok(list(&granted).convert())
     }
 
@@ -54,7 +65,7 @@ impl<T> tools::HostWithStore<T> for Host {
         name: String,
         arguments: String,
     ) -> wasmtime::Result<Result<types::ToolResult, types::Error>> {
-        let (granted, caller) = accessor.with(|mut access| access.get().access_and_caller());
+        let (granted, caller) = accessor.with(|mut access| access.get().calls.access_and_caller());
         let call = async move {
             let arguments = serde_json::from_str(&arguments).map_err(|error| {
                 Error::InvalidInput(format!("the arguments are not JSON: {error}"))

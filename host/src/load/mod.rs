@@ -28,18 +28,20 @@ use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::{Redactor, Secret, SecretValues, secret_variable};
 use wasmtime::component::{Component, Linker};
 
-use crate::capability::config::Config;
 use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::network::{Network, NetworkGrants};
-use crate::capability::{self, ComponentRole, HostState, ImportError, InstanceConfig, Need};
-use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
+use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
+use crate::capability::network::NetworkCapability;
+use crate::capability::{
+    self, ComponentRole, HostState, ImportError, InstanceConfig, Need, PluginCapabilities,
+};
+use crate::observe::{PluginLog, PluginNotifications};
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
     check_exports, find_exports, link_older,
 };
 use crate::runtime::{
-    Allocation, Plugin, PluginHandle, RetiringPlugin, RhaiPlugin, ScriptLoadError, ScriptSetting,
+    Allocation, Plugin, PluginHandle, RetiringPlugin, RhaiPlugin, ScriptConfig, ScriptLoadError,
     SupervisedBridge, Threads, UseToken,
 };
 use crate::schema::SchemaSandbox;
@@ -50,9 +52,6 @@ pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
 
 /// The same for servers elsewhere.
 pub static REMOTE_BRIDGE: &[u8] = include_bytes!(env!("TENON_REMOTE_BRIDGE"));
-
-/// How long a stream of a server elsewhere may last before it is asked for again.
-const MAX_STREAM_TIME: Duration = Duration::from_secs(3600);
 
 /// The largest script, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 4 << 20;
@@ -357,6 +356,37 @@ pub struct Loader {
     lazy: bool,
 }
 
+/// What a plugin is lent, whatever runs it.
+struct PreparedPlugin {
+    context: Arc<PluginContext>,
+    /// The variables of the environment that it sees.
+    environment: Vec<(String, String)>,
+    /// The secrets that it may ask for, by their names.
+    secrets: Arc<BTreeMap<String, Secret>>,
+}
+
+impl PreparedPlugin {
+    /// What its capabilities are prepared from, without a server.
+    fn preparation<'a>(
+        &'a self,
+        candidate: &'a Candidate,
+        settings: &'a Map<String, Value>,
+        news: &'a PluginNotifications,
+    ) -> Preparation<'a> {
+        Preparation {
+            kind: candidate.kind(),
+            context: &self.context,
+            grants: &candidate.grants,
+            limits: &candidate.limits,
+            settings,
+            secrets: &self.secrets,
+            news,
+            child: None,
+            server: None,
+        }
+    }
+}
+
 /// A component that was linked, and where its exports are.
 #[derive(Clone)]
 struct LinkedComponent {
@@ -449,173 +479,206 @@ impl Loader {
     ///
     /// Where its code cannot be read, compiled or linked; [`LoadError`] says why.
     pub fn load(&self, admitted: Admitted) -> Result<LoadedPlugin, LoadError> {
-        let mut candidate = admitted.into_candidate();
-        let kind = candidate.kind();
-        let id: Arc<str> = candidate.id.as_str().into();
-        let limits = candidate.limits.clone();
-        let mut startup = STARTUP_TIMEOUT;
-        // What a bridge is told is the host's word alone.
-        let mut settings = match kind {
-            PluginKind::Mcp => Map::new(),
-            _ => candidate.settings.clone(),
+        let candidate = admitted.into_candidate();
+        match candidate.source.clone() {
+            Source::Wasm { path, mode } => self.load_component(candidate, &path, mode),
+            Source::Rhai { path } => self.load_script(candidate, &path),
+            Source::Mcp(server) => self.load_server(candidate, *server),
+        }
+    }
+
+    fn load_component(
+        &self,
+        mut candidate: Candidate,
+        path: &Path,
+        mode: InstanceMode,
+    ) -> Result<LoadedPlugin, LoadError> {
+        let prepared = self.prepare(&mut candidate);
+        let wasm = files::read(path, MAX_COMPONENT_BYTES)
+            .map_err(|error| LoadError::Read(path.into(), error))?;
+        let digest = Digest::of(&wasm);
+        unchanged(path, &candidate, digest)?;
+        let preparation = prepared.preparation(&candidate, &candidate.settings, &self.news);
+        let setting = self.instance_config(&candidate, &prepared, &preparation, STARTUP_TIMEOUT);
+        let (plugin, imports) =
+            self.component(path, &wasm, &digest, mode, &candidate.grants, setting)?;
+        let fingerprint = candidate.fingerprint_with(Some(digest));
+        let loaded = self.loaded(candidate, plugin, fingerprint, STARTUP_TIMEOUT);
+        Ok(LoadedPlugin { imports: Some(imports), ..loaded })
+    }
+
+    fn load_script(
+        &self,
+        mut candidate: Candidate,
+        path: &Path,
+    ) -> Result<LoadedPlugin, LoadError> {
+        let prepared = self.prepare(&mut candidate);
+        let text = read_text(path, MAX_SCRIPT_BYTES)
+            .map_err(|error| LoadError::Read(path.into(), error))?;
+        let digest = Digest::of(&text);
+        unchanged(path, &candidate, digest)?;
+        let preparation = prepared.preparation(&candidate, &candidate.settings, &self.news);
+        let setting = ScriptConfig {
+            id: prepared.context.id.clone(),
+            version: candidate.version.clone(),
+            description: candidate.description.clone(),
+            limits: candidate.limits.clone(),
+            settings: candidate.settings.clone(),
+            log: prepared.context.log.clone(),
+            granted: prepared.context.granted.clone(),
+            network: NetworkCapability::prepare(&preparation),
         };
-        let mut listing = None;
-        if let Source::Mcp(server) = &candidate.source {
-            startup = startup_of(server);
-            settings.insert("startup_timeout_ms".into(), json!(milliseconds(startup)));
-            settings.insert("request_timeout_ms".into(), json!(milliseconds(limits.wall)));
-            settings.insert("passthrough".into(), json!(candidate.context.passthrough));
-            tell_wishes(&mut settings, &server.options);
-            let offers = self.host_services.services.features.offers();
-            settings.insert("forms".into(), json!(offers.forms));
-            settings.insert("pages".into(), json!(offers.pages));
-            settings.insert("sampling".into(), json!(offers.sampling));
-            listing = self.listing(server, &candidate.named_in);
-            if let Some(revision) = listing.as_ref().and_then(ListingCache::revision) {
-                settings.insert("revision".into(), json!(revision));
-            }
-            startup = startup.saturating_add(STARTUP_GRACE);
-        }
+        let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone());
+        let redactor = Redactor::new(&candidate.secrets);
+        let plugin = plugin.map_err(|error| error.masked(&redactor))?;
+        let fingerprint = candidate.fingerprint_with(Some(digest));
+        Ok(self.loaded(candidate, Arc::new(plugin), fingerprint, STARTUP_TIMEOUT))
+    }
+
+    fn load_server(
+        &self,
+        mut candidate: Candidate,
+        mut server: Server,
+    ) -> Result<LoadedPlugin, LoadError> {
         // Secrets are not what it is made of.
-        let as_found = (kind == PluginKind::Mcp).then(|| candidate.fingerprint());
-        if let Source::Mcp(server) = &mut candidate.source {
-            put_secrets(server, &candidate.given)?;
-        }
-        if let Source::Mcp(server) = &candidate.source
-            && let Server { place: ServerLocation::Remote(remote), supervision, .. } = &**server
-        {
+        let fingerprint = candidate.fingerprint();
+        let time = startup_of(&server);
+        let startup = time.saturating_add(STARTUP_GRACE);
+        let listing = self.listing(&server, &candidate.named_in);
+        put_secrets(&mut server, &candidate.given)?;
+        if let ServerLocation::Remote(remote) = &server.place {
             candidate.grants = remote_grants(remote)?;
-            settings.insert(
-                "http".into(),
-                json!({
-                    "url": remote.url.as_str(),
-                    "headers": remote.headers,
-                    "transport": remote.transport,
-                    "max_message": supervision.max_message,
-                }),
-            );
         }
-        let grants = &candidate.grants;
-        let files = Arc::new(FileGrants::new(FileRules::of(
-            grants,
-            &self.host_environment,
-            &self.deciding.load(),
-        )));
-        let environment = capability::environment::of(grants, &self.host_environment);
+        let settings = self.bridge_settings(&candidate, &server, time, listing.as_ref());
+        let prepared = self.prepare(&mut candidate);
+        let supervisor = |transport| {
+            let (id, news) = (prepared.context.id.clone(), self.news.clone());
+            let supervisor = Supervisor::new(id, transport, server.supervision.clone(), news);
+            let supervisor = supervisor.with_listing(listing);
+            Arc::new(supervisor.with_starts(self.starts.clone(), time))
+        };
+        let mut preparation = prepared.preparation(&candidate, &settings, &self.news);
+        let (bridge, supervisor) = match &server.place {
+            ServerLocation::Child(program) => {
+                let supervisor = supervisor("stdio");
+                let child = self.child(&prepared.context.log, program.clone(), supervisor.clone());
+                let child = ChildSpec { trusted: candidate.programs.clone(), ..child };
+                preparation.child = Some(Arc::new(child));
+                preparation.server = Some(supervisor.clone());
+                let setting = self.instance_config(&candidate, &prepared, &preparation, startup);
+                (self.bridge(setting)?, supervisor)
+            }
+            ServerLocation::Remote(_) => {
+                let supervisor = supervisor("http");
+                preparation.server = Some(supervisor.clone());
+                let setting = self.instance_config(&candidate, &prepared, &preparation, startup);
+                (self.remote_bridge(&candidate.grants, setting)?, supervisor)
+            }
+        };
+        let redactor = Redactor::new(&candidate.secrets);
+        let bridge = SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup);
+        let loaded = self.loaded(candidate, Arc::new(bridge), fingerprint, startup);
+        Ok(LoadedPlugin { supervised: Some(supervisor), ..loaded })
+    }
+
+    /// What a bridge is told. It is the host's word alone: what a configuration sets for the plugin is for no
+    /// bridge.
+    fn bridge_settings(
+        &self,
+        candidate: &Candidate,
+        server: &Server,
+        startup: Duration,
+        listing: Option<&ListingCache>,
+    ) -> Map<String, Value> {
+        let mut settings = Map::new();
+        settings.insert("startup_timeout_ms".into(), json!(milliseconds(startup)));
+        settings.insert("request_timeout_ms".into(), json!(milliseconds(candidate.limits.wall)));
+        settings.insert("passthrough".into(), json!(candidate.context.passthrough));
+        tell_wishes(&mut settings, &server.options);
+        let offers = self.host_services.services.features.offers();
+        settings.insert("forms".into(), json!(offers.forms));
+        settings.insert("pages".into(), json!(offers.pages));
+        settings.insert("sampling".into(), json!(offers.sampling));
+        if let Some(revision) = listing.and_then(ListingCache::revision) {
+            settings.insert("revision".into(), json!(revision));
+        }
+        if let ServerLocation::Remote(remote) = &server.place {
+            let http = json!({
+                "url": remote.url.as_str(),
+                "headers": remote.headers,
+                "transport": remote.transport,
+                "max_message": server.supervision.max_message,
+            });
+            settings.insert("http".into(), http);
+        }
+        settings
+    }
+
+    /// Makes ready what a plugin of any kind is lent. From then on its secrets are known.
+    fn prepare(&self, candidate: &mut Candidate) -> PreparedPlugin {
+        let environment = capability::environment::of(&candidate.grants, &self.host_environment);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);
         }
-        let secrets = Arc::new(std::mem::take(&mut candidate.given));
         self.host_services.secrets.know(&candidate.secrets);
+        let id: Arc<str> = candidate.id.as_str().into();
         let redactor = Redactor::new(&candidate.secrets);
-        let log = PluginLog::new(id.clone(), redactor.clone(), limits.log_rate);
+        let log = PluginLog::new(id.clone(), redactor, candidate.limits.log_rate);
         let log = Arc::new(log.among(self.host_services.secrets.clone()));
-        let backend = self.host_services.services.network.clone();
-        let network = NetworkGrants::of(grants).map(|granted| {
-            let limits = match kind {
-                // Of a server elsewhere the bridge keeps the time, and a stream is no call.
-                PluginKind::Mcp => Limits { wall: MAX_STREAM_TIME, ..limits.clone() },
-                _ => limits.clone(),
-            };
-            Arc::new(Network::new(id.clone(), Arc::new(granted), backend, limits))
-        });
-        let granted =
-            GrantedCapabilities::new(id.clone(), grants.clone(), self.host_services.clone());
-        let granted = Arc::new(granted.with_network(network).with_log(log.clone()));
-        let setting = |child: Option<ChildSpec>, server: Option<Arc<Supervisor>>| InstanceConfig {
-            id: id.clone(),
-            limits: limits.clone(),
+        let (grants, services) = (candidate.grants.clone(), self.host_services.clone());
+        let granted = GrantedCapabilities::new(id.clone(), grants, services);
+        let granted = Arc::new(granted.with_log(log.clone()));
+        PreparedPlugin {
+            context: Arc::new(PluginContext { id, log, granted }),
+            environment,
+            secrets: Arc::new(std::mem::take(&mut candidate.given)),
+        }
+    }
+
+    /// What the instances of a component are made with.
+    fn instance_config(
+        &self,
+        candidate: &Candidate,
+        prepared: &PreparedPlugin,
+        preparation: &Preparation<'_>,
+        startup: Duration,
+    ) -> InstanceConfig {
+        let deciding = self.deciding.load();
+        let rules = FileRules::of(&candidate.grants, &self.host_environment, &deciding);
+        InstanceConfig {
+            context: prepared.context.clone(),
+            limits: candidate.limits.clone(),
             startup,
-            config: Config::from(&settings),
-            log: log.clone(),
-            granted: granted.clone(),
-            files: files.clone(),
-            environment: environment.clone(),
-            secrets: secrets.clone(),
-            progress: RateLimiter::of(limits.log_rate),
-            updates: RateLimiter::of(limits.log_rate),
-            news: self.news.clone(),
-            child: child.map(Arc::new),
-            server,
-        };
-        let mut imports = None;
-        let mut supervised = None;
-        let (plugin, fingerprint): (Arc<dyn Plugin>, Fingerprint) = match &candidate.source {
-            Source::Wasm { path, mode } => {
-                let wasm = files::read(path, MAX_COMPONENT_BYTES)
-                    .map_err(|error| LoadError::Read(path.clone(), error))?;
-                let digest = Digest::of(&wasm);
-                unchanged(path, &candidate, digest)?;
-                let setting = setting(None, None);
-                let (plugin, imported) =
-                    self.component(path, &wasm, &digest, *mode, grants, setting)?;
-                imports = Some(imported);
-                (plugin, candidate.fingerprint_with(Some(digest)))
-            }
-            Source::Rhai { path } => {
-                let text = read_text(path, MAX_SCRIPT_BYTES)
-                    .map_err(|error| LoadError::Read(path.clone(), error))?;
-                let digest = Digest::of(&text);
-                unchanged(path, &candidate, digest)?;
-                let fingerprint = candidate.fingerprint_with(Some(digest));
-                let setting = ScriptSetting {
-                    id: id.clone(),
-                    version: candidate.version.clone(),
-                    description: candidate.description.clone(),
-                    limits: limits.clone(),
-                    settings,
-                    log: log.clone(),
-                    granted: granted.clone(),
-                };
-                let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone());
-                (Arc::new(plugin.map_err(|error| error.masked(&redactor))?), fingerprint)
-            }
-            Source::Mcp(server) => {
-                let policy = server.supervision.clone();
-                let news = self.news.clone();
-                let watch = |transport| {
-                    let supervisor = Supervisor::new(id.clone(), transport, policy, news);
-                    let supervisor = supervisor.with_listing(listing);
-                    let startup = startup.saturating_sub(STARTUP_GRACE);
-                    Arc::new(supervisor.with_starts(self.starts.clone(), startup))
-                };
-                let (bridge, supervisor) = match &server.place {
-                    ServerLocation::Child(program) => {
-                        let supervisor = watch("stdio");
-                        let child = self.child(&log, program.clone(), supervisor.clone());
-                        let child = ChildSpec { trusted: candidate.programs.clone(), ..child };
-                        (self.bridge(setting(Some(child), Some(supervisor.clone())))?, supervisor)
-                    }
-                    ServerLocation::Remote(_) => {
-                        let supervisor = watch("http");
-                        let setting = setting(None, Some(supervisor.clone()));
-                        (self.remote_bridge(grants, setting)?, supervisor)
-                    }
-                };
-                let redactor = Redactor::new(&candidate.secrets);
-                let bridge = SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup);
-                supervised = Some(supervisor);
-                (Arc::new(bridge), as_found.unwrap_or_else(|| candidate.fingerprint()))
-            }
-        };
-        let permissions = candidate.permissions.take();
-        Ok(LoadedPlugin {
-            id,
-            kind,
+            files: Arc::new(FileGrants::new(rules)),
+            environment: prepared.environment.clone(),
+            capabilities: PluginCapabilities::prepare(preparation),
+        }
+    }
+
+    fn loaded(
+        &self,
+        mut candidate: Candidate,
+        plugin: Arc<dyn Plugin>,
+        fingerprint: Fingerprint,
+        startup: Duration,
+    ) -> LoadedPlugin {
+        LoadedPlugin {
+            id: candidate.id.as_str().into(),
+            kind: candidate.kind(),
             owner: candidate.owner(),
             plugin,
-            limits,
+            limits: candidate.limits.clone(),
             startup,
-            permissions,
+            permissions: candidate.permissions.take(),
             fingerprint: Some(fingerprint),
             uses: UseToken::default(),
             grants: candidate.grants,
             secrets: candidate.secrets,
             requested: candidate.requests,
-            imports,
-            supervised,
+            imports: None,
+            supervised: None,
             schemas: self.schemas.clone(),
-        })
+        }
     }
 
     fn component(

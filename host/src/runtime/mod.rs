@@ -26,7 +26,7 @@ pub use crate::call::{Failure, OuterCalls, Usage};
 pub use builtin::Builtin;
 pub(crate) use drain::{RetiringPlugin, UseToken};
 pub use handle::PluginHandle;
-pub(crate) use rhai::{RhaiPlugin, ScriptConfig as ScriptSetting, Threads};
+pub(crate) use rhai::{RhaiPlugin, ScriptConfig, Threads};
 pub use rhai::{ScriptLoadError, check_script};
 pub(crate) use supervised_bridge::SupervisedBridge;
 pub use tenon_config::config::InstanceMode;

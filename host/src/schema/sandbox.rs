@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tenon_config::config::InstanceMode;
+use tenon_config::discover::PluginKind;
 use tenon_config::files::Digest;
 use tenon_config::grant::Grants;
 use tenon_config::limits::{LimitExceeded, Limits, SchemaLimitExceeded};
@@ -24,10 +25,10 @@ use super::{
     is_secret, problem,
 };
 use crate::call::{Failure, within};
-use crate::capability::config::Config;
-use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::{self, ComponentRole, HostState, InstanceConfig};
-use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
+use crate::capability::granted::GrantedCapabilities;
+use crate::capability::lifecycle::{PluginContext, Preparation};
+use crate::capability::{self, ComponentRole, HostState, InstanceConfig, PluginCapabilities};
+use crate::observe::{PluginLog, PluginNotifications};
 use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, find_exports, link_older};
 use crate::runtime::{Allocation, Plugin};
 
@@ -242,24 +243,26 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedChecker, String> {
 fn setting(limits: Limits) -> InstanceConfig {
     let id: Arc<str> = "schema-checker".into();
     let log = PluginLog::new(id.clone(), Redactor::new(&SecretValues::default()), 1);
-    InstanceConfig {
-        granted: Arc::new(GrantedCapabilities::new(
-            id.clone(),
-            Grants::default(),
-            Arc::<HostServices>::default(),
-        )),
-        log: Arc::new(log),
-        id,
-        startup: limits.wall,
-        limits,
-        config: Config::from(&Map::new()),
-        files: Arc::default(),
-        environment: Vec::new(),
-        secrets: Arc::default(),
-        progress: RateLimiter::of(0),
-        updates: RateLimiter::of(0),
-        news: PluginNotifications::default(),
+    let grants = Grants::default();
+    let granted = GrantedCapabilities::new(id.clone(), grants.clone(), Arc::default());
+    let context = PluginContext { id, log: Arc::new(log), granted: Arc::new(granted) };
+    let capabilities = PluginCapabilities::prepare(&Preparation {
+        kind: PluginKind::Builtin,
+        context: &context,
+        grants: &grants,
+        limits: &limits,
+        settings: &Map::new(),
+        secrets: &Arc::default(),
+        news: &PluginNotifications::default(),
         child: None,
         server: None,
+    });
+    InstanceConfig {
+        context: Arc::new(context),
+        capabilities,
+        startup: limits.wall,
+        limits,
+        files: Arc::default(),
+        environment: Vec::new(),
     }
 }

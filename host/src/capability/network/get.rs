@@ -31,6 +31,7 @@ pub(crate) struct GetResponse {
 /// Fetches what is at a URL, or where it redirects to. Each redirect is checked like any request.
 pub(crate) async fn get(
     granted: &GrantedCapabilities,
+    network: Option<&Network>,
     url: &str,
     most: usize,
 ) -> Result<GetResponse, Error> {
@@ -39,7 +40,7 @@ pub(crate) async fn get(
     if url.cannot_be_a_base() || !url.has_host() {
         return Err(invalid(url.as_str()));
     }
-    let Some(network) = &granted.network else {
+    let Some(network) = network else {
         let value = everything_at(&url);
         let tried = in_words(&Method::GET, &url);
         return Err(granted.denied(granted.not_granted(&tried, NETWORK, &value)));

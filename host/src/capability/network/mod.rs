@@ -12,13 +12,18 @@ mod grants;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use http::{Request, Response};
+use std::sync::Arc;
+use std::time::Duration;
+use tenon_config::discover::PluginKind;
+use tenon_config::grant::NETWORK;
+use tenon_config::limits::Limits;
 use tracing::{Instrument, Span};
-use wasmtime::component::{Linker, ResourceTable};
+use wasmtime::component::Linker;
+use wasmtime_wasi_http::p2::bindings as p2;
+use wasmtime_wasi_http::p3::bindings as p3;
 use wasmtime_wasi_http::{
-    Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+    Error, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
 pub(crate) use client::Network;
@@ -27,7 +32,8 @@ pub(crate) use grants::NetworkGrants;
 #[cfg(any(test, fuzzing))]
 pub(crate) use grants::fuzz::url_pattern;
 
-use crate::capability::{HostState, RefusalReporter};
+use super::lifecycle::{Holds, HostCapability, PluginContext, Preparation, View};
+use super::served::RefusalReporter;
 use client::{Refusal, SendError};
 
 /// The most bytes of the headers of a request or a response.
@@ -36,9 +42,42 @@ const MAX_HEADER_BYTES: usize = 64 << 10;
 /// What `wasi:http` counts for headers, which is more than they are on the wire.
 const MAX_FIELD_BYTES: usize = 2 * MAX_HEADER_BYTES;
 
-pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
-    wasmtime_wasi_http::p3::add_to_linker(linker)
+/// How long a stream of a server elsewhere may last before it is asked for again.
+const MAX_STREAM_TIME: Duration = Duration::from_secs(3600);
+
+pub(crate) struct NetworkCapability;
+
+impl HostCapability for NetworkCapability {
+    const NAME: &'static str = NETWORK;
+    /// The network, if anything of it was granted.
+    type Plugin = Option<Arc<Network>>;
+    type Instance = Http;
+
+    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+        let grants = NetworkGrants::of(preparation.grants)?;
+        let limits = match preparation.kind {
+            // Of a server elsewhere the bridge keeps the time, and a stream is no call.
+            PluginKind::Mcp => Limits { wall: MAX_STREAM_TIME, ..preparation.limits.clone() },
+            _ => preparation.limits.clone(),
+        };
+        let PluginContext { id, granted, .. } = preparation.context;
+        let backend = granted.host_services.services.network.clone();
+        Some(Arc::new(Network::new(id.clone(), Arc::new(grants), backend, limits)))
+    }
+
+    fn instantiate(network: &Self::Plugin) -> Self::Instance {
+        let mut context = WasiHttpCtx::new();
+        context.set_field_size_limit(MAX_FIELD_BYTES);
+        Http { context, hooks: Hooks { network: network.clone(), refuse: None } }
+    }
+
+    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        p2::http::outgoing_handler::add_to_linker::<_, WasiHttp>(linker, http_of)?;
+        let options = p2::LinkOptions::default();
+        p2::http::types::add_to_linker::<_, WasiHttp>(linker, &(&options).into(), http_of)?;
+        p3::http::client::add_to_linker::<_, WasiHttp>(linker, http_of)?;
+        p3::http::types::add_to_linker::<_, WasiHttp>(linker, http_of)
+    }
 }
 
 /// What an instance has of HTTP.
@@ -55,21 +94,11 @@ struct Hooks {
 
 type Sending<T> = Box<dyn Future<Output = Result<T, Error>> + Send>;
 
-impl Http {
-    pub(crate) fn new(network: Option<Arc<Network>>) -> Self {
-        let mut context = WasiHttpCtx::new();
-        context.set_field_size_limit(MAX_FIELD_BYTES);
-        Self { context, hooks: Hooks { network, refuse: None } }
-    }
-
-    pub(crate) fn view<'a>(
-        &'a mut self,
-        table: &'a mut ResourceTable,
-        refuse: RefusalReporter,
-    ) -> WasiHttpCtxView<'a> {
-        self.hooks.refuse = Some(refuse);
-        WasiHttpCtxView { ctx: &mut self.context, table, hooks: &mut self.hooks }
-    }
+/// What wasmtime-wasi-http sees of a store.
+fn http_of<T: Holds<NetworkCapability>>(store: &mut T) -> WasiHttpCtxView<'_> {
+    let View { state, table, calls } = store.view();
+    state.hooks.refuse = Some(calls.refusals());
+    WasiHttpCtxView { ctx: &mut state.context, table, hooks: &mut state.hooks }
 }
 
 impl WasiHttpHooks for Hooks {

@@ -574,9 +574,9 @@ fn words(error: types::Error) -> String {
 }
 
 async fn fetch(net: &Net, grants: &[&str], url: &str) -> Result<super::GetResponse, String> {
-    let network = Arc::new(net.network(grants, Limits::default()));
+    let network = net.network(grants, Limits::default());
     let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
-    get(&granted.with_network(Some(network)), url, 20).await.map_err(words)
+    get(&granted, Some(&network), url, 20).await.map_err(words)
 }
 
 #[tokio::test]
@@ -626,7 +626,7 @@ async fn what_a_script_fetches_is_bounded_text() {
     let said = fetch(&net, &["http://a.com"], "mailto:a@b.c").await.err().unwrap();
     assert!(said.contains("is not an http or https URL"), "{said}");
     let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
-    let said = get(&granted, "http://a.com/x?secret", 20).await.err().map(words).unwrap();
+    let said = get(&granted, None, "http://a.com/x?secret", 20).await.err().map(words).unwrap();
     assert!(said.contains("plugin \"p\": GET http://a.com/x is not granted"), "{said}");
 }
 

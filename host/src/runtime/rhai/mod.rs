@@ -49,6 +49,7 @@ pub(crate) use threads::Threads;
 use super::Plugin;
 use crate::call::{CurrentCall, Failure};
 use crate::capability::granted::GrantedCapabilities;
+use crate::capability::network::Network;
 use crate::observe::PluginLog;
 use engine::{
     AbandonGuard, Decision, Definitions, ScriptEval, ScriptTool, Settings, engine, to_json,
@@ -74,6 +75,8 @@ pub(crate) struct ScriptConfig {
     pub(crate) log: Arc<PluginLog>,
     /// What it was lent.
     pub(crate) granted: Arc<GrantedCapabilities>,
+    /// The network, if anything of it was granted.
+    pub(crate) network: Option<Arc<Network>>,
 }
 
 struct Script {
@@ -120,6 +123,7 @@ impl RhaiPlugin {
         let span = current_call.as_ref().and_then(|current_call| current_call.span().cloned());
         let outside = current_call.as_ref().map(|current_call| HostAccess {
             granted: script.setting.granted.clone(),
+            network: script.setting.network.clone(),
             caller: current_call.calls_others_for(),
             runtime: Handle::current(),
         });
@@ -438,6 +442,7 @@ mod tests {
                 Default::default(),
                 Arc::default(),
             )),
+            network: None,
         }
     }
 

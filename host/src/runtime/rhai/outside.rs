@@ -38,7 +38,7 @@ pub(super) fn add(engine: &mut rhai::Engine) {
 fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
     let (name, arguments) = (name.to_string(), to_json(&arguments.into())?);
     let result: ToolResult =
-        ask(|granted, caller| async move { tools::call(&granted, caller, name, arguments).await })?;
+        ask(|host| async move { tools::call(&host.granted, host.caller, name, arguments).await })?;
     if result.is_error {
         return Err(result.plain_text().into());
     }
@@ -79,7 +79,7 @@ fn complete(about: Map) -> Answer<String> {
     request.limits.max_tokens = max_tokens.transpose()?;
     request.limits.temperature = temperature.transpose()?;
     let completion =
-        ask(|granted, caller| async move { inference::complete(&granted, caller, request).await })?;
+        ask(|host| async move { inference::complete(&host.granted, host.caller, request).await })?;
     let texts = completion.parts.into_iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
         _ => None,
@@ -90,7 +90,7 @@ fn complete(about: Map) -> Answer<String> {
 fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
     let message = OutgoingMessage { channel, text: text.to_string(), extra: None };
     let message = Unmasked::new(message);
-    ask(|granted, caller| async move { services::send_message(&granted, caller, message).await })
+    ask(|host| async move { services::send_message(&host.granted, host.caller, message).await })
 }
 
 /// Searches the host's memory: an array of maps with `text`, `score` and, where it is known,
@@ -99,7 +99,7 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
     let query = Unmasked::new(query.to_string());
     let limit = u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
     let found: Vec<Memory> =
-        ask(|granted, _| async move { services::search_memory(&granted, query, limit).await })?;
+        ask(|host| async move { services::search_memory(&host.granted, query, limit).await })?;
     let map = |memory: Memory| {
         let mut map = Map::new();
         map.insert("text".into(), memory.text.into());
@@ -114,8 +114,9 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
 /// `body`, a text.
 fn http_get(url: &str) -> Answer<Map> {
     let url = url.to_string();
-    let fetched: network::GetResponse =
-        ask(|granted, _| async move { network::get(&granted, &url, MAX_STRING_BYTES).await })?;
+    let fetched: network::GetResponse = ask(|host| async move {
+        network::get(&host.granted, host.network.as_deref(), &url, MAX_STRING_BYTES).await
+    })?;
     let headers = fetched.headers.into_iter().map(|(name, text)| (name.into(), text.into()));
     let mut map = Map::new();
     map.insert("status".into(), i64::from(fetched.status).into());

@@ -15,6 +15,7 @@ use tracing::{Instrument, Span};
 use super::threads;
 use crate::call::Caller;
 use crate::capability::granted::GrantedCapabilities;
+use crate::capability::network::Network;
 
 /// How often one call may use captured variables that hold more than a plain value. The engine does
 /// not see how deep closures that capture closures are nested; each level takes one such use, so
@@ -54,6 +55,8 @@ struct Running {
 #[derive(Clone)]
 pub(super) struct HostAccess {
     pub(super) granted: Arc<GrantedCapabilities>,
+    /// The network, if anything of it was granted.
+    pub(super) network: Option<Arc<Network>>,
     /// On whose behalf the script was called.
     pub(super) caller: Caller,
     /// Where the host works while the script waits.
@@ -134,7 +137,7 @@ fn end(why: TerminationReason) -> Box<EvalAltResult> {
 /// script's, and its place among those that run is free meanwhile. What the host refuses the script
 /// gets to see as an error that it can catch.
 pub(super) fn ask<T: Send + 'static, F>(
-    what: impl FnOnce(Arc<GrantedCapabilities>, Caller) -> F,
+    what: impl FnOnce(HostAccess) -> F,
 ) -> Result<T, Box<EvalAltResult>>
 where
     F: Future<Output = Result<T, Error>> + Send + 'static,
@@ -150,10 +153,11 @@ where
     let Some(outside) = outside.transpose()? else {
         return Err("the host can be asked in calls, not while the script is loaded".into());
     };
-    let (HostAccess { granted, caller, runtime }, given_up) = outside;
+    let (access, given_up) = outside;
+    let runtime = access.runtime.clone();
     let began = Instant::now();
     let (reply, answer) = sync_channel(1);
-    let working = what(granted, caller);
+    let working = what(access);
     let place = threads::place();
     let working = async move {
         let answer = working.await;

@@ -425,9 +425,9 @@ async fn own(
     };
     if !matches!(reason, Failure::Lost(_)) {
         tracing::warn!(
-            plugin = &*store.data().setting.id,
+            plugin = &*store.data().setting.context.id,
             "the shared instance ended: {}",
-            store.data().setting.log.without_secrets(&reason.to_string())
+            store.data().setting.context.log.without_secrets(&reason.to_string())
         );
     }
     drop(store);

@@ -6,8 +6,10 @@ use tenon_types::{CallContext, Error, Identity, Registration, ToolDefinition, To
 use wasmtime::component::{Accessor, Instance, InstancePre, Linker};
 
 use super::{Answer, ExportError, ExportedInterfaces, Exports, FindExports, Interface};
+use crate::capability::HostState;
 use crate::capability::bindings::log::Level;
-use crate::capability::{Host, HostState};
+use crate::capability::lifecycle::{Holds, InView, View};
+use crate::capability::log::LogCapability;
 
 mod bindings {
     #![allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all, rustdoc::all)]
@@ -28,12 +30,12 @@ pub(super) const VERSION: &str = "0.0.1";
 /// Puts the interfaces of a capability into a linker.
 pub(super) fn link(capability: &str, linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     match capability {
-        "log" => log::add_to_linker::<_, Host>(linker, |state| state),
+        "log" => log::add_to_linker::<_, InView<LogCapability>>(linker, Holds::view),
         _ => Ok(()),
     }
 }
 
-impl log::Host for HostState {
+impl log::Host for View<'_, LogCapability> {
     /// Its messages have no level and no fields.
     fn write(&mut self, message: String) -> wasmtime::Result<()> {
         crate::capability::bindings::log::Host::write(self, Level::Info, message, Vec::new())
