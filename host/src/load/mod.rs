@@ -2,19 +2,20 @@
 //!
 //! Here code is read, compiled and linked, and none of it runs, but for the top level of scripts.
 
+mod error;
+mod loaded;
+
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tenon_config::admit::Admitted;
 use tenon_config::config::InstanceMode;
-use tenon_config::config::combine::Owner;
 use tenon_config::discover::{
-    Candidate, Fingerprint, Origin, PluginKind, Program, Remote, Server, ServerLocation,
-    ServerOptions, Source, inherited_environment,
+    Candidate, Fingerprint, Program, Remote, Server, ServerLocation, ServerOptions, Source,
+    inherited_environment,
 };
 use tenon_config::entry::HandshakeMode;
 use tenon_config::expand;
@@ -22,30 +23,27 @@ use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
 use tenon_config::grant::FileRules;
 use tenon_config::grant::{GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
-use tenon_config::limits::Limits;
 use tenon_config::lock::LockEntry;
-use tenon_config::manifest::RegistrationPermissions;
-use tenon_config::secret::{Redactor, Secret, SecretValues, secret_variable};
+use tenon_config::secret::{Redactor, Secret, SecretValues};
 use wasmtime::component::{Component, Linker};
 
 use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
 use crate::capability::network::NetworkCapability;
-use crate::capability::{
-    self, ComponentRole, HostState, ImportError, InstanceConfig, Need, PluginCapabilities,
-};
+use crate::capability::{self, ComponentRole, HostState, InstanceConfig, PluginCapabilities};
 use crate::observe::{PluginLog, PluginNotifications};
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
     check_exports, find_exports, link_older,
 };
 use crate::runtime::{
-    Allocation, Plugin, PluginHandle, RetiringPlugin, RhaiPlugin, ScriptConfig, ScriptLoadError,
-    SupervisedBridge, Threads, UseToken,
+    Allocation, Plugin, RhaiPlugin, ScriptConfig, SupervisedBridge, Threads, UseToken,
 };
 use crate::schema::SchemaSandbox;
 use crate::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
+pub use error::LoadError;
+pub use loaded::LoadedPlugin;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
@@ -75,267 +73,6 @@ const RUNNERS: &[&str] = &[
     "npx", "npm", "uvx", "uv", "pipx", "bunx", "bun", "pnpx", "pnpm", "yarn", "docker", "podman",
     "deno", "nix",
 ];
-
-/// A plugin that can be called, and what the next steps need to know of it.
-#[derive(Clone)]
-pub struct LoadedPlugin {
-    id: Arc<str>,
-    kind: PluginKind,
-    owner: Owner,
-    plugin: Arc<dyn Plugin>,
-    limits: Limits,
-    startup: Duration,
-    permissions: Option<RegistrationPermissions>,
-    /// What it was made of, for one that comes from outside.
-    fingerprint: Option<Fingerprint>,
-    uses: UseToken,
-    secrets: SecretValues,
-    grants: Grants,
-    /// What it requested.
-    requested: GrantSet,
-    /// What it imports, for a component.
-    imports: Option<Vec<String>>,
-    /// Who keeps watch over its server, for one that has one.
-    supervised: Option<Arc<Supervisor>>,
-    /// Where its schemas are used that have no bound.
-    schemas: Arc<SchemaSandbox>,
-}
-
-impl LoadedPlugin {
-    /// The plugin's id.
-    pub fn id(&self) -> &Arc<str> {
-        &self.id
-    }
-
-    /// The plugin's kind.
-    pub fn kind(&self) -> PluginKind {
-        self.kind
-    }
-
-    /// The kind of place that it was found in.
-    pub(crate) fn origin(&self) -> Origin {
-        self.owner.origin
-    }
-
-    /// Whose it is.
-    pub(crate) fn owner(&self) -> Owner {
-        self.owner
-    }
-
-    /// Whether the names that it gives to things go before those of other plugins.
-    pub(crate) fn names_come_first(&self) -> bool {
-        self.owner.is_shielded || self.kind == PluginKind::Builtin
-    }
-
-    /// The plugin itself. What it answers is masked before anybody gets it.
-    pub fn plugin(&self) -> PluginHandle<'_> {
-        PluginHandle::new(&*self.plugin)
-    }
-
-    /// What it may use.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// How long it may take to register.
-    pub(crate) fn startup(&self) -> Duration {
-        self.startup
-    }
-
-    /// What it may register; all, where nothing is said.
-    pub(crate) fn permissions(&self) -> Option<&RegistrationPermissions> {
-        self.permissions.as_ref()
-    }
-
-    /// What the names of its tools begin with.
-    pub(crate) fn namespace(&self) -> &str {
-        RegistrationPermissions::namespace(self.permissions.as_ref(), &self.id)
-    }
-
-    /// What it was made of, for one that comes from outside.
-    pub(crate) fn fingerprint(&self) -> Option<&Fingerprint> {
-        self.fingerprint.as_ref()
-    }
-
-    /// What must not be shown of what it was given.
-    pub(crate) fn secrets(&self) -> &SecretValues {
-        &self.secrets
-    }
-
-    /// What it was granted.
-    pub(crate) fn grants(&self) -> &Grants {
-        &self.grants
-    }
-
-    /// How what it imports stands to what it requests; nothing for what is no component.
-    pub(crate) fn needs(&self) -> Vec<Need> {
-        let Some(imports) = &self.imports else { return Vec::new() };
-        Need::all(imports, &self.requested.texts(), &self.grants.texts())
-    }
-
-    /// Who keeps watch over its server, for one that has one.
-    pub(crate) fn supervised(&self) -> Option<&Arc<Supervisor>> {
-        self.supervised.as_ref()
-    }
-
-    /// Where its schemas are used that have no bound.
-    pub(crate) fn schemas(&self) -> &SchemaSandbox {
-        &self.schemas
-    }
-
-    /// What it requested.
-    pub(crate) fn requested(&self) -> &GrantSet {
-        &self.requested
-    }
-
-    /// Whoever keeps this uses the plugin.
-    pub(crate) fn uses(&self) -> UseToken {
-        self.uses.clone()
-    }
-
-    /// Gives the plugin up: it ends when nobody uses it any more.
-    pub(crate) fn retire(&self) -> RetiringPlugin {
-        self.uses.retire(self.plugin.clone())
-    }
-
-    /// A plugin that is part of the host.
-    pub(crate) fn builtin(
-        id: &str,
-        plugin: Arc<dyn Plugin>,
-        limits: &Limits,
-        schemas: Arc<SchemaSandbox>,
-    ) -> Self {
-        Self {
-            id: id.into(),
-            kind: PluginKind::Builtin,
-            owner: Origin::Bundled.into(),
-            plugin,
-            limits: limits.clone(),
-            startup: STARTUP_TIMEOUT,
-            permissions: None,
-            fingerprint: None,
-            uses: UseToken::default(),
-            secrets: SecretValues::default(),
-            grants: Grants::default(),
-            requested: GrantSet::default(),
-            imports: None,
-            supervised: None,
-            schemas,
-        }
-    }
-}
-
-/// Why a plugin is not loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// Its file cannot be read.
-    #[error("{} cannot be read", .0.display())]
-    Read(PathBuf, #[source] io::Error),
-    /// Its file was written to after it was approved.
-    #[error("{} has changed since it was approved", .0.display())]
-    Changed(PathBuf),
-    /// Its file is not what it was when its user trusted the project.
-    #[error("{} has changed since its project was trusted", .0.display())]
-    NotAsTrusted(PathBuf),
-    /// Its file is not what was installed.
-    #[error("{} differs from what was installed: expected {}, found {}", .path.display(), .expected.named(), .found.named())]
-    NotAsLocked {
-        /// The file.
-        path: PathBuf,
-        /// What the lock file has.
-        expected: Digest,
-        /// What is there.
-        found: Digest,
-    },
-    /// Its entry has a place for a secret that there is not.
-    #[error("the secret `{0}` does not exist")]
-    NoSecret(String),
-    /// Its file is no component.
-    #[error("{}: {problem}", .path.display())]
-    NotComponent {
-        /// The file.
-        path: PathBuf,
-        /// What it is instead.
-        problem: String,
-    },
-    /// Its file would take too long to compile.
-    #[error("{}: {problem}", .path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// What it has too much of.
-        problem: String,
-    },
-    /// It is no plugin, or one for another host.
-    #[error("{}", .path.display())]
-    Export {
-        /// The file.
-        path: PathBuf,
-        /// What it exports, or does not.
-        source: ExportError,
-    },
-    /// It needs what it does not get.
-    #[error("{}", .path.display())]
-    Import {
-        /// The file.
-        path: PathBuf,
-        /// What it needs.
-        source: ImportError,
-    },
-    /// Its script does not compile.
-    #[error(transparent)]
-    Script(#[from] ScriptLoadError),
-}
-
-impl LoadError {
-    /// Whether it is for a reason of safety: it could be loaded, and is not.
-    pub fn is_refusal(&self) -> bool {
-        match self {
-            Self::Changed(_) | Self::NotAsLocked { .. } | Self::NotAsTrusted(_) => true,
-            Self::Import { source, .. } => matches!(source, ImportError::NotGranted { .. }),
-            Self::Read(..)
-            | Self::NoSecret(_)
-            | Self::NotComponent { .. }
-            | Self::TooLarge { .. }
-            | Self::Export { .. }
-            | Self::Script(_) => false,
-        }
-    }
-
-    /// What to do about it.
-    pub fn remedy(&self) -> Option<String> {
-        match self {
-            Self::Read(..) => {
-                Some("check the path; `tenon build` makes what was not built yet".into())
-            }
-            Self::Changed(_) => Some("approve it again".into()),
-            Self::NotAsTrusted(_) => Some("`tenon trust` shows what has changed, and asks".into()),
-            Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
-            Self::NoSecret(name) => Some(format!(
-                "set the variable {}, or put it into the file `secrets/{name}` of the user's Tenon configuration, readable only by the user; other hosts may store secrets elsewhere",
-                secret_variable(name)
-            )),
-            Self::NotComponent { .. } => {
-                Some("build a component, in Rust with `--target wasm32-wasip2`".into())
-            }
-            Self::TooLarge { .. } => {
-                Some("build it optimized for size, and split its largest functions".into())
-            }
-            Self::Export { source, .. } => Some(source.remedy().into()),
-            Self::Import { source: ImportError::NotGranted { requested: true, .. }, .. } => Some(
-                "its plugin.toml requests it, and less was granted; `tenon approve` grants more \
-                 with `--grant` or `--all-requested`"
-                    .into(),
-            ),
-            Self::Import {
-                source: ImportError::NotGranted { request: Some(line), .. }, ..
-            } => Some(format!(
-                "request it in plugin.toml with `{line}` under [capabilities], then approve it"
-            )),
-            Self::Import { .. } | Self::Script(_) => None,
-        }
-    }
-}
 
 /// What loading needs: the engine, the linkers, and the surroundings of children.
 pub struct Loader {

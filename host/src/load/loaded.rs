@@ -1,0 +1,165 @@
+//! A plugin that can be called.
+
+use std::sync::Arc;
+use std::time::Duration;
+use tenon_config::config::combine::Owner;
+use tenon_config::discover::{Fingerprint, Origin, PluginKind};
+use tenon_config::grant::{GrantSet, Grants};
+use tenon_config::limits::Limits;
+use tenon_config::manifest::RegistrationPermissions;
+use tenon_config::secret::SecretValues;
+
+use super::STARTUP_TIMEOUT;
+use crate::capability::Need;
+use crate::runtime::{Plugin, PluginHandle, RetiringPlugin, UseToken};
+use crate::schema::SchemaSandbox;
+use crate::server::Supervisor;
+
+/// A plugin that can be called, and what the next steps need to know of it.
+#[derive(Clone)]
+pub struct LoadedPlugin {
+    pub(super) id: Arc<str>,
+    pub(super) kind: PluginKind,
+    pub(super) owner: Owner,
+    pub(super) plugin: Arc<dyn Plugin>,
+    pub(super) limits: Limits,
+    pub(super) startup: Duration,
+    pub(super) permissions: Option<RegistrationPermissions>,
+    /// What it was made of, for one that comes from outside.
+    pub(super) fingerprint: Option<Fingerprint>,
+    pub(super) uses: UseToken,
+    pub(super) secrets: SecretValues,
+    pub(super) grants: Grants,
+    /// What it requested.
+    pub(super) requested: GrantSet,
+    /// What it imports, for a component.
+    pub(super) imports: Option<Vec<String>>,
+    /// Who keeps watch over its server, for one that has one.
+    pub(super) supervised: Option<Arc<Supervisor>>,
+    /// Where its schemas are used that have no bound.
+    pub(super) schemas: Arc<SchemaSandbox>,
+}
+
+impl LoadedPlugin {
+    /// The plugin's id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// The plugin's kind.
+    pub fn kind(&self) -> PluginKind {
+        self.kind
+    }
+
+    /// The kind of place that it was found in.
+    pub(crate) fn origin(&self) -> Origin {
+        self.owner.origin
+    }
+
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Whether the names that it gives to things go before those of other plugins.
+    pub(crate) fn names_come_first(&self) -> bool {
+        self.owner.is_shielded || self.kind == PluginKind::Builtin
+    }
+
+    /// The plugin itself. What it answers is masked before anybody gets it.
+    pub fn plugin(&self) -> PluginHandle<'_> {
+        PluginHandle::new(&*self.plugin)
+    }
+
+    /// What it may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How long it may take to register.
+    pub(crate) fn startup(&self) -> Duration {
+        self.startup
+    }
+
+    /// What it may register; all, where nothing is said.
+    pub(crate) fn permissions(&self) -> Option<&RegistrationPermissions> {
+        self.permissions.as_ref()
+    }
+
+    /// What the names of its tools begin with.
+    pub(crate) fn namespace(&self) -> &str {
+        RegistrationPermissions::namespace(self.permissions.as_ref(), &self.id)
+    }
+
+    /// What it was made of, for one that comes from outside.
+    pub(crate) fn fingerprint(&self) -> Option<&Fingerprint> {
+        self.fingerprint.as_ref()
+    }
+
+    /// What must not be shown of what it was given.
+    pub(crate) fn secrets(&self) -> &SecretValues {
+        &self.secrets
+    }
+
+    /// What it was granted.
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    /// How what it imports stands to what it requests; nothing for what is no component.
+    pub(crate) fn needs(&self) -> Vec<Need> {
+        let Some(imports) = &self.imports else { return Vec::new() };
+        Need::all(imports, &self.requested.texts(), &self.grants.texts())
+    }
+
+    /// Who keeps watch over its server, for one that has one.
+    pub(crate) fn supervised(&self) -> Option<&Arc<Supervisor>> {
+        self.supervised.as_ref()
+    }
+
+    /// Where its schemas are used that have no bound.
+    pub(crate) fn schemas(&self) -> &SchemaSandbox {
+        &self.schemas
+    }
+
+    /// What it requested.
+    pub(crate) fn requested(&self) -> &GrantSet {
+        &self.requested
+    }
+
+    /// Whoever keeps this uses the plugin.
+    pub(crate) fn uses(&self) -> UseToken {
+        self.uses.clone()
+    }
+
+    /// Gives the plugin up: it ends when nobody uses it any more.
+    pub(crate) fn retire(&self) -> RetiringPlugin {
+        self.uses.retire(self.plugin.clone())
+    }
+
+    /// A plugin that is part of the host.
+    pub(crate) fn builtin(
+        id: &str,
+        plugin: Arc<dyn Plugin>,
+        limits: &Limits,
+        schemas: Arc<SchemaSandbox>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            kind: PluginKind::Builtin,
+            owner: Origin::Bundled.into(),
+            plugin,
+            limits: limits.clone(),
+            startup: STARTUP_TIMEOUT,
+            permissions: None,
+            fingerprint: None,
+            uses: UseToken::default(),
+            secrets: SecretValues::default(),
+            grants: Grants::default(),
+            requested: GrantSet::default(),
+            imports: None,
+            supervised: None,
+            schemas,
+        }
+    }
+}

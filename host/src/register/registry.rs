@@ -1,0 +1,698 @@
+//! All that the plugins of a host contribute, by the names that callers use.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tenon_config::config::combine::{OriginSettings, Owner, ToolFilters, ToolRules};
+use tenon_config::config::{Config, OnFailure, ResourceTools, ToolRule};
+use tenon_config::diagnostic::Diagnostic;
+use tenon_config::discover::{Origin, PluginKind};
+use tenon_config::limits::Limits;
+use tenon_config::pins::{self, PinKind, Quarantine};
+use tenon_config::secret::{Redactor, SecretValues};
+use tenon_config::tool_filter::{FilterReason, ToolFilter};
+use tenon_types::name::ToolName;
+use tenon_types::text::one_line;
+use tenon_types::{HookPoint, Identity, McpOperation, ToolDefinition};
+use tokio::sync::OnceCell;
+
+use super::call_settings::CallSettings;
+use super::hook_cache::HookCache;
+use super::operation_tools;
+use super::registration::{DeclaredTool, RegisteredPlugin};
+use super::tool_metrics::ToolMetrics;
+use crate::call::{Call, CallError, SHARED_TOOL_PLUGIN};
+use crate::load::LoadedPlugin;
+use crate::runtime::Builtin;
+use crate::schema::Schema;
+
+/// The id under which tools are listed that are the host's own, for all plugins.
+const HOST: &str = "tenon";
+
+/// A tool, ready to be checked and called.
+pub struct Tool {
+    /// The name that callers use.
+    pub name: ToolName,
+    /// What callers are told of it, under the plugin's own name for it.
+    pub definition: Arc<ToolDefinition>,
+    pub(crate) served: ServedBy,
+    pub(crate) arguments: Arc<Schema>,
+    pub(crate) output: Option<Arc<Schema>>,
+}
+
+/// Who serves the calls of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServedBy {
+    /// The plugin, which has registered the tool.
+    ByPlugin,
+    /// The host, by an operation of its own on the plugin.
+    ByHost(McpOperation),
+}
+
+/// All that the plugins of a host contribute.
+#[derive(Default)]
+pub struct Registry {
+    plugins: Vec<Arc<RegisteredPlugin>>,
+    tools: BTreeMap<ToolName, ToolEntry>,
+    /// Tools that are there once for all plugins.
+    shared: BTreeMap<ToolName, SharedOperationTool>,
+    /// Tools that plugins have and nobody may call.
+    absent: BTreeMap<ToolName, Unavailable>,
+    /// Who handles each point, in load order.
+    hooks: Vec<(HookPoint, Vec<Arc<RegisteredPlugin>>)>,
+    settings: RegistrySettings,
+    /// What handlers that are deterministic have answered, by their plugins.
+    memories: HashMap<Arc<str>, HookCache>,
+    /// Keeps the secrets of all plugins out of what any of them says.
+    redactor: Arc<Redactor>,
+    diagnostics: Vec<Diagnostic>,
+    /// Those of them that are about definitions which are used though they are not what they were.
+    pin_warnings: Vec<Diagnostic>,
+}
+
+/// Where a tool is, and how it is called.
+struct ToolEntry {
+    plugin: Arc<RegisteredPlugin>,
+    tool: Tool,
+    constraints: CallSettings,
+    tool_metrics: ToolMetrics,
+}
+
+/// A tool of the host's own that does for any plugin what an [`ToolEntry`] does for one.
+struct SharedOperationTool {
+    host: Arc<RegisteredPlugin>,
+    tool: Tool,
+    /// The plugins that it is for. Where there is none, it is not offered.
+    ids: Vec<Arc<str>>,
+}
+
+impl SharedOperationTool {
+    fn declared(&self) -> Option<(&Arc<RegisteredPlugin>, &Tool)> {
+        (!self.ids.is_empty()).then_some((&self.host, &self.tool))
+    }
+}
+
+/// Why a tool that a plugin has is not among those that may be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Unavailable {
+    /// The operator does not want it.
+    Skipped(FilterReason),
+    /// A rule of the operator's disables it.
+    Ruled,
+    /// It is not the one that was there before, as far as is known.
+    Held {
+        /// Its plugin, who keeps the name.
+        plugin: Arc<str>,
+        why: String,
+    },
+}
+
+/// The host, as the owner of tools that are of no plugin. It contributes nothing itself.
+fn host() -> RegisteredPlugin {
+    let nothing = Arc::new(Builtin::new(HOST, env!("CARGO_PKG_VERSION")));
+    let identity = Identity {
+        name: HOST.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        description: String::new(),
+    };
+    RegisteredPlugin {
+        loaded: LoadedPlugin::builtin(HOST, nothing, &Limits::default(), Arc::default()),
+        bare_identity: identity.clone(),
+        identity,
+        holds_instructions: AtomicBool::new(false),
+        tools: Vec::new(),
+        hooks: Vec::new(),
+        providers: Vec::new(),
+        models: OnceCell::new(),
+        evals: Vec::new(),
+        resources: false,
+        prompts: false,
+        diagnostics: Vec::new(),
+    }
+}
+
+/// Plugins in load order, but those first whose names go before the same of others.
+fn names_first(plugins: &[Arc<RegisteredPlugin>]) -> impl Iterator<Item = &Arc<RegisteredPlugin>> {
+    let first = plugins.iter().filter(|plugin| plugin.loaded.names_come_first());
+    first.chain(plugins.iter().filter(|plugin| !plugin.loaded.names_come_first()))
+}
+
+/// What is called, and how.
+pub(crate) struct ResolvedTool<'a> {
+    pub(crate) plugin: &'a Arc<RegisteredPlugin>,
+    pub(crate) tool: &'a Tool,
+    pub(crate) constraints: &'a CallSettings,
+    pub(crate) tool_metrics: &'a ToolMetrics,
+}
+
+/// What the operator says of tools and calls, and the user of definitions that have changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RegistrySettings {
+    /// What a handler that fails means.
+    pub(crate) on_failure: OnFailure,
+    /// What holds for the plugins of the project.
+    project: OriginSettings,
+    /// What holds for all others.
+    user: OriginSettings,
+    tools: ToolRules,
+    filters: ToolFilters,
+    /// What its own entry says of which tools are wanted, by the plugin.
+    entries: HashMap<String, ToolFilter>,
+    /// Which tools are held.
+    pub(crate) quarantine: Quarantine,
+    /// The secrets of plugins, also of those that are not loaded.
+    pub(crate) secrets: SecretValues,
+}
+
+impl RegistrySettings {
+    /// What configurations say, in the order of their precedence.
+    pub(crate) fn new(configs: &[Config], quarantine: Quarantine) -> Self {
+        Self {
+            on_failure: configs.first().map(|first| first.hooks.on_failure).unwrap_or_default(),
+            project: OriginSettings::of(configs, Origin::Config),
+            user: OriginSettings::of(configs, Origin::User),
+            tools: ToolRules::new(configs),
+            filters: ToolFilters::new(configs),
+            entries: HashMap::new(),
+            quarantine,
+            secrets: SecretValues::default(),
+        }
+    }
+
+    /// With what entries say of which tools of their plugins are wanted.
+    pub(crate) fn with_entries<'a>(
+        self,
+        entries: impl Iterator<Item = (&'a str, &'a ToolFilter)>,
+    ) -> Self {
+        let entries = entries.map(|(id, filter)| (id.to_string(), filter.clone()));
+        Self { entries: entries.collect(), ..self }
+    }
+
+    /// What holds for the hooks and names of plugins of an origin.
+    pub(crate) fn of(&self, origin: Origin) -> &OriginSettings {
+        if origin.is_of_project() { &self.project } else { &self.user }
+    }
+}
+
+impl Registry {
+    /// Puts plugins together, in load order. Of two tools with one name, the first stays.
+    pub(crate) fn new(plugins: Vec<Arc<RegisteredPlugin>>, settings: RegistrySettings) -> Self {
+        let mut registry = Self { settings, ..Self::default() };
+        for plugin in names_first(&plugins) {
+            registry.add_tools(plugin);
+        }
+        for plugin in &plugins {
+            registry.diagnostics.extend(plugin.diagnostics.iter().cloned());
+        }
+        // What a project's handlers make of a context is seen by its user's, and not the reverse.
+        let (of_project, others): (Vec<_>, Vec<_>) =
+            plugins.iter().partition(|plugin| plugin.loaded.origin().is_of_project());
+        for plugin in of_project.into_iter().chain(others) {
+            for point in &plugin.hooks {
+                match registry.hooks.iter_mut().find(|(other, _)| other == point) {
+                    Some((_, handlers)) => handlers.push(plugin.clone()),
+                    None => registry.hooks.push((point.clone(), vec![plugin.clone()])),
+                }
+            }
+        }
+        // Last: whatever a plugin calls a tool of its own goes before ours.
+        names_first(&plugins).for_each(|plugin| registry.add_operations(plugin));
+        if plugins.iter().any(|plugin| registry.resource_tools(plugin) == ResourceTools::Shared) {
+            registry.share_operations();
+        }
+        registry.diagnostics.extend(registry.pin_warnings.iter().cloned());
+        for plugin in &plugins {
+            let id = plugin.loaded.id();
+            let deterministic = &registry.settings.of(plugin.loaded.origin()).hooks.deterministic;
+            if deterministic.iter().any(|listed| **listed == **id) {
+                registry.memories.insert(id.clone(), HookCache::default());
+            }
+        }
+        let mut secrets = std::mem::take(&mut registry.settings.secrets);
+        for plugin in &plugins {
+            secrets.extend(plugin.loaded.secrets());
+        }
+        registry.redactor = Arc::new(Redactor::new(&secrets));
+        registry.plugins = plugins;
+        registry
+    }
+
+    /// Adds the tools that a plugin offers, but for those that nobody may call.
+    fn add_tools(&mut self, plugin: &Arc<RegisteredPlugin>) {
+        let id = plugin.loaded.id();
+        let filters = self.filters(plugin);
+        let operations = operation_tools::on(plugin.resources, plugin.prompts);
+        let is_wanted = self.resource_tools(plugin) != ResourceTools::None;
+        let operations = operations.filter(|_| is_wanted);
+        let own = plugin.tools.iter().chain(operations.map(|(_, declared)| declared));
+        let names: Vec<&str> = own.map(|declared| declared.definition.name.as_str()).collect();
+        let problems = filters.iter().flat_map(|filter| filter.problems(&names));
+        self.diagnostics.extend(problems.map(|problem| Diagnostic::of(id, problem)));
+
+        for declared in &plugin.tools {
+            let original = &declared.definition.name;
+            let name = self.name_of(plugin, original);
+            if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
+                self.absent.entry(name).or_insert(Unavailable::Skipped(by));
+                continue;
+            }
+            if let Some(other) = self.owner(&name) {
+                let problem = format!(
+                    "the tool \"{}\" is left out: plugin \"{other}\" already has one named {name}",
+                    one_line(original),
+                );
+                self.diagnostics.push(Diagnostic::of(id, problem));
+                continue;
+            }
+            if let Some(why) = self.compared(id, PinKind::Tool, original) {
+                self.absent.insert(name, Unavailable::Held { plugin: id.clone(), why });
+                continue;
+            }
+            self.add(plugin, name, declared, ServedBy::ByPlugin);
+        }
+        if !plugin.said_identity().description.is_empty() {
+            self.compared(id, PinKind::Instructions, "");
+        }
+        let unstable = self.settings.quarantine.unstable(id);
+        self.pin_warnings.extend(unstable.map(|problem| Diagnostic::of(id, problem)));
+    }
+
+    /// Why a definition is held, if it is. That it is not what it was is told either way.
+    fn compared(&mut self, id: &str, kind: PinKind, name: &str) -> Option<String> {
+        let (hold, problem) = self.settings.quarantine.told(id, kind, name)?;
+        let diagnostic = Diagnostic::of(id, problem).remedy(pins::remedy(id));
+        match hold.is_warning {
+            true => self.pin_warnings.push(diagnostic),
+            false => self.diagnostics.push(diagnostic),
+        }
+        (!hold.is_warning).then_some(hold.why)
+    }
+
+    /// Adds what the host itself does with a plugin's resources and prompts.
+    fn add_operations(&mut self, plugin: &Arc<RegisteredPlugin>) {
+        if self.resource_tools(plugin) == ResourceTools::None {
+            return;
+        }
+        let filters = self.filters(plugin);
+        for (operation, declared) in operation_tools::on(plugin.resources, plugin.prompts) {
+            let original = &declared.definition.name;
+            if plugin.tools.iter().any(|own| own.definition.name == *original) {
+                continue;
+            }
+            let name = self.name_of(plugin, original);
+            if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
+                self.absent.entry(name).or_insert(Unavailable::Skipped(by));
+            } else if self.owner(&name).is_none() {
+                self.add(plugin, name, declared, ServedBy::ByHost(*operation));
+            }
+        }
+    }
+
+    /// Puts one tool in the place of those that do the same for a plugin each.
+    fn share_operations(&mut self) {
+        let host = Arc::new(host());
+        for operation in McpOperation::TOOLS {
+            let served = ServedBy::ByHost(operation);
+            let same = self.tools.values().filter(|entry| entry.tool.served == served);
+            let same = same.filter(|entry| entry.constraints.enabled);
+            let is_shared = |plugin| self.resource_tools(plugin) == ResourceTools::Shared;
+            let same = same.filter(|entry| is_shared(&entry.plugin));
+            let plugins: Vec<&LoadedPlugin> = same.map(|entry| &entry.plugin.loaded).collect();
+            let ids: Vec<Arc<str>> = plugins.iter().map(|loaded| loaded.id().clone()).collect();
+            let name = ToolName::shared(operation.name());
+            let is_shielded = plugins.iter().any(|loaded| loaded.owner().is_shielded);
+            let owner = Owner { origin: Origin::User, is_shielded };
+            let rule = self.settings.tools.of(name.as_str(), name.as_str(), owner);
+            if self.owner(&name).is_some() {
+                continue;
+            }
+            if rule.enabled == Some(false) {
+                self.absent.insert(name, Unavailable::Ruled);
+                continue;
+            }
+            let DeclaredTool { definition, arguments, output } =
+                operation_tools::shared(operation, &ids);
+            let tool = Tool { name: name.clone(), definition, served, arguments, output };
+            self.shared.insert(name, SharedOperationTool { host: host.clone(), tool, ids });
+        }
+    }
+
+    /// Makes the call of a tool that is there once for all plugins the call that it is of one of them.
+    ///
+    /// # Errors
+    ///
+    /// Where it names no plugin that has what is asked for.
+    pub(crate) fn resolve_shared(&self, call: &mut Call) -> Result<(), CallError> {
+        let Some(SharedOperationTool { tool, ids, .. }) = self.shared.get(call.name.as_str())
+        else {
+            return Ok(());
+        };
+        let ServedBy::ByHost(operation) = tool.served else { return Ok(()) };
+        let id = call.arguments.get(SHARED_TOOL_PLUGIN).and_then(Value::as_str);
+        let id = id.ok_or_else(|| CallError::without_plugin(&call.name))?.to_string();
+        let own_name = self.plugin(&id).map(|plugin| self.name_of(plugin, operation.name()));
+        let Some(name) = own_name.filter(|name| {
+            ids.iter().any(|known| **known == *id) || self.absent.contains_key(name)
+        }) else {
+            let looked_for = operation.looked_for();
+            return Err(CallError::not_found(looked_for, &id, ids.iter().map(|id| &**id)));
+        };
+        call.name = name.to_string();
+        if let Value::Object(arguments) = &mut call.arguments {
+            arguments.remove(SHARED_TOOL_PLUGIN);
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        plugin: &Arc<RegisteredPlugin>,
+        name: ToolName,
+        declared: &DeclaredTool,
+        served: ServedBy,
+    ) {
+        let id = plugin.loaded.id();
+        let DeclaredTool { definition, arguments, output } = declared.clone();
+        let origin = plugin.loaded.origin();
+        let definition = match self.settings.of(origin).names.origin_prefix {
+            true => Arc::new(ToolDefinition {
+                description: format!("[ext:{id}] {}", definition.description),
+                ..ToolDefinition::clone(&definition)
+            }),
+            false => definition,
+        };
+        // Nobody has vouched for what a server says of itself; what the host does it knows.
+        let is_believed =
+            plugin.loaded.kind() != PluginKind::Mcp || matches!(served, ServedBy::ByHost(_));
+        let hints = is_believed.then_some(&definition.annotations);
+        let constraints = CallSettings::new(hints, self.rule(plugin, &name, &definition.name));
+        let tool_metrics = ToolMetrics::new(id, name.as_str());
+        // What another plugin has and nobody may call does not stand in the way.
+        self.absent.remove(&name);
+        let tool = Tool { name: name.clone(), definition, served, arguments, output };
+        self.tools
+            .insert(name, ToolEntry { plugin: plugin.clone(), tool, constraints, tool_metrics });
+    }
+
+    /// The name that a plugin's tool has for callers.
+    pub(crate) fn name_of(&self, plugin: &RegisteredPlugin, tool: &str) -> ToolName {
+        let loaded = &plugin.loaded;
+        let style = self.settings.of(loaded.origin()).names.style;
+        style.render(loaded.id(), loaded.namespace(), tool)
+    }
+
+    /// The name that a tool of a plugin has in the style of the user, where callers have it in another.
+    pub(crate) fn name_for_user(&self, plugin: &str, name: &str) -> Option<ToolName> {
+        let loaded = &self.plugin(plugin)?.loaded;
+        let (own, users) =
+            (self.settings.of(loaded.origin()).names.style, self.settings.user.names.style);
+        if own == users {
+            return None;
+        }
+        let of_plugin = |tool: &str| users.render(loaded.id(), loaded.namespace(), tool);
+        match self.tool(name) {
+            Some((_, tool)) => Some(of_plugin(&tool.definition.name)),
+            None => name.strip_prefix(&own.prefix(loaded.id(), loaded.namespace())).map(of_plugin),
+        }
+    }
+
+    /// The name for callers of a tool that somebody asks for by what its plugin calls it.
+    pub(crate) fn renamed(&self, asked: &str) -> Option<&ToolName> {
+        let is_asked = |(plugin, tool): &(&Arc<RegisteredPlugin>, &Tool)| {
+            let (id, namespace) = (plugin.loaded.id(), plugin.loaded.namespace());
+            let style = self.settings.of(plugin.loaded.origin()).names.style;
+            let prefix = style.prefix(id, namespace);
+            asked.strip_prefix(&prefix) == Some(&tool.definition.name)
+        };
+        self.tools().find(is_asked).map(|(_, tool)| &tool.name)
+    }
+
+    /// All that is said of which tools of a plugin are wanted.
+    fn filters(&self, plugin: &RegisteredPlugin) -> Vec<ToolFilter> {
+        let id = plugin.loaded.id();
+        let owner = plugin.loaded.owner();
+        let own = self.settings.entries.get(&**id);
+        self.settings.filters.of(id, owner).chain(own).cloned().collect()
+    }
+
+    /// How tools for a plugin's resources and prompts are there.
+    fn resource_tools(&self, plugin: &RegisteredPlugin) -> ResourceTools {
+        self.settings.of(plugin.loaded.origin()).resource_tools
+    }
+
+    /// The plugin that has a name, though nobody may call it by that.
+    fn owner(&self, name: &ToolName) -> Option<Arc<str>> {
+        if let Some(entry) = self.tools.get(name) {
+            return Some(entry.plugin.loaded.id().clone());
+        }
+        match self.absent.get(name) {
+            Some(Unavailable::Held { plugin, .. }) => Some(plugin.clone()),
+            Some(Unavailable::Skipped(_) | Unavailable::Ruled) | None => None,
+        }
+    }
+
+    /// Why a tool that is there may not be called, by its rendered name.
+    pub(crate) fn absent(&self, name: &str) -> Option<CallError> {
+        let tool = name.to_string();
+        Some(match self.absent.get(name)? {
+            Unavailable::Skipped(by) => CallError::Disabled { tool, by: by.describe() },
+            Unavailable::Ruled => CallError::disabled_by_rule(tool),
+            Unavailable::Held { plugin, why } => {
+                CallError::Held { tool, plugin: plugin.clone(), why: why.clone() }
+            }
+        })
+    }
+
+    /// What of servers is used though it has changed since it was first seen, or varies from one
+    /// start to the next. It is among [`Self::diagnostics`] as well.
+    pub fn pin_warnings(&self) -> &[Diagnostic] {
+        &self.pin_warnings
+    }
+
+    /// The tools that are held, because they are not what they were when they were first seen: their
+    /// plugins, their rendered names, and why.
+    pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ToolName, &str)> {
+        self.absent.iter().filter_map(|(name, absent)| match absent {
+            Unavailable::Held { plugin, why } => Some((plugin, name, why.as_str())),
+            Unavailable::Skipped(_) | Unavailable::Ruled => None,
+        })
+    }
+
+    /// How many tools of its own a plugin has here.
+    pub(crate) fn count(&self, id: &str) -> usize {
+        let own = |entry: &&ToolEntry| {
+            **entry.plugin.loaded.id() == *id && entry.tool.served == ServedBy::ByPlugin
+        };
+        self.tools.values().filter(own).count()
+    }
+
+    /// The plugins, in load order.
+    pub fn plugins(&self) -> &[Arc<RegisteredPlugin>] {
+        &self.plugins
+    }
+
+    /// The plugins, those before the others whose names for things go before the same of others.
+    pub(crate) fn names_first(&self) -> impl Iterator<Item = &Arc<RegisteredPlugin>> {
+        names_first(&self.plugins)
+    }
+
+    /// A plugin by its id.
+    pub fn plugin(&self, id: &str) -> Option<&Arc<RegisteredPlugin>> {
+        self.plugins.iter().find(|plugin| &**plugin.loaded.id() == id)
+    }
+
+    /// All tools that are offered, by name; last those that the host has once for all plugins.
+    pub fn tools(&self) -> impl Iterator<Item = (&Arc<RegisteredPlugin>, &Tool)> {
+        let is_offered = |entry: &&ToolEntry| {
+            let is_shared = || self.resource_tools(&entry.plugin) == ResourceTools::Shared;
+            entry.constraints.enabled && (entry.tool.served == ServedBy::ByPlugin || !is_shared())
+        };
+        let own = self.tools.values().filter(is_offered).map(|entry| (&entry.plugin, &entry.tool));
+        own.chain(self.shared.values().filter_map(SharedOperationTool::declared))
+    }
+
+    /// A tool by its rendered name.
+    pub fn tool(&self, name: &str) -> Option<(&Arc<RegisteredPlugin>, &Tool)> {
+        let shared = || self.shared.get(name).and_then(SharedOperationTool::declared);
+        self.called(name).map(|called| (called.plugin, called.tool)).or_else(shared)
+    }
+
+    /// A tool by its rendered name, and all that is known of how to call it.
+    pub(crate) fn called(&self, name: &str) -> Option<ResolvedTool<'_>> {
+        let ToolEntry { plugin, tool, constraints, tool_metrics } = self.tools.get(name)?;
+        Some(ResolvedTool { plugin, tool, constraints, tool_metrics })
+    }
+
+    /// How an operation of the host's own on a plugin may be done, whether or not there is a tool for it;
+    /// and where that is counted, if there is.
+    pub(crate) fn operation(
+        &self,
+        plugin: &RegisteredPlugin,
+        operation: McpOperation,
+    ) -> Result<(CallSettings, Option<&ToolMetrics>), CallError> {
+        let (id, original) = (plugin.loaded.id(), operation.name());
+        let name = self.name_of(plugin, original);
+        let entry = self.tools.get(&name).filter(|entry| {
+            entry.tool.served == ServedBy::ByHost(operation) && entry.plugin.loaded.id() == id
+        });
+        if let Some(ToolEntry { constraints, tool_metrics, .. }) = entry {
+            return Ok((constraints.clone(), Some(tool_metrics)));
+        }
+        // A list of the only tools that are wanted says nothing of what is no tool.
+        let disabled = self.filters(plugin).iter().find_map(|filter| {
+            filter.leaves_out(original).filter(|by| *by == FilterReason::Disabled)
+        });
+        if let Some(by) = disabled {
+            return Err(CallError::Disabled { tool: name.to_string(), by: by.describe() });
+        }
+        let hints =
+            operation_tools::as_tool(operation).map(|declared| &declared.definition.annotations);
+        Ok((CallSettings::new(hints, self.rule(plugin, &name, original)), None))
+    }
+
+    /// What the operator says of a tool of a plugin.
+    fn rule(&self, plugin: &RegisteredPlugin, name: &ToolName, original: &str) -> ToolRule {
+        let loaded = &plugin.loaded;
+        let users_style = self.settings.user.names.style;
+        let users_name = users_style.render(loaded.id(), loaded.namespace(), original);
+        self.settings.tools.of(name.as_str(), users_name.as_str(), loaded.owner())
+    }
+
+    /// What a plugin's handlers have answered, for one whose handlers are deterministic.
+    pub(crate) fn memory(&self, id: &Arc<str>) -> Option<&HookCache> {
+        self.memories.get(id)
+    }
+
+    /// Keeps secrets out of what plugins say.
+    pub(crate) fn redactor(&self) -> &Arc<Redactor> {
+        &self.redactor
+    }
+
+    /// The points that anybody handles, each with its handlers in load order.
+    pub fn hooks(&self) -> impl Iterator<Item = (&HookPoint, &[Arc<RegisteredPlugin>])> {
+        self.hooks.iter().map(|(point, handlers)| (point, &handlers[..]))
+    }
+
+    /// Who handles a point, in load order; but those of a project come before all others.
+    pub fn handlers(&self, point: &HookPoint) -> &[Arc<RegisteredPlugin>] {
+        let found = self.hooks.iter().find(|(other, _)| other == point);
+        found.map_or(&[], |(_, handlers)| handlers)
+    }
+
+    /// What the operator says of calls.
+    pub(crate) fn settings(&self) -> &RegistrySettings {
+        &self.settings
+    }
+
+    /// What was left out of what the plugins contribute, and why.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::register::register;
+    use crate::runtime::Builtin;
+    use crate::types::ToolResult;
+    use serde_json::json;
+    use tenon_config::limits::Limits;
+
+    async fn registered(id: &str, tools: Vec<ToolDefinition>) -> Arc<RegisteredPlugin> {
+        let builtin = tools.into_iter().fold(Builtin::new(id, ""), |builtin, definition| {
+            builtin.tool(definition, async |_, _| Ok(ToolResult::text("")))
+        });
+        let schemas = Arc::default();
+        let loaded = LoadedPlugin::builtin(id, Arc::new(builtin), &Limits::default(), schemas);
+        Arc::new(register(loaded).await.expect("it registers"))
+    }
+
+    fn tool(name: &str, schema: Value) -> ToolDefinition {
+        ToolDefinition::new(name, "does it", &schema)
+    }
+
+    #[tokio::test]
+    async fn a_bad_definition_is_dropped_and_the_others_stay() {
+        let plugin = registered(
+            "p",
+            vec![
+                tool("good", json!({"type": "object"})),
+                tool("", json!({"type": "object"})),
+                tool("list", json!({"type": "array"})),
+                tool("null", json!(null)),
+                tool("odd", json!({"type": "object", "properties": 3})),
+                tool("away", json!({"type": "object", "$ref": "https://example.com/schema"})),
+                tool("good", json!({"type": "object"})),
+                ToolDefinition {
+                    capabilities: vec!["network".into()],
+                    ..tool("net", json!({"type": "object"}))
+                },
+                ToolDefinition {
+                    extra: Some("[]".into()),
+                    ..tool("extra", json!({"type": "object"}))
+                },
+            ],
+        )
+        .await;
+        let names = plugin.tools().iter().map(|tool| tool.definition.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["good"]);
+        assert_eq!(plugin.diagnostics().len(), 8);
+    }
+
+    #[tokio::test]
+    async fn what_is_left_out_is_told_once_and_not_without_end() {
+        let object = || json!({"type": "object"});
+        let check = async |names: Vec<String>, expected: &[(usize, &str)]| {
+            let tools = names.iter().map(|name| tool(name, object())).collect();
+            let plugin = registered("p", tools).await;
+            let told = plugin.diagnostics();
+            for (place, problem) in expected {
+                assert_eq!(told[*place].problem, *problem);
+            }
+            assert_eq!(told.len(), expected.last().map_or(0, |(place, _)| place + 1));
+        };
+        check(vec!["a".into()], &[]).await;
+        let same = "the tool \"a\" is left out: there is another of this name";
+        check(vec!["a".into(); 2], &[(0, same)]).await;
+        check(vec!["a".into(); 500], &[(0, &format!("{same} (499 times)"))]).await;
+        let pairs = (0..100).flat_map(|i| [i.to_string(), i.to_string()]).collect();
+        check(pairs, &[(32, "68 more things are left out")]).await;
+    }
+
+    #[tokio::test]
+    async fn a_name_is_given_once_and_the_second_learns_by_whom() {
+        let first = registered("a", vec![tool("b__c", json!({"type": "object"}))]).await;
+        let second = registered("a__b", vec![tool("c", json!({"type": "object"}))]).await;
+        let registry = Registry::new(vec![first, second], RegistrySettings::default());
+        assert_eq!(registry.tool("a__b__c").unwrap().0.loaded().id().as_ref(), "a");
+        assert_eq!(
+            registry.diagnostics()[0].to_string(),
+            "plugin \"a__b\": the tool \"c\" is left out: plugin \"a\" already has one named a__b__c"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_is_held_keeps_its_name() {
+        let object = || json!({ "type": "object" });
+        let (ours, theirs) = ("a__b__c", "a");
+        let first = registered(theirs, vec![tool("b__c", object())]).await;
+        let second = registered("a__b", vec![tool("c", object())]).await;
+        let quarantine = Quarantine::of_tool(theirs, "b__c", "it is another");
+        let settings = RegistrySettings { quarantine, ..RegistrySettings::default() };
+        let registry = Registry::new(vec![first.clone(), second.clone()], settings);
+        // Who calls it by its name must not get another's.
+        assert!(registry.tool(ours).is_none());
+        let absent = registry.absent(ours);
+        assert!(matches!(&absent, Some(CallError::Held { plugin, .. }) if **plugin == *theirs));
+        let told = registry.diagnostics().iter().map(ToString::to_string);
+        let left_out = "the tool \"c\" is left out: plugin \"a\" already has one named a__b__c";
+        assert!(told.clone().any(|told| told.contains(left_out)), "{:?}", told.collect::<Vec<_>>());
+        // One that its operator does not want keeps nothing.
+        let filter = ToolFilter { enabled: None, disabled: vec!["b__c".into()] };
+        let settings = RegistrySettings::default().with_entries([(theirs, &filter)].into_iter());
+        let registry = Registry::new(vec![first, second], settings);
+        assert_eq!(&**registry.tool(ours).expect("it is free").0.loaded().id(), "a__b");
+    }
+}
