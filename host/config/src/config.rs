@@ -4,29 +4,36 @@
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 
 pub mod combine;
+mod settings;
 mod supervision;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tenon_types::name::NameStyle;
 
 use crate::entry;
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
+pub use settings::{
+    CallContextSettings, CallContextTable, CallHistorySettings, ClientSettings,
+    DEFAULT_RETRY_BACKOFF, DiscoverySettings, FileEntry, FileEntryTable, HookSettings,
+    InstanceMode, Invisible, NameSettings, OnFailure, Origin, PluginKind, ResourceTools,
+    ResultSettings, SideEffects, ToolRule, WatchSettings,
+};
+use settings::{
+    CallHistoryTable, HooksTable, MessagesTable, NamesTable, ResultsTable, SamplingTable,
+    WatchTable,
+};
 pub use supervision::Supervision;
 
 pub use crate::entry::{EnvironmentPolicy, HandshakeMode, LogLevel, McpEntry, Transport};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::limits::{Limits, LimitsTable};
 use crate::policy::Policy;
-use crate::toml_parse::{parse, some_time};
+use crate::toml_parse::parse;
 
 /// One configuration file.
 #[derive(Clone, PartialEq)]
@@ -121,20 +128,6 @@ impl Default for Config {
     }
 }
 
-/// How the tools are there that list and read the resources and prompts of plugins: `resource_tools`
-/// under `[plugins]`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ResourceTools {
-    /// There are none.
-    None,
-    /// Once for all plugins: `read_resource` and the like, with the plugin's id as an argument.
-    #[default]
-    Shared,
-    /// For each plugin that has something: `files__read_resource` and the like.
-    Each,
-}
-
 /// What a configuration says itself; see [`Config::inherit`].
 #[derive(Clone, Default, PartialEq)]
 struct Explicit {
@@ -160,385 +153,6 @@ enum BackingFile {
     Read,
     /// The file may be there, or not.
     Optional,
-}
-
-/// `[discovery]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DiscoverySettings {
-    /// How many folders deep a manifest is looked for.
-    pub max_depth: usize,
-    /// The names of folders that are not looked into.
-    pub ignore_dirs: Vec<String>,
-    /// Whether symbolic links are followed; never out of the folder that is looked through.
-    pub follow_links: bool,
-    /// The ids of plugins that are left out.
-    pub disabled: Vec<String>,
-    /// The ids of the only plugins that are not left out; without any, all.
-    pub allowlist: Vec<String>,
-}
-
-impl Default for DiscoverySettings {
-    fn default() -> Self {
-        Self {
-            max_depth: 4,
-            ignore_dirs: ["node_modules", ".git", "target"].map(Into::into).into(),
-            follow_links: false,
-            disabled: Vec::new(),
-            allowlist: Vec::new(),
-        }
-    }
-}
-
-/// `[tools."MAX_NAME_LENGTH"]`: how a tool is called. What is not said is as the plugin has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ToolRule {
-    /// Whether it may be called.
-    pub enabled: Option<bool>,
-    /// How long one attempt may take.
-    #[serde(deserialize_with = "some_time")]
-    pub timeout: Option<Duration>,
-    /// How often a call is tried that fails for a reason which may pass; once, where nothing is
-    /// said. Only a tool whose calls may be repeated is tried again.
-    pub max_attempts: Option<NonZeroU32>,
-    /// How long to wait before the second attempt; each further one waits twice as long.
-    #[serde(with = "humantime_serde")]
-    pub retry_backoff: Option<Duration>,
-    /// What its calls change, in place of what the tool says of itself.
-    pub side_effects: Option<SideEffects>,
-}
-
-/// How long to wait before a second attempt at a call, where nothing is said.
-pub const DEFAULT_RETRY_BACKOFF: Duration = Duration::from_millis(200);
-
-/// What the calls of a tool change, from the least to the most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SideEffects {
-    /// Nothing.
-    None,
-    /// Something, but a second call of the same changes nothing more.
-    Idempotent,
-    /// Something, each time anew.
-    Repeated,
-}
-
-/// `[sampling]` and `[messages]`: what servers and plugins get of a host that is the `tenon` command. Others
-/// have services of their own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientSettings {
-    /// The model that answers servers, by its id or as PLUGIN/ID; without one they cannot ask.
-    pub sampling_model: Option<String>,
-    /// Whether the user is asked each time; then servers get no answer where there is no terminal.
-    pub sampling_asks: bool,
-    /// The program that is started for each message of a plugin, which it gets as JSON on its standard
-    /// input, and its arguments; without one, messages are shown on the terminal.
-    pub message_command: Vec<String>,
-}
-
-impl Default for ClientSettings {
-    fn default() -> Self {
-        Self { sampling_model: None, sampling_asks: true, message_command: Vec::new() }
-    }
-}
-
-/// `[sampling]`, as it is written.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct SamplingTable {
-    model: Option<String>,
-    ask: Option<bool>,
-}
-
-/// `[messages]`, as it is written.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct MessagesTable {
-    command: Vec<String>,
-}
-
-/// `[history]`, as it is written.
-#[derive(Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct CallHistoryTable {
-    enabled: Option<bool>,
-    max_mib: Option<NonZeroU32>,
-}
-
-/// `[history]`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallHistorySettings {
-    /// Whether calls are recorded, where the host has a place for it.
-    pub enabled: bool,
-    /// How much may be kept, in MiB.
-    pub max_mib: u32,
-}
-
-impl Default for CallHistorySettings {
-    fn default() -> Self {
-        Self { enabled: true, max_mib: 16 }
-    }
-}
-
-/// `[watch]`, as it is written.
-#[derive(Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct WatchTable {
-    #[serde(deserialize_with = "some_time")]
-    debounce: Option<Duration>,
-    #[serde(deserialize_with = "some_time")]
-    max_delay: Option<Duration>,
-}
-
-/// `[watch]`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WatchSettings {
-    /// How long it must have been quiet before changes are looked at: a build writes several files.
-    pub debounce: Duration,
-    /// How long to wait for quiet.
-    pub max_delay: Duration,
-}
-
-impl Default for WatchSettings {
-    fn default() -> Self {
-        Self { debounce: Duration::from_millis(100), max_delay: Duration::from_secs(2) }
-    }
-}
-
-/// `[results]`, as it is written.
-#[derive(Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct ResultsTable {
-    max_mib: Option<NonZeroU32>,
-    max_result_mib: Option<NonZeroU32>,
-    invisible: Option<Invisible>,
-}
-
-/// `[results]`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResultSettings {
-    /// How much is kept in all, in MiB; the oldest result goes first.
-    pub max_mib: u32,
-    /// The longest result that is kept, in MiB of JSON.
-    pub max_result_mib: u32,
-    /// What becomes of characters in results that a reader does not see.
-    pub invisible: Invisible,
-}
-
-/// What becomes of characters that a reader does not see, or that change what is seen, in the results of
-/// tools: `invisible` under `[results]`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Invisible {
-    /// They stand there as escapes: `\u{202e}`, and in JSON as `\u202e`.
-    #[default]
-    Escape,
-    /// They are left as they are.
-    Raw,
-}
-
-impl Default for ResultSettings {
-    fn default() -> Self {
-        Self { max_mib: 256, max_result_mib: 128, invisible: Invisible::default() }
-    }
-}
-
-/// On which instance a call runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum InstanceMode {
-    /// Each call has an instance of its own, made for it and gone after it.
-    #[default]
-    Fresh,
-    /// All calls share one live instance, many of them in flight at a time.
-    Shared,
-}
-
-/// The kinds of places that plugins come from, the first that has an id wins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    #[default]
-    /// Named by a configuration file: an entry, or a folder under `plugins.folders`.
-    Config,
-    /// In a folder that the environment names, in `TENON_PLUGINS`.
-    Environment,
-    /// In the project's `.tenon/plugins`, or named by its `.mcp.json` or `.vscode/mcp.json`.
-    Workspace,
-    /// Named by the user's own configuration, in `plugins` beside it, or named by the file with the
-    /// user's servers for all programs.
-    User,
-    /// Part of the host.
-    Bundled,
-}
-
-impl Origin {
-    /// Whether a project brings what is found there; what is found elsewhere is its user's, or the
-    /// host's.
-    pub fn is_of_project(self) -> bool {
-        matches!(self, Self::Config | Self::Workspace)
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Config => "config",
-            Self::Environment => "environment",
-            Self::Workspace => "workspace",
-            Self::User => "user",
-            Self::Bundled => "bundled",
-        })
-    }
-}
-
-/// The kinds of plugin. After registration nothing asks for it but reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PluginKind {
-    /// A component.
-    Wasm,
-    /// An MCP server behind the bridge.
-    Mcp,
-    /// A script.
-    Rhai,
-    /// Part of the host.
-    Builtin,
-}
-
-impl fmt::Display for PluginKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Wasm => "wasm",
-            Self::Mcp => "mcp",
-            Self::Rhai => "rhai",
-            Self::Builtin => "builtin",
-        })
-    }
-}
-
-/// `[context]`, here and in manifests, as it is written.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct CallContextTable {
-    pub(crate) passthrough: Option<bool>,
-}
-
-/// `[context]`
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallContextSettings {
-    /// Whether MCP servers get the ids of the agent and the session in the `_meta` of calls.
-    pub passthrough: bool,
-}
-
-/// `[names]`, as it is written.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct NamesTable {
-    style: Option<NameStyle>,
-    origin_prefix: Option<bool>,
-}
-
-/// `[names]`
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct NameSettings {
-    /// How the names of tools are rendered.
-    pub style: NameStyle,
-    /// Whether descriptions of tools begin with whose they are: `[ext:ID]`.
-    pub origin_prefix: bool,
-}
-
-/// `[hooks]`, as it is written.
-#[derive(Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct HooksTable {
-    #[serde(deserialize_with = "some_time")]
-    timeout: Option<Duration>,
-    on_failure: Option<OnFailure>,
-    deterministic: Option<Vec<String>>,
-}
-
-/// `[hooks]`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookSettings {
-    /// How long one handler may take.
-    pub timeout: Duration,
-    /// What a handler that fails, or takes longer, means for the chain.
-    pub on_failure: OnFailure,
-    /// The ids of plugins whose handlers answer the same to the same: they are not asked twice.
-    pub deterministic: Vec<String>,
-}
-
-impl Default for HookSettings {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(5),
-            on_failure: OnFailure::Skip,
-            deterministic: Vec::new(),
-        }
-    }
-}
-
-/// What a handler that fails means for the chain.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnFailure {
-    /// It is recorded, and the chain goes on as if there were no such handler.
-    #[default]
-    Skip,
-    /// The chain stops, and what was about to happen does not.
-    Stop,
-}
-
-/// A component or a script.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileEntry {
-    /// Only where it is.
-    Path(String),
-    /// More than that.
-    Table(FileEntryTable),
-}
-
-/// By hand: serde's untagged enums lose which key was wrong, and where.
-impl<'de> Deserialize<'de> for FileEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-
-        impl<'de> Visitor<'de> for Entry {
-            type Value = FileEntry;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a path, or a table with `path`")
-            }
-
-            fn visit_str<E>(self, path: &str) -> Result<FileEntry, E> {
-                Ok(FileEntry::Path(path.to_string()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileEntry, A::Error> {
-                FileEntryTable::deserialize(MapAccessDeserializer::new(map)).map(FileEntry::Table)
-            }
-        }
-
-        deserializer.deserialize_any(Entry)
-    }
-}
-
-/// A component or a script with more than a path.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileEntryTable {
-    /// Where it is.
-    pub path: String,
-    /// The plugin's id; the name of the file without it.
-    pub id: Option<String>,
-    /// On which instance calls run.
-    #[serde(default)]
-    pub instance: InstanceMode,
-    /// What it requests, as `[capabilities]` of a manifest says it.
-    #[serde(default)]
-    pub capabilities: BTreeMap<String, Vec<String>>,
 }
 
 impl fmt::Debug for Config {
@@ -936,6 +550,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn check(text: &str, expected: &str) {
         let error = Config::parse(text, "tenon.toml").unwrap_err().to_string();

@@ -5,37 +5,26 @@
 //! [`MASK`] stands in its place.
 
 use arc_swap::ArcSwapOption;
-use async_trait::async_trait;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzz;
 mod matcher;
+mod names;
+mod store;
 mod stream;
 
+pub use names::{is_secret_name, is_secret_variable};
+pub use store::{LocalSecretStore, SecretStore, secret_variable};
 pub use stream::{StreamRedactor, TextForm};
 
 use self::matcher::{Matcher, OutputPiece, Patterns};
-use crate::files;
-use crate::host_environment::HostEnvironment;
-
-/// Stores secrets for plugins.
-#[async_trait]
-pub trait SecretStore: Send + Sync + 'static {
-    /// Returns the value of a secret, or `None` if it is not set. Called before a plugin is loaded, for each
-    /// granted name. The default returns `None`.
-    async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
-        let _ = (plugin, name);
-        None
-    }
-}
 
 /// The secrets of all plugins that were ever there, none of which may say those of another.
 #[derive(Default)]
@@ -67,95 +56,11 @@ impl KnownSecrets {
 /// What stands in the place of a secret.
 pub const MASK: &str = "[redacted]";
 
-/// The ends of names whose values are secrets, after `_`.
-const SUFFIXES: &[&str] = &[
-    "TOKEN",
-    "KEY",
-    "SECRET",
-    "PASSWORD",
-    "PASS",
-    "PWD",
-    "PASSCODE",
-    "CREDENTIAL",
-    "CREDS",
-    "PAT",
-    "AUTH",
-    "APIKEY",
-    "BEARER",
-    "SESSION",
-    "JWT",
-    "COOKIE",
-    "PASSWD",
-    "PASSPHRASE",
-];
-
-/// What makes a name one of a secret wherever it stands in it.
-const PARTS: &[&str] = &["PASSWORD", "SECRET", "CREDENTIAL", "PRIVATE_KEY", "PRIVATEKEY"];
-
-/// The ends of names whose values are secrets, also without `_`: `accesstoken`.
-const JOINED: &[&str] = &["TOKEN", "APIKEY"];
-
-/// Names of secrets that are nothing but that.
-const WHOLE: &[&str] = &[
-    "PASS",
-    "PASSWD",
-    "PASSCODE",
-    "CREDS",
-    "PASSPHRASE",
-    "JWT",
-    "AUTHORIZATION",
-    "BEARER",
-    "COOKIE",
-];
-
 /// How deep JSON is read that stands in a text of JSON, as records of records do.
 const MAX_NESTED_ESCAPES: usize = 3;
 
 /// The shortest secret that is looked for, in bytes: a shorter one would be found everywhere.
 const MIN_SECRET_LENGTH: usize = 6;
-
-/// Whether what goes under a name is a secret: `GITHUB_TOKEN`, `apiKey`, `client-secret`.
-pub fn is_secret_name(name: &str) -> bool {
-    // The variable `PWD` is the folder that a program runs in.
-    if name == "pwd" {
-        return true;
-    }
-    let name = upper_snake(name);
-    // One of several: `API_TOKEN_2`.
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
-    let ends = |suffix: &str| {
-        name.strip_suffix(suffix).is_some_and(|start| start.len() > 1 && start.ends_with('_'))
-    };
-    WHOLE.contains(&name)
-        || SUFFIXES.iter().any(|suffix| ends(suffix))
-        || JOINED.iter().any(|joined| name.ends_with(joined))
-        || PARTS.iter().any(|part| name.contains(part))
-}
-
-/// The same of a variable, which may be named `KEY` and nothing more.
-pub fn is_secret_variable(name: &str) -> bool {
-    let upper = upper_snake(name);
-    is_secret_name(name) || upper != "PWD" && SUFFIXES.contains(&upper.as_str())
-}
-
-/// `clientSecret` and `client-secret` as `CLIENT_SECRET`.
-fn upper_snake(name: &str) -> String {
-    let mut upper = String::with_capacity(name.len() + 2);
-    let mut was_lower = false;
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && was_lower {
-            upper.push('_');
-        }
-        was_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
-        upper.push(if c.is_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
-    }
-    upper
-}
-
-/// The variable of the environment that has a secret for [`LocalSecretStore`].
-pub fn secret_variable(name: &str) -> String {
-    upper_snake(name)
-}
 
 /// The value of a secret. It is shown to nobody but who asks for it by [`Secret::reveal`].
 #[derive(Clone, PartialEq, Eq)]
@@ -176,48 +81,6 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
-    }
-}
-
-/// Secrets from the environment and from files, where a host has no other place for them. The
-/// secret `api-key` is the variable `API_KEY`, or what is in the file `secrets/api-key` in the
-/// user's configuration folder, which nobody else may be able to read.
-pub struct LocalSecretStore {
-    host_environment: HostEnvironment,
-}
-
-impl LocalSecretStore {
-    /// Looks for secrets there.
-    pub fn new(host_environment: HostEnvironment) -> Self {
-        Self { host_environment }
-    }
-
-    fn find(&self, name: &str) -> Option<Secret> {
-        let variable = self.host_environment.variable(&secret_variable(name));
-        if let Some(value) = variable.filter(|value| !value.is_empty()) {
-            return Some(Secret::new(value));
-        }
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if !name.chars().all(is_name) {
-            return None;
-        }
-        let file = self.host_environment.configuration.as_ref()?.join("secrets").join(name);
-        match files::read_private(&file) {
-            Ok(value) => Some(Secret::new(value.trim_end_matches(['\r', '\n']))),
-            Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!("the secret in {} cannot be used: {error}", file.display());
-                }
-                None
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl SecretStore for LocalSecretStore {
-    async fn secret(&self, _: &str, name: &str) -> Option<Secret> {
-        self.find(name)
     }
 }
 
@@ -591,8 +454,7 @@ impl<'de> Visitor<'de> for JsonSecretScan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logged::logged;
-    use futures::FutureExt;
+
     use proptest::collection;
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
     use serde_json::json;
@@ -677,41 +539,6 @@ mod tests {
         check(r"C:\hunter22\new \u12", r"C:\[redacted]\new \u12");
         check("> MIIABCDEF <", "> [redacted] <");
         check("a key alone", "[redacted]");
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn secrets_come_from_the_environment_and_from_private_files() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("secrets")).unwrap();
-        let write = |name: &str, mode: u32| {
-            let path = folder.path().join("secrets").join(name);
-            std::fs::write(&path, format!("of {name}\n")).unwrap();
-            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
-        };
-        write("private", 0o600);
-        write("open", 0o644);
-        write("api-key", 0o600);
-        let host_environment = HostEnvironment {
-            environment: [("API_KEY".into(), "from the environment".into())].into(),
-            configuration: Some(folder.path().into()),
-            ..HostEnvironment::default()
-        };
-        let secrets = LocalSecretStore::new(host_environment);
-        let check = |name: &str, expected: Option<&str>| {
-            let found = secrets.find(name);
-            assert_eq!(found.as_ref().map(Secret::reveal), expected, "{name}");
-        };
-        check("api-key", Some("from the environment"));
-        check("private", Some("of private"));
-        let said = logged(|| check("open", None));
-        assert!(said.contains("secrets/open cannot be used: "), "{said}");
-        assert_eq!(logged(|| check("missing", None)), "");
-        let given = secrets.secret("p", "private").now_or_never().flatten();
-        assert_eq!(given.as_ref().map(Secret::reveal), Some("of private"));
-        check("../secrets/private", None);
-        assert_eq!(format!("{:?}", Secret::new("x")), "Secret");
     }
 
     #[test]
