@@ -28,8 +28,8 @@ const AMOUNTS: &[AmountCase] = &[
         tried: "compute too long",
         about: "cpu",
         component: Some(("compute", "1500000000")),
-        // More operations than 300 ms have, however fast they are.
-        script: Some(("compute", "40000000")),
+        // It takes longer than 300 ms, however fast the machine is.
+        script: Some(("compute", "80000000")),
         stops: &[StoppedBy::Cpu],
     },
     AmountCase {
