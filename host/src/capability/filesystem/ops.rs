@@ -511,13 +511,18 @@ mod tests {
     /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
     /// and the two as a guest has them.
     fn folders() -> (TempDir, BaseFolder, BaseFolder) {
+        folders_with("readwrite:d/**", "write:s/**")
+    }
+
+    /// The same with other grants.
+    fn folders_with(of_d: &str, of_s: &str) -> (TempDir, BaseFolder, BaseFolder) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("d/e")).unwrap();
         fs::create_dir(folder.path().join("s")).unwrap();
         fs::write(folder.path().join("d/a"), "").unwrap();
         let grant =
             |text| PathGrant::parse(text, &HostEnvironment::default(), folder.path()).unwrap();
-        let grants = vec![grant("readwrite:d/**"), grant("write:s/**")];
+        let grants = vec![grant(of_d), grant(of_s)];
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![grants],
             Vec::new(),
@@ -568,6 +573,25 @@ mod tests {
         denied(d.rename("a", &s, "a"));
         denied(d.link("a", &s, "a"));
         assert_eq!(d.rename("e", &d, "f"), Ok(()));
+    }
+
+    #[test]
+    fn a_folder_is_moved_only_with_all_that_is_in_it() {
+        let check = |of_d: &str, of_s: &str, file: bool, within: bool, across: bool| {
+            let (_folder, d, s) = folders_with(of_d, of_s);
+            let may = |done: Result<(), FileError>, expected: bool| match expected {
+                true => assert_eq!(done, Ok(()), "{of_d} {of_s}"),
+                false => denied(done),
+            };
+            may(d.rename("a", &d, "b"), file);
+            may(d.rename("e", &d, "f"), within);
+            let moved = if within { "f" } else { "e" };
+            may(d.rename(moved, &s, "e"), across);
+        };
+        check("readwrite:d/**", "readwrite:s/**", true, true, true);
+        // The folder itself may be read and written, and not what is in it: where it is, or would be.
+        check("readwrite:d/*", "readwrite:s/**", true, false, false);
+        check("readwrite:d/**", "readwrite:s/*", true, true, false);
     }
 
     /// What is done with a path, and what stops it.

@@ -1,13 +1,16 @@
 //! Requests over connections that lead nowhere: nothing here leaves the process.
 
+use serde_json::Map;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use tenon_config::discover::Remote;
-use tenon_config::grant::{Grants, UrlGrant};
+use tenon_config::discover::{PluginKind, Remote};
+use tenon_config::grant::{GrantSet, Grants, NETWORK, UrlGrant};
+use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
+use tenon_config::secret::{Redactor, SecretValues};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,10 +26,12 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::client::{Network, Refusal, SendError};
 use super::grants::NetworkGrants;
-use super::{MAX_HEADER_BYTES, get};
-use crate::capability::granted::GrantedCapabilities;
+use super::{HostCapability, MAX_HEADER_BYTES, NetworkCapability, get};
+use crate::capability::granted::{GrantedCapabilities, HostServices};
+use crate::capability::lifecycle::{PluginContext, Preparation};
 use crate::load::remote_grants;
-use crate::services::{Connector, NetworkBackend, Resolver, Stream};
+use crate::observe::{PluginLog, PluginNotifications};
+use crate::services::{Connector, NetworkBackend, Resolver, Services, Stream};
 use tenon_types as types;
 
 /// What a server does with a connection, once it has heard a request.
@@ -670,4 +675,47 @@ async fn the_bridge_to_a_server_elsewhere_reaches_its_origin_and_nothing_else() 
         assert!(matches!(sent, Err(SendError::Refused(_))), "{url}: {sent:?}");
         assert_eq!((connected, resolved), (Vec::new(), Vec::new()), "{url}");
     }
+}
+
+/// What the bridge to a server elsewhere has of the network is that server alone, whatever its guest asks for:
+/// it is checked for each request, as for any plugin.
+#[tokio::test]
+async fn a_bridge_reaches_its_server_and_nothing_else() {
+    let net = Net::new(&[&["93.184.215.14"]], Server::Says(OK.into()));
+    let services = Services {
+        network: NetworkBackend {
+            resolver: Arc::new(net.clone()),
+            connector: Arc::new(net.clone()),
+            tls: Arc::default(),
+        },
+        ..Services::default()
+    };
+    let mut origin = GrantSet::default();
+    let here = std::path::Path::new("/");
+    origin.add(NETWORK, "http://a.com/*", &HostEnvironment::default(), here).unwrap();
+    let grants = Grants::new(origin.clone(), origin);
+    let host_services = Arc::new(HostServices::new(services));
+    let granted = GrantedCapabilities::new("p".into(), grants.clone(), host_services);
+    let log = PluginLog::new("p".into(), Redactor::new(&SecretValues::default()), 1);
+    let context = PluginContext { id: "p".into(), log: Arc::new(log), granted: Arc::new(granted) };
+    let network = NetworkCapability::prepare(&Preparation {
+        kind: PluginKind::Mcp,
+        context: &context,
+        grants: &grants,
+        limits: &Limits::default(),
+        settings: &Map::new(),
+        secrets: &Arc::default(),
+        news: &PluginNotifications::default(),
+        child: None,
+        server: None,
+    });
+    let network = network.expect("something of it is granted");
+    for elsewhere in
+        ["http://b.com/", "http://a.com:81/", "https://a.com/", "http://93.184.215.14/"]
+    {
+        assert!(refusal(&network, elsewhere).await.contains("is not granted"), "{elsewhere}");
+    }
+    assert!(net.connected().is_empty());
+    assert_eq!(ask(&network, "http://a.com/x").await.unwrap(), (200, "hi".into()));
+    assert_eq!(net.connected(), ["93.184.215.14:80"]);
 }
