@@ -143,6 +143,7 @@ async fn a_server_that_does_not_read_holds_nobody_else_up() {
     eventually("no process is left", || processes_with(&mark).is_empty()).await;
 }
 
+// MCP.md: A10, E2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_a_server_dies_of_is_made_again_only_where_its_operator_says_so() {
     // Whatever the server says of its tool.

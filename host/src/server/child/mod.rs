@@ -489,6 +489,7 @@ mod tests {
         assert_eq!(child.exit.wait().await.status.code, Some(7));
     }
 
+    // MCP.md: A9
     #[tokio::test]
     async fn a_child_is_told_to_end_before_it_is_killed() {
         let check = async |script: &str, grace: u64, expected: (Option<i32>, Option<i32>)| {
