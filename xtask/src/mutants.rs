@@ -224,6 +224,7 @@ fn compare(
         let key = (known.mutant.clone(), known.line.clone());
         if !tried.contains(&key) {
             eprintln!("there is no such change any more: {}\n  {}", key.0, key.1);
+            problems += 1;
         }
     }
     // This is no problem: a busy machine may have taken too long for the tests.
