@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use tenon_types::text::fits;
 
 /// What runs when an interpreter, or what manages packages, is given a folder.
 const ENTRY_FILES: [&str; 12] = [
@@ -26,6 +27,16 @@ const CODE: [&str; 23] = [
     "py", "r", "rb", "rhai", "sh", "ts", "tsx", "wasm", "zsh",
 ];
 
+/// What Node.js and its like put behind a name that no file has.
+const RESOLVED: [&str; 5] = ["js", "mjs", "cjs", "ts", "json"];
+
+/// How a command for a shell names the folder that it runs in.
+const OWN_FOLDER: [&str; 8] =
+    ["\"$PWD\"", "\"${PWD}\"", "\"$(pwd)\"", "\"`pwd`\"", "$PWD", "${PWD}", "$(pwd)", "`pwd`"];
+
+/// The most files of a folder that are compared with a pattern.
+const MAX_MATCHED: usize = 1_000;
+
 /// Programs that run a folder which is named to them, whatever stands before it. Versions may follow, as in
 /// `python3.12`.
 const INTERPRETERS: [&str; 10] =
@@ -45,11 +56,19 @@ pub(super) fn named_files(program: &str, arguments: &[String], folder: &Path) ->
     }
     add_programs(&mut files, program, &words, &folders);
     for command in arguments.iter().filter(|argument| argument.contains(char::is_whitespace)) {
+        let command = without_own_folder(command);
         let words: Vec<&str> = command.split(ends_word).filter(|word| !word.is_empty()).collect();
         let folders = folders_in_shell(&words, folder);
         let places = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
         files.extend(places.filter(|path| is_code(path) || is_executable(path)));
         add_programs(&mut files, "", &words, &folders);
+        for folder in &folders {
+            files.extend(words.iter().flat_map(|word| matching(folder, word)));
+            // As in `python3 -c 'from server import main'`.
+            let modules = words.iter().filter(|word| is_module(word));
+            let modules = modules.map(|word| folder.join(format!("{}.py", word.replace('.', "/"))));
+            files.extend(modules.filter(|path| path.is_file()));
+        }
     }
     files
 }
@@ -67,16 +86,46 @@ fn add_programs(
     let from = if is_interpreter(program) { Some(0) } else { interpreter };
     let behind = from.map_or(&[][..], |from| &words[from..]);
     let joined = words.iter().filter_map(|word| joined_value(word));
+    // It is a file whatever it is called, and what stands behind it is for it.
+    let is_file = |word: &&&str| folders.iter().any(|folder| folder.join(word).is_file());
+    if let Some(script) = behind.iter().find(is_file) {
+        files.extend(folders.iter().map(|folder| folder.join(script)));
+    }
     let runs = first.map(|at| words[at]).into_iter().chain(behind.iter().copied());
     for run in runs.chain(option_values(words)).chain(joined) {
         let module = is_module(run).then(|| run.replace('.', "/"));
         for folder in folders {
             files.extend(module.iter().map(|module| folder.join(format!("{module}.py"))));
+            // Packages that a module is in run before it.
+            let packages = module.iter().flat_map(|module| Path::new(module).ancestors().skip(1));
+            let packages = packages.filter(|package| !package.as_os_str().is_empty());
+            files.extend(packages.map(|package| folder.join(package).join("__init__.py")));
+            files.extend(RESOLVED.map(|end| folder.join(format!("{run}.{end}"))));
             let run = module.iter().map(String::as_str).chain([run]).map(|run| folder.join(run));
             let run = run.filter(|path| path.is_dir());
             files.extend(run.flat_map(|run| ENTRY_FILES.map(|file| run.join(file))));
         }
     }
+}
+
+/// A command for a shell in which paths that begin in its own folder are relative.
+fn without_own_folder(command: &str) -> String {
+    OWN_FOLDER.iter().fold(command.to_string(), |command, own| command.replace(own, "."))
+}
+
+/// The scripts that a pattern in a command for a shell stands for, as in `python3 ma*.py`.
+fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let pattern = Path::new(pattern);
+    let name = pattern.file_name().and_then(|name| name.to_str());
+    let Some(name) = name.filter(|name| name.contains('*')) else { return Vec::new() };
+    let folder = pattern.parent().map_or(folder.to_path_buf(), |below| folder.join(below));
+    let Ok(entries) = folder.read_dir() else { return Vec::new() };
+    let found = entries.take(MAX_MATCHED).filter_map(|entry| Some(entry.ok()?.path()));
+    let is_meant = |path: &PathBuf| {
+        let found = path.file_name().and_then(|found| found.to_str());
+        found.is_some_and(|found| fits(name, found)) && (is_code(path) || is_executable(path))
+    };
+    found.filter(is_meant).collect()
 }
 
 /// The folders in which the names among arguments are looked up: as in `uv --directory ./server run main.py`.
@@ -171,6 +220,7 @@ mod tests {
         let files = [
             "a.js",
             "tool",
+            "start",
             "e/main.go",
             "b/a.js",
             "b/__main__.py",
@@ -231,6 +281,17 @@ mod tests {
         check(&["python3", "-W", "ignore", "./b"], &["b/__main__.py"]);
         check(&["60", "python3.12", "./b"], &["b/__main__.py"]);
         check(&["run", "./e"], &["e/main.go"]);
+        for own in ["$PWD", "\"$PWD\"", "${PWD}", "$(pwd)", "`pwd`"] {
+            check(&["-c", &format!("exec python3 {own}/b/d.py")], &["b/d.py"]);
+        }
+        check(&["-c", "exec python3 \"$PWD/b/d.py\""], &["b/d.py"]);
+        check(&["-c", "exec python3 ./start"], &["start"]);
+        check(&["-c", "exec python3 ./start package.json"], &["start"]);
+        check(&["-c", "exec python3 b/*.py"], &["b/__main__.py", "b/d.py"]);
+        check(&["-c", "from b.d import main"], &["b/d.py"]);
+        check(&["./a"], &["a.js"]);
+        check(&["-r", "./a", "-e", ""], &["a.js"]);
+        check(&["-m", "b.c.x"], &["b/c/__init__.py"]);
         // Folders that are given to a server are no programs.
         check(&["-y", "@scope/server-files", ".", "./data"], &[]);
         check(&["--", "-é", "\u{e9}", "-", ""], &[]);
