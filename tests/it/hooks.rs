@@ -208,3 +208,38 @@ async fn wrong_settings_do_not_let_secrets_through() {
         platform.fire(&HookPoint::MessageSending, context, &Caller::default()).await.unwrap();
     assert_eq!(report.context["message"], "use [redacted]");
 }
+
+/// What no handler can read is not let through for that: whoever makes it knows that it is guarded.
+#[tokio::test]
+async fn what_is_nested_too_deep_for_a_guard_is_stopped() {
+    let project = Project::new("plugins.scripts = [\"guard.rhai\", \"t.rhai\"]");
+    project.write(
+        "guard.rhai",
+        "fn BeforeToolCall(context) { if \"cmd\" in context.arguments { veto(\"no\") } }
+         fn AfterToolCall(context) { context.result = #{ content: [] }; replace(context) }",
+    );
+    project.write(
+        "t.rhai",
+        "tool(#{ name: \"t\", description: \"d\" }, |a| {
+            let m = [];
+            for i in 1..a.deep { m = [m]; }
+            #{ secret: \"CUSTOMER\", m: m }
+        });",
+    );
+    let platform = project.platform().await;
+    let nested = |depth: usize| (1..depth).fold(json!([]), |inner, _| json!([inner]));
+    for (depth, expected) in
+        [(1, "no"), (119, "no"), (120, "nested deeper"), (126, "nested deeper")]
+    {
+        let arguments = json!({ "cmd": "rm", "m": nested(depth), "deep": 1 });
+        let said = call(&platform, "t__t", arguments).await.unwrap_err().to_string();
+        assert!(said.contains(expected), "{depth}: {said}");
+    }
+    for (deep, is_read) in [(1, true), (110, true), (123, false), (126, false)] {
+        let answered = call(&platform, "t__t", json!({ "deep": deep })).await;
+        let said = format!("{answered:?}");
+        assert!(!said.contains("CUSTOMER"), "{deep}: {said}");
+        assert_eq!(answered.is_ok(), is_read, "{deep}: {said}");
+    }
+    platform.clone().shutdown().await;
+}

@@ -29,6 +29,11 @@ impl HookContext {
         self.0.remove(name).unwrap_or_default()
     }
 
+    /// Whether a member is nested deeper than so many levels.
+    pub(crate) fn is_deeper_than(&self, most: usize) -> bool {
+        self.0.values().any(|value| is_deeper_than(value, most))
+    }
+
     pub(crate) fn members(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.0.iter().map(|(name, value)| (name, &**value))
     }
@@ -49,5 +54,15 @@ impl From<Map<String, Value>> for HookContext {
 impl FromIterator<(String, Arc<Value>)> for HookContext {
     fn from_iter<I: IntoIterator<Item = (String, Arc<Value>)>>(members: I) -> Self {
         Self(members.into_iter().collect())
+    }
+}
+
+/// Whether a value is nested deeper than so many levels. It is followed no deeper than that.
+fn is_deeper_than(value: &Value, most: usize) -> bool {
+    let is_deeper = |inner: &Value| most == 0 || is_deeper_than(inner, most - 1);
+    match value {
+        Value::Array(items) => items.iter().any(is_deeper) || most == 0,
+        Value::Object(members) => members.values().any(is_deeper) || most == 0,
+        _ => false,
     }
 }

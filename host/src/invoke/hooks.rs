@@ -58,6 +58,10 @@ pub(crate) fn fire<'a>(
     chain(invoke_context, registry, point, context, caller).boxed()
 }
 
+/// How deep the values of a context may be nested. Readers of JSON follow 127 levels; a handler that could not
+/// read what it guards against would be left out.
+const MAX_CONTEXT_DEPTH: usize = 120;
+
 async fn chain(
     invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
@@ -97,8 +101,15 @@ async fn chain(
         let question = memory.map(|memory| (memory, HookCacheKey::new(point, &seen, caller)));
         let known = question.as_ref().and_then(|(memory, question)| memory.answer(question));
         let remembered = known.is_some();
+        let mut is_too_deep = false;
         let answer = match known {
             Some(decision) => Ok(decision),
+            None if seen.is_deeper_than(MAX_CONTEXT_DEPTH) => {
+                is_too_deep = true;
+                Err(Failure::Host(format!(
+                    "the context is nested deeper than {MAX_CONTEXT_DEPTH}, which no handler can read"
+                )))
+            }
             None => {
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
@@ -134,7 +145,7 @@ async fn chain(
                 let error = failure.to_string();
                 // A project cannot have its user's guard fail, and so be left out.
                 let is_failed = is_of_project && !plugin.loaded().origin().is_of_project();
-                if settings.on_failure == OnFailure::Stop || late || is_failed {
+                if settings.on_failure == OnFailure::Stop || late || is_failed || is_too_deep {
                     outcome = HookOutcome::Stopped { plugin: id.clone(), failure };
                 }
                 ("error", Some(error))
