@@ -344,8 +344,20 @@ impl Redactor {
                 members.values_mut().for_each(|value| self.texts(value));
                 self.names(members);
             }
+            Value::Number(number) if self.is_secret_number(number) => *value = MASK.into(),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// Whether a number is a secret: all of it, as the number of an account is none because it begins so.
+    fn is_secret_number(&self, number: &(impl fmt::Display + ?Sized)) -> bool {
+        if self.is_idle() {
+            return false;
+        }
+        let text = number.to_string();
+        let digits = text.strip_prefix('-').unwrap_or(&text);
+        let digits = digits.strip_suffix(".0").unwrap_or(digits);
+        digits.len() >= MIN_SECRET_LENGTH && self.text(digits) == MASK
     }
 
     /// Masks known secrets in the names of members.
@@ -371,6 +383,7 @@ impl Redactor {
                 }
                 self.names(members);
             }
+            Value::Number(number) if self.is_secret_number(number) => *value = MASK.into(),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -418,16 +431,16 @@ impl<'de> Visitor<'de> for JsonSecretScan<'_> {
         Ok(false)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_i64<E>(self, number: i64) -> Result<bool, E> {
+        Ok(self.0.is_secret_number(&number))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_u64<E>(self, number: u64) -> Result<bool, E> {
+        Ok(self.0.is_secret_number(&number))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_f64<E>(self, number: f64) -> Result<bool, E> {
+        Ok(self.0.is_secret_number(&number))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<bool, E> {
@@ -554,6 +567,11 @@ mod tests {
         check(
             r#"{"id":1234567,"text":"it is 123456"}"#,
             r#"{"id":1234567,"text":"it is [redacted]"}"#,
+        );
+        // A number is one as a whole.
+        check(
+            r#"[123456,-123456,1234560,0.123456,123456.0]"#,
+            r#"["[redacted]","[redacted]",1234560,0.123456,"[redacted]"]"#,
         );
         // However it is spelled, and wherever it stands.
         check(r#"["a\/ä\"secret"]"#, r#"["[redacted]"]"#);

@@ -199,6 +199,11 @@ impl Registry {
     /// Puts plugins together, in load order. Of two tools with one name, the first stays.
     pub(crate) fn new(plugins: Vec<Arc<RegisteredPlugin>>, settings: RegistrySettings) -> Self {
         let mut registry = Self { settings, ..Self::default() };
+        let mut secrets = std::mem::take(&mut registry.settings.secrets);
+        for plugin in &plugins {
+            secrets.extend(plugin.loaded.secrets());
+        }
+        registry.redactor = Arc::new(Redactor::new(&secrets));
         for plugin in names_first(&plugins) {
             registry.add_tools(plugin);
         }
@@ -229,11 +234,6 @@ impl Registry {
                 registry.memories.insert(id.clone(), HookCache::default());
             }
         }
-        let mut secrets = std::mem::take(&mut registry.settings.secrets);
-        for plugin in &plugins {
-            secrets.extend(plugin.loaded.secrets());
-        }
-        registry.redactor = Arc::new(Redactor::new(&secrets));
         registry.plugins = plugins;
         registry
     }
@@ -255,6 +255,12 @@ impl Registry {
             let name = self.name_of(plugin, original);
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
                 self.absent.entry(name).or_insert(Unavailable::Skipped(by));
+                continue;
+            }
+            // What is no secret in the plugin's name for it may be one in ours.
+            if self.redactor.holds(name.as_str()) {
+                let problem = "a tool is left out: there is a secret in its name for callers";
+                self.diagnostics.push(Diagnostic::of(id, problem));
                 continue;
             }
             if let Some(other) = self.owner(&name) {
