@@ -5,7 +5,7 @@ pub(crate) mod trust;
 
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,14 +43,24 @@ pub(crate) fn sources(common: &Common) -> Result<Sources, Error> {
         let problem = format!("--project {} is not a folder", common.project.display());
         return Err(Error::Input(problem));
     }
-    let mut configs = vec![locked(Config::of_optional_file(common.project.join("tenon.toml")))];
+    let project = project_folder(&common.project);
+    let mut configs = vec![locked(Config::of_optional_file(project.join("tenon.toml")))];
     if let Some(folder) = &host_environment.configuration {
         let user = Config::of_optional_file(folder.join("config.toml")).of_user();
         configs.push(locked(user));
     }
-    let workspace = Some(common.project.clone());
+    let workspace = Some(project);
     let trust = trust::of(common, &host_environment);
     Ok(Sources { configs, workspace, trust, host_environment, ..Sources::default() })
+}
+
+/// The project's folder by the one name that it has however somebody has named it: what its servers are started
+/// with is compared with what its user trusted.
+fn project_folder(named: &Path) -> PathBuf {
+    match (std::path::absolute(named), named.canonicalize()) {
+        (Ok(absolute), Ok(real)) if absolute != real => real,
+        _ => named.to_path_buf(),
+    }
 }
 
 /// What the configuration names. Nothing of it is loaded.

@@ -1031,6 +1031,9 @@ fn a_file_that_arguments_name_in_any_way_is_compared() {
         ("sh", json!(["-c", "exec sh ./own.sh"]), "own.sh"),
         ("sh", json!(["-c", "cd d; . ./own.sh"]), "own.sh"),
         ("cat", json!(["-r./own.sh"]), "own.sh"),
+        ("sh", json!(["-c", "exec python3 \"$PWD/own.py\""]), "own.py"),
+        ("sh", json!(["-c", "exec python3 ./own"]), "own"),
+        ("node", json!(["./own"]), "own.js"),
         ("python3", json!(["pkg"]), "pkg/__main__.py"),
         ("python3", json!(["-m", "pkg.own"]), "pkg/own.py"),
         ("uv", json!(["--directory", "pkg", "run", "own.py"]), "pkg/own.py"),
@@ -1217,13 +1220,20 @@ fn what_others_could_have_written_is_not_believed() {
 /// A project is found by where it really is.
 #[test]
 fn a_project_under_another_name_is_the_same_and_another_under_its_name_is_not() {
+    let server = "{ name = \"m\", command = \"sh\", args = [\"-c\", \"exit ${workspaceFolder}\"] }";
     let checkout = Checkout::with(&[
-        ("tenon.toml", "plugins.scripts = [\"s.rhai\"]".into()),
+        ("tenon.toml", format!("plugins = {{ scripts = [\"s.rhai\"], mcp = [{server}] }}")),
         ("s.rhai", SCRIPT.into()),
     ]);
     checkout.run(&["trust", "--yes"], 0);
     symlink("checkout", checkout.0.path("link")).unwrap();
     checkout.run(&["--project", "../link", "call", "s__t"], 0);
+    for name in [".", "../checkout", "../link", "../link/../checkout/."] {
+        let said = checkout.run(&["--project", name, "plugins"], 0);
+        assert!(said.contains("m") && !said.contains("not approved"), "{name}: {said}");
+        let said = checkout.run(&["trust", name], 0);
+        assert!(said.contains("is trusted as it is"), "{name}: {said}");
+    }
     fs::rename(checkout.0.path("checkout"), checkout.0.path("moved")).unwrap();
     checkout.write("tenon.toml", "plugins.scripts = [\"../moved/s.rhai\"]");
     checkout.run(&["call", "s__t"], 3);
@@ -1373,4 +1383,30 @@ fn what_an_editor_would_ask_for_is_asked_when_the_project_is_trusted() {
         .unwrap();
     assert!(!stdout(&other).contains("s__echo"), "{}", stdout(&other));
     assert!(stderr(&other).contains("is not approved"), "{}", stderr(&other));
+}
+
+#[test]
+fn what_has_not_changed_is_not_said_to_have() {
+    let entries = |more: &str| {
+        format!("plugins.mcp = [{{ name = \"a\", command = \"sh\", args = [\"a.sh\"] }}{more}]")
+    };
+    let both = entries(", { name = \"b\", command = \"sh\", args = [\"b.sh\"] }");
+    let checkout = Checkout::with(&[
+        ("tenon.toml", both.clone()),
+        ("a.sh", "exit 1".into()),
+        ("b.sh", "exit 1".into()),
+    ]);
+    checkout.run(&["trust", "--yes"], 0);
+    for written in [entries(""), both.clone()] {
+        checkout.write("tenon.toml", written);
+        let said = checkout.run(&["trust"], 3);
+        assert!(said.contains("changed   tenon.toml"), "{said}");
+        assert!(!said.contains("changed   b.sh"), "{said}");
+        checkout.run(&["trust", "--yes"], 0);
+    }
+    // What has is.
+    checkout.write("b.sh", "exit 2");
+    assert!(checkout.run(&["trust"], 3).contains("changed   b.sh"));
+    checkout.write("tenon.toml", format!("{both}\n# more"));
+    assert!(checkout.run(&["trust"], 3).contains("changed   b.sh"));
 }

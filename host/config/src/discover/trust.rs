@@ -336,8 +336,10 @@ impl TrustEntry {
     pub fn changed(&self, now: &ProjectContent) -> Vec<String> {
         let mut changed = differing(&self.content.files, &now.files);
         if !self.code_may_change {
-            changed.extend(differing(&self.content.programs, &now.programs));
-            changed.extend(differing(&self.content.manifests, &now.manifests));
+            let manifests = differing_because(&changed, &self.content.manifests, &now.manifests);
+            changed.extend(manifests);
+            let programs = differing_because(&changed, &self.content.programs, &now.programs);
+            changed.extend(programs);
         }
         changed.into_iter().collect()
     }
@@ -387,6 +389,20 @@ fn differing(
 ) -> BTreeSet<String> {
     let names = these.keys().chain(those.keys());
     names.filter(|name| these.get(*name) != those.get(*name)).cloned().collect()
+}
+
+/// The same of what other files name. Where one of these has changed, that something is named no more, or anew,
+/// is no change of its own.
+fn differing_because(
+    changed: &BTreeSet<String>,
+    these: &BTreeMap<String, String>,
+    those: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let mut differing = differing(these, those);
+    if !changed.is_empty() {
+        differing.retain(|name| these.contains_key(name) && those.contains_key(name));
+    }
+    differing
 }
 
 /// The projects that a user trusts, in a file that only this user can write to.
@@ -488,7 +504,8 @@ impl TrustFile {
             removed = before.shown.difference(&now).cloned().collect();
             changed = before.changed(&content);
             if !before.code_may_change {
-                changed.extend(differing(&before.content.code, &content.code));
+                let named = changed.iter().cloned().collect();
+                changed.extend(differing_because(&named, &before.content.code, &content.code));
             }
             changed.extend(differing(&before.content.starts, &content.starts));
         }
