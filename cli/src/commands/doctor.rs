@@ -184,7 +184,7 @@ impl DoctorReport<'_> {
             }
         }
         if left_out > 0 {
-            output::line(format!("and {left_out} more notes, which `--json` has all"))?;
+            output::line(format!("and {left_out} more notes"))?;
         }
         match concerns.is_empty() {
             true => output::line(self.ready()),
