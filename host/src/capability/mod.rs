@@ -1,6 +1,6 @@
 //! What the host can lend to a plugin: one file for each capability.
 //!
-//! A file has what one capability does in the life of a plugin, on a state of its own; see [`lifecycle`]. The
+//! A file has what one capability does in the life of a plugin, on a state of its own; see `lifecycle`. The
 //! rows of `capabilities!` compose them for the stores of plugins. Which imports a capability stands for, who
 //! gets it and what its values are is in the table [`CAPABILITIES`]: linker set-up, refusals, `inspect` and
 //! `doctor` read that and nothing else. What is not granted is not linked, and the default is nothing.

@@ -112,7 +112,7 @@ impl RegisteredPlugin {
     }
 
     /// The tools that it offers. Which of them may be called, and how they are named then, a
-    /// [`Registry`] knows.
+    /// [`Registry`](super::Registry) knows.
     pub fn tools(&self) -> &[DeclaredTool] {
         &self.tools
     }
