@@ -4,6 +4,7 @@ mod call_precheck;
 pub(crate) mod trust;
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -17,6 +18,7 @@ use tenon_host::services::{
     ApprovalFile, Approver, ClientFeatures, GrantAll, Offers, ask_approver,
 };
 use tenon_host::trust::TrustMode;
+use tenon_host::types::McpOperation;
 use tenon_host::{
     CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
     PluginState, SHARED_TOOL_PLUGIN, is_shared_tool,
@@ -300,7 +302,7 @@ impl FoundPlugins {
     }
 
     /// A platform with the plugin of an id, with those that may have hooks for what is asked of it, and
-    /// with all where one of them may turn to others. Where there is none of it, nothing is started.
+    /// with those that one of them may turn to. Where there is none of it, nothing is started.
     pub(crate) async fn platform_with(self, id: &str) -> Result<Platform, Error> {
         let is_it = |candidate: &Candidate| candidate.id() == id;
         if !self.discovery.candidates.iter().any(is_it) {
@@ -308,25 +310,41 @@ impl FoundPlugins {
         }
         let is_wanted =
             |candidate: &Candidate| is_it(candidate) || candidate.kind() != PluginKind::Mcp;
-        let all = self.may_turn_to_others(is_wanted).await;
+        let turned_to = self.turned_to(is_wanted).await;
         // What it has is asked of it now, not taken from the last time.
         let found = self.starting_servers();
-        let wanted = |candidate: &Candidate| all || is_wanted(candidate);
+        let wanted =
+            |candidate: &Candidate| is_wanted(candidate) || turned_to.contains(candidate.id());
         having(found.platform_of(wanted, &[id]).await?, &[id]).await
     }
 
-    /// A platform with those that may have hooks, and with all where one of them may turn to others.
+    /// A platform with those that may have hooks, and with those that one of them may turn to.
     pub(crate) async fn platform_with_hooks(self) -> Result<Platform, Error> {
         let has_hooks = |candidate: &Candidate| candidate.kind() != PluginKind::Mcp;
-        let all = self.may_turn_to_others(has_hooks).await;
-        self.platform(|candidate| all || has_hooks(candidate)).await
+        let turned_to = self.turned_to(has_hooks).await;
+        self.platform(|candidate| has_hooks(candidate) || turned_to.contains(candidate.id())).await
     }
 
-    /// Whether one of some plugins may call tools of servers.
-    async fn may_turn_to_others(&self, is_one: impl Fn(&Candidate) -> bool) -> bool {
+    /// The servers whose tools one of some plugins may call, by their ids.
+    async fn turned_to(&self, is_one: impl Fn(&Candidate) -> bool) -> BTreeSet<String> {
         let found = self.discovery.candidates.iter();
-        let turning = found.filter(|candidate| is_one(candidate) && may_call_plugins(candidate));
-        self.lets_in_any(turning.cloned().collect()).await
+        let turning: Vec<Candidate> = found
+            .filter(|candidate| is_one(candidate) && calls_tools(candidate))
+            .cloned()
+            .collect();
+        let requested = turning.iter().filter_map(|plugin| plugin.requested().remove(TOOLS));
+        let patterns: Vec<String> = requested.flatten().collect();
+        if !self.lets_in_any(turning).await {
+            return BTreeSet::new();
+        }
+        let servers = self.discovery.candidates.iter();
+        let servers = servers.filter(|candidate| candidate.kind() == PluginKind::Mcp);
+        let is_meant = |server: &&Candidate| {
+            let style = self.sources.name_style(server);
+            let prefix = style.prefix(server.id(), server.namespace());
+            patterns.iter().any(|pattern| may_name_tool_of(pattern, &prefix))
+        };
+        servers.filter(is_meant).map(|server| server.id().to_string()).collect()
     }
 
     /// A platform with the plugins of these ids and no other. Where one is unknown, nothing is started;
@@ -421,10 +439,12 @@ impl FoundPlugins {
         let is_wanted =
             |candidate: &Candidate| is_owner(candidate.id()) || candidate.kind() != PluginKind::Mcp;
         // One that has a part in the call may call tools of servers.
-        let all = self.may_turn_to_others(is_wanted).await;
-        let wanted = |candidate: &Candidate| all || is_wanted(candidate);
+        let turned_to = self.turned_to(is_wanted).await;
+        let wanted =
+            |candidate: &Candidate| is_wanted(candidate) || turned_to.contains(candidate.id());
         // What the tool is, its server is asked now.
-        let found = if owners.is_empty() || all { self } else { self.starting_servers() };
+        let is_alone = turned_to.is_empty() && !owners.is_empty();
+        let found = if is_alone { self.starting_servers() } else { self };
         let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
         let untrusted = found.discovery.untrusted.clone();
         let platform = found.platform_of(wanted, &owners).await?;
@@ -468,10 +488,53 @@ pub(crate) async fn refusal(candidate: &Candidate) -> Option<Refusal> {
     admit(candidate.clone(), &rules.approve(approvals)).err()
 }
 
-/// Whether a plugin may call others' tools, or ask their models.
-fn may_call_plugins(candidate: &Candidate) -> bool {
-    let requested = candidate.requested();
-    ["tools", "providers"].iter().any(|name| requested.contains_key(*name))
+/// Whether a plugin requests to call others' tools. Models are of plugins that are there in any case: no server
+/// has any.
+fn calls_tools(candidate: &Candidate) -> bool {
+    candidate.requested().contains_key(TOOLS)
+}
+
+/// Whether a pattern of tools may fit one of a plugin whose tools have names with this prefix, or one that is there
+/// for all plugins.
+fn may_name_tool_of(pattern: &str, prefix: &str) -> bool {
+    // A longer prefix is cut in names.
+    let prefix = prefix.get(..MIN_PREFIX).unwrap_or(prefix);
+    let shared = McpOperation::TOOLS.map(McpOperation::name);
+    match pattern.split_once('*') {
+        Some((head, _)) => {
+            head.starts_with(prefix)
+                || [prefix].iter().chain(&shared).any(|name| name.starts_with(head))
+        }
+        None => pattern.starts_with(prefix) || shared.contains(&pattern),
+    }
+}
+
+/// The capability to call others' tools.
+const TOOLS: &str = "tools";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_names_tools_of_those_whose_names_it_may_fit() {
+        let check = |pattern: &str, expected: bool| {
+            assert_eq!(may_name_tool_of(pattern, "files__"), expected, "{pattern}");
+        };
+        check("files__read", true);
+        check("files__*", true);
+        check("fi*", true);
+        check("*", true);
+        check("*__read", true);
+        check("filesystem__*", false);
+        check("other__*", false);
+        check("file", false);
+        // Of all plugins.
+        check("read_resource", true);
+        check("list_*", true);
+        check("get_*", true);
+        check("put_*", false);
+    }
 }
 
 /// On whose behalf a command calls: nobody's, in the trace that it was started in.

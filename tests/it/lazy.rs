@@ -188,6 +188,22 @@ fn where_nothing_is_known_only_those_are_started_that_may_have_it() {
 }
 
 #[test]
+fn a_plugin_that_may_call_tools_has_their_servers_started_and_no_other() {
+    let project = noting();
+    let servers = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
+    let script = "plugins.scripts = [{ path = \"s.rhai\", capabilities = { tools = [\"a__*\"] } }]";
+    project.write("tenon.toml", format!("{script}\n{servers}"));
+    project
+        .write("s.rhai", "strategy(#{ name: \"e\", description: \"d\" }, |s, o| #{ score: 1.0 });");
+    let approved = project.tenon(&["approve", "s", "--yes"]);
+    assert_eq!(approved.status.code(), Some(0), "{}", stderr(&approved));
+    for arguments in [&["eval", "s/e", "--subject", "1"][..], &["resources", "list", "s"]] {
+        let (started, _, said) = started_by(&project, arguments);
+        assert_eq!(started, "a\n", "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn whoever_calls_a_tool_hears_of_its_server_and_of_guards_and_of_no_other() {
     let project = Project::new(&format!(
         "plugins.mcp = [{{ name = \"a\", command = {DEMO_SERVER:?} }}, {{ name = \"b\", command = \"${{NOPE}}\" }}]"
