@@ -512,31 +512,6 @@ fn may_name_tool_of(pattern: &str, prefix: &str) -> bool {
 /// The capability to call others' tools.
 const TOOLS: &str = "tools";
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_names_tools_of_those_whose_names_it_may_fit() {
-        let check = |pattern: &str, expected: bool| {
-            assert_eq!(may_name_tool_of(pattern, "files__"), expected, "{pattern}");
-        };
-        check("files__read", true);
-        check("files__*", true);
-        check("fi*", true);
-        check("*", true);
-        check("*__read", true);
-        check("filesystem__*", false);
-        check("other__*", false);
-        check("file", false);
-        // Of all plugins.
-        check("read_resource", true);
-        check("list_*", true);
-        check("get_*", true);
-        check("put_*", false);
-    }
-}
-
 /// On whose behalf a command calls: nobody's, in the trace that it was started in.
 pub(crate) fn caller(timeout: Option<Duration>) -> Caller {
     Caller { timeout, traceparent: std::env::var("TRACEPARENT").ok(), ..Caller::default() }
@@ -654,3 +629,28 @@ pub(crate) async fn with_until(
 
 /// How long plugins may take to end before somebody who watches is told what is waited for.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_names_tools_of_those_whose_names_it_may_fit() {
+        let check = |pattern: &str, expected: bool| {
+            assert_eq!(may_name_tool_of(pattern, "files__"), expected, "{pattern}");
+        };
+        check("files__read", true);
+        check("files__*", true);
+        check("fi*", true);
+        check("*", true);
+        check("*__read", true);
+        check("filesystem__*", false);
+        check("other__*", false);
+        check("file", false);
+        // Of all plugins.
+        check("read_resource", true);
+        check("list_*", true);
+        check("get_*", true);
+        check("put_*", false);
+    }
+}
