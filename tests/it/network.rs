@@ -297,6 +297,12 @@ impl io::Write for Log {
 #[tokio::test]
 async fn the_operator_reads_what_was_refused() {
     let (log, platform) = (Log::default(), platform(&["https://a.example".into()]).await);
+    // With one subscriber alone, tracing asks only the thread that comes to a message first whether anybody
+    // wants it.
+    let _others = [(), ()].map(|()| {
+        let silent = tracing_subscriber::fmt().with_writer(io::sink).finish();
+        tracing_subscriber::util::SubscriberInitExt::set_default(silent)
+    });
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false);
     let subscriber = subscriber.with_writer(move || writer.clone()).finish();

@@ -1,7 +1,8 @@
 //! For tests: what is logged.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
+use tracing::Dispatch;
 
 #[derive(Clone, Default)]
 struct LogBuffer(Arc<Mutex<Vec<u8>>>);
@@ -17,8 +18,18 @@ impl io::Write for LogBuffer {
     }
 }
 
+/// Subscribers that hear nothing and are always there. With one alone, tracing asks only that of the thread that
+/// comes to a message first whether anybody wants it, and another test's thread has none.
+static ALWAYS_THERE: LazyLock<[Dispatch; 2]> = LazyLock::new(|| {
+    [(), ()].map(|()| {
+        let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN);
+        Dispatch::new(subscriber.with_writer(io::sink).finish())
+    })
+});
+
 /// What is logged on this thread, warnings and errors, a line for each.
 pub fn logged(work: impl FnOnce()) -> String {
+    LazyLock::force(&ALWAYS_THERE);
     let kept = LogBuffer::default();
     let writer = kept.clone();
     let subscriber = tracing_subscriber::fmt()
