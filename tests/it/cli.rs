@@ -423,6 +423,18 @@ fn an_endless_answer_ends_when_nobody_reads_it_or_its_time_is_up() {
 }
 
 #[test]
+fn who_names_a_plugin_whose_tools_are_disabled_is_told_so() {
+    let project = Project::new(&format!(
+        "plugins.wasm = [{:?}]\ntools.\"text_tools__*\".enabled = false",
+        guests::TEXT_TOOLS
+    ));
+    let output = project.tenon(&["tools", "text_tools"]);
+    assert_eq!((output.status.code(), &*stdout(&output)), (Some(0), ""));
+    let said = stderr(&output);
+    assert!(said.contains("they have none, or all are held or disabled"), "{said}");
+}
+
+#[test]
 fn a_guard_that_is_missing_is_said_and_can_stop_what_it_guards() {
     let check = |hooks: &str, code: i32| {
         let project = Project::new(&format!(

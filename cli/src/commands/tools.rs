@@ -33,22 +33,28 @@ pub(crate) async fn run(common: &Common, Args { plugins }: Args) -> Result<ExitC
     let ids: Vec<&str> = plugins.iter().map(String::as_str).collect();
     if ids.is_empty() {
         return open::with(common, found.platform_to_list(), async |platform| {
-            list(common, platform)?;
+            list(common, platform, NOTHING)?;
             Ok(ExitCode::from(open::code_of_failures(platform)))
         })
         .await;
     }
     let platform = found.platform_with_only(&ids);
     open::with(common, platform, async |platform| {
-        list(common, platform)?;
+        list(common, platform, NOTHING_OF_THESE)?;
         Ok(ExitCode::SUCCESS)
     })
     .await
 }
 
+/// What is said where there are no tools at all, and where those that were named have none.
+const NOTHING: &str =
+    "no plugin has tools; `tenon plugins` lists the plugins, `tenon doctor` shows problems";
+const NOTHING_OF_THESE: &str =
+    "no tool of these plugins may be called: they have none, or all are held or disabled";
+
 /// Lists the tools of the plugins that are there.
-fn list(common: &Common, platform: &Platform) -> Result<(), Error> {
-    let shown = show(common, platform);
+fn list(common: &Common, platform: &Platform, nothing: &str) -> Result<(), Error> {
+    let shown = show(common, platform, nothing);
     for report in platform.plugins().iter() {
         // What is not there at all was reported before.
         if let (Some(detail), PluginState::Ready) = (&report.detail, report.state) {
@@ -61,7 +67,7 @@ fn list(common: &Common, platform: &Platform) -> Result<(), Error> {
     shown
 }
 
-fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
+fn show(common: &Common, platform: &Platform, nothing: &str) -> Result<(), Error> {
     let registry = platform.registry();
     if common.json {
         let named: Vec<(ToolDefinition, Owner<'_>)> = registry
@@ -77,8 +83,6 @@ fn show(common: &Common, platform: &Platform) -> Result<(), Error> {
         output::json(&listed.collect::<Vec<_>>())?;
     } else {
         let width = registry.tools().map(|(_, tool)| tool.name.as_str().len()).max().unwrap_or(0);
-        let nothing =
-            "no plugin has tools; `tenon plugins` lists the plugins, `tenon doctor` shows problems";
         output::if_empty(registry.tools().next().is_none(), nothing);
         for (_, tool) in registry.tools() {
             let about = first_sentence(&tool.definition.description);
