@@ -572,6 +572,9 @@ mod tests {
         for number in ["123456", "-123456", "123456.0"] {
             check(&format!("[{number}]"), r#"["[redacted]"]"#);
         }
+        let mut value = json!({ "n": [123456, 7] });
+        Redactor::new(&secrets).json(&mut value);
+        assert_eq!(value, json!({ "n": [MASK, 7] }));
         for number in ["1234560", "0.123456", "7", "-7", "7.5"] {
             let json = format!(r#"[ {number}, "\u0041" ]"#);
             check(&json, &json);
