@@ -249,20 +249,20 @@ const MAX_SPACES: usize = 8;
 /// of sight, are counted.
 pub(crate) fn seen(text: &str) -> Cow<'_, str> {
     let line = one_line(text);
-    let is_long = |run: &&str| run.chars().count() > MAX_SPACES;
-    let runs = line.split(|c: char| !c.is_whitespace()).filter(is_long);
-    let runs: Vec<String> = runs.map(str::to_string).collect();
-    if runs.is_empty() {
-        return line;
-    }
-    let (mut shown, mut rest) = (String::new(), line.as_ref());
-    for run in &runs {
-        let (before, after) = rest.split_once(run.as_str()).expect("it is there");
-        shown.push_str(&format!("{before}\\[{} spaces]", run.chars().count()));
-        rest = after;
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = &*line;
+    while let Some(at) = rest.find(char::is_whitespace) {
+        let (before, from_here) = rest.split_at(at);
+        rest = from_here.trim_start();
+        let spaces = &from_here[..from_here.len() - rest.len()];
+        shown.push_str(before);
+        match spaces.chars().count() {
+            ..=MAX_SPACES => shown.push_str(spaces),
+            many => shown.push_str(&format!("\\[{many} spaces]")),
+        }
     }
     shown.push_str(rest);
-    shown.into()
+    if shown == line { line } else { shown.into() }
 }
 
 /// The same as JSON has it, where a path is text.

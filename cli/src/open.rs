@@ -340,8 +340,7 @@ impl FoundPlugins {
         let servers = self.discovery.candidates.iter();
         let servers = servers.filter(|candidate| candidate.kind() == PluginKind::Mcp);
         let is_meant = |server: &&Candidate| {
-            let style = self.sources.name_style(server);
-            let prefix = style.prefix(server.id(), server.namespace());
+            let prefix = self.tool_prefix(server);
             patterns.iter().any(|pattern| may_name_tool_of(pattern, &prefix))
         };
         servers.filter(is_meant).map(|server| server.id().to_string()).collect()
@@ -377,6 +376,16 @@ impl FoundPlugins {
         candidates.into_iter().any(|candidate| admit(candidate, &rules).is_ok())
     }
 
+    /// What the names of a plugin's tools begin with. A long prefix is cut in names, and here.
+    fn tool_prefix(&self, candidate: &Candidate) -> String {
+        let style = self.sources.name_style(candidate);
+        let mut prefix = style.prefix(candidate.id(), candidate.namespace());
+        if prefix.is_char_boundary(MIN_PREFIX) {
+            prefix.truncate(MIN_PREFIX);
+        }
+        prefix
+    }
+
     /// Whether a tool's name may be one of a plugin that could not be understood.
     fn names_plugin(&self, tool: &str, id: &str) -> bool {
         let styles = self.sources.configs.iter().map(|config| config.names.style);
@@ -396,12 +405,7 @@ impl FoundPlugins {
             Some((name, arguments)) => (name.as_str(), arguments),
             None => (name, arguments),
         };
-        let owner = |candidate: &&Candidate| {
-            let style = self.sources.name_style(candidate);
-            let prefix = style.prefix(candidate.id(), candidate.namespace());
-            // A longer one is cut in names.
-            name.starts_with(prefix.get(..MIN_PREFIX).unwrap_or(&prefix))
-        };
+        let owner = |candidate: &&Candidate| name.starts_with(&self.tool_prefix(candidate));
         let owners: Vec<&Candidate> = self.discovery.candidates.iter().filter(owner).collect();
         let refusal = call_precheck::refusal(&self, &owners, name, arguments);
         let owners: Vec<String> = owners.iter().map(|owner| owner.id().to_string()).collect();
@@ -497,8 +501,6 @@ fn calls_tools(candidate: &Candidate) -> bool {
 /// Whether a pattern of tools may fit one of a plugin whose tools have names with this prefix, or one that is there
 /// for all plugins.
 fn may_name_tool_of(pattern: &str, prefix: &str) -> bool {
-    // A longer prefix is cut in names.
-    let prefix = prefix.get(..MIN_PREFIX).unwrap_or(prefix);
     let shared = McpOperation::TOOLS.map(McpOperation::name);
     match pattern.split_once('*') {
         Some((head, _)) => {

@@ -47,6 +47,9 @@ impl Call {
     }
 }
 
+/// What disables a tool that a rule does not let be called.
+pub(crate) const TOOL_RULE: &str = "`enabled = false` under [tools]";
+
 /// The argument of a tool that a host has once for all plugins which names the plugin, by its id.
 pub const SHARED_TOOL_PLUGIN: &str = "plugin";
 
@@ -226,11 +229,6 @@ impl CallError {
 
     pub(crate) fn failed(plugin: &Arc<str>) -> impl FnOnce(Failure) -> Self {
         move |failure| Self::Failed { plugin: plugin.clone(), failure }
-    }
-
-    /// That a rule of the operator's disables a tool.
-    pub(crate) fn disabled_by_rule(tool: String) -> Self {
-        Self::Disabled { tool, by: "`enabled = false` under [tools]" }
     }
 
     /// That a call of a tool which is there once for all plugins names none of them.

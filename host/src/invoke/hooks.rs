@@ -76,6 +76,8 @@ async fn chain(
     let mut handlers = Vec::new();
     // Whether a project's handler has had a hand in the context.
     let mut is_of_project = false;
+    let is_handled = !registry.handlers(point).is_empty();
+    let mut is_too_deep = is_handled && context.is_deeper_than(MAX_CONTEXT_DEPTH);
     // A guard of the user's knows a tool by its name in the user's style, whatever a project calls it.
     let users_name = match point {
         HookPoint::BeforeToolCall | HookPoint::AfterToolCall => {
@@ -101,15 +103,11 @@ async fn chain(
         let question = memory.map(|memory| (memory, HookCacheKey::new(point, &seen, caller)));
         let known = question.as_ref().and_then(|(memory, question)| memory.answer(question));
         let remembered = known.is_some();
-        let mut is_too_deep = false;
         let answer = match known {
             Some(decision) => Ok(decision),
-            None if seen.is_deeper_than(MAX_CONTEXT_DEPTH) => {
-                is_too_deep = true;
-                Err(Failure::Host(format!(
-                    "the context is nested deeper than {MAX_CONTEXT_DEPTH}, which no handler can read"
-                )))
-            }
+            None if is_too_deep => Err(Failure::Host(format!(
+                "the context is nested deeper than {MAX_CONTEXT_DEPTH}, which no handler can read"
+            ))),
             None => {
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
@@ -133,6 +131,7 @@ async fn chain(
                         result = read;
                     }
                 }
+                is_too_deep = context.is_deeper_than(MAX_CONTEXT_DEPTH);
                 is_of_project |= plugin.loaded().origin().is_of_project();
                 ("replace", None)
             }

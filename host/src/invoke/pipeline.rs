@@ -18,7 +18,7 @@ use super::hooks::{ChainReport, fire};
 use super::state::{Attempt, CallState};
 use crate::call::hook_context::HookContext;
 use crate::call::mask::{MaskSecrets, Masked, Unmasked, within_unmasked};
-use crate::call::{CallError, Failure, HookOutcome, Usage, within};
+use crate::call::{CallError, Failure, HookOutcome, TOOL_RULE, Usage, within};
 use crate::invoke::stored_results::ResultStore;
 use crate::observe::event::Step;
 use crate::register::call_settings::CallSettings;
@@ -334,7 +334,7 @@ fn permit<R: Request>(request: &R, state: &CallState) -> Result<(), CallError> {
             state.step(|| Step::Permitted);
             Ok(())
         }
-        false => Err(CallError::disabled_by_rule(state.name.clone())),
+        false => Err(CallError::Disabled { tool: state.name.clone(), by: TOOL_RULE }),
     }
 }
 

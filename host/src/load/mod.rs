@@ -100,6 +100,8 @@ struct PreparedPlugin {
     environment: Vec<(String, String)>,
     /// The secrets that it may ask for, by their names.
     secrets: Arc<BTreeMap<String, Secret>>,
+    /// Keeps what it was given out of what is said of it.
+    redactor: Redactor,
 }
 
 impl PreparedPlugin {
@@ -266,8 +268,7 @@ impl Loader {
             network: NetworkCapability::prepare(&preparation),
         };
         let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone());
-        let redactor = Redactor::new(&candidate.secrets);
-        let plugin = plugin.map_err(|error| error.masked(&redactor))?;
+        let plugin = plugin.map_err(|error| error.masked(&prepared.redactor))?;
         let fingerprint = candidate.fingerprint_with(Some(digest));
         Ok(self.loaded(candidate, Arc::new(plugin), fingerprint, STARTUP_TIMEOUT))
     }
@@ -312,7 +313,7 @@ impl Loader {
                 (self.remote_bridge(&candidate.grants, setting)?, supervisor)
             }
         };
-        let redactor = Redactor::new(&candidate.secrets);
+        let redactor = prepared.redactor.clone();
         let bridge = SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup);
         let loaded = self.loaded(candidate, Arc::new(bridge), fingerprint, startup);
         Ok(LoadedPlugin { supervised: Some(supervisor), ..loaded })
@@ -360,7 +361,7 @@ impl Loader {
         self.host_services.secrets.know(&candidate.secrets);
         let id: Arc<str> = candidate.id.as_str().into();
         let redactor = Redactor::new(&candidate.secrets);
-        let log = PluginLog::new(id.clone(), redactor, candidate.limits.log_rate);
+        let log = PluginLog::new(id.clone(), redactor.clone(), candidate.limits.log_rate);
         let log = Arc::new(log.among(self.host_services.secrets.clone()));
         let (grants, services) = (candidate.grants.clone(), self.host_services.clone());
         let granted = GrantedCapabilities::new(id.clone(), grants, services);
@@ -369,6 +370,7 @@ impl Loader {
             context: Arc::new(PluginContext { id, log, granted }),
             environment,
             secrets: Arc::new(std::mem::take(&mut candidate.given)),
+            redactor,
         }
     }
 

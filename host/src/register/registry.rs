@@ -22,7 +22,7 @@ use super::hook_cache::HookCache;
 use super::operation_tools;
 use super::registration::{DeclaredTool, RegisteredPlugin};
 use super::tool_metrics::ToolMetrics;
-use crate::call::{Call, CallError, SHARED_TOOL_PLUGIN};
+use crate::call::{Call, CallError, SHARED_TOOL_PLUGIN, TOOL_RULE};
 use crate::load::LoadedPlugin;
 use crate::runtime::Builtin;
 use crate::schema::Schema;
@@ -96,10 +96,8 @@ impl SharedOperationTool {
 /// Why a tool that a plugin has is not among those that may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Unavailable {
-    /// The operator does not want it.
-    Skipped(FilterReason),
-    /// A rule of the operator's disables it.
-    Ruled,
+    /// The operator does not want it, by what is said here.
+    Skipped(&'static str),
     /// It is not the one that was there before, as far as is known.
     Held {
         /// Its plugin, who keeps the name.
@@ -254,7 +252,7 @@ impl Registry {
             let original = &declared.definition.name;
             let name = self.name_of(plugin, original);
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
-                self.absent.entry(name).or_insert(Unavailable::Skipped(by));
+                self.absent.entry(name).or_insert(Unavailable::Skipped(by.describe()));
                 continue;
             }
             // What is no secret in the plugin's name for it may be one in ours.
@@ -308,7 +306,7 @@ impl Registry {
             }
             let name = self.name_of(plugin, original);
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
-                self.absent.entry(name).or_insert(Unavailable::Skipped(by));
+                self.absent.entry(name).or_insert(Unavailable::Skipped(by.describe()));
             } else if self.owner(&name).is_none() {
                 self.add(plugin, name, declared, ServedBy::ByHost(*operation));
             }
@@ -334,7 +332,7 @@ impl Registry {
                 continue;
             }
             if rule.enabled == Some(false) {
-                self.absent.insert(name, Unavailable::Ruled);
+                self.absent.insert(name, Unavailable::Skipped(TOOL_RULE));
                 continue;
             }
             let DeclaredTool { definition, arguments, output } =
@@ -454,7 +452,7 @@ impl Registry {
         }
         match self.absent.get(name) {
             Some(Unavailable::Held { plugin, .. }) => Some(plugin.clone()),
-            Some(Unavailable::Skipped(_) | Unavailable::Ruled) | None => None,
+            Some(Unavailable::Skipped(_)) | None => None,
         }
     }
 
@@ -462,8 +460,7 @@ impl Registry {
     pub(crate) fn absent(&self, name: &str) -> Option<CallError> {
         let tool = name.to_string();
         Some(match self.absent.get(name)? {
-            Unavailable::Skipped(by) => CallError::Disabled { tool, by: by.describe() },
-            Unavailable::Ruled => CallError::disabled_by_rule(tool),
+            Unavailable::Skipped(by) => CallError::Disabled { tool, by },
             Unavailable::Held { plugin, why } => {
                 CallError::Held { tool, plugin: plugin.clone(), why: why.clone() }
             }
@@ -481,7 +478,7 @@ impl Registry {
     pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ToolName, &str)> {
         self.absent.iter().filter_map(|(name, absent)| match absent {
             Unavailable::Held { plugin, why } => Some((plugin, name, why.as_str())),
-            Unavailable::Skipped(_) | Unavailable::Ruled => None,
+            Unavailable::Skipped(_) => None,
         })
     }
 

@@ -65,8 +65,8 @@ pub(super) fn named_files(program: &str, arguments: &[String], folder: &Path) ->
         for folder in &folders {
             files.extend(words.iter().flat_map(|word| matching(folder, word)));
             // As in `python3 -c 'from server import main'`.
-            let modules = words.iter().filter(|word| is_module(word));
-            let modules = modules.map(|word| folder.join(format!("{}.py", word.replace('.', "/"))));
+            let modules = words.iter().filter_map(|word| module(word));
+            let modules = modules.map(|module| folder.join(format!("{module}.py")));
             files.extend(modules.filter(|path| path.is_file()));
         }
     }
@@ -93,7 +93,7 @@ fn add_programs(
     }
     let runs = first.map(|at| words[at]).into_iter().chain(behind.iter().copied());
     for run in runs.chain(option_values(words)).chain(joined) {
-        let module = is_module(run).then(|| run.replace('.', "/"));
+        let module = module(run);
         for folder in folders {
             files.extend(module.iter().map(|module| folder.join(format!("{module}.py"))));
             // Packages that a module is in run before it.
@@ -172,12 +172,12 @@ fn ends_word(c: char) -> bool {
     c.is_whitespace() || "\"'`;&|()<>{}[],=$".contains(c)
 }
 
-/// Whether it may be a module, as in `python -m package.module`.
-fn is_module(name: &str) -> bool {
+/// The path of what may be a module, as in `python -m package.module`.
+fn module(name: &str) -> Option<String> {
     let is_name = |part: &str| {
         !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
     };
-    name.split('.').all(is_name)
+    name.split('.').all(is_name).then(|| name.replace('.', "/"))
 }
 
 /// The words that may be values of the options before them.
