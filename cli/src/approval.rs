@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use tenon_host::one_line;
 use tenon_host::services::{
     Approval, ApprovalFile, ApprovalRequest, Approver, FormerApproval, GrantWarning,
@@ -18,17 +19,19 @@ pub(crate) type ValueKind = BTreeMap<String, Vec<String>>;
 pub(crate) struct TerminalApprover {
     file: Option<ApprovalFile>,
     asks: bool,
+    /// The plugins of which the user has said no: nobody is asked twice by one command.
+    declined: Mutex<BTreeSet<String>>,
 }
 
 impl TerminalApprover {
     /// Asks where there is a terminal to ask on, and a place to keep the answer.
     pub(crate) fn on_terminal(file: Option<ApprovalFile>) -> Self {
-        Self { asks: file.is_some() && is_terminal(), file }
+        Self { asks: file.is_some() && is_terminal(), file, declined: Mutex::default() }
     }
 
     /// Has nobody to ask, and no approvals.
     pub(crate) fn nobody() -> Self {
-        Self { file: None, asks: false }
+        Self { file: None, asks: false, declined: Mutex::default() }
     }
 }
 
@@ -37,7 +40,9 @@ impl Approver for TerminalApprover {
     async fn approve(&self, request: &ApprovalRequest) -> Approval {
         let Some(file) = &self.file else { return Approval::Undecided };
         let approval = file.approve(request).await;
-        if !self.asks || matches!(approval, Approval::Granted(_)) {
+        let declined = || self.declined.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_settled = matches!(approval, Approval::Granted(_));
+        if !self.asks || is_settled || declined().contains(&request.plugin) {
             return approval;
         }
         // Where it cannot be read, nothing is known of it.
@@ -49,7 +54,10 @@ impl Approver for TerminalApprover {
                 }
                 Approval::Granted(granted)
             }
-            None => approval,
+            None => {
+                declined().insert(request.plugin.clone());
+                approval
+            }
         }
     }
 }

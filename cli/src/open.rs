@@ -273,6 +273,9 @@ impl FoundPlugins {
             }
         }
         let approver = TerminalApprover::on_terminal(self.approvals());
+        if let Some(refused) = self.refused(ids, &approver).await? {
+            return Err(refused);
+        }
         let platform = self.build_with(wanted, ids, approver).await?;
         for warning in platform.registry().pin_warnings() {
             let is_of_one = |plugin: &String| ids.contains(&plugin.as_str());
@@ -370,10 +373,41 @@ impl FoundPlugins {
             return !candidates.is_empty();
         }
         let Some(approvals) = self.approvals() else { return false };
-        let rules = Rules::new(&self.sources.configs).contents(Contents::read(&candidates));
-        let said = ask_approver(&candidates, &rules, &approvals).await;
-        let rules = rules.approve(said);
+        let rules = self.rules(&candidates, &approvals).await;
         candidates.into_iter().any(|candidate| admit(candidate, &rules).is_ok())
+    }
+
+    /// What some plugins are held against, with what was approved of them.
+    async fn rules(&self, candidates: &[Candidate], approver: &dyn Approver) -> Rules {
+        let rules = Rules::new(&self.sources.configs).contents(Contents::read(candidates));
+        let said = ask_approver(candidates, &rules, approver).await;
+        rules.approve(said)
+    }
+
+    /// Why none of the plugins that something is asked of is let in. Whoever may approve them is asked before any
+    /// other plugin is started for them.
+    async fn refused(
+        &self,
+        ids: &[&str],
+        approver: &TerminalApprover,
+    ) -> Result<Option<Error>, Error> {
+        let asked = self.discovery.candidates.iter();
+        let asked = asked.filter(|candidate| ids.contains(&candidate.id()));
+        let asked: Vec<Candidate> = asked.cloned().collect();
+        let mut interrupts = Interrupts::listen();
+        let rules = tokio::select! {
+            rules = self.rules(&asked, approver) => rules,
+            () = interrupts.next() => return Err(Error::Interrupted),
+        };
+        let mut first = None;
+        for candidate in asked {
+            let plugin = candidate.id().to_string();
+            match admit(candidate, &rules) {
+                Ok(_) => return Ok(None),
+                Err(refusal) => first = first.or(Some(refused(plugin, &refusal))),
+            }
+        }
+        Ok(first)
     }
 
     /// What the names of a plugin's tools begin with. A long prefix is cut in names, and here.
@@ -555,6 +589,17 @@ pub(crate) fn code_of_failures(platform: &Platform) -> u8 {
     // What could not be read or understood is wrong configuration; what a plugin that is there offers
     // and nobody can use is its own affair.
     codes.chain(platform.unread().iter().map(|_| 2)).max().unwrap_or(0)
+}
+
+/// That a plugin is not there because it is not let in.
+fn refused(plugin: String, refusal: &Refusal) -> Error {
+    Error::NotThere {
+        plugin,
+        detail: refusal.to_string(),
+        remedy: Some(refusal.remedy()),
+        refused: true,
+        failure: None,
+    }
 }
 
 fn not_there(report: &PluginReport) -> Error {

@@ -55,8 +55,8 @@ pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
-pub use register::KnownServer;
 pub use register::operation_tools::is_shared_tool;
+pub use register::{KnownServer, disabled_tool};
 pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
 pub use server::{BreakerState, ServerReport, ServerState, StartQueueProgress, Supervision};
 pub use services::tls;

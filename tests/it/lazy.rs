@@ -6,6 +6,7 @@ use std::time::Duration;
 use tenon_host::services::{ClientFeatures, Offers};
 use tenon_host::{Builder, Call, Caller, HostEnvironment, Platform, ServerState};
 
+use crate::approval::on_terminal;
 use crate::support::{DEMO_SERVER, Project, eventually, parsed, stderr, text};
 
 fn project() -> Project {
@@ -172,6 +173,53 @@ fn what_is_known_to_fail_starts_no_server() {
     check(&["call", "nothing-like-it"], &["there is no tool"]);
     check(&["resources", "list", "c"], &["there is no plugin \"c\""]);
     check(&["prompts", "get", "c", "p"], &["there is no plugin \"c\""]);
+}
+
+#[test]
+fn a_tool_that_is_disabled_or_declined_starts_no_server() {
+    let project = noting();
+    let servers = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
+    let call = ["call", "a__echo", r#"{"text": "x"}"#];
+    let by_entry = servers.replacen(" command", " disabled_tools = [\"echo\"], command", 1);
+    for (configuration, by) in [
+        (format!("{servers}\ntools.a__echo.enabled = false"), "`enabled = false` under [tools]"),
+        (format!("{servers}\ntools.\"*\".enabled = false"), "`enabled = false` under [tools]"),
+        (by_entry, "the `disabled_tools` of its plugin"),
+    ] {
+        project.write("tenon.toml", &configuration);
+        for is_known in [false, true] {
+            if is_known {
+                let (_, code, said) = started_by(&project, &["tools"]);
+                assert_eq!(code, Some(0), "{said}");
+            }
+            let (started, code, said) = started_by(&project, &call);
+            assert_eq!((&*started, code), ("", Some(3)), "{configuration}: {said}");
+            assert!(said.contains(&format!("the tool a__echo is disabled by {by}")), "{said}");
+        }
+    }
+    // Another of the same server is called as ever.
+    project.write("tenon.toml", format!("{servers}\ntools.a__add.enabled = false"));
+    assert_eq!(started_by(&project, &call).1, Some(0));
+
+    // Whoever may approve it is asked before one is started that a script may turn to.
+    let _ = std::fs::remove_file(project.path("started"));
+    let script = |path: &str, capabilities: &str| {
+        format!("{{ path = {path:?}, capabilities = {{ {capabilities} }} }}")
+    };
+    let scripts =
+        [script("g.rhai", "tools = [\"b__*\"]"), script("own.rhai", "environment = [\"LANG\"]")];
+    let scripts = scripts.join(", ");
+    project.write("tenon.toml", format!("plugins.scripts = [{scripts}]\n{servers}"));
+    project.write("g.rhai", "fn BeforeToolCall(context) {}");
+    project.write("own.rhai", "tool(#{ name: \"t\", description: \"d\" }, |a| \"text\");");
+    let approved = project.tenon(&["approve", "g", "--yes"]);
+    assert_eq!(approved.status.code(), Some(0), "{}", stderr(&approved));
+    let said = on_terminal(&project, &["call", "own__t"], "n\n");
+    assert_eq!(said.matches("approve it?").count(), 1, "{said}");
+    assert!(said.contains("which is not approved"), "{said}");
+    assert!(!project.path("started").exists(), "{said}");
+    let said = on_terminal(&project, &["call", "own__t"], "y\n");
+    assert!(said.contains("text") && project.path("started").exists(), "{said}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! What can be said of a call without starting any server: by what is kept of the servers from when
-//! they were last asked.
+//! What can be said of a call without starting any server: by what configurations say of tools, and by what is kept
+//! of the servers from when they were last asked.
 
 use serde_json::Value;
 use tenon_host::discover::Candidate;
 use tenon_host::name::nearest;
-use tenon_host::{CallError, KnownServer, PluginKind, SHARED_TOOL_PLUGIN, is_shared_tool};
+use tenon_host::{
+    CallError, KnownServer, PluginKind, SHARED_TOOL_PLUGIN, disabled_tool, is_shared_tool,
+};
 
 use super::FoundPlugins;
 use crate::error::Error;
@@ -39,14 +41,22 @@ pub(crate) fn refusal(
     let (candidates, host_environment) =
         (&found.discovery.candidates, &found.sources.host_environment);
     let [owner] = owners else {
-        // A name that begins as none of the servers' do is a misspelt one.
-        return owners.is_empty().then(|| not_found(found, name))?;
+        return match owners {
+            // A name that begins as none of the servers' do is a misspelt one.
+            [] => not_found(found, name),
+            owners => disabled(found, owners, name),
+        };
     };
     let style = found.sources.name_style(owner);
-    let known = KnownServer::of(owner, host_environment, found.offers())?;
+    let Some(known) = KnownServer::of(owner, host_environment, found.offers()) else {
+        return disabled(found, owners, name);
+    };
     let rendered = |tool: &str| style.render(owner.id(), owner.namespace(), tool).to_string();
     let error = match known.tools().find(|tool| rendered(tool) == name) {
         Some(tool) => {
+            if let Some(disabled) = disabled_tool(&found.sources.configs, owner, tool) {
+                return Some(disabled.into());
+            }
             let has_hooks = candidates.iter().any(|other| other.kind() != PluginKind::Mcp);
             let problems = if has_hooks { Vec::new() } else { known.problems(tool, arguments) };
             if problems.is_empty() {
@@ -63,6 +73,18 @@ pub(crate) fn refusal(
         }
     };
     Some(Error::Known { error, plugin: owner.id().to_string() })
+}
+
+/// That a tool is disabled, whichever of these plugins has it.
+fn disabled(found: &FoundPlugins, owners: &[&Candidate], name: &str) -> Option<Error> {
+    let by_owner = owners.iter().map(|owner| {
+        let prefix = found.sources.name_style(owner).prefix(owner.id(), owner.namespace());
+        let error = disabled_tool(&found.sources.configs, owner, name.strip_prefix(&prefix)?)?;
+        // Of a name that was cut or changed, the plugin's own is not known.
+        matches!(&error, CallError::Disabled { tool, .. } if tool == name).then_some(error)
+    });
+    let errors = by_owner.collect::<Option<Vec<CallError>>>()?;
+    errors.into_iter().next().map(Error::from)
 }
 
 /// That there is no such tool, where one that is known may be meant.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use tenon_config::config::combine::{OriginSettings, Owner, ToolFilters, ToolRules};
 use tenon_config::config::{Config, OnFailure, ResourceTools, ToolRule};
 use tenon_config::diagnostic::Diagnostic;
-use tenon_config::discover::{Origin, PluginKind};
+use tenon_config::discover::{Candidate, Origin, PluginKind};
 use tenon_config::limits::Limits;
 use tenon_config::pins::{self, PinKind, Quarantine};
 use tenon_config::secret::{Redactor, SecretValues};
@@ -191,6 +191,60 @@ impl RegistrySettings {
     pub(crate) fn of(&self, origin: Origin) -> &OriginSettings {
         if origin.is_of_project() { &self.project } else { &self.user }
     }
+
+    /// The name that a plugin's tool has for callers.
+    fn name_of(&self, plugin: ToolOwner<'_>, tool: &str) -> ToolName {
+        self.of(plugin.owner.origin).names.style.render(plugin.id, plugin.namespace, tool)
+    }
+
+    /// All that is said of which tools of a plugin are wanted.
+    fn filters(&self, plugin: ToolOwner<'_>) -> Vec<ToolFilter> {
+        let own = self.entries.get(plugin.id);
+        self.filters.of(plugin.id, plugin.owner).chain(own).cloned().collect()
+    }
+
+    /// What the operator says of a tool of a plugin.
+    fn rule(&self, plugin: ToolOwner<'_>, name: &ToolName, original: &str) -> ToolRule {
+        let users_name = self.user.names.style.render(plugin.id, plugin.namespace, original);
+        self.tools.of(name.as_str(), users_name.as_str(), plugin.owner)
+    }
+}
+
+/// What decides how the tools of a plugin are named, and what is said of them.
+#[derive(Clone, Copy)]
+struct ToolOwner<'a> {
+    id: &'a str,
+    namespace: &'a str,
+    owner: Owner,
+}
+
+impl<'a> From<&'a LoadedPlugin> for ToolOwner<'a> {
+    fn from(loaded: &'a LoadedPlugin) -> Self {
+        Self { id: loaded.id(), namespace: loaded.namespace(), owner: loaded.owner() }
+    }
+}
+
+impl<'a> From<&'a Candidate> for ToolOwner<'a> {
+    fn from(candidate: &'a Candidate) -> Self {
+        Self { id: candidate.id(), namespace: candidate.namespace(), owner: candidate.owner() }
+    }
+}
+
+/// Returns why a tool of a plugin that is not loaded is disabled, by what configurations and the plugin's own entry say
+/// of it. The tool goes by the name that the plugin gives it.
+pub fn disabled_tool(configs: &[Config], candidate: &Candidate, tool: &str) -> Option<CallError> {
+    let settings = RegistrySettings::new(configs, Quarantine::default());
+    let entry = (candidate.id(), &candidate.rules.tools);
+    let settings = settings.with_entries([entry].into_iter());
+    let plugin = ToolOwner::from(candidate);
+    let name = settings.name_of(plugin, tool);
+    let filtered = settings.filters(plugin).iter().find_map(|filter| filter.leaves_out(tool));
+    let by = match filtered {
+        Some(by) => by.describe(),
+        None if settings.rule(plugin, &name, tool).enabled == Some(false) => TOOL_RULE,
+        None => return None,
+    };
+    Some(CallError::Disabled { tool: name.to_string(), by })
 }
 
 impl Registry {
@@ -401,9 +455,7 @@ impl Registry {
 
     /// The name that a plugin's tool has for callers.
     pub(crate) fn name_of(&self, plugin: &RegisteredPlugin, tool: &str) -> ToolName {
-        let loaded = &plugin.loaded;
-        let style = self.settings.of(loaded.origin()).names.style;
-        style.render(loaded.id(), loaded.namespace(), tool)
+        self.settings.name_of((&plugin.loaded).into(), tool)
     }
 
     /// The name that a tool of a plugin has in the style of the user, where callers have it in another.
@@ -434,10 +486,7 @@ impl Registry {
 
     /// All that is said of which tools of a plugin are wanted.
     fn filters(&self, plugin: &RegisteredPlugin) -> Vec<ToolFilter> {
-        let id = plugin.loaded.id();
-        let owner = plugin.loaded.owner();
-        let own = self.settings.entries.get(&**id);
-        self.settings.filters.of(id, owner).chain(own).cloned().collect()
+        self.settings.filters((&plugin.loaded).into())
     }
 
     /// How tools for a plugin's resources and prompts are there.
@@ -556,10 +605,7 @@ impl Registry {
 
     /// What the operator says of a tool of a plugin.
     fn rule(&self, plugin: &RegisteredPlugin, name: &ToolName, original: &str) -> ToolRule {
-        let loaded = &plugin.loaded;
-        let users_style = self.settings.user.names.style;
-        let users_name = users_style.render(loaded.id(), loaded.namespace(), original);
-        self.settings.tools.of(name.as_str(), users_name.as_str(), loaded.owner())
+        self.settings.rule((&plugin.loaded).into(), name, original)
     }
 
     /// What a plugin's handlers have answered, for one whose handlers are deterministic.
