@@ -7,6 +7,7 @@
 //! a resource or prompt has, an evaluation, a completion) is for a reader, too, unless its operator or
 //! the caller says otherwise; what another plugin is given is not.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
 use tenon_types::text::{one_line, visible, visible_json};
@@ -155,16 +156,22 @@ fn part_of_resource(ResourceContents { body, extra, .. }: &mut ResourceContents)
     changed | any(extra, answered_json)
 }
 
-/// A text of an answer, whose lines may end as they do in some files.
+/// A text of an answer, whose lines may end as they do in some files. One that is JSON as a whole stays so: programs
+/// read it.
 fn answered(text: &mut String) -> bool {
     let lines: Vec<Cow<'_, str>> = text.split("\r\n").map(visible).collect();
     if lines.iter().all(|line| matches!(line, Cow::Borrowed(_))) {
         return false;
     }
     let shown = lines.join("\r\n");
-    let is_changed = shown != *text;
+    if shown == *text {
+        return false;
+    }
+    if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        return answered_json(text);
+    }
     *text = shown;
-    is_changed
+    true
 }
 
 /// The same of JSON, which means the same afterwards.
@@ -255,6 +262,28 @@ mod tests {
         check("می\u{200c}خواهم क्\u{200d}ष", "می\u{200c}خواهم क्\u{200d}ष");
         check("a\rb\r\nc\u{202e}d", "a\\rb\r\nc\\u{202e}d");
         check("ignore\u{e0041}\u{200b}\u{1b}[2J", "ignore\\u{e0041}\\u{200b}\\u{1b}[2J");
+    }
+
+    #[test]
+    fn a_text_that_is_json_means_the_same_when_it_is_visible() {
+        let check = |given: &str, expected: &str| {
+            let mut shown = given.to_string();
+            assert_eq!(answered(&mut shown), given != expected, "{given:?}");
+            assert_eq!(shown, expected);
+        };
+        check(
+            "{\r\n\t\"a\": [\"b\u{200b}\u{e0041}\", 1.50]\r\n}\n",
+            "{\r\n\t\"a\": [\"b\\u200b\\udb40\\udc41\", 1.50]\r\n}\n",
+        );
+        check("\"\u{202e}\"", "\"\\u202e\"");
+        check("[\"\u{2764}\u{fe0f}\"]", "[\"\u{2764}\u{fe0f}\"]");
+        let (deep, end) = ("[".repeat(100_000), "]".repeat(100_000));
+        check(&format!("{deep}\"\u{ad}\"{end}"), &format!("{deep}\"\\u00ad\"{end}"));
+        // These are no JSON.
+        check("{\"a\": \"\u{200b}\"", "{\"a\": \"\\u{200b}\"");
+        check("\u{feff}{}", "\\u{feff}{}");
+        check("{}\u{200b}", "{}\\u{200b}");
+        check("\"\u{1b}\"", "\"\\u{1b}\"");
     }
 
     /// Its provider wants reasoning back as it signed it.
