@@ -302,6 +302,13 @@ pub fn changes(before: &Value, after: &Value) -> Vec<DefinitionChange> {
     changes
 }
 
+/// The places of those in which only values differ that may vary from one start of a server to the next.
+pub fn varying(before: &Value, after: &Value) -> impl Iterator<Item = String> {
+    let firm = [before, after].map(|json| normal(json, JsonNodeKind::Definition, true));
+    let places = changes(before, after).into_iter().map(|change| change.place);
+    places.filter(move |place| firm[0].pointer(place) == firm[1].pointer(place))
+}
+
 fn compare(
     place: &str,
     before: Option<&Value>,

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tenon_types::text::cut;
 
-use super::definition::changes;
+use super::definition::{changes, varying};
 use super::{
     Definition, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinKind, Pins,
     UnstablePart,
@@ -138,8 +138,9 @@ impl PinFile {
         let Some(pinned) = content.of(plugin, &real_or_absolute(named_in)) else {
             return Ok(Vec::new());
         };
+        let pinned = &*pinned;
         let held = pinned.definitions.iter().flat_map(|(kind, pins)| {
-            pins.iter().filter_map(|(name, pin)| pin.held_definition(plugin, *kind, name))
+            pins.iter().filter_map(|(name, pin)| pinned.held_definition(*kind, name, pin))
         });
         Ok(held.collect())
     }
@@ -230,11 +231,11 @@ impl PinFileJson {
             }
             let pinned = self.of(plugin, named_in).expect("it is there by now");
             changed |= pinned.see(seen, &mut found.unstable);
+            let pinned = &*pinned;
             let pins = pinned.definitions.get(&seen.kind).into_iter().flatten();
             let there = pins.filter(|(name, _)| seen.definitions.contains_key(*name));
-            found.held.extend(
-                there.filter_map(|(name, pin)| pin.held_definition(plugin, seen.kind, name)),
-            );
+            let held = there.filter_map(|(name, pin)| pinned.held_definition(seen.kind, name, pin));
+            found.held.extend(held);
         }
         // A server is another one for all that it says, which is told in parts.
         for seen in seen {
@@ -289,6 +290,19 @@ impl PluginPins {
         }
         changed |= forget(pins);
         changed
+    }
+
+    /// A definition that is held, if this one is. What varies is compared only with another server's, and there not
+    /// where it is known to vary.
+    fn held_definition(&self, kind: PinKind, name: &str, pin: &Pin) -> Option<HeldDefinition> {
+        let seen = pin.held.as_ref()?.definition();
+        let pinned = pin.definition.definition();
+        let is_same_server = self.seen_server.is_none();
+        let is_left_out =
+            |place: &String| is_same_server || pin.unstable.contains(&unstable_place(place));
+        let varying = varying(pinned.json(), seen.json()).filter(is_left_out).collect();
+        let (plugin, name) = (self.plugin.clone(), name.to_string());
+        Some(HeldDefinition { plugin, kind, name, pinned, seen, varying })
     }
 
     /// Where nothing is held, what was seen last is the server that the pins are of. Gives whether it
@@ -390,11 +404,7 @@ impl Pin {
         }
         // Of what is long, a part that holds the difference.
         let changes = changes(&self.definition.json, &seen.short(MAX_KEPT_BYTES));
-        let places =
-            changes.into_iter().map(|change| match cut(&change.place, MAX_POINTER_LENGTH) {
-                place if place.len() == change.place.len() => change.place,
-                place => format!("{place}…"),
-            });
+        let places = changes.into_iter().map(|change| unstable_place(&change.place));
         DefinitionDiff::Perhaps(places.collect())
     }
 
@@ -403,16 +413,13 @@ impl Pin {
         let kept = [&self.definition].into_iter().chain(&self.held);
         kept.map(|kept| kept.json.to_string().len()).sum()
     }
+}
 
-    fn held_definition(&self, plugin: &str, kind: PinKind, name: &str) -> Option<HeldDefinition> {
-        let held = self.held.as_ref()?;
-        Some(HeldDefinition {
-            plugin: plugin.into(),
-            kind,
-            name: name.into(),
-            pinned: self.definition.definition(),
-            seen: held.definition(),
-        })
+/// The place of an unstable part as it is remembered.
+fn unstable_place(place: &str) -> String {
+    match cut(place, MAX_POINTER_LENGTH) {
+        whole if whole.len() == place.len() => whole.into(),
+        cut => format!("{cut}…"),
     }
 }
 
@@ -557,6 +564,48 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_compared_is_not_among_the_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PinFile::new(folder.path().join("pins.json"));
+        // What is said of a tool with these: its server, a default, a bound and a description.
+        let check = |server: &str, row: (Value, u64, &str), why: &str, places: &[&str]| {
+            let (default, bound, about) = row;
+            let schema = json!({ "type": "object", "properties": {
+                "a": { "maximum": bound }, "b": { "default": default },
+            } });
+            let tool = ToolDefinition::new("t", about, &schema);
+            let found = file.check(&seen_of(server, &[tool])).unwrap();
+            let [held] = &found.held[..] else { panic!("one is held: {:?}", found.held) };
+            assert_eq!(held.why(), format!("it has changed since it was first seen ({why})"));
+            let changes: Vec<String> = held.changes().into_iter().map(|c| c.place).collect();
+            assert_eq!(changes, places);
+            assert_eq!(file.held("p", Path::new(NAMED_IN)).unwrap(), found.held);
+        };
+        const BOUND: &str = "/inputSchema/properties/a/maximum";
+        const DEFAULT: &str = "/inputSchema/properties/b/default";
+        let schema = |default: Value| {
+            json!({ "type": "object", "properties": {
+            "a": { "maximum": 1 }, "b": { "default": default },
+        } })
+        };
+        for default in [json!(1), json!(2)] {
+            let tool = ToolDefinition::new("t", "d", &schema(default));
+            assert_eq!(file.check(&seen_of("1", &[tool])).unwrap().held, []);
+        }
+        check("1", (json!(3), 1, "other"), "`description`", &["/description"]);
+        check("1", (json!(3), 2, "other"), "`description`", &["/description"]);
+        check("1", (json!("send it"), 2, "d"), "`inputSchema`", &[DEFAULT]);
+        // Of another server all counts that is not known to vary.
+        check("2", (json!(3), 2, "d"), "`inputSchema`", &[BOUND]);
+        check(
+            "2",
+            (json!(3), 2, "other"),
+            "`description`, `inputSchema`",
+            &["/description", BOUND],
+        );
+    }
+
+    #[test]
     fn each_kind_is_pinned_for_itself() {
         let folder = tempfile::tempdir().unwrap();
         let file = PinFile::new(folder.path().join("pins.json"));
@@ -605,6 +654,7 @@ mod tests {
                 json!({ "type": "object", "properties": { "a/b": { "type": "string" } } }),
             ),
             seen: definition(json!({ "properties": { "c": {} }, "type": "object" })),
+            varying: BTreeSet::new(),
         };
         let places: Vec<String> = held.changes().into_iter().map(|change| change.place).collect();
         assert_eq!(places, ["/inputSchema/properties/a~1b", "/inputSchema/properties/c"]);

@@ -13,7 +13,6 @@ pub mod definition;
 mod file;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
@@ -153,6 +152,8 @@ pub struct HeldDefinition {
     pub pinned: Definition,
     /// What it is.
     pub seen: Definition,
+    /// The parts that differ and are not compared, as values there vary from one start to the next: JSON Pointers.
+    pub varying: BTreeSet<String>,
 }
 
 /// A part of a definition that varies from one start of the same server to the next, and can tell a
@@ -184,19 +185,18 @@ pub enum PinError {
 }
 
 impl HeldDefinition {
-    /// In what it differs.
+    /// In what it differs, but for what is not compared.
     pub fn changes(&self) -> Vec<DefinitionChange> {
-        definition::changes(self.pinned.json(), self.seen.json())
+        let mut changes = definition::changes(self.pinned.json(), self.seen.json());
+        changes.retain(|change| !self.varying.contains(&change.place));
+        changes
     }
 
     /// That it does, in words.
     fn why(&self) -> String {
-        let (pinned, seen) = (self.pinned.json(), self.seen.json());
-        let members = pinned.as_object().into_iter().chain(seen.as_object());
-        let differs = |name: &&String| pinned.get(name.as_str()) != seen.get(name.as_str());
-        let changed: BTreeSet<&str> =
-            members.flat_map(Map::keys).filter(differs).map(String::as_str).collect();
-        let changed: Vec<&str> = changed.into_iter().collect();
+        let changes = self.changes();
+        let members = changes.iter().filter_map(|change| change.place.split('/').nth(1));
+        let changed: Vec<&str> = members.collect::<BTreeSet<_>>().into_iter().collect();
         if self.kind == PinKind::Instructions {
             return "they are not what they were when they were first seen".into();
         }
@@ -396,7 +396,8 @@ mod tests {
 
     fn held(plugin: &str, kind: PinKind, name: &str) -> HeldDefinition {
         let (pinned, seen) = (definition("1"), definition("2"));
-        HeldDefinition { plugin: plugin.into(), kind, name: name.into(), pinned, seen }
+        let varying = BTreeSet::new();
+        HeldDefinition { plugin: plugin.into(), kind, name: name.into(), pinned, seen, varying }
     }
 
     fn server(plugin: &str, mode: PinMode) -> PinnedServer {
