@@ -1385,6 +1385,49 @@ fn what_an_editor_would_ask_for_is_asked_when_the_project_is_trusted() {
     assert!(stderr(&other).contains("is not approved"), "{}", stderr(&other));
 }
 
+/// What is to be picked is one of its options, whoever says it.
+#[test]
+fn what_an_editor_would_have_picked_is_one_of_its_options() {
+    let project = Project::new("");
+    let write = |default: Value| {
+        let options = json!(["low", { "label": "High", "value": "high\u{202e}" }]);
+        let level =
+            json!({ "id": "level", "type": "pickString", "options": options, "default": default });
+        let server = json!({ "command": DEMO_SERVER, "args": ["${input:level}"] });
+        let file = json!({ "inputs": [level], "servers": { "s": server } });
+        project.write(".vscode/mcp.json", file.to_string());
+    };
+    let command = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env_remove("TENON_TRUST");
+        command
+    };
+    write(Value::Null);
+    let said = on_terminal_as(command(&["trust"]), "middle\nlow\ny\n");
+    let question = "the project asks for level, one of \"low\", \"high\\u{202e}\": ";
+    assert_eq!(said.matches(question).count(), 2, "{said}");
+    assert!(said.contains("it is none of these"), "{said}");
+    assert!(said.contains("argument low"), "{said}");
+    let listed = command(&["tools"]).output().unwrap();
+    assert!(stdout(&listed).contains("s__echo"), "{}", stderr(&listed));
+    let other = command(&["tools"]).env("TENON_INPUT_LEVEL", "middle").output().unwrap();
+    let refused = "the input `level` must be one of \"low\", \"high\\u{202e}\"";
+    assert!(stderr(&other).contains(refused), "{}", stderr(&other));
+    assert!(stderr(&other).contains("set the variable TENON_INPUT_LEVEL"), "{}", stderr(&other));
+    assert!(!stdout(&other).contains("s__echo"), "{}", stdout(&other));
+
+    // A default is offered. One that is no option is not.
+    assert_eq!(command(&["trust", "--revoke"]).output().unwrap().status.code(), Some(0));
+    write(json!("low"));
+    let said = on_terminal_as(command(&["trust"]), "\ny\n");
+    assert!(said.contains(" [low]: ") && said.contains("argument low"), "{said}");
+    assert!(on_terminal_as(command(&["trust"]), "").contains("is trusted as it is"));
+    assert_eq!(command(&["trust", "--revoke"]).output().unwrap().status.code(), Some(0));
+    write(json!("middle"));
+    let said = on_terminal_as(command(&["trust"]), "\nn\n");
+    assert!(said.contains(question) && said.contains(refused), "{said}");
+}
+
 #[test]
 fn what_has_not_changed_is_not_said_to_have() {
     let entries = |more: &str| {

@@ -203,22 +203,42 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
     text
 }
 
-/// Asks what the project's files would have its user asked for. What is left empty stays without a value.
+/// Asks what the project's files would have its user asked for. What is left empty has its default, or stays without a
+/// value.
 async fn answers(questions: Vec<InputQuestion>) -> BTreeMap<String, String> {
     let asked = tokio::task::spawn_blocking(move || {
         let mut answers = BTreeMap::new();
-        for InputQuestion { id, description, .. } in questions {
-            let about =
-                description.map(|text| format!(" ({})", one_line(&text))).unwrap_or_default();
-            let question = format!("the project asks for {}{about}: ", one_line(&id));
-            let Some(answer) = line(&question) else { break };
+        for question in questions {
+            let Some(answer) = answer(&question) else { break };
             if !answer.is_empty() {
-                answers.insert(id, answer);
+                answers.insert(question.id, answer);
             }
         }
         answers
     });
     asked.await.unwrap_or_default()
+}
+
+/// Asks for one of them until something is said that it can be; nothing where nobody answers.
+fn answer(question: &InputQuestion) -> Option<String> {
+    let InputQuestion { id, description, default, options } = question;
+    let about = description.as_deref().map(|text| format!(" ({})", one_line(text)));
+    let choice = (!options.is_empty()).then(|| format!(", one of {}", question.shown_options()));
+    let default = default.as_deref().filter(|default| question.takes(default));
+    let offer = default.map(|default| format!(" [{}]", one_line(default)));
+    let [about, choice, offer] = [about, choice, offer].map(Option::unwrap_or_default);
+    let text = format!("the project asks for {}{about}{choice}{offer}: ", one_line(id));
+    loop {
+        let said = line(&text)?;
+        if said.is_empty() {
+            return Some(default.unwrap_or_default().to_string());
+        }
+        if question.takes(&said) {
+            return Some(said);
+        }
+        // Where standard error is closed there is nobody to ask.
+        let _ = writeln!(io::stderr(), "it is none of these");
+    }
 }
 
 /// Shows it and asks. Who interrupts the command is not waited for.

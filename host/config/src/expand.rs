@@ -11,6 +11,7 @@
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
+use crate::entry::{InputOptions, shown_options};
 use crate::host_environment::HostEnvironment;
 
 /// Why a text cannot be expanded.
@@ -34,6 +35,18 @@ pub enum ExpandError {
         name = input_variable(.0)
     )]
     NoInput(String),
+    /// What an editor would have its user pick is something else.
+    #[error(
+        "the input `{id}` must be one of {}; run `tenon trust` to choose, or set the variable {name}",
+        shown_options(.options),
+        name = input_variable(.id)
+    )]
+    NotAnOption {
+        /// The input.
+        id: String,
+        /// What it can be.
+        options: Vec<String>,
+    },
     /// There is a secret where none can be.
     #[error("the secret \"{0}\" can be used only in values of `env` and `headers`")]
     NoSecret(String),
@@ -48,6 +61,8 @@ pub struct ExpandContext<'a> {
     pub(crate) host_environment: &'a HostEnvironment,
     /// The project's folder, absolute.
     pub workspace: Option<&'a Path>,
+    /// What the inputs of an editor's file can be of which not every value is one.
+    pub(crate) input_options: &'a InputOptions,
 }
 
 impl ExpandContext<'_> {
@@ -105,8 +120,13 @@ impl ExpandContext<'_> {
         };
         let variable = self.host_environment.variable(&input_variable(id));
         let said = variable.filter(|value| !value.is_empty());
-        let value = said.map(Into::into).or(default.map(str::to_string));
-        value.ok_or_else(|| ExpandError::NoInput(id.into()))
+        let value = said.or(default).ok_or_else(|| ExpandError::NoInput(id.into()))?;
+        match self.input_options.get(id) {
+            Some(options) if !options.iter().any(|option| option == value) => {
+                Err(ExpandError::NotAnOption { id: id.into(), options: options.clone() })
+            }
+            _ => Ok(value.into()),
+        }
     }
 }
 
@@ -248,8 +268,12 @@ mod tests {
     #[test]
     fn entries_have_words_of_their_own() {
         let host_environment = host_environment();
-        let context =
-            ExpandContext { host_environment: &host_environment, workspace: Some(Path::new("/w")) };
+        let options = ["a-b", "x"].map(|id| (id.to_string(), vec!["said".into(), "c".into()]));
+        let context = ExpandContext {
+            host_environment: &host_environment,
+            workspace: Some(Path::new("/w")),
+            input_options: &options.into(),
+        };
         let check = |text: &str, expected: &str| {
             assert_eq!(context.path(text).as_deref(), Ok(expected), "{text}");
         };
@@ -260,6 +284,11 @@ mod tests {
         check("${input:a-b:-c}${input:none:-}", "said");
         let nobody = context.text("${input:Some-Key.1}").unwrap_err().to_string();
         assert!(nobody.ends_with("or set the variable TENON_INPUT_SOME_KEY_1"), "{nobody}");
+        check("${input:x:-c}", "c");
+        let refused = context.text("${input:x:-d}").unwrap_err().to_string();
+        let expected = "the input `x` must be one of \"said\", \"c\"; run `tenon trust` to choose, or set the \
+                        variable TENON_INPUT_X";
+        assert_eq!(refused, expected);
         let bare = ExpandContext { workspace: None, ..context };
         assert_eq!(
             bare.text("${workspaceFolder}"),
@@ -272,7 +301,9 @@ mod tests {
     #[test]
     fn secrets_are_put_in_their_places() {
         let host_environment = host_environment();
-        let context = ExpandContext { host_environment: &host_environment, workspace: None };
+        let input_options = &InputOptions::new();
+        let context =
+            ExpandContext { host_environment: &host_environment, workspace: None, input_options };
         let text = context.text_with_secrets("Bearer ${secret:token} ${A}").unwrap();
         assert_eq!(secrets_in(&text).collect::<Vec<_>>(), ["token"]);
         let put = |name: &str| (name == "token").then_some("hunter2");

@@ -50,8 +50,11 @@ impl CandidateReader<'_> {
         at: ResolveContext<'_>,
     ) -> Result<ResolvedServer, String> {
         let (workspace, host_environment) = (self.workspace(), self.answered());
-        let context =
-            ExpandContext { host_environment: &host_environment, workspace: workspace.as_deref() };
+        let context = ExpandContext {
+            host_environment: &host_environment,
+            workspace: workspace.as_deref(),
+            input_options: &entry.input_options,
+        };
         let (from_file, env_file) = match (transport_of(entry)?, &entry.env_file) {
             (Transport::Stdio, Some(file)) => {
                 let (variables, path, digest) = variables_in(file, context, at.folder)?;
@@ -102,8 +105,11 @@ impl CandidateReader<'_> {
     /// The file with variables that an entry names, whether it is there or not.
     pub(super) fn env_file(&self, entry: &McpEntry, folder: &Path) -> Option<PathBuf> {
         let (workspace, host_environment) = (self.workspace(), self.answered());
-        let context =
-            ExpandContext { host_environment: &host_environment, workspace: workspace.as_deref() };
+        let context = ExpandContext {
+            host_environment: &host_environment,
+            workspace: workspace.as_deref(),
+            input_options: &entry.input_options,
+        };
         Some(folder.join(context.path(entry.env_file.as_deref()?).ok()?))
     }
 

@@ -478,8 +478,10 @@ impl TrustFile {
             sources.answers.entry(id.clone()).or_insert_with(|| answer.clone());
         }
         let (discovery, errors) = discover_trusted(&mut sources);
-        let asked = |id: &String| discovery.questions.iter().any(|question| question.id == *id);
-        sources.answers.retain(|id, _| asked(id));
+        sources.answers.retain(|id, answer| {
+            let mut questions = discovery.questions.iter();
+            questions.any(|question| question.id == *id && question.takes(answer))
+        });
         let content = ProjectContent::of(&discovery, &folder).with_code(&discovery, &folder);
         let mut items = items(&discovery, &folder)?;
         let problems = errors.iter().map(|error| crate::diagnostic::chain(error));
@@ -509,13 +511,17 @@ impl TrustFile {
             }
             changed.extend(differing(&before.content.starts, &content.starts));
         }
-        let has_value = |id: &str| {
-            let value = sources.host_environment.variable(&input_variable(id));
-            sources.answers.contains_key(id) || value.is_some_and(|value| !value.is_empty())
+        let has_value = |question: &InputQuestion| {
+            let variable = sources.host_environment.variable(&input_variable(&question.id));
+            let said = variable.filter(|value| !value.is_empty());
+            let said = said.or(sources.answers.get(&question.id).map(String::as_str));
+            said.is_some_and(|value| question.takes(value))
         };
         let questions = discovery.questions.iter();
-        let open =
-            questions.filter(|question| question.default.is_none() && !has_value(&question.id));
+        // What is picked is asked for in any case, with the default among the rest.
+        let is_asked =
+            |question: &InputQuestion| question.default.is_none() || !question.options.is_empty();
+        let open = questions.filter(|question| is_asked(question) && !has_value(question));
         let mut questions: Vec<InputQuestion> = Vec::new();
         for question in open {
             if !questions.contains(question) {
@@ -656,8 +662,8 @@ pub struct ProjectReview {
     pub removed: Vec<String>,
     /// The files that are not what they were when it was trusted.
     pub changed: Vec<String>,
-    /// What its files ask for and nobody has said, nor has a default. Who asks puts the answers into
-    /// [`Sources::answers`] and reviews again: what starts may be another thing then.
+    /// What its files ask for and nobody has said: what has no default, and what is picked from a list. Who asks puts
+    /// the answers into [`Sources::answers`] and reviews again: what starts may be another thing then.
     pub questions: Vec<InputQuestion>,
     answers: BTreeMap<String, String>,
     content: ProjectContent,

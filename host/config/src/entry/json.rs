@@ -9,9 +9,10 @@
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use tenon_types::name::nearest;
 
-use super::{FIELDS, InputQuestion, McpEntry};
+use super::{FIELDS, InputOptions, InputQuestion, McpEntry};
 
 /// Members of the file that have servers in them, the first goes before the second.
 const SERVERS: [&str; 2] = ["mcpServers", "servers"];
@@ -52,7 +53,10 @@ pub fn read(text: &str) -> McpFile {
                 Some(Value::Array(declared)) => declared,
                 _ => Vec::new(),
             };
-            let servers = servers(file, &inputs(&declared), text);
+            let mut servers = servers(file, &inputs(&declared), text);
+            let input_options = Arc::new(all_options(&declared));
+            let named = servers.iter_mut().flatten().filter_map(|(_, entry)| entry.as_mut().ok());
+            named.for_each(|entry| entry.input_options = input_options.clone());
             return McpFile { servers, questions: questions(&declared, text) };
         }
         Ok(_) => JsonError { line: 1, problem: "it is not a JSON object".into() },
@@ -98,9 +102,25 @@ fn questions(declared: &[Value], text: &str) -> Vec<InputQuestion> {
             id: id.into(),
             description: word("description"),
             default: word("default"),
+            options: options(input),
         })
     };
     declared.iter().filter_map(question).collect()
+}
+
+/// What an input can be that is picked from a list; nothing where it can be anything.
+fn options(input: &Value) -> Vec<String> {
+    let listed = input["options"].as_array().filter(|_| input["type"] == "pickString");
+    // One that has a label has its value beside it.
+    let value = |option: &Value| option.as_str().or(option["value"].as_str()).map(str::to_string);
+    listed.into_iter().flatten().filter_map(value).collect()
+}
+
+/// The same of all inputs that are, by their ids.
+fn all_options(declared: &[Value]) -> InputOptions {
+    let named = declared.iter().filter_map(|input| Some((input["id"].as_str()?, options(input))));
+    let picked = named.filter(|(_, options)| !options.is_empty());
+    picked.map(|(id, options)| (id.to_string(), options)).collect()
 }
 
 /// The line on which a member is first named.
@@ -524,6 +544,7 @@ mod tests {
             id: id.into(),
             description: description.map(Into::into),
             default: default.map(Into::into),
+            options: Vec::new(),
         };
         assert_eq!(
             read(file).questions,
@@ -531,6 +552,27 @@ mod tests {
         );
         assert_eq!(read("{").questions, []);
         assert_eq!(read(r#"{ "inputs": 3 }"#).questions, []);
+    }
+
+    #[test]
+    fn what_is_picked_has_options() {
+        let check = |input: &str, expected: &[&str]| {
+            let file = format!(
+                r#"{{ "inputs": [{{ "id": "i", {input} }}], "servers": {{ "s": {{ "command": "${{input:i}}" }} }} }}"#
+            );
+            let McpFile { servers, questions } = read(&file);
+            assert_eq!(questions[0].options, expected, "{input}");
+            let entry = servers.unwrap().remove(0).1.unwrap();
+            let options = entry.input_options.get("i").map(Vec::as_slice).unwrap_or_default();
+            assert_eq!(options, expected, "{input}");
+        };
+        check(
+            r#""type": "pickString", "options": ["a", { "label": "B", "value": "b" }, 3]"#,
+            &["a", "b"],
+        );
+        check(r#""type": "pickString", "options": "a""#, &[]);
+        check(r#""type": "pickString""#, &[]);
+        check(r#""type": "promptString", "options": ["a"]"#, &[]);
     }
 
     #[test]

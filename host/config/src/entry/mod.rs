@@ -13,7 +13,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+use tenon_types::text::{cut, one_line};
 
 use crate::pins::PinMode;
 use crate::toml_parse::some_time;
@@ -28,7 +30,38 @@ pub struct InputQuestion {
     pub description: Option<String>,
     /// What it is where nobody says anything else.
     pub default: Option<String>,
+    /// What it can be; anything where there are none.
+    pub options: Vec<String>,
 }
+
+impl InputQuestion {
+    /// Whether a value answers it.
+    pub fn takes(&self, value: &str) -> bool {
+        self.options.is_empty() || self.options.iter().any(|option| option == value)
+    }
+
+    /// What it can be, in a line. Whoever wrote the file has a say in it.
+    pub fn shown_options(&self) -> String {
+        shown_options(&self.options)
+    }
+}
+
+/// How many options are listed, and how much of one.
+const MAX_OPTIONS_SHOWN: usize = 16;
+const MAX_OPTION_LENGTH: usize = 100;
+
+/// The options of an input in a line, of which a file can have any number.
+pub(crate) fn shown_options(options: &[String]) -> String {
+    let quoted = |option: &String| format!("\"{}\"", one_line(cut(option, MAX_OPTION_LENGTH)));
+    let shown: Vec<String> = options.iter().take(MAX_OPTIONS_SHOWN).map(quoted).collect();
+    match options.len().saturating_sub(MAX_OPTIONS_SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What the inputs of a file can be of which not every value is one, by their ids.
+pub type InputOptions = BTreeMap<String, Vec<String>>;
 
 /// An MCP server: a child process, or one elsewhere.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
@@ -83,6 +116,9 @@ pub struct McpEntry {
     /// How long it may be silent before it is asked whether it lives.
     #[serde(deserialize_with = "some_time")]
     pub ping_interval: Option<Duration>,
+    /// What the inputs of its file can be.
+    #[serde(skip)]
+    pub input_options: Arc<InputOptions>,
 }
 
 /// The names of the fields, as files have them.
