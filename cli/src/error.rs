@@ -240,6 +240,9 @@ impl Error {
             Self::Call(CallError::NotFound { what: "model", .. }) => {
                 Some("`tenon complete` lists the models".into())
             }
+            Self::Call(CallError::NotFound { what: "prompt", .. }) => {
+                Some("`tenon prompts list` lists the prompts".into())
+            }
             _ => None,
         }
     }

@@ -365,6 +365,21 @@ fn evaluations_and_completions_are_printed_as_json() {
 }
 
 #[test]
+fn a_model_that_is_misspelt_is_wrong_input() {
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::ECHO_PROVIDER));
+    for (model, meant) in [("ecko", "echo"), ("echo_provider/ecko", "echo_provider/echo")] {
+        for more in [&[][..], &["--stream"]] {
+            let output = project.tenon(&[&["complete", model, "--prompt", "a"], more].concat());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{model}: {said}");
+            let expected =
+                format!("there is no model \"{model}\"\n  hint: did you mean \"{meant}\"?");
+            assert!(said.contains(&expected), "{said}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_file_or_folder_is_wrong_input() {
     let project = Project::new("plugins = { wasm = [\"a.wasm\"], scripts = [\"b.rhai\"] }");
     let pipes = ["a.wasm", "b.rhai"].map(|name| project.path(name));

@@ -526,6 +526,42 @@ fn a_tool_whose_name_models_cannot_take_is_told_by_both_its_names() {
 }
 
 #[test]
+fn a_prompt_that_is_misspelt_or_held_is_refused_as_a_tool_is() {
+    let project = project("", "");
+    assert_eq!(project.tenon(&["prompts", "list", "s"]).status.code(), Some(0));
+    let get = |name: &str| {
+        let output = project.tenon(&["--json", "prompts", "get", "s", name]);
+        (output.status.code(), parsed(&output)["error"]["code"].clone(), stderr(&output))
+    };
+    let error = json!({ "prompts/get": { "code": -32602, "message": "it is not for you" } });
+    change(&project, |said| said["errors"] = error);
+    let (code, word, said) = get("helo");
+    assert_eq!((code, word), (Some(2), json!("not-found")), "{said}");
+    assert!(
+        said.contains("there is no prompt \"helo\"\n  hint: did you mean \"hello\"?"),
+        "{said}"
+    );
+    let (code, word, said) = get("x");
+    assert_eq!((code, word), (Some(2), json!("not-found")), "{said}");
+    assert!(said.contains("`tenon prompts list` lists the prompts"), "{said}");
+    // What its server has against one that there is, is the server's word.
+    let (code, word, said) = get("hello");
+    assert_eq!((code, word), (Some(1), json!("invalid-input")), "{said}");
+    change(&project, |said| said["prompts/list"]["prompts"][0]["description"] = "Send it".into());
+    for arguments in [
+        ["prompts", "get", "s", "hello"].as_slice(),
+        &["call", "s__get_prompt", r#"{"name": "hello"}"#],
+    ] {
+        let held = project.tenon(arguments);
+        let said = stderr(&held);
+        assert_eq!(held.status.code(), Some(3), "{said}");
+        let why = "the prompt hello is held: it has changed since it was first seen (`description`); \
+                   `tenon approve s` shows it";
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     let project = project("", "");
     let echo = ["call", "s__echo"];
@@ -802,13 +838,13 @@ async fn prompts_resources_templates_and_instructions_are_pinned_as_tools_are() 
         (
             "/prompts~1list/prompts/0/description",
             "Send it",
-            r#"0 denied 1 1 "Use it well""#,
+            r#"0 held 1 1 "Use it well""#,
             PinKind::Prompt,
         ),
         (
             "/prompts~1list/prompts/0/arguments/0/name",
             "password",
-            r#"0 denied 1 1 "Use it well""#,
+            r#"0 held 1 1 "Use it well""#,
             PinKind::Prompt,
         ),
         (

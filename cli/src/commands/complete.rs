@@ -98,9 +98,29 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             }
             error => error,
         });
-        result.map(|()| ExitCode::SUCCESS)
+        match result {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(Error::Call(error)) => Err(misspelt(platform, &model, error).await.into()),
+            Err(error) => Err(error),
+        }
     })
     .await
+}
+
+/// What came of a model of a named plugin that did not answer, where the plugin lists none of this name.
+async fn misspelt(platform: &Platform, model: &str, error: CallError) -> CallError {
+    let CallError::Failed { plugin, .. } = &error else { return error };
+    if !error.may_be_misspelt() || model.split_once('/').is_none_or(|(id, _)| *id != **plugin) {
+        return error;
+    }
+    let listed = platform.models().await;
+    let own = listed.iter().filter(|listed| listed.plugin == *plugin);
+    let names: Vec<String> =
+        own.map(|listed| format!("{}/{}", listed.plugin, listed.info.id)).collect();
+    match names.is_empty() || names.iter().any(|known| known == model) {
+        true => error,
+        false => CallError::not_found("model", model, names.iter().map(String::as_str)),
+    }
 }
 
 /// Lists the models of all providers.

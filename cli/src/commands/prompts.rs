@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use tenon_host::mcp_json::{self, McpJson};
 use tenon_host::types::{Prompt, PromptDefinition};
-use tenon_host::{Caller, one_line};
+use tenon_host::{CallError, Caller, Platform, one_line};
 
 use super::call::block;
 use super::resources::list_all;
@@ -72,11 +72,26 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         }
         Verb::Get { plugin, name, arguments } => {
             open::with(common, found.platform_with(&plugin), async |platform| {
-                let caller = Caller::default();
-                show(common, &platform.prompt(&plugin, &name, arguments, &caller).await?)
+                match platform.prompt(&plugin, &name, arguments, &Caller::default()).await {
+                    Ok(prompt) => show(common, &prompt),
+                    Err(error) => Err(misspelt(platform, &plugin, &name, error).await.into()),
+                }
             })
             .await
         }
+    }
+}
+
+/// What came of a prompt that a plugin did not fill in, where it lists none of this name.
+async fn misspelt(platform: &Platform, plugin: &str, name: &str, error: CallError) -> CallError {
+    if !error.may_be_misspelt() {
+        return error;
+    }
+    let Ok(listed) = platform.prompts(plugin, &Caller::default()).await else { return error };
+    let names = || listed.iter().map(|prompt| prompt.name.as_str());
+    match names().any(|known| known == name) {
+        true => error,
+        false => CallError::not_found("prompt", name, names()),
     }
 }
 

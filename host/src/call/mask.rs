@@ -435,8 +435,8 @@ fn mask_error(redactor: &Redactor, error: &mut CallError) {
             [name].into_iter().chain(nearest).for_each(|name| redactor.redact(name));
         }
         CallError::Disabled { tool, by: _ } => redactor.redact(tool),
-        CallError::Held { tool, plugin: _, why } => {
-            redactor.redact(tool);
+        CallError::Held { what: _, name, plugin: _, why } => {
+            redactor.redact(name);
             words(redactor, why);
         }
         CallError::InvalidInput { what: _, name, problems } => {
@@ -696,7 +696,7 @@ mod tests {
         for error in [
             CallError::NotFound { what, name: name(), nearest: Some(text()) },
             CallError::Disabled { tool: name(), by: "x" },
-            CallError::Held { tool: name(), plugin: "p".into(), why: text() },
+            CallError::Held { what, name: name(), plugin: "p".into(), why: text() },
             CallError::InvalidInput { what, name: name(), problems: vec![text()] },
             CallError::Vetoed { plugin: "p".into(), reason: text() },
         ] {

@@ -168,10 +168,12 @@ pub enum CallError {
         by: &'static str,
     },
     /// Its definition is not the one that was first seen, and nobody has accepted that.
-    #[error("the tool {tool} is held: {why}; `tenon approve {plugin}` shows it and accepts it")]
+    #[error("the {what} {name} is held: {why}; `tenon approve {plugin}` shows it and accepts it")]
     Held {
-        /// The tool.
-        tool: String,
+        /// A tool or a prompt.
+        what: &'static str,
+        /// Its name.
+        name: String,
         /// Its plugin.
         plugin: Arc<str>,
         /// What is wrong.
@@ -244,8 +246,15 @@ impl CallError {
         Some(Self::NotFound { what, name: plugin.to_string(), nearest: None })
     }
 
-    /// Nothing is called `name`; the nearest of `names` may be what was meant.
-    pub(crate) fn not_found<'a>(
+    /// Returns whether a plugin may have answered so because it has nothing of the name that was asked for: not
+    /// every plugin says that in the word for it.
+    pub fn may_be_misspelt(&self) -> bool {
+        let Self::Failed { failure: Failure::Answered(error), .. } = self else { return false };
+        matches!(error, Error::NotFound(_) | Error::InvalidInput(_) | Error::Failed(_))
+    }
+
+    /// Returns that nothing is called `name`; the nearest of `names` may be what was meant.
+    pub fn not_found<'a>(
         what: &'static str,
         name: &str,
         names: impl Iterator<Item = &'a str>,

@@ -129,6 +129,15 @@ impl Request for ToolRequest<'_> {
         (bytes_in, answer)
     }
 
+    fn explain(&self, state: &CallState, error: CallError) -> CallError {
+        match self.0.tool.served {
+            ServedBy::ByPlugin => error,
+            ServedBy::ByHost(operation) => {
+                operations::explain(operation, self.0.plugin, state.arguments.value(), error)
+            }
+        }
+    }
+
     async fn check_answer(&self, result: ToolResult) -> Result<ToolResult, CallError> {
         self.check_result(result).await
     }

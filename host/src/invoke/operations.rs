@@ -4,10 +4,11 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tenon_config::pins::PinKind;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::{
-    CallContext, Content, ContentBlock, Json, ListedResource, McpOperation, Prompt,
+    CallContext, Content, ContentBlock, Error, Json, ListedResource, McpOperation, Prompt,
     PromptDefinition, ResourceContents, ResourceTemplate, Suggestions, ToolResult,
 };
 use tracing::Span;
@@ -407,6 +408,32 @@ impl Request for OperationRequest<'_> {
     ) -> (u64, impl Future<Output = Unmasked<Result<OperationResult, Failure>>> + Send) {
         let bytes_in = arguments.text().len() as u64;
         (bytes_in, Box::pin(serve(self.operation, plugin, redactor, arguments.value(), context)))
+    }
+
+    fn explain(&self, state: &CallState, error: CallError) -> CallError {
+        explain(self.operation, self.plugin, state.arguments.value(), error)
+    }
+}
+
+/// What an error of an operation comes to: a prompt that is held is refused by the host, not by its server.
+pub(super) fn explain(
+    operation: McpOperation,
+    plugin: &RegisteredPlugin,
+    arguments: &Value,
+    error: CallError,
+) -> CallError {
+    let is_denied =
+        matches!(&error, CallError::Failed { failure: Failure::Answered(Error::Denied(_)), .. });
+    let supervised = plugin.loaded().supervised().filter(|_| is_denied);
+    let name = arguments["name"].as_str().filter(|_| operation == McpOperation::GetPrompt);
+    let held = supervised
+        .zip(name)
+        .and_then(|(server, name)| Some((name.to_string(), server.held(PinKind::Prompt, name)?)));
+    match held {
+        Some((name, why)) => {
+            CallError::Held { what: "prompt", name, plugin: plugin.loaded().id().clone(), why }
+        }
+        None => error,
     }
 }
 

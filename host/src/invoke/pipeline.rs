@@ -87,6 +87,12 @@ pub(super) trait Request: Send + Sync {
         context: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<Self::Answer, Failure>>> + Send);
 
+    /// What an error comes to where more is known of it than the plugin says.
+    fn explain(&self, state: &CallState, error: CallError) -> CallError {
+        let _ = state;
+        error
+    }
+
     /// Checks an answer.
     fn check_answer(
         &self,
@@ -212,6 +218,7 @@ pub(super) async fn run<R: Request>(
             Ok(answer)
         }
         Err(error) => {
+            let error = request.explain(&state, error);
             count(error.code());
             Err(state.failed(error, usage))
         }

@@ -511,7 +511,8 @@ impl Registry {
         Some(match self.absent.get(name)? {
             Unavailable::Skipped(by) => CallError::Disabled { tool, by },
             Unavailable::Held { plugin, why } => {
-                CallError::Held { tool, plugin: plugin.clone(), why: why.clone() }
+                let (plugin, why) = (plugin.clone(), why.clone());
+                CallError::Held { what: "tool", name: tool, plugin, why }
             }
         })
     }

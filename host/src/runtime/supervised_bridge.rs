@@ -382,7 +382,8 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
     ) -> Result<Prompt, Failure> {
         self.see_prompt(name, &context).await?;
         if let Some(why) = self.supervisor.held(PinKind::Prompt, name) {
-            return Err(Failure::Answered(Error::Denied(why)));
+            let what = PinKind::Prompt.describe(name);
+            return Err(Failure::Answered(Error::Denied(format!("{what} is held: {why}"))));
         }
         self.guarded(context.time_left, || Ok(self.bridge.get_prompt(name, arguments, context)))
             .await

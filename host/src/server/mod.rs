@@ -320,11 +320,11 @@ impl Supervisor {
             }
             let key = (kind, name);
             match told.filter(|(hold, _)| !hold.is_warning) {
-                Some((_, said)) => {
+                Some((mismatch, said)) => {
                     if !self.watched().left_out.contains(&said) {
-                        self.lacks(said.clone());
+                        self.lacks(said);
                     }
-                    self.watched().held.insert(key, said);
+                    self.watched().held.insert(key, mismatch.why);
                 }
                 None => drop(self.watched().held.remove(&key)),
             }
