@@ -659,19 +659,58 @@ fn what_was_called_is_in_the_history() {
     let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
     assert_eq!(stdout(&project.tenon(&["history"])), "");
     let slug = ["call", "text_tools__slug", "{\"text\": \"A b\"}", "--session", "s-1"];
-    assert_eq!(stdout(&project.tenon(&slug)), "a-b\n");
+    let by_agent = [&slug[..], &["--agent", "planner"]].concat();
+    assert_eq!(stdout(&project.tenon(&by_agent)), "a-b\n");
     assert_eq!(project.tenon(&["call", "text_tools__slug", "{}"]).status.code(), Some(2));
     let said = stdout(&project.tenon(&["history"]));
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
     assert!(lines[0].ends_with("{\"text\":\"A b\"}") && lines[0].contains("  ok  "), "{said}");
-    assert!(lines[1].contains("  invalid-input  "), "{said}");
+    assert!(lines[0].contains("  text_tools__slug (agent planner, session s-1)  ok"), "{said}");
+    assert!(lines[1].contains("  text_tools__slug  invalid-input  "), "{said}");
     let failed = parsed(&project.tenon(&["--json", "history", "--failed"]));
     assert_eq!(failed.as_array().map(Vec::len), Some(1), "{failed}");
     assert_eq!(failed[0]["tool"], "text_tools__slug");
     let of_session = parsed(&project.tenon(&["--json", "history", "--session", "s-1"]));
     assert_eq!(of_session[0]["arguments"], json!({ "text": "A b" }));
     assert!(of_session[0]["usage"]["cpuMicros"].is_u64());
+}
+
+#[test]
+fn the_history_shows_who_called_and_what_hooks_decided() {
+    let project = Project::new(
+        "plugins.scripts = [\"s.rhai\", { path = \"c.rhai\", capabilities = { tools = [\"s__*\"] } }]",
+    );
+    let tool = |name: &str, body: &str| {
+        format!("tool(#{{ name: \"{name}\", description: \"d\" }}, |a| {body});")
+    };
+    let hook = r#"fn BeforeToolCall(context) {
+        switch context.arguments.say {
+            "stop" => veto("not that"),
+            "change" => { context.arguments.say = "else"; replace(context) },
+            _ => (),
+        }
+    }"#;
+    project.write("s.rhai", format!("{}\n{hook}", tool("t", "a.say")));
+    project.write("c.rhai", tool("ask", "call_tool(\"s__t\", a)"));
+    assert_eq!(project.tenon(&["approve", "c", "--yes"]).status.code(), Some(0));
+    for (tool, say, code) in
+        [("s__t", "go", 0), ("s__t", "stop", 3), ("s__t", "change", 0), ("c__ask", "nested", 0)]
+    {
+        let output = project.tenon(&["call", tool, &json!({ "say": say }).to_string()]);
+        assert_eq!(output.status.code(), Some(code), "{say}: {}", stderr(&output));
+    }
+    let rows = |more: &[&str]| {
+        let said = stdout(&project.tenon(&[&["history"], more].concat()));
+        let row = |line: &str| line.split("  ").skip(1).take(2).collect::<Vec<_>>().join(": ");
+        said.lines().map(row).collect::<Vec<String>>()
+    };
+    let all = rows(&[]);
+    let hooks: Vec<&String> = all.iter().filter(|row| row.starts_with("before-")).collect();
+    let of_hook = |outcome: &str| format!("before-tool-call in s: {outcome}");
+    assert_eq!(hooks[..3], [&of_hook("ok"), &of_hook("veto"), &of_hook("replace")], "{all:?}");
+    assert!(all.contains(&"s__t (by c): ok".to_string()), "{all:?}");
+    assert_eq!(rows(&["--failed"]), ["s__t: vetoed"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `tenon history`
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -95,12 +96,16 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `2026-11-21T17:20:11Z  text_tools__slug  ok  0.8 ms  {"text":"A"}`
+/// `2026-11-21T17:20:11Z  text_tools__slug (agent planner)  ok  0.8 ms  {"text":"A"}`
 fn line(record: &Record) -> String {
     let Record { kind, at, tool, plugin, outcome, usage, arguments, error, .. } = record;
     let tool = match (kind, plugin) {
         (CallKind::Hook, Some(plugin)) => format!("{tool} in {plugin}"),
         _ => tool.clone(),
+    };
+    let tool = match caller(record) {
+        caller if caller.is_empty() => tool,
+        caller => format!("{tool} ({caller})"),
     };
     // What is not before the year 9999 has no such form.
     let at = Duration::from_millis((*at).min(253_402_300_799_000));
@@ -108,7 +113,21 @@ fn line(record: &Record) -> String {
     let took = usage.wall_micros as f64 / 1_000.0;
     let what = error.as_deref().map_or_else(|| arguments.to_string(), Into::into);
     let what = what.lines().next().unwrap_or_default();
-    let cut = what.char_indices().nth(100).map_or(what.len(), |(cut, _)| cut);
-    let more = if cut < what.len() { "…" } else { "" };
-    format!("{at}  {tool}  {outcome}  {took:.1} ms  {}{more}", &what[..cut])
+    format!("{at}  {tool}  {outcome}  {took:.1} ms  {}", cut(what, 100))
+}
+
+/// Who made a call, as far as that is known.
+fn caller(Record { by, agent, session, .. }: &Record) -> String {
+    let known =
+        [("by", by.as_deref()), ("agent", agent.as_deref()), ("session", session.as_deref())];
+    let known = known.into_iter().filter_map(|(word, id)| Some(format!("{word} {}", cut(id?, 64))));
+    known.collect::<Vec<String>>().join(", ")
+}
+
+/// The beginning of a text, with a sign where it is cut.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
 }

@@ -301,6 +301,14 @@ impl Answer for Decision {
         }
     }
 
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::Continue => "ok",
+            Self::Replace(_) => "replace",
+            Self::Veto(_) => "veto",
+        }
+    }
+
     /// A context is for programs.
     fn show(&mut self) -> bool {
         match self {

@@ -213,8 +213,8 @@ pub enum Step {
     },
     /// The call has ended.
     Ended {
-        /// `ok`, `tool-error`, the code of the error ([`crate::CallError::code`]), or `abandoned`
-        /// where the caller dropped the call.
+        /// `ok`, `tool-error`, `replace` or `veto` of a hook, the code of the error
+        /// ([`crate::CallError::code`]), or `abandoned` where the caller dropped the call.
         outcome: &'static str,
         /// The error message.
         error: Option<String>,

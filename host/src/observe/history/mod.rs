@@ -77,8 +77,8 @@ pub struct Record {
     pub fingerprint: CallFingerprint,
     /// What the tool was called with, as hooks have left it. Secrets are masked and long texts cut.
     pub arguments: Value,
-    /// How it ended: `ok`, `tool-error`, the code of its error ([`crate::CallError::code`]), or
-    /// `abandoned` where the caller dropped it.
+    /// How it ended: `ok`, `tool-error`, `replace` or `veto` where that is what a hook decided, the code of its
+    /// error ([`crate::CallError::code`]), or `abandoned` where the caller dropped it.
     pub outcome: Cow<'static, str>,
     /// The error, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]

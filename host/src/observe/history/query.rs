@@ -33,6 +33,9 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
+/// The outcomes of calls that did what they were made for; that is so of a hook whatever it decides.
+const ENDED_WELL: [&str; 3] = ["ok", "replace", "veto"];
+
 impl Query {
     fn wants(&self, record: &Record) -> bool {
         let Self { kind, tool, plugin, session, outcome, failed, since, limit: _ } = self;
@@ -41,7 +44,7 @@ impl Query {
             && plugin.as_ref().is_none_or(|plugin| record.plugin.as_deref() == Some(plugin))
             && session.as_ref().is_none_or(|session| record.session.as_ref() == Some(session))
             && outcome.as_ref().is_none_or(|outcome| record.outcome == *outcome)
-            && !(*failed && record.outcome == "ok")
+            && !(*failed && ENDED_WELL.contains(&&*record.outcome))
             && since.is_none_or(|since| record.at >= since)
     }
 }
