@@ -1,6 +1,6 @@
 //! The `tenon` command: what it prints, and how it ends.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::approval::on_terminal_but_for_output;
 use crate::guests;
@@ -198,7 +198,7 @@ fn a_guard_that_nobody_has_approved_is_said() {
     assert!(said.contains("`tenon approve p`"), "{said}");
     // What it requests stands where programs look for it, too.
     let rows = parsed(&project.tenon(&["doctor", "--json"]));
-    let of_p = |row: &&serde_json::Value| row["plugin"] == "p";
+    let of_p = |row: &&Value| row["plugin"] == "p";
     let row = rows.as_array().unwrap().iter().find(of_p).cloned().unwrap();
     assert_eq!(row["requested"], json!({ "environment": ["LANG"] }));
     assert_eq!(row["granted"], json!({}));
@@ -962,6 +962,38 @@ fn what_is_no_plugin_yet_is_listed_with_its_reason() {
     let project =
         Project::new("plugins.scripts = [\"${NOPE}/a.rhai\"]\ndiscovery.disabled = [\"a\"]");
     assert_eq!(project.tenon(&["doctor"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_plugin_whose_file_or_folder_is_not_there_is_missing() {
+    let project = Project::new(
+        "plugins.wasm = [\"no.wasm\"]\nplugins.scripts = [\"there.rhai\", \"no.rhai\"]\n\
+         plugins.mcp = [{ name = \"s\", command = \"./no-server\" }, \
+         { name = \"f\", command = \"sh\", cwd = \"no-folder\" }, { name = \"t\", command = \"sh\" }]",
+    );
+    project.write("there.rhai", "");
+    let runtime = "runtime = { kind = \"rhai\", path = \"gone.rhai\" }";
+    let manifest = format!("plugin.id = \"m\"\n{runtime}");
+    project.write(".tenon/plugins/m/plugin.toml", manifest);
+    let listed = parsed(&project.tenon(&["--json", "plugins"]));
+    let of = |id: &str| {
+        let plugins = listed["plugins"].as_array().unwrap();
+        plugins.iter().find(|plugin| plugin["plugin"] == id).unwrap_or_else(|| panic!("{id}"))
+    };
+    for (id, file) in
+        [("no", "no.wasm"), ("s", "no-server"), ("f", "no-folder"), ("m", "plugins/m/gone.rhai")]
+    {
+        assert_eq!(of(id)["state"], "missing", "{id}: {listed}");
+        let detail = of(id)["detail"].as_str().unwrap();
+        assert!(detail.ends_with(&format!("{file} does not exist")), "{id}: {detail}");
+        assert!(of(id)["remedy"].as_str().unwrap().starts_with("check "), "{id}");
+    }
+    for id in ["there", "t"] {
+        assert_eq!((&of(id)["state"], &of(id)["detail"]), (&json!("enabled"), &Value::Null));
+    }
+    let said = stdout(&project.tenon(&["plugins"]));
+    let line = said.lines().find(|line| line.starts_with("no ")).expect("it is listed");
+    assert!(line.contains(" missing ") && line.ends_with("no.wasm does not exist"), "{said}");
 }
 
 #[test]

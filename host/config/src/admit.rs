@@ -517,7 +517,7 @@ pub struct PluginStatus {
     pub kind: PluginKind,
     /// The kind of place that it was found in.
     pub origin: Origin,
-    /// `enabled`, `refused`, `shadowed`, `nested`, `disabled` or `not-allowed`.
+    /// `enabled`, `refused`, `missing`, `shadowed`, `nested`, `disabled` or `not-allowed`.
     pub state: &'static str,
     /// The version that its manifest gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -546,11 +546,24 @@ impl Snapshot {
     pub fn new(discovery: &Discovery, rules: &Rules) -> Self {
         let candidates = discovery.candidates.iter().map(|candidate| {
             let refusal = refusal(candidate, rules);
+            let absent = candidate.admission_facts.absent.as_ref();
+            let (state, detail, remedy) = match (absent, &refusal) {
+                (Some(path), None) => {
+                    let remedy = candidate.what_to_check().unwrap_or_else(|| {
+                        "check the path; `tenon build` makes what was not built yet".into()
+                    });
+                    ("missing", Some(format!("{} does not exist", path.display())), Some(remedy))
+                }
+                (_, Some(refusal)) => {
+                    ("refused", Some(refusal.to_string()), Some(refusal.remedy()))
+                }
+                (None, None) => ("enabled", None, None),
+            };
             PluginStatus {
                 plugin: candidate.id.clone(),
                 kind: candidate.kind(),
                 origin: candidate.origin,
-                state: if refusal.is_some() { "refused" } else { "enabled" },
+                state,
                 version: candidate.version.as_ref().map(ToString::to_string),
                 source: Some(candidate.source()),
                 named_in: candidate.named_in.clone(),
@@ -561,8 +574,8 @@ impl Snapshot {
                     }
                     _ => BTreeMap::new(),
                 },
-                detail: refusal.as_ref().map(ToString::to_string),
-                remedy: refusal.as_ref().map(Refusal::remedy),
+                detail,
+                remedy,
             }
         });
         let left_out = discovery.left_out.iter().map(|left_out| {

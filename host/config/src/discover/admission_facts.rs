@@ -15,6 +15,8 @@ use crate::manifest::Requires;
 pub struct AdmissionFacts {
     /// Files that lie outside of the folder they should be in, once links are followed.
     pub outside: Vec<PathBuf>,
+    /// The file that runs, or the folder that it is started in, where there is none.
+    pub absent: Option<PathBuf>,
     /// Files and folders that everybody can write to.
     pub world_writable: Vec<PathBuf>,
     /// Variables that must be set and are not.
@@ -43,8 +45,14 @@ impl AdmissionFacts {
         let mut admission_facts = Self::default();
         let real_root = root.and_then(|root| root.canonicalize().ok());
         for file in files {
-            // What is not there is for loading to tell.
-            let Ok(real) = file.canonicalize() else { continue };
+            let Ok(real) = file.canonicalize() else {
+                // Nothing is refused for it: loading tells why it cannot be read.
+                let is_program = cfg!(windows) && file.with_extension("exe").exists();
+                if !file.exists() && !is_program {
+                    admission_facts.absent.get_or_insert(file.to_path_buf());
+                }
+                continue;
+            };
             if real_root.as_ref().is_some_and(|root| !real.starts_with(root)) {
                 admission_facts.outside.push(file.to_path_buf());
             }
@@ -64,6 +72,17 @@ impl AdmissionFacts {
             }
         }
         admission_facts
+    }
+
+    /// Looks for the folder that a program is started in.
+    pub fn look_for_folder(&mut self, source: &Source) {
+        let Source::Mcp(server) = source else { return };
+        let ServerLocation::Child(Program { folder: Some(folder), .. }) = &server.place else {
+            return;
+        };
+        if !folder.is_dir() {
+            self.absent.get_or_insert(folder.clone());
+        }
     }
 
     /// Looks for what a manifest requires.

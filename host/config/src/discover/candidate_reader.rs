@@ -262,7 +262,8 @@ impl CandidateReader<'_> {
         if let Some(folder) = files.first().and_then(|file| file.parent()) {
             self.discovery.look_in(folder);
         }
-        let admission_facts = AdmissionFacts::of_files(&files, None);
+        let mut admission_facts = AdmissionFacts::of_files(&files, None);
+        admission_facts.look_for_folder(&source);
         self.discovery.candidates.push(Candidate {
             id,
             name: Some(name.into()),
@@ -501,6 +502,7 @@ impl CandidateReader<'_> {
         }
         let mut admission_facts = AdmissionFacts::of_files(&files, Some(root));
         admission_facts.look_for(&requires, self.host_environment());
+        admission_facts.look_for_folder(&source);
         let mut limits = self.config().limits_of(&id, &limits);
         let (settings, users_settings) = self.settings(&id, settings);
         let secrets = self.secrets(&source, &settings);
