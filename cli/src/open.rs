@@ -258,12 +258,14 @@ impl FoundPlugins {
             let remedy = diagnostic.remedy.clone();
             return Err(Error::Unguarded { problem: diagnostic.to_string(), remedy });
         }
-        // Whoever asks something of a plugin that is there need not hear of other servers. What may be
-        // a guard is told of in any case.
+        // Whoever asks something of a plugin that is there need not hear of others, nor of what has no
+        // consequences. What may be a guard is told of in any case: without it, the call goes unguarded.
         let is_for_all = ids.is_empty();
         let Discovery { diagnostics, warnings, .. } = &self.discovery;
-        let is_told = |diagnostic: &&Diagnostic| is_for_all || !diagnostic.is_local;
-        for diagnostic in diagnostics.iter().filter(is_told) {
+        let is_told = |diagnostic: &&Diagnostic| {
+            is_for_all || diagnostic.plugin.as_deref().is_some_and(|plugin| ids.contains(&plugin))
+        };
+        for diagnostic in diagnostics.iter().filter(|of| is_told(of) || !of.is_local) {
             tracing::warn!("{diagnostic}");
         }
         for warning in warnings.iter().filter(is_told) {

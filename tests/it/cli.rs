@@ -313,6 +313,7 @@ fn a_policy_for_no_plugin_is_said_and_changes_nothing() {
     assert_eq!((stdout(&call).as_str(), call.status.code()), ("a\n", Some(0)));
     assert!(stderr(&call).contains(near), "{}", stderr(&call));
     let far = "[policy.plugins.elsewhere] is for no plugin that is here";
+    assert!(!stderr(&call).contains(far), "{}", stderr(&call));
     assert!(stdout(&project.tenon(&["plugins"])).contains(far));
     let doctor = project.tenon(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(0));

@@ -435,12 +435,15 @@ impl Discovery {
             let own = config.policy.plugins.keys().map(String::as_str);
             for id in own.filter(|id| !ids.contains(id)) {
                 let problem = format!("[policy.plugins.{id}] is for no plugin that is here");
-                let problem = match nearest(id, ids.iter().copied()) {
-                    Some(meant) => format!("{problem}; did you mean \"{meant}\"?"),
+                let warning = Diagnostic::in_file(config.path.display(), &problem);
+                warnings.push(match nearest(id, ids.iter().copied()) {
+                    Some(meant) => {
+                        let problem = format!("{problem}; did you mean \"{meant}\"?");
+                        Diagnostic { plugin: Some(meant.to_string()), problem, ..warning }
+                    }
                     None if config.origin == Origin::User => continue,
-                    None => problem,
-                };
-                warnings.push(Diagnostic::in_file(config.path.display(), problem));
+                    None => warning,
+                });
             }
         }
         self.warnings.extend(warnings);
