@@ -12,6 +12,8 @@ use tenon_host::services::{
     ServerParameters,
 };
 
+use crate::hint::as_typed;
+
 /// Values by the names of capabilities.
 pub(crate) type ValueKind = BTreeMap<String, Vec<String>>;
 
@@ -218,9 +220,9 @@ pub(crate) fn approved(request: &ApprovalRequest, granted: &ValueKind) -> String
     if !left_out.is_empty() {
         text.push_str("  and of its request not, or not all of it\n");
         text.push_str(&listed(plugin, &left_out, &request.warnings));
-        text.push_str(&format!(
+        text.push_str(&as_typed(&format!(
             "  `tenon approve {plugin} --all-requested` grants all, `--grant` what you say\n"
-        ));
+        )));
     }
     text
 }
@@ -308,7 +310,9 @@ fn listed(plugin: &str, values: &ValueKind, warnings: &[GrantWarning]) -> String
 fn more(plugin: &str, all: usize) -> String {
     match all.saturating_sub(MAX_VALUES) {
         0 => String::new(),
-        more => format!("    and {more} more: `tenon inspect {plugin}` shows all\n"),
+        more => {
+            as_typed(&format!("    and {more} more: `tenon inspect {plugin}` shows all\n")).into()
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use tenon_host::services::ApprovalError;
 use tenon_host::{BuildError, CallError, Failure, WatchError, chain, visible};
 
 use crate::fetch_error::FetchError;
+use crate::hint::as_typed;
 
 /// The exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
@@ -120,16 +121,18 @@ impl Error {
     pub(crate) fn tell(&self) {
         // Plugins have a say in these words. What they break into lines must not look like ours.
         let told = |text: &str| visible(text).replace('\n', "\n    | ");
-        let mut text = format!("error: {}", told(&chain(self)));
+        let mut text = format!("error: {}", told(&as_typed(&chain(self))));
         if let Some(hint) = self.hint() {
-            text.push_str(&format!("\n  hint: {}", told(&hint)));
+            text.push_str(&format!("\n  hint: {}", told(&as_typed(&hint))));
         }
         // Where standard error is closed there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let mut error = json!({ "code": self.code(), "message": chain(self), "hint": self.hint() });
+        let (message, hint) = (chain(self), self.hint());
+        let hint = hint.as_deref().map(as_typed);
+        let mut error = json!({ "code": self.code(), "message": as_typed(&message), "hint": hint });
         let failure = match self {
             Self::Call(CallError::Failed { failure, .. }) => Some(failure),
             Self::NotThere { failure, .. } => failure.as_ref(),

@@ -12,6 +12,7 @@ mod fetch;
 mod fetch_error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod hint;
 mod installed;
 mod interrupt;
 mod model_json;
@@ -137,6 +138,7 @@ impl Verb {
 
 fn main() -> ExitCode {
     let Arguments { common, verb } = arguments();
+    hint::note(&common);
     log_to_stderr();
     let json = common.json;
     let result = match verb.ends_itself() {
@@ -265,7 +267,7 @@ fn log_to_stderr() {
             format::debug_fn(|writer, field, value| {
                 let value = format!("{value:?}");
                 match field.name() {
-                    "message" => write!(writer, "{}", one_line(&value)),
+                    "message" => write!(writer, "{}", one_line(&hint::as_typed(&value))),
                     name => write!(writer, "{name}={}", one_line(&value)),
                 }
             })

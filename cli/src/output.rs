@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use tenon_host::visible;
 
 use crate::error::Error;
+use crate::hint::as_typed;
 
 /// Prints a line.
 pub(crate) fn line(text: impl Display) -> Result<(), Error> {
@@ -19,7 +20,7 @@ pub(crate) fn line(text: impl Display) -> Result<(), Error> {
 pub(crate) fn if_empty(is_empty: bool, text: &str) {
     if is_empty {
         // Where standard error is closed there is nobody to tell.
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", as_typed(text));
     }
 }
 

@@ -7,6 +7,7 @@ use tenon_host::services::{DefinitionChange, HeldDefinition, PinError, PinFile, 
 
 use crate::approval::is_terminal;
 use crate::error::Error;
+use crate::hint::as_typed;
 use crate::open::FoundPlugins;
 use crate::{Common, output};
 
@@ -102,7 +103,8 @@ fn shown(plugin: &str, definitions: &[HeldDefinition]) -> String {
         }
         if changes.len() > MAX_CHANGES {
             let more = changes.len() - MAX_CHANGES;
-            text.push_str(&format!("    and {more} more; `tenon --json approve` shows all\n"));
+            let more = format!("    and {more} more; `tenon approve {plugin} --json` shows all\n");
+            text.push_str(&as_typed(&more));
         }
     }
     text

@@ -381,6 +381,47 @@ fn a_model_that_is_misspelt_is_wrong_input() {
 }
 
 #[test]
+fn a_hint_names_the_configuration_that_the_command_was_told() {
+    let project = Project::new("");
+    let manifest = "plugin.id = \"a\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }\n\
+                    capabilities.environment = [\"LANG\"]";
+    project.write("the project/.tenon/plugins/a/plugin.toml", manifest);
+    project.write(
+        "the project/.tenon/plugins/a/s.rhai",
+        r#"tool(#{ name: "t", description: "d" }, |a| "text");"#,
+    );
+    project.write("other.toml", "plugins.folders = [\"the project/.tenon/plugins\"]");
+    for (option, value, shown) in [
+        ("--project", "the project", "--project 'the project'"),
+        ("--config", "other.toml", "--config other.toml"),
+    ] {
+        let run = |more: &[&str]| project.tenon(&[more, &[option, value]].concat());
+        let approve = format!("`tenon {shown} approve a`");
+        let called = run(&["call", "a__t"]);
+        assert_eq!(called.status.code(), Some(3));
+        assert!(stderr(&called).contains(&approve), "{}", stderr(&called));
+        let form = parsed(&run(&["--json", "call", "a__t"]));
+        assert!(form["error"]["hint"].as_str().unwrap().contains(&approve), "{form}");
+        // The log, and verbs that print remedies themselves.
+        let tools = stderr(&run(&["tools"]));
+        assert!(tools.contains(&approve), "{tools}");
+        for verb in ["plugins", "doctor"] {
+            let said = stdout(&run(&["--json", verb]));
+            assert!(said.contains(&approve), "{verb}: {said}");
+        }
+        let doctor = stdout(&run(&["doctor"])).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(doctor.contains(&approve), "{doctor}");
+        assert!(doctor.contains(&format!("`tenon {shown} doctor PLUGIN`")), "{doctor}");
+        // What is typed does what it says.
+        let typed = approve.trim_matches('`').replacen("tenon", "\"$1\"", 1) + " --yes";
+        let approved = project.tenon_within(&typed, &["--version"]);
+        assert_eq!(approved.status.code(), Some(0), "{typed}: {}", stderr(&approved));
+        assert_eq!(stdout(&run(&["call", "a__t"])), "text\n");
+        assert_eq!(run(&["revoke", "a"]).status.code(), Some(0));
+    }
+}
+
+#[test]
 fn what_is_no_file_or_folder_is_wrong_input() {
     let project = Project::new("plugins = { wasm = [\"a.wasm\"], scripts = [\"b.rhai\"] }");
     let pipes = ["a.wasm", "b.rhai"].map(|name| project.path(name));

@@ -11,6 +11,7 @@ use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, FormerApprov
 use crate::approval::{ValueKind, approved, ask, command_form, is_terminal, left_out, shown};
 use crate::authored::same;
 use crate::error::Error;
+use crate::hint::{self, quoted};
 use crate::open::FoundPlugins;
 use crate::{Common, open, output, pins};
 
@@ -169,7 +170,7 @@ pub(crate) async fn installed(
         let asked = PendingApproval { request, approval, former, wanted: None };
         return approve(common, &file, asked, yes).await.map(Some);
     }
-    let command = format!("{} {id}", start(common));
+    let command = format!("{} {id}", hint::command(common, "approve"));
     if !common.json {
         output::write(shown(&request, &approval, former.as_ref()))?;
         output::line(format!(
@@ -202,7 +203,7 @@ fn check_names(request: &ApprovalRequest, grants: &[(String, String)]) -> Result
 
 /// The command that does the same without asking.
 fn command(common: &Common, args: &Args) -> String {
-    let mut command = start(common);
+    let mut command = hint::command(common, "approve");
     if args.all {
         command.push_str(" --all");
     }
@@ -215,26 +216,6 @@ fn command(common: &Common, args: &Args) -> String {
         command.push_str(&format!(" --grant{}", quoted(&format!("{capability}={value}"))));
     }
     command
-}
-
-/// What such a command begins with.
-fn start(common: &Common) -> String {
-    let mut command = String::from("tenon");
-    if let Some(config) = &common.config {
-        command.push_str(&format!(" --config{}", quoted(&config.to_string_lossy())));
-    } else if common.project != Path::new(".") {
-        command.push_str(&format!(" --project{}", quoted(&common.project.to_string_lossy())));
-    }
-    command.push_str(" approve");
-    command
-}
-
-/// A word of a command.
-fn quoted(text: &str) -> String {
-    match text.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c)) {
-        true => format!(" '{}'", text.replace('\'', "'\\''")),
-        false => format!(" {text}"),
-    }
 }
 
 /// Approves one plugin, if the user says so, and gives what came of it.

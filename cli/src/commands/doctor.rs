@@ -13,6 +13,7 @@ use tenon_host::{
 };
 
 use crate::error::Error;
+use crate::hint::as_typed;
 use crate::{Common, open, output};
 
 /// Start all plugins and report their state
@@ -190,6 +191,7 @@ impl DoctorReport<'_> {
             true => output::line(self.ready()),
             false => {
                 let ready = format!("{}; `tenon doctor PLUGIN` shows one in full", self.ready());
+                let ready = as_typed(&ready);
                 wrap(ready.split(' '), HANGING, LINE_WIDTH).iter().try_for_each(output::line)
             }
         }
@@ -278,7 +280,8 @@ const FIRST_NOTES: usize = 2;
 /// The first line of a text, and so many of its last: what is wrong, and the end of what was said of
 /// it. What is left out is marked.
 fn excerpt(text: &str, margins: [&str; 2], last: usize) -> Vec<String> {
-    let text = visible(text);
+    let text = as_typed(text);
+    let text = visible(&text);
     let mut lines = text.lines();
     let mut shown = wrap(lines.next().unwrap_or_default().split(' '), margins, LINE_WIDTH);
     if shown.len() > FIRST_NOTES {
@@ -319,8 +322,8 @@ fn row(report: &PluginReport) -> Value {
         "limits": report.limits,
         "needs": report.needs,
         "server": report.server,
-        "detail": report.detail,
-        "remedy": report.remedy,
+        "detail": report.detail.as_deref().map(as_typed),
+        "remedy": report.remedy.as_deref().map(as_typed),
     })
 }
 
@@ -341,8 +344,8 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
         "limits": null,
         "needs": [],
         "server": null,
-        "detail": diagnostic.to_string(),
-        "remedy": diagnostic.remedy,
+        "detail": as_typed(&diagnostic.to_string()),
+        "remedy": diagnostic.remedy.as_deref().map(as_typed),
     })
 }
 
@@ -384,6 +387,7 @@ const BELOW: [&str; 2] = ["  ", "    "];
 fn details(detail: Option<&str>, remedy: Option<&str>) -> Result<(), Error> {
     let remedy = remedy.map(|remedy| format!("fix: {remedy}"));
     for text in [detail, remedy.as_deref()].into_iter().flatten() {
+        let text = &as_typed(text);
         let mut margins = BELOW;
         for text in visible(text).lines() {
             wrap(text.split(' '), margins, LINE_WIDTH).iter().try_for_each(output::line)?;

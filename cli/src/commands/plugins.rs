@@ -6,6 +6,7 @@ use tenon_host::services::ask_approver;
 use tenon_host::visible;
 
 use crate::error::Error;
+use crate::hint::as_typed;
 use crate::{Common, open, output};
 
 /// List the plugins and whether they may be loaded, without starting them
@@ -23,7 +24,14 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
         }
         None => rules,
     };
-    let snapshot = Snapshot::new(&found.discovery, &rules);
+    let mut snapshot = Snapshot::new(&found.discovery, &rules);
+    let Snapshot { plugins, diagnostics, warnings } = &mut snapshot;
+    let notes = diagnostics.iter_mut().chain(warnings);
+    let remedies = notes.map(|note| &mut note.remedy);
+    let remedies = plugins.iter_mut().map(|plugin| &mut plugin.remedy).chain(remedies);
+    for remedy in remedies.flatten() {
+        *remedy = as_typed(remedy).into_owned();
+    }
     match common.json {
         true => output::json(&snapshot)?,
         false => {
@@ -31,7 +39,7 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
             let nothing = "there are no plugins; `tenon new` makes one, and tenon.toml, .mcp.json or \
                  .tenon/plugins name others";
             output::if_empty(shown.is_empty(), nothing);
-            output::write(visible(&shown))?
+            output::write(visible(&as_typed(&shown)))?
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,7 @@
 //! `tenon trust`
 
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use tenon_host::{HostEnvironment, one_line};
 use crate::approval::{is_terminal, seen};
 use crate::client::line;
 use crate::error::Error;
+use crate::hint::{as_typed, quoted};
 use crate::open::trust;
 use crate::{Common, open, output};
 
@@ -162,7 +164,7 @@ fn command(folder: &Path, code_may_change: bool) -> String {
     let code = if code_may_change { " --allow-code-changes" } else { "" };
     let folder = match folder == Path::new(".") {
         true => String::new(),
-        false => format!(" {}", folder.display()),
+        false => quoted(&folder.to_string_lossy()),
     };
     format!("tenon trust{code}{folder} --yes")
 }
@@ -179,8 +181,8 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
         let sign = |is_new| if is_known && is_new { '+' } else { ' ' };
         let plugin = plugin.as_ref().map(|plugin| format!("{plugin}: ")).unwrap_or_default();
         let needs = match kind {
-            ReviewItemKind::Requests => "  (needs `tenon approve`)",
-            _ => "",
+            ReviewItemKind::Requests => as_typed("  (needs `tenon approve`)"),
+            _ => Cow::Borrowed(""),
         };
         let (is_new, what) = (sign(*is_new), seen(what));
         text.push_str(&format!("{is_new} {:<9} {plugin}{what}{needs}\n", kind.as_str()));

@@ -9,6 +9,7 @@ use tenon_host::name::nearest;
 
 use crate::approval::is_terminal;
 use crate::error::Error;
+use crate::hint::quoted;
 use crate::installed::{InstallFolder, MANIFEST};
 use crate::open::trust;
 use crate::{Common, open, output};
@@ -48,7 +49,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     if !yes && !is_terminal() {
         let user = if user { " --user" } else { "" };
-        let command = format!("tenon uninstall {id}{user} --yes");
+        let command = format!("tenon uninstall{}{user} --yes", quoted(&id));
         return Err(Error::Unconfirmed { plugin: id, command });
     }
     if !yes && !confirmed(format!("remove plugin \"{id}\" and its approval? [y]es, [n]o: ")).await {

@@ -9,6 +9,7 @@ use tenon_host::trust::{
 };
 
 use crate::error::Error;
+use crate::hint::quoted;
 use crate::{Common, open};
 
 /// The variable that names folders whose projects are trusted as they are, separated as in `PATH`.
@@ -70,11 +71,11 @@ pub(crate) fn require_code(common: &Common, folder: &Path) -> Result<(), Error> 
     if lets == Some(true) {
         return Ok(());
     }
-    let folder = folder.display();
+    let (shown, folder) = (folder.display(), quoted(&folder.to_string_lossy()));
     Err(Error::Refused {
-        problem: format!("the code in {folder} is not trusted, and to build it is to run it"),
+        problem: format!("the code in {shown} is not trusted, and to build it is to run it"),
         hint: format!(
-            "`tenon trust --allow-code-changes {folder}` trusts it, `--trust` does for this command"
+            "`tenon trust{folder} --allow-code-changes` trusts it, `--trust` does for this command"
         ),
     })
 }
