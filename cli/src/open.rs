@@ -422,6 +422,17 @@ impl FoundPlugins {
         prefix
     }
 
+    /// What the names of tools begin with, by the ids of all plugins that were found, also of those that were left out.
+    pub(crate) fn tool_prefixes(&self) -> Vec<(String, String)> {
+        let Discovery { candidates, left_out, .. } = &self.discovery;
+        let found = candidates.iter().map(|of| (of.id().to_string(), self.tool_prefix(of)));
+        let styles = || self.sources.configs.iter().map(|config| config.names.style);
+        let others = left_out.iter().flat_map(|SkippedEntry { id, .. }| {
+            styles().map(|style| (id.clone(), style.prefix(id, id)))
+        });
+        found.chain(others).collect()
+    }
+
     /// Whether a tool's name may be one of a plugin that could not be understood.
     fn names_plugin(&self, tool: &str, id: &str) -> bool {
         let styles = self.sources.configs.iter().map(|config| config.names.style);
@@ -536,7 +547,7 @@ fn calls_tools(candidate: &Candidate) -> bool {
 
 /// Whether a pattern of tools may fit one of a plugin whose tools have names with this prefix, or one that is there
 /// for all plugins.
-fn may_name_tool_of(pattern: &str, prefix: &str) -> bool {
+pub(crate) fn may_name_tool_of(pattern: &str, prefix: &str) -> bool {
     let shared = McpOperation::TOOLS.map(McpOperation::name);
     match pattern.split_once('*') {
         Some((head, _)) => {

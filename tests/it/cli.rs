@@ -328,6 +328,41 @@ fn a_policy_for_no_plugin_is_said_and_changes_nothing() {
 }
 
 #[test]
+fn a_rule_that_fits_no_tool_is_named_by_the_doctor() {
+    let rules = "text_tools__slgu.enabled = false\n\"text_tools__s*\".timeout = \"1s\"\n\
+                 \"nobody__*\".enabled = false\nread_resource.timeout = \"1s\"\n\
+                 gone__t.enabled = false";
+    let config =
+        |more: &str| format!("plugins.wasm = [{:?}{more}]\n[tools]\n{rules}", guests::TEXT_TOOLS);
+    let project = Project::new(&config(""));
+    let notes = |arguments: &[&str], code: i32| {
+        let output = project.tenon(arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        let rows = parsed(&output);
+        let notes = rows.as_array().unwrap().iter().filter(|row| row["state"] == "note");
+        let told = |row: &Value| {
+            let detail = row["detail"].as_str().unwrap();
+            let (_, rule) = detail.split_once(".toml: ").expect("it names the file");
+            format!("{rule} {}", row["remedy"])
+        };
+        notes.map(told).collect::<Vec<String>>()
+    };
+    let slip =
+        "[tools.\"text_tools__slgu\"] fits no tool \"did you mean \\\"text_tools__slug\\\"?\"";
+    let nobody = "[tools.\"nobody__*\"] fits no tool null";
+    let gone = "[tools.\"gone__t\"] fits no tool null";
+    assert_eq!(notes(&["--json", "doctor"], 0), [slip, gone, nobody]);
+    assert!(notes(&["--json", "doctor", "text_tools"], 0).is_empty());
+    // What has failed may have the tool.
+    project.write("tenon.toml", config(", \"gone.wasm\""));
+    assert_eq!(notes(&["--json", "doctor"], 1), [slip, nobody]);
+    // A user's rules are for all projects.
+    project.write("tenon/config.toml", format!("[tools]\n{rules}"));
+    project.write("tenon.toml", format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
+    assert_eq!(notes(&["--json", "doctor"], 0), [slip]);
+}
+
+#[test]
 fn hooks_print_the_outcome_the_context_and_who_was_asked() {
     let project = project();
     let context = r#"{"goal": "go", "key": "sk-abcdefghijklmnop"}"#;

@@ -40,7 +40,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         return Err(found.unknown(unknown));
     }
     let is_asked = |id: &str| plugins.is_empty() || plugins.iter().any(|plugin| plugin == id);
-    let warnings = discovery.warnings.clone();
+    let mut warnings = discovery.warnings.clone();
+    let (configs, prefixes) = (found.sources.configs.clone(), found.tool_prefixes());
     let platform = found.build(|candidate: &Candidate| is_asked(candidate.id()));
     open::with(common, platform, async |platform| {
         let (reports, diagnostics) = (platform.plugins(), platform.diagnostics());
@@ -55,6 +56,15 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             })
         };
         let registry = platform.registry();
+        // Where all are there that can be, a rule that fits no tool is a slip.
+        if plugins.is_empty() && platform.unread().is_empty() {
+            let is_ready = |id: &str| registry.plugin(id).is_some();
+            let absent = prefixes.iter().filter(|(id, _)| !is_ready(id));
+            let absent: Vec<&str> = absent.map(|(_, prefix)| prefix.as_str()).collect();
+            let may_fit =
+                |pattern: &str| absent.iter().any(|prefix| open::may_name_tool_of(pattern, prefix));
+            warnings.extend(registry.unused_rules(&configs, may_fit));
+        }
         let notes = diagnostics.iter().chain(&warnings);
         let notes = notes.filter(|note| is_of(note) && !is_told(note)).collect();
         // What is used all the same, as it only varies or its operator says so, is no failure.

@@ -12,8 +12,8 @@ use tenon_config::limits::Limits;
 use tenon_config::pins::{self, PinKind, Quarantine};
 use tenon_config::secret::{Redactor, SecretValues};
 use tenon_config::tool_filter::{FilterReason, ToolFilter};
-use tenon_types::name::ToolName;
-use tenon_types::text::one_line;
+use tenon_types::name::{ToolName, nearest};
+use tenon_types::text::{fits, one_line};
 use tenon_types::{HookPoint, Identity, McpOperation, ToolDefinition};
 use tokio::sync::OnceCell;
 
@@ -638,6 +638,46 @@ impl Registry {
     /// What was left out of what the plugins contribute, and why.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
+    }
+
+    /// The `[tools]` rules of configurations that fit no tool of these plugins, as warnings. `may_fit` says which patterns
+    /// may fit a tool of a plugin that is not here. A user's rules are for the plugins of all projects: only one that
+    /// looks like a slip is worth a word.
+    pub fn unused_rules(
+        &self,
+        configs: &[Config],
+        may_fit: impl Fn(&str) -> bool,
+    ) -> Vec<Diagnostic> {
+        let mut names: Vec<String> =
+            McpOperation::TOOLS.iter().map(|operation| operation.name().to_string()).collect();
+        for plugin in &self.plugins {
+            let operations = operation_tools::on(plugin.resources, plugin.prompts);
+            let all = plugin.tools.iter().chain(operations.map(|(_, declared)| declared));
+            for tool in all.map(|declared| &declared.definition.name) {
+                let name = self.name_of(plugin, tool);
+                let for_user = self.name_for_user(plugin.loaded.id(), name.as_str());
+                names.extend([Some(name), for_user].into_iter().flatten().map(|n| n.to_string()));
+            }
+        }
+        let names = || names.iter().map(String::as_str);
+        let mut unused = Vec::new();
+        for config in configs {
+            let patterns = config.tools.iter().map(|(pattern, _)| pattern);
+            for pattern in patterns.filter(|pattern| !may_fit(pattern)) {
+                let meant = nearest(pattern, names());
+                let is_elsewhere = config.origin == Origin::User && meant.is_none();
+                if is_elsewhere || names().any(|name| fits(pattern, name)) {
+                    continue;
+                }
+                let problem = format!("[tools.{pattern:?}] fits no tool");
+                let warning = Diagnostic::in_file(config.path.display(), problem);
+                unused.push(match meant {
+                    Some(meant) => warning.remedy(format!("did you mean \"{meant}\"?")),
+                    None => warning,
+                });
+            }
+        }
+        unused
     }
 }
 
