@@ -32,6 +32,14 @@ pub(crate) enum Error {
     /// A file cannot be written.
     #[error("{} cannot be written", .0.display())]
     Write(PathBuf, #[source] std::io::Error),
+    /// A file with an argument, named behind an `@`, cannot be read.
+    #[error("{what}: {} cannot be read", .path.display())]
+    ReadArgument {
+        what: String,
+        path: PathBuf,
+        #[source]
+        error: std::io::Error,
+    },
     /// A file that was named cannot be read.
     #[error("{} cannot be read", .0.display())]
     Read(PathBuf, #[source] std::io::Error),
@@ -149,9 +157,11 @@ impl Error {
     /// Returns a stable code for programs.
     fn code(&self) -> &'static str {
         match self {
-            Self::Input(_) | Self::Read(..) | Self::Write(..) | Self::NoPlugin { .. } => {
-                "invalid-input"
-            }
+            Self::Input(_)
+            | Self::Read(..)
+            | Self::ReadArgument { .. }
+            | Self::Write(..)
+            | Self::NoPlugin { .. } => "invalid-input",
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
@@ -175,6 +185,7 @@ impl Error {
             Self::NotInstalled { error, .. } => error.exit_code(),
             Self::Input(_)
             | Self::Read(..)
+            | Self::ReadArgument { .. }
             | Self::Write(..)
             | Self::NoPlugin { .. }
             | Self::Config(_)
@@ -211,6 +222,10 @@ impl Error {
                 Some(format!("did you mean \"{nearest}\"?"))
             }
             Self::NoPlugin { .. } => Some("`tenon plugins` lists the plugins".into()),
+            Self::ReadArgument { .. } => Some(
+                "an argument that begins with `@` names a file, relative to the current folder"
+                    .into(),
+            ),
             Self::NotThere { remedy, .. } => remedy.clone(),
             Self::NotInstalled { error, .. } => error.hint(),
             Self::Missing { install, .. } => Some(format!("install it with `{install}`")),

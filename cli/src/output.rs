@@ -154,8 +154,17 @@ pub(crate) fn read_json(what: &str, text: &str) -> Result<Value, Error> {
     let (place, content) = if text == "-" {
         (" on standard input".to_string(), read_bounded("standard input", io::stdin())?)
     } else if let Some(path) = text.strip_prefix('@') {
-        let file = File::open(path).map_err(|error| Error::Read(path.into(), error))?;
-        (format!(" in {path}"), read_bounded(path, file)?)
+        let unreadable = |error| {
+            let (what, path) = (what.to_string(), path.into());
+            Error::ReadArgument { what, path, error }
+        };
+        let content = File::open(path).map_err(unreadable).and_then(|file| {
+            read_bounded(path, file).map_err(|error| match error {
+                Error::Read(_, error) => unreadable(error),
+                error => error,
+            })
+        });
+        (format!(" in {path}"), content?)
     } else {
         (String::new(), text.to_string())
     };

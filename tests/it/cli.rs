@@ -105,7 +105,12 @@ fn exit_codes_say_who_is_to_blame() {
         "at /text: 3 is not of type \"string\"",
     );
     check(&["call", "text_tools__count", "{"], 2, "arguments: not JSON");
-    check(&["call", "text_tools__count", "@nowhere"], 2, "nowhere cannot be read");
+    check(
+        &["call", "text_tools__count", "@nowhere"],
+        2,
+        "arguments: nowhere cannot be read: No such file or directory (os error 2)\n  hint: an argument that begins with `@` names a file",
+    );
+    check(&["resources", "read", "tenon://result/x"], 2, "begins with tenon://results/");
     check(&["call", "text_tools__count", "--timeout", "0s"], 2, "greater than zero");
     check(&["eval", "checks/exact", "--subject", "-", "--options", "-"], 2, "not both");
     check(&["call"], 2, "Usage");
@@ -821,6 +826,8 @@ fn what_was_cut_is_read_as_a_resource() {
     assert_eq!(beginning, expected);
     let gone = project.tenon(&["resources", "read", "tenon://results/nothing"]);
     assert_eq!(gone.status.code(), Some(2), "{}", stderr(&gone));
+    let expected = "there is no result tenon://results/nothing; the oldest make room for others";
+    assert!(stderr(&gone).contains(expected), "{}", stderr(&gone));
     let nobody = project.tenon(&["resources", "list", "nobody"]);
     assert_eq!(nobody.status.code(), Some(2), "{}", stderr(&nobody));
     let none = project.tenon(&["resources", "list", "misbehave"]);

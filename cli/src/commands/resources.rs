@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::invoke::{ReadLimit, TRUNCATED};
@@ -120,7 +121,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                         Some(_) => platform.read_result(uri).await,
                         None => platform.read_result_within(uri, budget).await,
                     };
-                    let read = read.map_err(|error| Error::Input(format!("{uri}: {error}")));
+                    let read = read.map_err(|error| no_result(uri, &error));
                     give(common, output.as_deref(), &read?)
                 })
                 .await
@@ -136,7 +137,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                             platform
                                 .read_result(&uri)
                                 .await
-                                .map_err(|error| Error::Input(format!("{uri}: {error}")))?,
+                                .map_err(|error| no_result(&uri, &error))?,
                         ),
                         None => None,
                     };
@@ -146,12 +147,23 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             }
             _ => {
                 let problem = format!(
-                    "a plugin and a URI of one of its resources are needed, or a URI of {RESULT_URI}"
+                    "name a plugin and the URI of one of its resources, or only the URI of a result, which \
+                     begins with {RESULT_URI}"
                 );
                 Err(Error::Input(problem))
             }
         },
     }
+}
+
+/// That a result cannot be read by its URI.
+fn no_result(uri: &str, error: &io::Error) -> Error {
+    Error::Input(match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("there is no result {uri}; the oldest make room for others")
+        }
+        _ => format!("the result {uri} cannot be read: {error}"),
+    })
 }
 
 fn budget(max_bytes: Option<u64>, max_tokens: Option<u64>) -> ReadLimit {
