@@ -23,12 +23,10 @@ use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
-use tenon_host::invoke::TRUNCATED;
+use tenon_host::meta::TRUNCATED;
 use tenon_host::services::{ClientFeatures, Offers, ServerRequest};
-use tenon_host::types::{Blank, CompletionReference, Error, ResourceBody, ToolResult};
-use tenon_host::{
-    Call, Caller, Config, Event, HostEnvironment, Platform, PluginState, RESULT_URI, mcp_json,
-};
+use tenon_host::types::{Blank, CompletionReference, Error, ResourceBody, ToolResult, mcp_json};
+use tenon_host::{Call, Caller, Config, Event, HostEnvironment, Platform, PluginState, RESULT_URI};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;

@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use tempfile::TempDir;
-use tenon_host::files::Digest;
+use tenon_config::files::Digest;
 
 use support::{Project, parsed, stderr, stdout};
 

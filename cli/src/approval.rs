@@ -6,11 +6,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
-use tenon_host::one_line;
-use tenon_host::services::{
-    Approval, ApprovalFile, ApprovalRequest, Approver, FormerApproval, GrantWarning,
-    ServerParameters,
-};
+use tenon_config::approvals::{ApprovalFile, FormerApproval};
+use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantWarning, ServerParameters};
+use tenon_host::types::text::one_line;
 
 use crate::hint::as_typed;
 
@@ -52,7 +50,10 @@ impl Approver for TerminalApprover {
         match ask(request.clone(), approval.clone(), former).await {
             Some(granted) => {
                 if let Err(error) = file.grant(request, granted.clone()) {
-                    tracing::warn!("the approval is not kept: {}", tenon_host::chain(&error));
+                    tracing::warn!(
+                        "the approval is not kept: {}",
+                        tenon_config::diagnostic::chain(&error)
+                    );
                 }
                 Approval::Granted(granted)
             }

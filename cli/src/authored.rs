@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use tenon_host::discover::{Candidate, Discovery, Sources, discover};
+use tenon_config::discover::{Candidate, Discovery, Sources, discover};
 use tenon_host::{Config, HostEnvironment};
 
 use crate::error::Error;

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 
-use tenon_host::config::ConfigError;
-use tenon_host::lock::LockError;
-use tenon_host::services::ApprovalError;
-use tenon_host::{BuildError, CallError, Failure, WatchError, chain, visible};
+use tenon_config::approvals::ApprovalError;
+use tenon_config::diagnostic::chain;
+use tenon_config::lock::LockError;
+use tenon_host::types::text::visible;
+use tenon_host::{BuildError, CallError, ConfigError, Failure, WatchError};
 
 use crate::fetch_error::FetchError;
 use crate::hint::as_typed;
@@ -207,6 +208,7 @@ impl Error {
                 CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
                 CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => 3,
                 CallError::Failed { failure, .. } => code_of(failure),
+                _ => 5,
             },
         }
     }
@@ -273,7 +275,7 @@ fn code_of(failure: &Failure) -> u8 {
         | Failure::LimitExceeded(_)
         | Failure::Deadline(_)
         | Failure::Lost(_) => 4,
-        Failure::Host(_) => 5,
+        _ => 5,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use std::path::PathBuf;
-use tenon_host::files::Digest;
+use tenon_config::files::Digest;
 
 /// Why a source does not give what it should.
 #[derive(Debug, thiserror::Error)]

@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use tempfile::NamedTempFile;
-use tenon_host::admit::Refusal;
-use tenon_host::discover::{Candidate, Sources, USER, WORKSPACE, discover};
-use tenon_host::files::{Digest, MAX_COMPONENT_BYTES, read};
-use tenon_host::lock::{FILE_NAME, LockFile, LockedPlugin};
+use tenon_config::admit::Refusal;
+use tenon_config::discover::{Candidate, Sources, USER, WORKSPACE, discover};
+use tenon_config::files::{Digest, MAX_COMPONENT_BYTES, read};
+use tenon_config::lock::{FILE_NAME, LockFile, LockedPlugin};
 use tenon_host::{Config, HostEnvironment, PluginKind};
 
 use crate::authored::{alone, same};

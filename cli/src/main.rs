@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
-use tenon_host::one_line;
+use tenon_host::types::text::one_line;
 use tokio::sync::oneshot;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format;

@@ -5,10 +5,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tenon_host::mcp_json;
 use tenon_host::types::{
     CompletionSummary, Media, Message, ModelTool, Part, Reasoning, Role, StopReason, ToolAnswer,
-    ToolCall, ToolChoice,
+    ToolCall, ToolChoice, mcp_json,
 };
 
 use crate::error::Error;

@@ -10,18 +10,17 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::admit::{Contents, Refusal, Rules, admit};
-use tenon_host::config::OnFailure;
-use tenon_host::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
-use tenon_host::name::nearest;
-use tenon_host::services::{
-    ApprovalFile, Approver, ClientFeatures, GrantAll, Offers, ask_approver,
-};
-use tenon_host::trust::TrustMode;
+use tenon_config::admit::{Contents, Refusal, Rules, admit};
+use tenon_config::approvals::ApprovalFile;
+use tenon_config::config::OnFailure;
+use tenon_config::discover::trust::TrustMode;
+use tenon_config::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
+use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_approver};
 use tenon_host::types::McpOperation;
+use tenon_host::types::name::nearest;
 use tenon_host::{
     CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
-    PluginState, SHARED_TOOL_PLUGIN, is_shared_tool,
+    PluginState,
 };
 
 use crate::Common;
@@ -456,12 +455,14 @@ impl FoundPlugins {
         let owners: Vec<&Candidate> = self.discovery.candidates.iter().filter(owner).collect();
         let refusal = call_precheck::refusal(&self, &owners, name, arguments);
         let owners: Vec<String> = owners.iter().map(|owner| owner.id().to_string()).collect();
-        if owners.is_empty() && is_shared_tool(name) {
+        if owners.is_empty() && McpOperation::of_tool(name).is_some() {
             // It names no plugin that there is.
-            return Err(match arguments.get(SHARED_TOOL_PLUGIN).and_then(Value::as_str) {
-                Some(id) => self.unknown(id),
-                None => Error::Call(CallError::without_plugin(name)),
-            });
+            return Err(
+                match arguments.get(McpOperation::PLUGIN_ARGUMENT).and_then(Value::as_str) {
+                    Some(id) => self.unknown(id),
+                    None => Error::Call(CallError::without_plugin(name)),
+                },
+            );
         }
         if owners.is_empty()
             && let Some(error) = self.broken(|id| self.names_plugin(name, id))

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::process::ExitCode;
-use tenon_host::visible;
+use tenon_host::types::text::visible;
 
 use crate::error::Error;
 use crate::hint::as_typed;
@@ -91,7 +91,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
 
 /// The same of a text that is JSON.
 pub(crate) fn json_text(json: &str) -> Result<(), Error> {
-    line(tenon_host::visible_json(&pretty(json)))
+    line(tenon_host::types::text::visible_json(&pretty(json)))
 }
 
 /// JSON over several lines. Names, texts and numbers stay spelled as they are, which a tree of them
@@ -146,7 +146,7 @@ fn pretty(json: &str) -> String {
 /// Prints JSON in one line, in the same way.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Error> {
     let json = serde_json::to_string(value).map_err(|error| Error::Host(error.to_string()));
-    line(tenon_host::visible_json(&json?))
+    line(tenon_host::types::text::visible_json(&json?))
 }
 
 /// Reads JSON that was passed as it is, as `@FILE`, or as `-` for standard input.

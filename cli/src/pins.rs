@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
-use tenon_host::one_line;
 use tenon_host::services::{DefinitionChange, HeldDefinition, PinError, PinFile, PinKind};
+use tenon_host::types::text::one_line;
 
 use crate::approval::is_terminal;
 use crate::error::Error;
@@ -71,7 +71,7 @@ pub(crate) async fn approve(
 }
 
 pub(crate) fn error(error: PinError) -> Error {
-    Error::Host(tenon_host::chain(&error))
+    Error::Host(tenon_config::diagnostic::chain(&error))
 }
 
 /// Shows it and asks. Who interrupts the command is not waited for.

@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tenon_host::{Event, Platform, StartQueueProgress, Subscription, one_line};
+use tenon_host::types::text::one_line;
+use tenon_host::{Event, Platform, StartQueueProgress, Subscription};
 
 use crate::Common;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
-use tenon_host::invoke::{REFUSED, TRUNCATED};
+use tenon_host::meta::{REFUSED, TRUNCATED};
 use tenon_host::types::{Error, ToolResult};
 use tenon_host::{CallError, Failure, LimitExceeded, Limits};
 

@@ -9,8 +9,6 @@ use std::fmt::{self, Write};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use tenon_host::Plugin;
-use tenon_host::runtime::Failure;
 use tenon_host::services::{
     Approval, ApprovalChange, ApprovalRequest, Approver, Connector, Memory, MemorySearch,
     Messaging, OutgoingMessage, Resolver, Secret, SecretStore, Stream, SystemNetwork,
@@ -20,6 +18,7 @@ use tenon_host::types::{
     ModelFeatures, ModelInfo, Part, ProviderDefinition, Registration, StopReason, TokenUsage,
     ToolDefinition, ToolResult,
 };
+use tenon_host::{Failure, Plugin};
 use tracing::Metadata;
 use tracing::dispatcher::{self, DefaultGuard, Dispatch, WeakDispatch};
 use tracing::field::{Field, Visit};

@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tenon_host::hook::HookPoint;
-use tenon_host::invoke::HookReport;
+use tenon_host::types::hook::HookPoint;
 use tenon_host::types::{Completion, CompletionRequest, Evaluation, ToolResult};
-use tenon_host::{Call, CallError, Caller, CompletionStream, Platform};
+use tenon_host::{Call, CallError, Caller, CompletionStream, HookReport, Platform};
 
 use crate::ID;
 
@@ -34,9 +33,9 @@ impl RunningPlugin {
     /// The name under which the host has a tool of the plugin.
     fn tool_name(&self, tool: &str) -> String {
         let registry = self.platform.registry();
-        let known = registry.tools().find(|(plugin, known)| {
-            plugin.loaded().id().as_ref() == ID && known.definition.name == tool
-        });
+        let known = registry
+            .tools()
+            .find(|(plugin, known)| plugin.id().as_ref() == ID && known.definition.name == tool);
         known.map_or_else(|| format!("{ID}__{tool}"), |(_, known)| known.name.to_string())
     }
 

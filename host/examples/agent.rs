@@ -12,10 +12,13 @@
 
 use serde_json::{Map, Value, json};
 use std::error::Error;
-use tenon_host::invoke::{CallKind, HandlerReport, HookOutcome};
 use tenon_host::services::GrantAll;
-use tenon_host::types::{CompletionRequest, HookPoint, ModelTool, Part, ToolChoice, Verdict};
-use tenon_host::{Call, Caller, Event, Platform, Step, Subscription, mcp_json};
+use tenon_host::types::{
+    CompletionRequest, HookPoint, ModelTool, Part, ToolChoice, Verdict, mcp_json,
+};
+use tenon_host::{
+    Call, CallKind, Caller, Event, HandlerReport, HookOutcome, Platform, Step, Subscription,
+};
 
 /// How often the goal is refined.
 const ROUNDS: usize = 3;

@@ -6,11 +6,11 @@
 //!
 //! | step | takes → gives |
 //! |---|---|
-//! | [`discover`](mod@discover) | configuration and folders → candidates and diagnostics |
-//! | [`admit`](mod@admit) | a candidate and approvals → admitted, or a refusal |
-//! | [`load`] | an admitted candidate → a plugin that can be called |
-//! | [`register`] | plugins → a registry of what they contribute |
-//! | [`invoke`] | the registry and a call → its outcome |
+//! | `discover` | configuration and folders → candidates and diagnostics |
+//! | `admit` | a candidate and approvals → admitted, or a refusal |
+//! | `load` | an admitted candidate → a plugin that can be called |
+//! | `register` | plugins → a [`Registry`] of what they contribute |
+//! | `invoke` | the registry and a [`Call`] → its outcome |
 //!
 //! [`Platform`] takes plugins through all of them:
 //!
@@ -32,79 +32,49 @@
 //! from the environment is in [`HostEnvironment`] and can be replaced.
 
 mod call;
-pub mod capability;
+mod capability;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod invoke;
-pub mod load;
+mod invoke;
+mod load;
+pub mod meta;
 mod observe;
 mod platform;
-pub mod register;
-pub mod runtime;
+mod register;
+mod runtime;
 mod schema;
 mod server;
 pub mod services;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 
-pub use call::SHARED_TOOL_PLUGIN;
-pub use invoke::stored_results::{STRUCTURED, URI as RESULT_URI};
-pub use invoke::{Call, CallError, Caller};
-pub use observe::event::{CallEvent, Event, PluginChange, Step, Subscription};
+pub use call::{
+    Call, CallError, CallFingerprint, CallKind, Caller, Failure, HandlerReport, HookOutcome,
+    HookReport, OuterCalls, Usage,
+};
+pub use invoke::stored_results::URI as RESULT_URI;
+pub use invoke::{Model, ReadLimit};
+pub use observe::event::{
+    BreakerState, CallEvent, Event, PluginChange, ServerState, Step, Subscription,
+};
 pub use observe::history;
 pub use platform::{
     BuildError, Builder, Difference, OnChange, Platform, PluginReport, PluginState, Watch,
     WatchError,
 };
-pub use register::operation_tools::is_shared_tool;
-pub use register::{KnownServer, disabled_tool};
-pub use runtime::{Allocation, Builtin, CompletionStream, Failure, OuterCalls, Plugin, Usage};
-pub use server::{BreakerState, ServerReport, ServerState, StartQueueProgress, Supervision};
-pub use services::tls;
-pub use tenon_config::{
-    Config, Diagnostic, HostEnvironment, LimitExceeded, Limits, MASK, PluginKind, ResourceTools,
-    SchemaLimitExceeded, TICK, ToolFilter, chain, trust,
+pub use register::{
+    DeclaredTool, KnownServer, RegisteredEval, RegisteredPlugin, Registry, Tool, disabled_tool,
 };
-pub use tenon_types::text::{one_line, visible, visible_json};
-pub use tenon_types::{self as types, hook, mcp_json, name};
-
-/// The second step: what policy, approvals and locks say of a candidate.
-pub mod admit {
-    pub use tenon_config::admit::{
-        Admitted, Approvals, Contents, MissingPrerequisites, PluginStatus, Refusal, Rules,
-        Snapshot, admit,
-    };
-}
-
-/// What `tenon.toml` and `config.toml` say, as types.
-pub mod config {
-    pub use tenon_config::config::{
-        CallContextSettings, CallHistorySettings, ClientSettings, CombineRule, Config, ConfigError,
-        DiscoverySettings, EnvironmentPolicy, FileEntry, FileEntryTable, HandshakeMode,
-        HookSettings, InstanceMode, Invisible, KEY_RULES, KeyRule, LogLevel, McpEntry,
-        NameSettings, OnFailure, Origin, PluginKind, ResourceTools, ResultSettings, SideEffects,
-        Supervision, ToolRule, Transport, WatchSettings,
-    };
-}
-
-/// The first step: which plugins there are.
-pub mod discover {
-    pub use tenon_config::discover::{
-        Candidate, Discovery, Origin, PluginKind, SkipReason, SkippedEntry, Sources, USER,
-        WORKSPACE, discover, discover_trusted, id_of, is_id, trust,
-    };
-}
-
-/// Files of a bounded size, and the digests of what is in them.
-pub mod files {
-    pub use tenon_config::files::{Digest, MAX_COMPONENT_BYTES, NoDigest, read, write_whole};
-}
-
-/// `tenon.lock`: what was installed.
-pub mod lock {
-    pub use tenon_config::lock::{FILE_NAME, LockError, LockFile, LockedPlugin};
-}
-
-/// The operator's rules: which plugins may load, and with which limits.
-pub mod policy {
-    pub use tenon_config::policy::{PluginPolicy, Policy, PolicyRefusal, Profile};
-}
+pub use runtime::{
+    Allocation, Builtin, CompletionStream, EngineError, Plugin, ScriptLoadError, check_script,
+    speaks,
+};
+pub use server::{ServerReport, StartQueueProgress};
+pub use tenon_config::config::{Config, ConfigError};
+pub use tenon_config::grant::{Need, NeedStatus};
+pub use tenon_config::{
+    Diagnostic, HostEnvironment, LimitExceeded, Limits, PluginKind, SchemaLimitExceeded,
+};
+pub use tenon_types as types;

@@ -17,10 +17,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tenon_host::admit::{Rules, admit};
-use tenon_host::discover::{Sources, discover};
-use tenon_host::load::Loader;
+use tenon_config::admit::{Rules, admit};
+use tenon_config::discover::{Sources, discover};
 use tenon_host::services::GrantAll;
+use tenon_host::testing::LoadStep;
 use tenon_host::types::HookPoint;
 use tenon_host::{Allocation, Builder, Call, Caller, Config, HostEnvironment, Platform};
 use tenon_tests::bare;
@@ -289,12 +289,11 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
     let cache = TempDir::new().unwrap();
     let host_environment =
         HostEnvironment { cache: Some(cache.path().into()), ..HostEnvironment::default() };
-    let loader = |host_environment: &HostEnvironment| {
-        Loader::detached(Allocation::OnDemand, host_environment).unwrap()
-    };
-    let load = |loader: &Loader| {
+    let loader =
+        |host_environment: &HostEnvironment| LoadStep::new(Allocation::OnDemand, host_environment);
+    let load = |loader: &LoadStep| {
         let candidate = discover(&sources).candidates.remove(0);
-        black_box(loader.load(admit(candidate, &Rules::default()).unwrap()).unwrap());
+        loader.load(admit(candidate, &Rules::default()).unwrap());
     };
 
     let without_cache = loader(&HostEnvironment::default());

@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tenon_host::discover::Sources;
-use tenon_host::files::Digest;
-use tenon_host::lock::{LockFile, LockedPlugin};
+use tenon_config::discover::Sources;
+use tenon_config::discover::trust::{TrustFile, TrustMode};
+use tenon_config::files::Digest;
+use tenon_config::lock::{LockFile, LockedPlugin};
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
-use tenon_host::trust::{TrustFile, TrustMode};
 use tenon_host::{HostEnvironment, Platform, PluginState};
 
 use crate::guests;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tenon_host::{BreakerState, Event, PluginState, ServerState, capability};
+use tenon_config::grant::{Capability, Eligibility};
+use tenon_host::{BreakerState, Event, PluginState, ServerState};
 
 use crate::guests;
 use crate::support::{
@@ -225,16 +226,15 @@ async fn no_process_is_left_after_a_shutdown() {
 #[test]
 fn the_bridge_can_reach_nothing_but_its_child() {
     let allowed = ["stdio-child", "mcp-host", "log", "config", "notify", "types"];
-    let imports = imports_of(tenon_host::load::BRIDGE);
+    let imports = imports_of(tenon_host::testing::BRIDGE);
     for import in &imports {
         let name = import.trim_start_matches("tenon:plugin/").split('@').next().unwrap();
         assert!(allowed.contains(&name), "{import}");
     }
     assert_eq!(imports.len(), allowed.len(), "{imports:?}");
     assert!(
-        capability::Capability::of_import("tenon:plugin/stdio-child@0.1.0").is_some_and(
-            |capability| capability.availability == capability::Eligibility::StdioBridge
-        )
+        Capability::of_import("tenon:plugin/stdio-child@0.1.0")
+            .is_some_and(|capability| capability.availability == Eligibility::StdioBridge)
     );
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn imports_of(component: &[u8]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_that_asks_for_a_child_of_its_own_is_refused() {
     let project = Project::new("plugins.wasm = [\"bridge.wasm\"]");
-    project.write("bridge.wasm", tenon_host::load::BRIDGE);
+    project.write("bridge.wasm", tenon_host::testing::BRIDGE);
     let platform = project.platform().await;
     let detail = platform.plugins()[0].detail.clone().unwrap();
     assert!(
@@ -274,7 +274,7 @@ async fn a_manifest_can_name_a_server_next_to_it() {
     std::fs::set_permissions(project.path("plugins/server/run"), executable).unwrap();
     let platform = project.platform().await;
     assert_eq!(text(&platform, "server__echo", json!({ "text": "x" })).await, "x");
-    let result: Value = tenon_host::mcp_json::tool_result(
+    let result: Value = tenon_host::types::mcp_json::tool_result(
         &call(&platform, "server__echo", json!({ "text": "x" })).await.unwrap(),
     );
     assert_eq!(result["content"], json!([{ "type": "text", "text": "x" }]));

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tenon_host::invoke::OUTPUT_MISMATCH;
+use tenon_host::meta::OUTPUT_MISMATCH;
 use tenon_host::types::{
-    Error, HookDecision, HookPoint, ToolDefinition, ToolResult, Unavailability,
+    Error, HookDecision, HookPoint, ToolDefinition, ToolResult, Unavailability, mcp_json,
 };
-use tenon_host::{Builtin, CallError, mcp_json};
+use tenon_host::{Builtin, CallError};
 
 use crate::guests;
 use crate::support::{Project, Running, call, call_within, failure, text};

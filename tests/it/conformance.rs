@@ -7,8 +7,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tenon_config::discover::Sources;
 use tenon_conformance::{Capability, Outcome, Report, Suite, Verdict};
-use tenon_host::discover::Sources;
 use tenon_host::services::{
     Approval, ApprovalRequest, Approver, Connector, GrantAll, Messaging, OutgoingMessage, Resolver,
     Secret, SecretStore, Stream, SystemNetwork,

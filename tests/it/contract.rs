@@ -59,8 +59,8 @@ fn what_is_shipped_is_documented() {
         .iter()
         .map(|(name, path)| (*name, std::fs::read(path).expect("the guest was built")));
     let bridges = [
-        ("mcp-bridge", tenon_host::load::BRIDGE.to_vec()),
-        ("remote-bridge", tenon_host::load::REMOTE_BRIDGE.to_vec()),
+        ("mcp-bridge", tenon_host::testing::BRIDGE.to_vec()),
+        ("remote-bridge", tenon_host::testing::REMOTE_BRIDGE.to_vec()),
     ];
     let sentences = tenon_contract::sentences();
     for (name, bytes) in guests.chain(bridges) {

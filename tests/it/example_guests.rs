@@ -1,7 +1,6 @@
 //! The guests that reach out: to the web, to files, and to language models over HTTP.
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tenon_host::services::{GrantAll, Secret, SecretStore};

@@ -5,8 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tenon_host::Caller;
-use tenon_host::invoke::USAGE;
-use tenon_host::mcp_json::McpJson;
+use tenon_host::meta::USAGE;
+use tenon_host::types::mcp_json::McpJson;
 use tenon_host::types::{Blank, CompletionReference};
 
 use crate::support::{Project, SCRIPTED_SERVER, failure, stderr, stdout};

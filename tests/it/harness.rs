@@ -4,11 +4,10 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::time::Duration;
 use tenon_harness::{BuildFailed, Harness, StartError};
-use tenon_host::hook::HookPoint;
-use tenon_host::invoke::HookOutcome;
 use tenon_host::services::{Messaging, OutgoingMessage};
+use tenon_host::types::hook::HookPoint;
 use tenon_host::types::{CompletionRequest, Error, Message, Part, Role, Sampling, ToolChoice};
-use tenon_host::{CallError, Failure, Limits, PluginState};
+use tenon_host::{CallError, Failure, HookOutcome, Limits, PluginState};
 
 use crate::guests;
 use crate::support::DEMO_SERVER;

@@ -1,9 +1,8 @@
 //! Chains of hooks over components and scripts.
 
 use serde_json::json;
-use tenon_host::invoke::HookOutcome;
 use tenon_host::types::HookPoint;
-use tenon_host::{CallError, Caller};
+use tenon_host::{CallError, Caller, HookOutcome};
 
 use crate::guests;
 use crate::support::{Project, Running, call, failure, text};

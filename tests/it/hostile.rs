@@ -1,6 +1,5 @@
 //! Whatever one plugin does, another's calls are answered.
 
-use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -8,7 +8,7 @@ use std::process::Output;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tenon_host::files::Digest;
+use tenon_config::files::Digest;
 use tenon_host::{HostEnvironment, Platform, PluginState};
 use tokio::task::spawn_blocking;
 use wasmparser::{Parser, Payload};

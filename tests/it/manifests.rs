@@ -5,8 +5,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tenon_host::admit::{Rules, Snapshot};
-use tenon_host::discover::{Sources, discover};
+use tenon_config::admit::{Rules, Snapshot};
+use tenon_config::discover::{Sources, discover};
 use tenon_host::{Config, HostEnvironment};
 
 /// What the manifests are held against.

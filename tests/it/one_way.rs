@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenon_host::history::{self, Query};
-use tenon_host::invoke::{CallKind, TRUNCATED};
+use tenon_host::meta::TRUNCATED;
 use tenon_host::services::{GrantAll, Messaging, OutgoingMessage};
 use tenon_host::types::{
     Blank, CallContext, CompletionReference, CompletionRequest, Error, HookPoint, Identity,
     Registration, ResourceBody, ResourceContents, Verdict,
 };
-use tenon_host::{CallError, Caller, Event, Failure, Platform, Plugin, Step};
+use tenon_host::{CallError, CallKind, Caller, Event, Failure, Platform, Plugin, Step};
 
 use crate::guests;
 use crate::support::{

@@ -5,15 +5,17 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tenon_config::secret::MASK;
 use tenon_host::history::{self, Query, Record};
-use tenon_host::invoke::{CallKind, TRUNCATED, USAGE};
+use tenon_host::meta::{TRUNCATED, USAGE};
 use tenon_host::services::GrantAll;
 use tenon_host::types::{
     Blank, CallContext, CompletionReference, Content, HookPoint, Identity, Prompt, PromptPage,
     Registration, ResourceBody, ResourceContents, ResourcePage, Suggestions, TemplatePage,
+    mcp_json,
 };
 use tenon_host::{
-    Call, CallError, Caller, Event, Failure, MASK, Platform, Plugin, Step, Subscription, mcp_json,
+    Call, CallError, CallKind, Caller, Event, Failure, Platform, Plugin, Step, Subscription,
 };
 
 use crate::guests;
@@ -404,10 +406,7 @@ async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
     assert_eq!((agent.as_deref(), session.as_deref()), (Some("planner"), Some("s-1")));
     assert_eq!(plugin.as_deref(), Some("misbehave"));
     assert_eq!(records[0].arguments, arguments);
-    assert_eq!(
-        *fingerprint,
-        tenon_host::invoke::CallFingerprint::of("misbehave__echo", &arguments)
-    );
+    assert_eq!(*fingerprint, tenon_host::CallFingerprint::of("misbehave__echo", &arguments));
     assert_eq!((usage.attempts, usage.bytes_in, usage.bytes_out), (1, 16, 5));
     assert!(usage.memory_bytes.is_some_and(|bytes| bytes >= 64 << 10));
     assert!(usage.cpu_micros.is_some() && usage.host_calls.is_some());

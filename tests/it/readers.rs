@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tenon_host::invoke::ReadLimit;
 use tenon_host::types::{
     Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
     Content, ContentBlock, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint,
@@ -10,7 +9,7 @@ use tenon_host::types::{
     Reasoning, Registration, ResourceBody, ResourceContents, StopReason, Suggestions, TokenUsage,
     ToolAnswer, ToolCall, ToolDefinition, ToolResult, Verdict,
 };
-use tenon_host::{Call, Caller, Failure, Platform, Plugin};
+use tenon_host::{Call, Caller, Failure, Platform, Plugin, ReadLimit};
 
 use crate::support::{Project, Running};
 

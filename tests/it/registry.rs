@@ -4,14 +4,15 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tenon_host::history::{self, Query};
-use tenon_host::invoke::ReadLimit;
 use tenon_host::services::{
     GrantAll, ObservedDefinitions, PinCheck, PinError, PinFile, PinKind, Pins,
 };
 use tenon_host::types::{
     CallContext, Content, Identity, Registration, ResourceBody, ToolDefinition, ToolResult,
 };
-use tenon_host::{Builder, Builtin, CallError, Caller, Event, Failure, Platform, Plugin};
+use tenon_host::{
+    Builder, Builtin, CallError, Caller, Event, Failure, Platform, Plugin, ReadLimit,
+};
 
 use crate::guests;
 use crate::support::{
@@ -256,7 +257,7 @@ fn definition(platform: &Platform, name: &str) -> (String, Value) {
     let registry = platform.registry();
     let (plugin, tool) = registry.tool(name).expect(name);
     let schema = serde_json::from_str(&tool.definition.input_schema).expect("it is JSON");
-    (plugin.loaded().id().to_string(), schema)
+    (plugin.id().to_string(), schema)
 }
 
 #[tokio::test]

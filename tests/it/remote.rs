@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tenon_host::{Event, MASK, Platform, PluginState, ServerState};
+use tenon_config::secret::MASK;
+use tenon_host::{Event, Platform, PluginState, ServerState};
 
 use crate::bridge::imports_of;
 use crate::support::{Project, Running, call_within, eventually, failure, stderr, stdout, text};
@@ -457,7 +458,7 @@ async fn the_origin_of_a_server_is_all_that_its_bridge_is_granted() {
 #[test]
 fn the_bridge_to_servers_elsewhere_can_reach_nothing_but_the_web() {
     let allowed = ["mcp-host", "log", "config", "notify", "types"];
-    for import in imports_of(tenon_host::load::REMOTE_BRIDGE) {
+    for import in imports_of(tenon_host::testing::REMOTE_BRIDGE) {
         let name = import.split('@').next().unwrap();
         let allowed = match name.strip_prefix("tenon:plugin/") {
             Some(name) => allowed.contains(&name),

@@ -3,8 +3,9 @@
 
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tenon_host::invoke::USAGE;
-use tenon_host::{CallError, Failure, Platform, PluginKind, PluginState, Usage, mcp_json};
+use tenon_host::meta::USAGE;
+use tenon_host::types::mcp_json;
+use tenon_host::{CallError, Failure, Platform, PluginKind, PluginState, Usage};
 
 use crate::support::{call, call_within, failure, text};
 
@@ -33,7 +34,7 @@ pub(crate) async fn it_registers_and_lists_its_tools(platform: Platform) {
     let registry = platform.registry();
     for name in ["subject__echo", "subject__fail", "subject__hang"] {
         let (plugin, tool) = registry.tool(name).expect("the tool is listed");
-        assert_eq!(&**plugin.loaded().id(), "subject");
+        assert_eq!(&**plugin.id(), "subject");
         assert!(!tool.definition.description.is_empty());
     }
 }

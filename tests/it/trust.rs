@@ -10,8 +10,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
-use tenon_host::discover::Sources;
-use tenon_host::trust::{TrustFile, TrustMode};
+use tenon_config::discover::Sources;
+use tenon_config::discover::trust::{TrustFile, TrustMode};
 use tenon_host::{Config, Event, HostEnvironment, Platform};
 
 use crate::approval::on_terminal_as;

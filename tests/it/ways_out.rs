@@ -1,11 +1,10 @@
 //! Every way out of a plugin's text, with a secret in it: it is never shown.
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use tenon_config::secret::MASK;
 use tenon_host::history::{self, Query};
-use tenon_host::invoke::CallKind;
 use tenon_host::services::{
     ClientFeatures, GrantAll, Memory, MemorySearch, Messaging, Offers, OutgoingMessage,
     ServerRequest,
@@ -19,7 +18,7 @@ use tenon_host::types::{
     ResourceTemplate, StopReason, Suggestions, TemplatePage, TokenUsage, ToolAnswer, ToolCall,
     ToolDefinition, ToolResult, Verdict,
 };
-use tenon_host::{Call, Caller, Event, Failure, MASK, Platform, Plugin, Subscription};
+use tenon_host::{Call, CallKind, Caller, Event, Failure, Platform, Plugin, Subscription};
 
 use crate::guests;
 use crate::support::{Project, RUDE_SERVER, Running, parsed, stderr, stdout};

@@ -2,7 +2,7 @@
 //! defaults (SEP-1034) and the shapes of choices (SEP-1330).
 
 use serde_json::{Map, Value, json};
-use tenon_host::one_line;
+use tenon_host::types::text::one_line;
 
 /// One member of a form.
 #[derive(Debug, Clone, PartialEq)]

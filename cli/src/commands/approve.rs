@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
-use tenon_host::admit::{Contents, Rules};
-use tenon_host::discover::Candidate;
-use tenon_host::name::nearest;
-use tenon_host::services::{Approval, ApprovalFile, ApprovalRequest, FormerApproval, GrantWarning};
+use tenon_config::admit::{Contents, Rules};
+use tenon_config::approvals::{ApprovalFile, FormerApproval};
+use tenon_config::discover::Candidate;
+use tenon_host::services::{Approval, ApprovalRequest, GrantWarning};
+use tenon_host::types::name::nearest;
 
 use crate::approval::{ValueKind, approved, ask, command_form, is_terminal, left_out, shown};
 use crate::authored::same;

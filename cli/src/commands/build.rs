@@ -5,10 +5,9 @@ use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_contract::{PluginMetadata, describe};
-use tenon_host::PluginKind;
-use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
-use tenon_host::runtime::check_script;
+use tenon_host::{PluginKind, check_script};
 use tokio::process::Command;
 
 use crate::authored::AuthoredPlugin;

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_host::mcp_json::McpJson;
+use tenon_host::types::mcp_json::McpJson;
+use tenon_host::types::text::one_line;
 use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
-use tenon_host::{Call, Caller, one_line};
+use tenon_host::{Call, Caller};
 
 use crate::error::Error;
 use crate::{Common, open, output, progress};

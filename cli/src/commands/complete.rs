@@ -1,13 +1,13 @@
 //! `tenon complete`
 
-use futures::StreamExt;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
+use tenon_host::types::text::one_line;
 use tenon_host::types::{
     CompletionRequest, Delta, Message, ModelFeatures, Part, Role, StopReason, ToolCall,
 };
-use tenon_host::{CallError, Caller, Platform, one_line};
+use tenon_host::{CallError, Caller, Platform};
 
 use crate::error::Error;
 use crate::model_json::{self, summary};
@@ -127,7 +127,7 @@ async fn misspelt(platform: &Platform, model: &str, error: CallError) -> CallErr
 async fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     let models = platform.models().await;
     if common.json {
-        let form = |model: &tenon_host::invoke::Model| {
+        let form = |model: &tenon_host::Model| {
             let info = &model.info;
             json!({
                 "plugin": &*model.plugin,

@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tenon_host::discover::Candidate;
-use tenon_host::register::Registry;
+use tenon_config::discover::Candidate;
+use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
-    BreakerState, Diagnostic, Limits, PluginKind, PluginReport, PluginState, ServerReport,
-    one_line, visible,
+    BreakerState, Diagnostic, Limits, PluginKind, PluginReport, PluginState, Registry, ServerReport,
 };
 
 use crate::error::Error;
@@ -127,7 +126,7 @@ impl DoctorReport<'_> {
         let about = report.description.as_deref().unwrap_or_default().lines().next();
         more.extend(about.filter(|about| !about.is_empty()).map(|about| format!("about: {about}")));
         let tools = self.registry.tools();
-        let tools = tools.filter(|(plugin, _)| **plugin.loaded().id() == *report.plugin);
+        let tools = tools.filter(|(plugin, _)| **plugin.id() == *report.plugin);
         let tools: Vec<&str> = tools.map(|(_, tool)| tool.name.as_str()).collect();
         if !tools.is_empty() {
             more.push(format!("tools: {}", tools.join(", ")));

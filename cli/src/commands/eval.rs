@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_host::PluginKind;
+use tenon_host::types::text::one_line;
 use tenon_host::types::{EvalDefinition, Evaluation, Finding, Verdict};
-use tenon_host::{PluginKind, one_line};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -55,9 +56,10 @@ async fn list(common: &Common) -> Result<ExitCode, Error> {
     let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
     open::with(common, platform, async |platform| {
         let registry = platform.registry();
-        let all = registry.plugins().iter().flat_map(|plugin| {
-            plugin.evals().iter().map(|eval| (plugin.loaded().id(), &eval.definition))
-        });
+        let all = registry
+            .plugins()
+            .iter()
+            .flat_map(|plugin| plugin.evals().iter().map(|eval| (plugin.id(), &eval.definition)));
         if common.json {
             let form = |(plugin, eval): (&Arc<str>, &EvalDefinition)| {
                 let schema = eval.options_schema.as_deref().map(serde_json::from_str::<Value>);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_host::history::{Query, Record, read};
-use tenon_host::invoke::CallKind;
-use tenon_host::{HostEnvironment, one_line};
+use tenon_host::types::text::one_line;
+use tenon_host::{CallKind, HostEnvironment};
 
 use crate::error::Error;
 use crate::{Common, output};

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 use std::process::ExitCode;
-use tenon_host::hook::{POINTS, PointInfo};
-use tenon_host::invoke::{HookOutcome, HookReport};
-use tenon_host::register::Registry;
 use tenon_host::types::HookPoint;
-use tenon_host::{CallError, PluginKind, one_line};
+use tenon_host::types::hook::{POINTS, PointInfo};
+use tenon_host::types::text::one_line;
+use tenon_host::{CallError, HookOutcome, HookReport, PluginKind, Registry};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -57,7 +56,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 /// Lists who handles which point. Handlers run in this order.
 fn list(common: &Common, registry: &Registry) -> Result<ExitCode, Error> {
     let rows = registry.hooks().map(|(point, handlers)| {
-        (point.to_string(), handlers.iter().map(|plugin| plugin.loaded().id()).collect::<Vec<_>>())
+        (point.to_string(), handlers.iter().map(|plugin| plugin.id()).collect::<Vec<_>>())
     });
     if common.json {
         let rows = rows.map(|(point, handlers)| {

@@ -4,11 +4,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tenon_host::capability::Need;
-use tenon_host::discover::Candidate;
-use tenon_host::files::{self, MAX_COMPONENT_BYTES};
+use tenon_config::discover::Candidate;
+use tenon_config::files::{self, MAX_COMPONENT_BYTES};
+use tenon_config::grant::Need;
+use tenon_host::Limits;
 use tenon_host::services::{Approval, GrantWarning};
-use tenon_host::{Limits, one_line};
+use tenon_host::types::text::one_line;
 
 use crate::approval::{ValueKind, command_form, command_lines};
 use crate::authored::same;

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
-use tenon_host::capability::Need;
-use tenon_host::discover::id_of;
-use tenon_host::files::Digest;
-use tenon_host::lock::{LockFile, LockedPlugin};
-use tenon_host::runtime::{check_script, speaks};
-use tenon_host::{HostEnvironment, Limits, PluginKind, one_line};
+use tenon_config::discover::id_of;
+use tenon_config::files::Digest;
+use tenon_config::grant::Need;
+use tenon_config::lock::{LockFile, LockedPlugin};
+use tenon_host::types::text::one_line;
+use tenon_host::{HostEnvironment, Limits, PluginKind, check_script, speaks};
 
 use crate::authored::same;
 use crate::commands::approve;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::discover::is_id;
+use tenon_config::discover::is_id;
 
 use crate::error::Error;
 use crate::open::trust;

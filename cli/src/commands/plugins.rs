@@ -1,9 +1,9 @@
 //! `tenon plugins`
 
 use std::process::ExitCode;
-use tenon_host::admit::{Contents, Rules, Snapshot};
+use tenon_config::admit::{Contents, Rules, Snapshot};
 use tenon_host::services::ask_approver;
-use tenon_host::visible;
+use tenon_host::types::text::visible;
 
 use crate::error::Error;
 use crate::hint::as_typed;

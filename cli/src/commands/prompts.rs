@@ -1,9 +1,10 @@
 //! `tenon prompts`
 
 use std::process::ExitCode;
-use tenon_host::mcp_json::{self, McpJson};
+use tenon_host::types::mcp_json::{self, McpJson};
+use tenon_host::types::text::one_line;
 use tenon_host::types::{Prompt, PromptDefinition};
-use tenon_host::{CallError, Caller, Platform, one_line};
+use tenon_host::{CallError, Caller, Platform};
 
 use super::call::block;
 use super::resources::list_all;
@@ -56,7 +57,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 let registry = platform.registry();
                 let mut all = Vec::new();
                 for plugin in registry.plugins().iter().filter(|plugin| plugin.has_prompts()) {
-                    let plugin = plugin.loaded().id();
+                    let plugin = plugin.id();
                     let listed = platform.prompts(plugin, &Caller::default()).await;
                     all.push((plugin.to_string(), listed));
                 }

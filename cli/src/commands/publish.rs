@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tenon_config::files::Digest;
 use tenon_host::HostEnvironment;
-use tenon_host::files::Digest;
 
 use crate::component::Component;
 use crate::error::Error;

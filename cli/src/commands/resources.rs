@@ -6,10 +6,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::invoke::{ReadLimit, TRUNCATED};
-use tenon_host::mcp_json::{McpJson, McpJsonWith};
+use tenon_host::meta::{STRUCTURED, TRUNCATED};
+use tenon_host::types::mcp_json::{McpJson, McpJsonWith};
+use tenon_host::types::text::one_line;
 use tenon_host::types::{ListedResource, ResourceBody, ResourceContents, ResourceTemplate};
-use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, STRUCTURED, one_line};
+use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, ReadLimit};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -175,7 +176,7 @@ fn budget(max_bytes: Option<u64>, max_tokens: Option<u64>) -> ReadLimit {
 fn having(platform: &Platform) -> Vec<String> {
     let registry = platform.registry();
     let plugins = registry.plugins().iter().filter(|plugin| plugin.has_resources());
-    plugins.map(|plugin| plugin.loaded().id().to_string()).collect()
+    plugins.map(|plugin| plugin.id().to_string()).collect()
 }
 
 #[derive(Serialize)]

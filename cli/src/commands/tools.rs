@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use std::process::ExitCode;
-use tenon_host::mcp_json::McpJsonWith;
 use tenon_host::types::ToolDefinition;
-use tenon_host::{Platform, PluginKind, PluginState, one_line};
+use tenon_host::types::mcp_json::McpJsonWith;
+use tenon_host::types::text::one_line;
+use tenon_host::{Platform, PluginKind, PluginState};
 
 use crate::error::Error;
 use crate::{Common, open, output};
@@ -75,7 +76,7 @@ fn show(common: &Common, platform: &Platform, nothing: &str) -> Result<(), Error
             .map(|(plugin, tool)| {
                 let definition = ToolDefinition::clone(&tool.definition);
                 let definition = ToolDefinition { name: tool.name.to_string(), ..definition };
-                let (plugin, kind) = (plugin.loaded().id(), plugin.loaded().kind());
+                let (plugin, kind) = (plugin.id(), plugin.kind());
                 (definition, Owner { plugin, tool: &tool.definition.name, kind })
             })
             .collect();

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_host::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewItemKind};
-use tenon_host::{HostEnvironment, one_line};
+use tenon_config::discover::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewItemKind};
+use tenon_host::HostEnvironment;
+use tenon_host::types::text::one_line;
 
 use crate::approval::{is_terminal, seen};
 use crate::client::line;
@@ -120,7 +121,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 
 fn list(
     common: &Common,
-    projects: &[tenon_host::trust::TrustedProject],
+    projects: &[tenon_config::discover::trust::TrustedProject],
 ) -> Result<ExitCode, Error> {
     if common.json {
         output::json(&projects)?;

@@ -3,9 +3,9 @@
 use serde_json::json;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
+use tenon_config::lock::LockFile;
 use tenon_host::HostEnvironment;
-use tenon_host::lock::LockFile;
-use tenon_host::name::nearest;
+use tenon_host::types::name::nearest;
 
 use crate::approval::is_terminal;
 use crate::error::Error;

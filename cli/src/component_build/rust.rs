@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use tenon_host::files::{self, MAX_COMPONENT_BYTES};
+use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tokio::process::Command;
 
 use super::{BuildTool, run, text};

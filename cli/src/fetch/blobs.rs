@@ -4,8 +4,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use tenon_config::files::{self, Digest};
 use tenon_host::HostEnvironment;
-use tenon_host::files::{self, Digest};
 
 /// How long a file is kept that nobody uses.
 const MAX_UNUSED_AGE: Duration = Duration::from_secs(90 * 24 * 60 * 60);

@@ -12,8 +12,8 @@ use hyper::header::HeaderMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_host::HostEnvironment;
-use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use url::Url;
 
 pub(crate) use reference::Reference;

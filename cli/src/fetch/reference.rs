@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use tenon_host::files::Digest;
+use tenon_config::files::Digest;
 
 /// The scheme that a reference begins with.
 pub(crate) const SCHEME: &str = "oci://";

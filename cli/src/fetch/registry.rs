@@ -14,8 +14,8 @@ use hyper::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_host::HostEnvironment;
-use tenon_host::files::{self, Digest, MAX_COMPONENT_BYTES};
 use url::Url;
 
 use super::blobs::Blobs;

@@ -12,8 +12,8 @@ use hyper_util::rt::TokioIo;
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
-use tenon_host::tls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinHandle;
@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, Error as TlsError, RootCertStore};
 use url::{Host, Position, Url};
 
 use crate::Common;
@@ -143,7 +144,7 @@ impl<'a> Web<'a> {
         body: Bytes,
     ) -> Result<Answer, FetchError> {
         self.check(url)?;
-        let of = |error: hyper::Error| failed(url, tenon_host::chain(&error));
+        let of = |error: hyper::Error| failed(url, tenon_config::diagnostic::chain(&error));
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         let target = &url[Position::BeforePath..Position::AfterQuery];
@@ -234,7 +235,7 @@ impl<'a> Web<'a> {
             Some(path) => read_certificates(path).map_err(of)?,
             None => Vec::new(),
         };
-        let tls = tls::connector(others).map_err(|error| of(tenon_host::chain(&error)))?;
+        let tls = connector(others).map_err(|error| of(tenon_config::diagnostic::chain(&error)))?;
         Ok(self.tls.get_or_init(|| tls))
     }
 
@@ -268,7 +269,8 @@ impl Answer {
             Ok(frame) => frame,
             Err(_) => return Err(failed(&url, "it stopped in the middle")),
         } {
-            let frame = frame.map_err(|error| failed(&url, tenon_host::chain(&error)))?;
+            let frame =
+                frame.map_err(|error| failed(&url, tenon_config::diagnostic::chain(&error)))?;
             let Ok(data) = frame.into_data() else { continue };
             if (bytes.len() + data.len()) as u64 > most {
                 return Err(too_large());
@@ -282,10 +284,23 @@ impl Answer {
     }
 }
 
+/// What connects over TLS 1.2 and 1.3, for HTTP/1.1. Beside the authorities of Mozilla's root program it trusts
+/// `others`.
+fn connector(others: Vec<CertificateDer<'static>>) -> Result<TlsConnector, TlsError> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
+    for certificate in others {
+        roots.add(certificate)?;
+    }
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
 /// The certificates of a file in PEM; one without any is not what was meant.
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let certificates: Vec<_> = certificates.map_err(|error| tenon_host::chain(&error))?;
+    let certificates: Vec<_> =
+        certificates.map_err(|error| tenon_config::diagnostic::chain(&error))?;
     match certificates.is_empty() {
         true => Err("it contains no certificate".into()),
         false => Ok(certificates),

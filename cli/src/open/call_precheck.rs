@@ -2,11 +2,10 @@
 //! of the servers from when they were last asked.
 
 use serde_json::Value;
-use tenon_host::discover::Candidate;
-use tenon_host::name::nearest;
-use tenon_host::{
-    CallError, KnownServer, PluginKind, SHARED_TOOL_PLUGIN, disabled_tool, is_shared_tool,
-};
+use tenon_config::discover::Candidate;
+use tenon_host::types::McpOperation;
+use tenon_host::types::name::nearest;
+use tenon_host::{CallError, KnownServer, PluginKind, disabled_tool};
 
 use super::FoundPlugins;
 use crate::error::Error;
@@ -18,15 +17,13 @@ pub(crate) fn of_one_plugin(
     name: &str,
     arguments: &Value,
 ) -> Option<(String, Value)> {
-    if !is_shared_tool(name) {
-        return None;
-    }
-    let id = arguments.get(SHARED_TOOL_PLUGIN)?.as_str()?;
+    McpOperation::of_tool(name)?;
+    let id = arguments.get(McpOperation::PLUGIN_ARGUMENT)?.as_str()?;
     let owner = found.discovery.candidates.iter().find(|candidate| candidate.id() == id)?;
     let style = found.sources.name_style(owner);
     let name = style.render(owner.id(), owner.namespace(), name).to_string();
     let mut arguments = arguments.clone();
-    arguments.as_object_mut()?.remove(SHARED_TOOL_PLUGIN);
+    arguments.as_object_mut()?.remove(McpOperation::PLUGIN_ARGUMENT);
     Some((name, arguments))
 }
 

@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use tenon_host::HostEnvironment;
-use tenon_host::discover::{Sources, discover_trusted};
-use tenon_host::trust::{
+use tenon_config::discover::trust::{
     ProjectReview, TrustError, TrustFile, TrustMode, UntrustedProject, is_project,
 };
+use tenon_config::discover::{Sources, discover_trusted};
+use tenon_host::HostEnvironment;
 
 use crate::error::Error;
 use crate::hint::quoted;
@@ -124,7 +124,7 @@ impl From<TrustError> for Error {
     fn from(error: TrustError) -> Self {
         match error {
             TrustError::NoFolder(path, error) => Self::Read(path, error),
-            error => Self::Host(tenon_host::chain(&error)),
+            error => Self::Host(tenon_config::diagnostic::chain(&error)),
         }
     }
 }

@@ -171,6 +171,7 @@ impl fmt::Debug for Config {
 
 /// Why a configuration file was not read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{} cannot be read", .0.display())]

@@ -7,7 +7,7 @@
 //! | [`admit`](mod@admit) | a candidate and approvals → admitted, or a refusal |
 //!
 //! Nothing here runs a plugin, and nothing waits: neither wasmtime nor an executor is needed, so that a change here
-//! is tested in seconds. Embedders find what they need of it in `tenon-host`.
+//! is tested in seconds. Embedders find what they need of it in `tenon-host`; the command uses it directly.
 
 pub mod admit;
 pub mod approval;

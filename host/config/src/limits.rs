@@ -156,6 +156,7 @@ pub const TICK: Duration = Duration::from_millis(10);
 
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitExceeded {
     /// [`Limits::memory`]
     #[error("memory limit of {} MiB", .0 >> 20)]
@@ -192,6 +193,7 @@ pub enum LimitExceeded {
 
 /// The limit that a check against a JSON Schema reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SchemaLimitExceeded {
     /// [`Limits::cpu`] or [`Limits::wall`]
     #[error("{0:?} of time")]

@@ -12,6 +12,7 @@ use super::paused_time::{OuterCalls, PausedTime};
 /// What one call of a tool used, all of its attempts together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct Usage {
     /// The time from the call to its answer, hooks and waiting included, in microseconds.
     pub wall_micros: u64,

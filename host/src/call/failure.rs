@@ -6,6 +6,7 @@ use tenon_types::Error;
 
 /// Why a call into a plugin gave no answer, and whose fault it is.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum Failure {
     /// The plugin worked and answered with an error of the contract.
     #[error("{0}")]

@@ -18,7 +18,7 @@ impl CallFingerprint {
     ///
     /// ```
     /// use serde_json::json;
-    /// use tenon_host::invoke::CallFingerprint;
+    /// use tenon_host::CallFingerprint;
     ///
     /// let one = CallFingerprint::of("a__b", &json!({ "x": 1, "y": [true] }));
     /// assert_eq!(one.to_string(), "63a3cfe772a694c2");

@@ -8,6 +8,7 @@ use super::Failure;
 
 /// What came of a point.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct HookReport {
     /// Whether to go on.
     pub outcome: HookOutcome,
@@ -40,6 +41,7 @@ pub enum HookOutcome {
 
 /// What one handler did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct HandlerReport {
     /// The plugin.
     pub plugin: String,

@@ -27,7 +27,7 @@ use crate::call::{CallError, Failure};
 /// }
 /// ```
 #[must_use]
-pub struct Unmasked<T>(T);
+pub(crate) struct Unmasked<T>(T);
 
 /// What a plugin answered, without secrets. Masking it is the only way to make one.
 ///
@@ -36,7 +36,7 @@ pub struct Unmasked<T>(T);
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Masked<T>(T);
+pub(crate) struct Masked<T>(T);
 
 /// Opens what a plugin answered, where what comes of that is [`Unmasked`] again.
 #[derive(Clone, Copy)]
@@ -67,7 +67,6 @@ impl<T> Unmasked<T> {
     }
 }
 
-#[expect(private_bounds, reason = "which types can be masked is the host's own affair")]
 impl<T: MaskSecrets> Unmasked<T> {
     /// The answer without secrets.
     pub(crate) fn mask(mut self, redactor: &Arc<Redactor>) -> Masked<T> {
@@ -78,7 +77,8 @@ impl<T: MaskSecrets> Unmasked<T> {
 
 impl<T> Unmasked<Result<T, Failure>> {
     /// Whether there is an answer.
-    pub fn is_ok(&self) -> bool {
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn is_ok(&self) -> bool {
         self.0.is_ok()
     }
 

@@ -50,9 +50,6 @@ impl Call {
 /// What disables a tool that a rule does not let be called.
 pub(crate) const TOOL_RULE: &str = "`enabled = false` under [tools]";
 
-/// The argument of a tool that a host has once for all plugins which names the plugin, by its id.
-pub const SHARED_TOOL_PLUGIN: &str = "plugin";
-
 /// The kind of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -138,6 +135,7 @@ impl CallKind {
 
 /// Why a call failed, and whose fault it is.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// There is nothing of this name.
     #[error("there is no {what} \"{name}\"")]
@@ -235,7 +233,8 @@ impl CallError {
 
     /// That a call of a tool which is there once for all plugins names none of them.
     pub fn without_plugin(tool: &str) -> Self {
-        let problem = format!("at /{SHARED_TOOL_PLUGIN}: it must be the id of a plugin");
+        let problem =
+            format!("at /{}: it must be the id of a plugin", McpOperation::PLUGIN_ARGUMENT);
         Self::InvalidInput { what: "arguments", name: tool.to_string(), problems: vec![problem] }
     }
 

@@ -25,10 +25,9 @@ mod stdio_child;
 pub(crate) mod tools;
 mod wasi;
 
-use tenon_config::grant::Grants;
 use wasmtime::component::{Component, Linker};
 
-pub use tenon_config::grant::{CAPABILITIES, Capability, Eligibility, Need, NeedStatus, ValueKind};
+use tenon_config::grant::{Capability, Eligibility, Grants};
 
 use lifecycle::{Link, capabilities};
 pub(crate) use served::RefusalReporter;
@@ -89,7 +88,7 @@ fn is_lent_to(capability: &Capability, target: ComponentRole<'_>) -> bool {
 
 /// An import that a component cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ImportError {
+pub(crate) enum ImportError {
     /// It needs a capability that is not granted.
     #[error("it imports {import}, and the capability `{capability}` is not granted")]
     NotGranted {
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
     use crate::runtime::wasm::link_older;
     use std::path::Path;
-    use tenon_config::grant::{GrantSet, NETWORK};
+    use tenon_config::grant::{CAPABILITIES, GrantSet, NETWORK, ValueKind};
     use tenon_config::host_environment::HostEnvironment;
 
     #[test]

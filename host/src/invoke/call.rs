@@ -195,7 +195,7 @@ impl ToolRequest<'_> {
 
 impl ResolvedTool<'_> {
     pub(super) fn id(&self) -> &Arc<str> {
-        self.plugin.loaded().id()
+        self.plugin.id()
     }
 }
 

@@ -48,7 +48,7 @@ fn find<'a>(registry: &'a Registry, name: &'a str) -> Result<EvalRequest<'a>, Ca
                 plugin
                     .evals()
                     .iter()
-                    .map(|eval| format!("{}/{}", plugin.loaded().id(), eval.definition.name))
+                    .map(|eval| format!("{}/{}", plugin.id(), eval.definition.name))
             })
             .collect();
         CallError::not_found("strategy", name, names.iter().map(String::as_str))
@@ -83,12 +83,12 @@ impl Request for EvalRequest<'_> {
 
     fn span(&self, state: &CallState) -> Span {
         let (number, trace) = (state.number(), state.trace());
-        let id = self.plugin.loaded().id();
+        let id = self.plugin.id();
         span!("evaluate", id, state.caller, number, trace, strategy = state.name)
     }
 
     fn about(&self, _: &CallState) -> [(&'static str, String); 2] {
-        let plugin = self.plugin.loaded().id().to_string();
+        let plugin = self.plugin.id().to_string();
         [("strategy", self.name.to_string()), ("plugin", plugin)]
     }
 
@@ -137,9 +137,7 @@ impl Request for EvalRequest<'_> {
     async fn check_answer(&self, evaluation: Evaluation) -> Result<Evaluation, CallError> {
         match problem(&evaluation) {
             None => Ok(evaluation),
-            Some(problem) => {
-                Err(CallError::failed(self.plugin.loaded().id())(Failure::Contract(problem)))
-            }
+            Some(problem) => Err(CallError::failed(self.plugin.id())(Failure::Contract(problem))),
         }
     }
 }

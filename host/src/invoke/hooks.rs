@@ -87,7 +87,7 @@ async fn chain(
         _ => None,
     };
     for plugin in registry.handlers(point) {
-        let id = plugin.loaded().id();
+        let id = plugin.id();
         let timeout = settings.of(plugin.loaded().origin()).hooks.timeout;
         let began = Instant::now();
         let users_name = users_name.as_ref().filter(|_| !plugin.loaded().origin().is_of_project());
@@ -218,7 +218,7 @@ impl Request for HookRequest<'_> {
 
     fn span(&self, state: &CallState) -> Span {
         let (number, trace) = (state.number(), state.trace());
-        let id = self.plugin.loaded().id();
+        let id = self.plugin.id();
         span!("hook", id, state.caller, number, trace, point = state.name)
     }
 

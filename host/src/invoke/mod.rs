@@ -21,18 +21,14 @@ mod truncate;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use crate::call::mask::{Masked, Unmasked};
-pub use crate::call::{
-    Call, CallError, CallFingerprint, CallKind, Caller, HandlerReport, HookOutcome, HookReport,
-};
 pub use call::OUTPUT_MISMATCH;
 pub(crate) use operations::OperationContext;
 pub use provider::Model;
-pub use read_limit::{ReadLimit, tokens};
+pub use read_limit::ReadLimit;
 pub use state::{REFUSED, USAGE};
 pub use truncate::TRUNCATED;
 
-use crate::call::Failure;
+use crate::call::{CallError, Failure};
 use crate::invoke::stored_results::ResultStore;
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;

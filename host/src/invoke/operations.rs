@@ -323,7 +323,7 @@ impl<'a> OperationContext<'a> {
         let call = Call { name, arguments, caller: caller.clone() };
         let mut state = CallState::begin(invoke_context, registry, operation.into(), call);
         if let Some(plugin) = plugin {
-            state.of_plugin(plugin.loaded().id());
+            state.of_plugin(plugin.id());
         }
         let found = self.found(operation);
         pipeline::run(registry, state, found).await
@@ -344,12 +344,10 @@ impl<'a> OperationContext<'a> {
                 let (constraints, tool_metrics) = registry.operation(plugin, operation)?;
                 Ok(OperationRequest { operation, plugin, constraints, tool_metrics })
             }
-            Some(plugin) => {
-                Err(CallError::failed(plugin.loaded().id())(Failure::Unsupported(what)))
-            }
+            Some(plugin) => Err(CallError::failed(plugin.id())(Failure::Unsupported(what))),
             None => {
                 let all = registry.plugins().iter().filter(|plugin| has(plugin));
-                let ids = all.map(|plugin| &**plugin.loaded().id());
+                let ids = all.map(|plugin| &**plugin.id());
                 Err(CallError::not_found(looked_for, id, ids))
             }
         }
@@ -375,7 +373,7 @@ impl Request for OperationRequest<'_> {
 
     fn span(&self, state: &CallState) -> Span {
         let (number, trace) = (state.number(), state.trace());
-        let id = self.plugin.loaded().id();
+        let id = self.plugin.id();
         span!("call", id, state.caller, number, trace, tool = state.name)
     }
 
@@ -431,7 +429,7 @@ pub(super) fn explain(
         .and_then(|(server, name)| Some((name.to_string(), server.held(PinKind::Prompt, name)?)));
     match held {
         Some((name, why)) => {
-            CallError::Held { what: "prompt", name, plugin: plugin.loaded().id().clone(), why }
+            CallError::Held { what: "prompt", name, plugin: plugin.id().clone(), why }
         }
         None => error,
     }

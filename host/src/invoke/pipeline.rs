@@ -63,7 +63,7 @@ pub(super) trait Request: Send + Sync {
 
     /// What hooks are told of which request it is.
     fn about(&self, state: &CallState) -> [(&'static str, String); 2] {
-        let plugin = self.plugin().loaded().id().to_string();
+        let plugin = self.plugin().id().to_string();
         [("tool", state.name.clone()), ("plugin", plugin)]
     }
 
@@ -187,7 +187,7 @@ pub(super) async fn run<R: Request>(
             return Err(state.failed(error, usage));
         }
     };
-    let id = request.plugin().loaded().id().clone();
+    let id = request.plugin().id().clone();
     let span = state.found(&id, |state| request.span(state));
     let timeout = state.caller.timeout;
     let steps = Box::pin(steps(registry, &mut request, &mut state)).instrument(span);
@@ -474,7 +474,7 @@ async fn after<R: Request>(
     let change = AnswerChange { before: &form, after: changed, result };
     let answer = answer.map(|answer| answer.changed(change)).transpose();
     let answer = answer.map_err(|problem| {
-        let plugin = changed_by.unwrap_or_else(|| request.plugin().loaded().id().clone());
+        let plugin = changed_by.unwrap_or_else(|| request.plugin().id().clone());
         CallError::Failed { plugin, failure: Failure::Contract(problem) }
     })?;
     let answer = answer.again().mask(registry.redactor());

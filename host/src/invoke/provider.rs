@@ -28,6 +28,7 @@ use crate::runtime::{CompletionStream, PluginHandle};
 
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Model {
     /// The plugin.
     pub plugin: Arc<str>,
@@ -49,7 +50,7 @@ fn ask_all<'a>(
 ) -> impl Stream<Item = Vec<Model>> {
     let providers = plugins.filter(|plugin| !plugin.providers().is_empty());
     let asked = providers.map(move |plugin| async move {
-        let id = plugin.loaded().id();
+        let id = plugin.id();
         match models_of(registry, plugin, timeout).await {
             Ok(models) => {
                 models.iter().map(|info| Model { plugin: id.clone(), info: info.clone() }).collect()
@@ -187,7 +188,7 @@ struct ModelRequest {
 impl ModelRequest {
     fn span(&self, state: &CallState) -> Span {
         let (number, trace) = (state.number(), state.trace());
-        let id = self.plugin.loaded().id();
+        let id = self.plugin.id();
         span!(
             "complete",
             id,

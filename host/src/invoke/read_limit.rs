@@ -2,17 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many bytes are taken for one token; see [`tokens`].
+/// How many bytes are taken for one token.
 const BYTES_PER_TOKEN: usize = 4;
-
-/// Estimates how many tokens so many bytes are: one for every four, and one for what is left over.
-///
-/// The host knows no model's tokenizer. For English prose and for code in UTF-8 the estimate is close
-/// with most of them; other scripts, numbers and what is encoded in Base64 can be more tokens than
-/// that, so that who has little room asks for less.
-pub const fn tokens(bytes: usize) -> usize {
-    bytes.div_ceil(BYTES_PER_TOKEN)
-}
 
 /// How much of a resource may be read. Nothing said is everything; where both are, the smaller one
 /// holds.
@@ -22,7 +13,10 @@ pub struct ReadLimit {
     /// So many bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<usize>,
-    /// So many tokens, as [`tokens`] estimates them.
+    /// So many tokens, each counted as four bytes.
+    ///
+    /// The host knows no model's tokenizer. For English prose and code in UTF-8 this is close; other scripts,
+    /// numbers and Base64 can be more tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<usize>,
 }
@@ -33,7 +27,7 @@ impl ReadLimit {
         Self { max_bytes: Some(most), max_tokens: None }
     }
 
-    /// So many tokens, as [`tokens`] estimates them.
+    /// So many tokens, each counted as four bytes.
     pub const fn tokens(most: usize) -> Self {
         Self { max_bytes: None, max_tokens: Some(most) }
     }
@@ -51,13 +45,8 @@ mod tests {
 
     #[test]
     fn a_budget_is_kept_and_used_up() {
-        for (bytes, expected) in [(0, 0), (1, 1), (4, 1), (5, 2), (usize::MAX, usize::MAX / 4 + 1)]
-        {
-            assert_eq!(tokens(bytes), expected, "{bytes}");
-        }
         for most in [0, 1, 7, 1000] {
-            let bytes = ReadLimit::tokens(most).most().unwrap();
-            assert!(tokens(bytes) == most && tokens(bytes + 1) > most, "{most}");
+            assert_eq!(ReadLimit::tokens(most).most(), Some(4 * most));
         }
         assert_eq!(ReadLimit::tokens(usize::MAX).most(), Some(usize::MAX));
         assert_eq!(ReadLimit::default().most(), None);

@@ -11,7 +11,7 @@ use crate::runtime::wasm::ExportError;
 
 /// Why a plugin is not loaded.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub(crate) enum LoadError {
     /// Its file cannot be read.
     #[error("{} cannot be read", .0.display())]
     Read(PathBuf, #[source] io::Error),
@@ -73,7 +73,7 @@ pub enum LoadError {
 
 impl LoadError {
     /// Whether it is for a reason of safety: it could be loaded, and is not.
-    pub fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Changed(_) | Self::NotAsLocked { .. } | Self::NotAsTrusted(_) => true,
             Self::Import { source, .. } => matches!(source, ImportError::NotGranted { .. }),
@@ -87,7 +87,7 @@ impl LoadError {
     }
 
     /// What to do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(crate) fn remedy(&self) -> Option<String> {
         match self {
             Self::Read(..) => {
                 Some("check the path; `tenon build` makes what was not built yet".into())

@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::config::combine::Owner;
 use tenon_config::discover::{Fingerprint, Origin, PluginKind};
-use tenon_config::grant::{GrantSet, Grants};
 use tenon_config::limits::Limits;
 use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::SecretValues;
 
 use super::STARTUP_TIMEOUT;
-use crate::capability::Need;
 use crate::runtime::{Plugin, PluginHandle, RetiringPlugin, UseToken};
 use crate::schema::SchemaSandbox;
 use crate::server::Supervisor;
+use tenon_config::grant::{GrantSet, Grants, Need};
 
 /// A plugin that can be called, and what the next steps need to know of it.
 #[derive(Clone)]
-pub struct LoadedPlugin {
+pub(crate) struct LoadedPlugin {
     pub(super) id: Arc<str>,
     pub(super) kind: PluginKind,
     pub(super) owner: Owner,
@@ -42,12 +41,12 @@ pub struct LoadedPlugin {
 
 impl LoadedPlugin {
     /// The plugin's id.
-    pub fn id(&self) -> &Arc<str> {
+    pub(crate) fn id(&self) -> &Arc<str> {
         &self.id
     }
 
     /// The plugin's kind.
-    pub fn kind(&self) -> PluginKind {
+    pub(crate) fn kind(&self) -> PluginKind {
         self.kind
     }
 
@@ -67,12 +66,12 @@ impl LoadedPlugin {
     }
 
     /// The plugin itself. What it answers is masked before anybody gets it.
-    pub fn plugin(&self) -> PluginHandle<'_> {
+    pub(crate) fn plugin(&self) -> PluginHandle<'_> {
         PluginHandle::new(&*self.plugin)
     }
 
     /// What it may use.
-    pub fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
 

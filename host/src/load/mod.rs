@@ -20,8 +20,7 @@ use tenon_config::discover::{
 use tenon_config::entry::HandshakeMode;
 use tenon_config::expand;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
-use tenon_config::grant::FileRules;
-use tenon_config::grant::{GrantSet, Grants, NETWORK};
+use tenon_config::grant::{FileRules, GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::lock::LockEntry;
 use tenon_config::secret::{Redactor, Secret, SecretValues};
@@ -42,14 +41,14 @@ use crate::runtime::{
 };
 use crate::schema::SchemaSandbox;
 use crate::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
-pub use error::LoadError;
-pub use loaded::LoadedPlugin;
+pub(crate) use error::LoadError;
+pub(crate) use loaded::LoadedPlugin;
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
-pub static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
+pub(crate) static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
 
 /// The same for servers elsewhere.
-pub static REMOTE_BRIDGE: &[u8] = include_bytes!(env!("TENON_REMOTE_BRIDGE"));
+pub(crate) static REMOTE_BRIDGE: &[u8] = include_bytes!(env!("TENON_REMOTE_BRIDGE"));
 
 /// The largest script, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 4 << 20;
@@ -75,7 +74,7 @@ const RUNNERS: &[&str] = &[
 ];
 
 /// What loading needs: the engine, the linkers, and the surroundings of children.
-pub struct Loader {
+pub(crate) struct Loader {
     wasm: Arc<WasmRuntime>,
     schemas: Arc<SchemaSandbox>,
     plugins: Linker<HostState>,
@@ -175,18 +174,6 @@ impl Loader {
         Self { lazy, ..self }
     }
 
-    /// A loader of plugins whose news nobody hears, for steps that are taken without a platform.
-    ///
-    /// # Errors
-    ///
-    /// Where the engine cannot be set up.
-    pub fn detached(
-        allocation: Allocation,
-        host_environment: &HostEnvironment,
-    ) -> Result<Self, EngineError> {
-        Self::new(allocation, host_environment, PluginNotifications::default(), Arc::default())
-    }
-
     /// Where servers wait for their start.
     pub(crate) fn starts(&self) -> &StartQueue {
         &self.starts
@@ -198,7 +185,7 @@ impl Loader {
     }
 
     /// How instances get their memory.
-    pub fn allocation(&self) -> Allocation {
+    pub(crate) fn allocation(&self) -> Allocation {
         self.wasm.allocation
     }
 
@@ -217,7 +204,7 @@ impl Loader {
     /// # Errors
     ///
     /// Where its code cannot be read, compiled or linked; [`LoadError`] says why.
-    pub fn load(&self, admitted: Admitted) -> Result<LoadedPlugin, LoadError> {
+    pub(crate) fn load(&self, admitted: Admitted) -> Result<LoadedPlugin, LoadError> {
         let candidate = admitted.into_candidate();
         match candidate.source.clone() {
             Source::Wasm { path, mode } => self.load_component(candidate, &path, mode),

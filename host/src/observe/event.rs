@@ -48,6 +48,7 @@ impl fmt::Display for ServerState {
 /// Whether calls are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum BreakerState {
     /// They are.
     Closed,
@@ -155,6 +156,7 @@ pub enum Event {
 
 /// A step of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CallEvent {
     /// The kind of call.
     pub kind: CallKind,

@@ -45,6 +45,7 @@ use crate::services::{
 
 /// Why the platform could not be built. A bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// The engine could not be set up.
     #[error(transparent)]

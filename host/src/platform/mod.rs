@@ -154,11 +154,32 @@ impl Platform {
     }
 
     /// Returns what the plugins contribute now. Holding a `Registry` keeps replaced plugins alive.
+    ///
+    /// ```no_run
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// for (plugin, tool) in platform.registry().tools() {
+    ///     println!("{}: {} ({})", plugin.id(), tool.name, plugin.kind());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn registry(&self) -> Arc<Registry> {
         self.inner.current.load().registry.clone()
     }
 
     /// Returns the state of each plugin in load order; plugins that discovery skipped come last.
+    ///
+    /// ```no_run
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// for report in platform.plugins().iter() {
+    ///     println!("{}: {}", report.plugin, report.state);
+    ///     if let Some(remedy) = &report.remedy {
+    ///         println!("  {remedy}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn plugins(&self) -> Arc<Vec<PluginReport>> {
         self.inner.current.load().reports.clone()
     }
@@ -181,11 +202,50 @@ impl Platform {
     }
 
     /// Subscribes to events from now on.
+    ///
+    /// ```no_run
+    /// use tenon_host::Event;
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let mut events = platform.events();
+    /// tokio::spawn(async move {
+    ///     while let Some(event) = events.next().await {
+    ///         if let Event::Call(call) = event {
+    ///             println!("{}: {:?}", call.tool, call.step);
+    ///         }
+    ///     }
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn events(&self) -> Subscription {
         self.inner.invoke_context.news.events().subscribe()
     }
 
     /// Calls a tool.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tenon_host::types::{ToolDefinition, ToolResult};
+    /// use tenon_host::{Builtin, Call, Platform};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    /// let greeter = Builtin::new("greeter", "Greets").tool(
+    ///     ToolDefinition::new("greet", "Greets somebody", &schema),
+    ///     |arguments, _context| async move {
+    ///         let name: String = arguments.member("name")?;
+    ///         Ok(ToolResult::text(format!("Hello, {name}")))
+    ///     },
+    /// );
+    /// let platform = Platform::builder().builtin("greeter", greeter).build().await?;
+    /// let call = Call::new("greeter__greet", json!({ "name": "Ada" }));
+    /// assert_eq!(platform.call(call).await?.plain_text(), "Hello, Ada");
+    /// # platform.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -199,6 +259,23 @@ impl Platform {
     }
 
     /// Runs the hooks of a point with a context, a JSON object.
+    ///
+    /// ```no_run
+    /// use serde_json::json;
+    /// use tenon_host::types::HookPoint;
+    /// use tenon_host::{Caller, HookOutcome};
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let context = json!({ "message": "hello", "channel": "chat", "sender": "ada" });
+    /// let report = platform.fire(&HookPoint::MessageReceived, context, &Caller::default()).await?;
+    /// match report.outcome {
+    ///     HookOutcome::Continue => println!("{}", report.context),
+    ///     HookOutcome::Veto { plugin, reason } => println!("{plugin} says no: {reason}"),
+    ///     HookOutcome::Stopped { plugin, failure } => println!("{plugin} failed: {failure}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -228,6 +305,19 @@ impl Platform {
 
     /// Scores a subject with a strategy, named `plugin/strategy`. Both arguments are JSON objects.
     ///
+    /// ```no_run
+    /// use serde_json::json;
+    /// use tenon_host::Caller;
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let subject = json!({ "text": "A sentence." });
+    /// let evaluation =
+    ///     platform.evaluate("checks/length", subject, json!({}), &Caller::default()).await?;
+    /// println!("{:?}: {:?}", evaluation.verdict, evaluation.findings);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`Platform::call`].
@@ -251,6 +341,18 @@ impl Platform {
 
     /// Completes a request with a model, named by its id or `plugin/id`, and returns the whole answer.
     ///
+    /// ```no_run
+    /// use tenon_host::Caller;
+    /// use tenon_host::types::CompletionRequest;
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let request = CompletionRequest::new("openai/gpt-5", "What is a tenon?");
+    /// let completion = platform.complete(request, &Caller::default()).await?;
+    /// println!("{:?}: {:?}", completion.parts, completion.summary.stop_reason);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`Platform::call`].
@@ -266,6 +368,22 @@ impl Platform {
 
     /// Completes a request with a model and returns the answer as a stream.
     ///
+    /// ```no_run
+    /// use tenon_host::Caller;
+    /// use tenon_host::types::{CompletionRequest, Delta};
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let request = CompletionRequest::new("openai/gpt-5", "What is a tenon?");
+    /// let mut stream = platform.stream(request, &Caller::default()).await?;
+    /// while let Some(delta) = stream.next().await {
+    ///     if let Delta::Text(text) = delta {
+    ///         print!("{text}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`Platform::call`]; later errors come from [`CompletionStream::finish`].
@@ -280,6 +398,19 @@ impl Platform {
     }
 
     /// Lists the resources of a plugin.
+    ///
+    /// ```no_run
+    /// use tenon_host::Caller;
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let caller = Caller::default();
+    /// for listed in platform.resources("notes", &caller).await? {
+    ///     let contents = platform.read_resource("notes", &listed.link.uri, &caller).await?;
+    ///     println!("{}: {} parts", listed.link.uri, contents.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -343,6 +474,21 @@ impl Platform {
     }
 
     /// Lists the prompts of a plugin.
+    ///
+    /// ```no_run
+    /// use tenon_host::Caller;
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let caller = Caller::default();
+    /// for prompt in platform.prompts("notes", &caller).await? {
+    ///     println!("{}", prompt.name);
+    /// }
+    /// let arguments = vec![("topic".to_string(), "joinery".to_string())];
+    /// let prompt = platform.prompt("notes", "summarize", arguments, &caller).await?;
+    /// println!("{} messages", prompt.messages.len());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -434,7 +580,8 @@ impl Platform {
     }
 
     /// Reads a resource of a plugin, within a budget of bytes or tokens. Longer content is truncated, with a
-    /// notice and a member of its `_meta` ([`invoke::TRUNCATED`]). Tokens are estimated: [`invoke::tokens`].
+    /// notice and a member of its `_meta` ([`TRUNCATED`](crate::meta::TRUNCATED)). Tokens are estimated: see
+    /// [`ReadLimit::max_tokens`].
     ///
     /// # Errors
     ///

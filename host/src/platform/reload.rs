@@ -461,6 +461,15 @@ impl Platform {
     /// Loads what has changed on disk: configurations that were read from files, manifests,
     /// components and scripts. Calls in flight finish where they began; a plugin whose new form
     /// cannot be loaded stays as it was. Gives what was done.
+    ///
+    /// ```no_run
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// for event in platform.reload().await {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn reload(&self) -> Vec<Event> {
         // In a task of its own: what was begun must be finished, also when nobody waits for it.
         let inner = self.inner.clone();

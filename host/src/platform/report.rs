@@ -4,15 +4,16 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use tenon_config::discover::{PluginKind, SkipReason, SkippedEntry};
+use tenon_config::grant::Need;
 use tenon_config::limits::Limits;
 
 use crate::call::Failure;
-use crate::capability::Need;
 use crate::register::RegisteredPlugin;
 use crate::server::ServerReport;
 
 /// The state of one plugin, and why.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct PluginReport {
     /// The plugin's id.
     pub plugin: String,
@@ -64,6 +65,7 @@ pub struct PluginReport {
 /// Whether a plugin is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum PluginState {
     /// It is registered.
     Ready,

@@ -36,7 +36,7 @@ impl Inner {
         let mut plugins = self.plugins.lock().await;
         let asked = plugins.slots.iter_mut().map(async |slot| {
             let former = slot.registered.clone()?;
-            let plugin = former.loaded().id().clone();
+            let plugin = former.id().clone();
             if !changed.contains(&plugin) {
                 return None;
             }

@@ -48,6 +48,17 @@ impl Platform {
     /// Watches configurations, manifests, components and scripts for changes. What has changed
     /// since they were loaded is found at once.
     ///
+    /// ```no_run
+    /// use tenon_host::OnChange;
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::CallError> {
+    /// let watch = platform.watch(OnChange::Reload).expect("this system can watch files");
+    /// // Plugins are loaded again as their files change, until `watch` is dropped.
+    /// drop(watch);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Where the system cannot watch files.

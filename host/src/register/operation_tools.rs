@@ -6,7 +6,6 @@ use std::sync::{Arc, LazyLock};
 use tenon_types::{McpOperation, ToolAnnotations, ToolDefinition};
 
 use super::DeclaredTool;
-use crate::call::SHARED_TOOL_PLUGIN;
 
 /// Those on resources, as tools.
 static ON_RESOURCES: LazyLock<Vec<(McpOperation, DeclaredTool)>> = LazyLock::new(|| {
@@ -98,11 +97,6 @@ pub(crate) fn on(
     resources.chain(has_prompts.then(|| ON_PROMPTS.iter()).into_iter().flatten())
 }
 
-/// Whether a tool of this name may be one that a host has once for all plugins.
-pub fn is_shared_tool(name: &str) -> bool {
-    McpOperation::of_tool(name).is_some()
-}
-
 /// An operation as a tool that does it for any of these plugins.
 pub(crate) fn shared(operation: McpOperation, ids: &[Arc<str>]) -> DeclaredTool {
     let own = as_tool(operation).expect("operations that are shared are tools");
@@ -110,10 +104,10 @@ pub(crate) fn shared(operation: McpOperation, ids: &[Arc<str>]) -> DeclaredTool 
     let mut schema: Value =
         serde_json::from_str(&definition.input_schema).expect("the host's own schemas are JSON");
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
-    schema["properties"][SHARED_TOOL_PLUGIN] =
+    schema["properties"][McpOperation::PLUGIN_ARGUMENT] =
         json!({ "type": "string", "enum": ids, "description": "The plugin, by its id" });
     if let Some(required) = schema["required"].as_array_mut() {
-        required.insert(0, SHARED_TOOL_PLUGIN.into());
+        required.insert(0, McpOperation::PLUGIN_ARGUMENT.into());
     }
     DeclaredTool::own(ToolDefinition {
         input_schema: schema.to_string(),

@@ -42,6 +42,7 @@ pub struct RegisteredPlugin {
 
 /// A tool as its plugin offers it.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct DeclaredTool {
     /// What the plugin says of it, under its own name.
     pub definition: Arc<ToolDefinition>,
@@ -81,6 +82,7 @@ impl DeclaredTool {
 }
 
 /// A strategy, ready to be used.
+#[non_exhaustive]
 pub struct RegisteredEval {
     /// What the plugin says of it.
     pub definition: EvalDefinition,
@@ -88,8 +90,18 @@ pub struct RegisteredEval {
 }
 
 impl RegisteredPlugin {
+    /// Its id.
+    pub fn id(&self) -> &Arc<str> {
+        self.loaded.id()
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> PluginKind {
+        self.loaded.kind()
+    }
+
     /// The plugin that was loaded.
-    pub fn loaded(&self) -> &LoadedPlugin {
+    pub(crate) fn loaded(&self) -> &LoadedPlugin {
         &self.loaded
     }
 

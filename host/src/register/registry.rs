@@ -22,7 +22,7 @@ use super::hook_cache::HookCache;
 use super::operation_tools;
 use super::registration::{DeclaredTool, RegisteredPlugin};
 use super::tool_metrics::ToolMetrics;
-use crate::call::{Call, CallError, SHARED_TOOL_PLUGIN, TOOL_RULE};
+use crate::call::{Call, CallError, TOOL_RULE};
 use crate::load::LoadedPlugin;
 use crate::runtime::Builtin;
 use crate::schema::Schema;
@@ -31,6 +31,7 @@ use crate::schema::Schema;
 const HOST: &str = "tenon";
 
 /// A tool, ready to be checked and called.
+#[non_exhaustive]
 pub struct Tool {
     /// The name that callers use.
     pub name: ToolName,
@@ -407,7 +408,7 @@ impl Registry {
             return Ok(());
         };
         let ServedBy::ByHost(operation) = tool.served else { return Ok(()) };
-        let id = call.arguments.get(SHARED_TOOL_PLUGIN).and_then(Value::as_str);
+        let id = call.arguments.get(McpOperation::PLUGIN_ARGUMENT).and_then(Value::as_str);
         let id = id.ok_or_else(|| CallError::without_plugin(&call.name))?.to_string();
         let own_name = self.plugin(&id).map(|plugin| self.name_of(plugin, operation.name()));
         let Some(name) = own_name.filter(|name| {
@@ -418,7 +419,7 @@ impl Registry {
         };
         call.name = name.to_string();
         if let Value::Object(arguments) = &mut call.arguments {
-            arguments.remove(SHARED_TOOL_PLUGIN);
+            arguments.remove(McpOperation::PLUGIN_ARGUMENT);
         }
         Ok(())
     }
@@ -756,7 +757,7 @@ mod tests {
         let first = registered("a", vec![tool("b__c", json!({"type": "object"}))]).await;
         let second = registered("a__b", vec![tool("c", json!({"type": "object"}))]).await;
         let registry = Registry::new(vec![first, second], RegistrySettings::default());
-        assert_eq!(registry.tool("a__b__c").unwrap().0.loaded().id().as_ref(), "a");
+        assert_eq!(registry.tool("a__b__c").unwrap().0.id().as_ref(), "a");
         assert_eq!(
             registry.diagnostics()[0].to_string(),
             "plugin \"a__b\": the tool \"c\" is left out: plugin \"a\" already has one named a__b__c"
@@ -783,6 +784,6 @@ mod tests {
         let filter = ToolFilter { enabled: None, disabled: vec!["b__c".into()] };
         let settings = RegistrySettings::default().with_entries([(theirs, &filter)].into_iter());
         let registry = Registry::new(vec![first, second], settings);
-        assert_eq!(&**registry.tool(ours).expect("it is free").0.loaded().id(), "a__b");
+        assert_eq!(&**registry.tool(ours).expect("it is free").0.id(), "a__b");
     }
 }

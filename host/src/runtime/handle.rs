@@ -15,7 +15,7 @@ use crate::call::mask::Unmasked;
 /// A loaded plugin. Its methods are those of [`Plugin`]; what they give shows nothing before it is
 /// masked.
 #[derive(Clone, Copy)]
-pub struct PluginHandle<'a>(&'a dyn Plugin);
+pub(crate) struct PluginHandle<'a>(&'a dyn Plugin);
 
 type Answer<T> = Unmasked<Result<T, Failure>>;
 
@@ -25,17 +25,17 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::starting`].
-    pub fn starting(self) -> Option<BoxFuture<'a, Result<(), Failure>>> {
+    pub(crate) fn starting(self) -> Option<BoxFuture<'a, Result<(), Failure>>> {
         self.0.starting()
     }
 
     /// As [`Plugin::register`].
-    pub fn register(self) -> impl Future<Output = Answer<Registration>> + Send + 'a {
+    pub(crate) fn register(self) -> impl Future<Output = Answer<Registration>> + Send + 'a {
         self.0.register().map(Unmasked::new)
     }
 
     /// As [`Plugin::call_tool`].
-    pub fn call_tool(
+    pub(crate) fn call_tool(
         self,
         name: &'a str,
         arguments: Json,
@@ -45,7 +45,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::handle`].
-    pub fn handle(
+    pub(crate) fn handle(
         self,
         event: HookEvent,
     ) -> impl Future<Output = Answer<HookDecision>> + Send + 'a {
@@ -53,12 +53,12 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::models`].
-    pub fn models(self) -> impl Future<Output = Answer<Vec<ModelInfo>>> + Send + 'a {
+    pub(crate) fn models(self) -> impl Future<Output = Answer<Vec<ModelInfo>>> + Send + 'a {
         self.0.models().map(Unmasked::new)
     }
 
     /// As [`Plugin::complete`].
-    pub fn complete(
+    pub(crate) fn complete(
         self,
         request: CompletionRequest,
         context: CallContext,
@@ -67,7 +67,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::stream`].
-    pub fn stream(
+    pub(crate) fn stream(
         self,
         request: CompletionRequest,
         context: CallContext,
@@ -76,7 +76,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::evaluate`].
-    pub fn evaluate(
+    pub(crate) fn evaluate(
         self,
         strategy: &'a str,
         subject: Json,
@@ -87,7 +87,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::list_resources`].
-    pub fn list_resources(
+    pub(crate) fn list_resources(
         self,
         cursor: Option<String>,
         context: CallContext,
@@ -96,7 +96,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::list_templates`].
-    pub fn list_templates(
+    pub(crate) fn list_templates(
         self,
         cursor: Option<String>,
         context: CallContext,
@@ -105,7 +105,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::read_resource`].
-    pub fn read_resource(
+    pub(crate) fn read_resource(
         self,
         uri: &'a str,
         context: CallContext,
@@ -114,7 +114,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::subscribe`].
-    pub fn subscribe(
+    pub(crate) fn subscribe(
         self,
         uri: &'a str,
         wanted: bool,
@@ -124,7 +124,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::list_prompts`].
-    pub fn list_prompts(
+    pub(crate) fn list_prompts(
         self,
         cursor: Option<String>,
         context: CallContext,
@@ -133,7 +133,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::get_prompt`].
-    pub fn get_prompt(
+    pub(crate) fn get_prompt(
         self,
         name: &'a str,
         arguments: Vec<(String, String)>,
@@ -143,7 +143,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::suggest`].
-    pub fn suggest(
+    pub(crate) fn suggest(
         self,
         blank: Blank,
         context: CallContext,

@@ -22,17 +22,16 @@ use tenon_types::{
     TemplatePage, ToolResult,
 };
 
-pub use crate::call::{Failure, OuterCalls, Usage};
+use crate::call::Failure;
 pub use builtin::Builtin;
 pub(crate) use drain::{RetiringPlugin, UseToken};
-pub use handle::PluginHandle;
+pub(crate) use handle::PluginHandle;
 pub(crate) use rhai::{RhaiPlugin, ScriptConfig, Threads};
 pub use rhai::{ScriptLoadError, check_script};
 pub(crate) use supervised_bridge::SupervisedBridge;
-pub use tenon_config::config::InstanceMode;
 pub use wasm::stream::CompletionStream;
 pub(crate) use wasm::stream::StreamObserver;
-pub use wasm::{Allocation, EngineError, ExportError, speaks};
+pub use wasm::{Allocation, EngineError, speaks};
 
 use crate::call::escape;
 use crate::call::mask::Unmasked;

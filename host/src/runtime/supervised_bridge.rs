@@ -9,8 +9,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenon_config::limits::MAX_DURATION;
-use tenon_config::limits::MAX_PAGES;
+use tenon_config::limits::{MAX_DURATION, MAX_PAGES};
 use tenon_config::pins::{Definition, PinKind};
 use tenon_config::secret::Redactor;
 use tenon_types::{

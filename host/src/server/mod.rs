@@ -22,7 +22,7 @@ use crate::call::mask::Masked;
 use crate::call::{Failure, within};
 use crate::observe::PluginNotifications;
 use crate::observe::event::Event;
-pub use crate::observe::event::{BreakerState, ServerState};
+pub(crate) use crate::observe::event::{BreakerState, ServerState};
 use crate::services::{Pins, ask_pins};
 use breaker::Breaker;
 pub(crate) use child::{
@@ -31,7 +31,7 @@ pub(crate) use child::{
 pub(crate) use listing_cache::ListingCache;
 pub use starts::StartQueueProgress;
 pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
-pub use tenon_config::config::Supervision;
+pub(crate) use tenon_config::config::Supervision;
 
 /// How a server fares.
 #[derive(Debug, Clone, PartialEq, Serialize)]

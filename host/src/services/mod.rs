@@ -3,7 +3,7 @@
 //!
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
-pub mod tls;
+mod tls;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -21,7 +21,6 @@ use tokio_rustls::TlsConnector;
 pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
 };
-pub use tenon_config::approvals::{ApprovalError, ApprovalFile, FormerApproval};
 pub use tenon_config::pins::{
     Definition, DefinitionChange, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinFile,
     PinKind, PinMode, Pins, UnstablePart,
@@ -180,7 +179,7 @@ impl Default for NetworkBackend {
 impl NetworkBackend {
     /// The public authorities are trusted, and no others.
     pub(crate) fn tls(&self) -> &TlsConnector {
-        self.tls.get_or_init(tls::public_connector)
+        self.tls.get_or_init(tls::connector)
     }
 }
 

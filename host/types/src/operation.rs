@@ -31,6 +31,9 @@ impl McpOperation {
         Self::GetPrompt,
     ];
 
+    /// The argument that names the plugin, by its id, where a host has these tools once for all plugins.
+    pub const PLUGIN_ARGUMENT: &'static str = "plugin";
+
     /// The operation that is a tool of this name.
     pub fn of_tool(name: &str) -> Option<Self> {
         Self::TOOLS.into_iter().find(|operation| operation.name() == name)

@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use tenon_host::history::{self, Query};
-use tenon_host::invoke::OUTPUT_MISMATCH;
+use tenon_host::meta::OUTPUT_MISMATCH;
 use tenon_host::services::PinFile;
-use tenon_host::types::{Blank, CompletionReference};
-use tenon_host::{Call, Caller, mcp_json};
+use tenon_host::types::{Blank, CompletionReference, mcp_json};
+use tenon_host::{Call, Caller};
 
 use super::{Project, among, configuration, echoes};
 use crate::support::{

@@ -11,7 +11,8 @@ mod rows;
 
 use serde_json::json;
 use std::time::Duration;
-use tenon_host::{PluginState, mcp_json};
+use tenon_host::PluginState;
+use tenon_host::types::mcp_json;
 
 use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, text};
 use Comes::{Fails, Said};

@@ -11,6 +11,7 @@ type ValueKind = BTreeMap<String, Vec<String>>;
 
 /// How a component stands to one capability that is lent on request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Need {
     /// The capability.
     pub capability: &'static str,
@@ -27,6 +28,7 @@ pub struct Need {
 /// Whether a request fits what a component imports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum NeedStatus {
     /// What is imported is requested, and granted.
     Granted,

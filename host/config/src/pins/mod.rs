@@ -172,6 +172,7 @@ pub struct UnstablePart {
 
 /// Why it is not known what definitions were. Then all of them are held.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PinError {
     /// The file cannot be read or written.
     #[error("the pins in {} cannot be used", .0.display())]

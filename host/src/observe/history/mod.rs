@@ -46,6 +46,7 @@ const TOO_LONG: &str = "[too long]";
 
 /// One call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Record {
     /// What was asked.
     #[serde(default)]

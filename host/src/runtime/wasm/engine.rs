@@ -27,6 +27,7 @@ pub enum Allocation {
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// The engine refused its configuration; a pool may be too large for the address space.
     #[error("the WebAssembly engine could not be set up: {0}")]

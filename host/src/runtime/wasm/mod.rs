@@ -23,9 +23,9 @@ use tenon_types::{
 };
 use wasmtime::component::{Accessor, HasSelf, InstancePre};
 
-pub use abi::{ExportError, speaks};
+pub use abi::speaks;
+pub(crate) use abi::{ExportError, Indices, check as check_exports, find_exports, link_older};
 use abi::{Exports, Interface};
-pub(crate) use abi::{Indices, check as check_exports, find_exports, link_older};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};

@@ -180,6 +180,11 @@ enum SummarySource {
 }
 
 impl CompletionStream {
+    /// Returns the next piece, or `None` when the answer is over; [`Self::finish`] says how it ended.
+    pub async fn next(&mut self) -> Option<Delta> {
+        StreamExt::next(self).await
+    }
+
     /// Reads what is left of the answer and says how it ended.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ use crate::capability::HostState;
 
 /// Why a component is no plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ExportError {
+pub(crate) enum ExportError {
     /// It exports nothing of the contract.
     #[error("it does not export tenon:plugin/plugin@{PACKAGE_VERSION}, so it is not a plugin")]
     NoPlugin,
