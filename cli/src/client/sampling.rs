@@ -5,7 +5,7 @@ use tenon_host::types::{
     Completion, CompletionRequest, Error, Message, Part, Role, StopReason, ToolChoice,
 };
 
-use crate::model_json;
+use crate::completion_json;
 
 /// The request that a server makes, for this model.
 ///
@@ -32,7 +32,7 @@ pub(super) fn request(model: &str, params: &Value) -> Result<CompletionRequest, 
             _ => "user",
         };
         let one = json!([{ "role": role, "content": parts }]);
-        messages.extend(model_json::messages(one).map_err(invalid)?);
+        messages.extend(completion_json::messages(one).map_err(invalid)?);
     }
     let mut request = CompletionRequest::new(model, "");
     request.messages = messages;
@@ -41,7 +41,7 @@ pub(super) fn request(model: &str, params: &Value) -> Result<CompletionRequest, 
     let stop = params["stopSequences"].as_array().map(Vec::as_slice).unwrap_or_default();
     request.limits.stop = stop.iter().filter_map(Value::as_str).map(str::to_string).collect();
     if params["tools"].is_array() {
-        request.tools = model_json::tools(&params["tools"]).map_err(invalid)?;
+        request.tools = completion_json::tools(&params["tools"]).map_err(invalid)?;
         request.tool_choice = match params["toolChoice"]["mode"].as_str() {
             Some("required") => ToolChoice::Required,
             Some("none") => ToolChoice::None,

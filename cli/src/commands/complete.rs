@@ -9,8 +9,8 @@ use tenon_host::types::{
 };
 use tenon_host::{CallError, Caller, Platform};
 
+use crate::completion_json::{self, summary};
 use crate::error::Error;
-use crate::model_json::{self, summary};
 use crate::open::trust;
 use crate::{Common, open, output};
 
@@ -180,20 +180,20 @@ fn request(model: String, args: &Args) -> Result<CompletionRequest, Error> {
     let system = args.system.iter().map(|text| Message::text(Role::System, text));
     let mut messages: Vec<Message> = system.collect();
     if let Some(value) = read("messages", &args.messages)? {
-        let said = model_json::messages(value);
+        let said = completion_json::messages(value);
         messages.extend(said.map_err(|problem| Error::Input(format!("messages: {problem}")))?);
     }
     messages.extend(args.prompt.iter().map(|text| Message::text(Role::User, text)));
     if messages.iter().all(|message| message.role == Role::System) {
         return Err(Error::Input("there is nothing to ask: give --prompt or --messages".into()));
     }
-    let tools = read("tools", &args.tools)?.map(|value| model_json::tools(&value)).transpose();
+    let tools = read("tools", &args.tools)?.map(|value| completion_json::tools(&value)).transpose();
     let mut request = CompletionRequest::new(model, "");
     request.messages = messages;
     request.tools =
         tools.map_err(|problem| Error::Input(format!("tools: {problem}")))?.unwrap_or_default();
     if let Some(choice) = &args.tool_choice {
-        request.tool_choice = model_json::tool_choice(choice, &request.tools)?;
+        request.tool_choice = completion_json::tool_choice(choice, &request.tools)?;
     }
     request.limits.max_tokens = args.max_tokens;
     request.limits.temperature = args.temperature;
@@ -237,7 +237,7 @@ async fn complete(
     }
     let mut form = summary(&completion.summary);
     form["text"] = json!(text);
-    form["parts"] = completion.parts.iter().map(model_json::part).collect();
+    form["parts"] = completion.parts.iter().map(completion_json::part).collect();
     output::json(&form)
 }
 
@@ -251,7 +251,7 @@ fn aside(what: &str, text: &str) {
 /// Says why a model stopped, where it was not done.
 fn stopped(reason: &StopReason) {
     if !matches!(reason, StopReason::EndTurn) {
-        aside("stopped", model_json::stop_reason(reason));
+        aside("stopped", completion_json::stop_reason(reason));
     }
 }
 

@@ -23,7 +23,7 @@ use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
 use crate::register::call_settings::CallSettings;
-use crate::register::hook_cache::{Decision, HookCacheKey, Replacement};
+use crate::register::hook_answer_cache::{Decision, HookCacheKey, Replacement};
 use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 

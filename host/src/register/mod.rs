@@ -4,7 +4,7 @@
 //! others stay. A registry does not change; when a plugin does, there is a new one.
 
 pub(crate) mod call_settings;
-pub(crate) mod hook_cache;
+pub(crate) mod hook_answer_cache;
 mod known_server;
 pub(crate) mod operation_tools;
 mod registration;

@@ -18,7 +18,7 @@ use tenon_types::{HookPoint, Identity, McpOperation, ToolDefinition};
 use tokio::sync::OnceCell;
 
 use super::call_settings::CallSettings;
-use super::hook_cache::HookCache;
+use super::hook_answer_cache::HookCache;
 use super::operation_tools;
 use super::registration::{DeclaredTool, RegisteredPlugin};
 use super::tool_metrics::ToolMetrics;
