@@ -14,6 +14,7 @@ mod weave;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -84,23 +85,69 @@ struct Survivors {
 }
 
 /// One that may survive.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Deserialize)]
 struct Survivor {
-    /// What cargo-mutants calls it, without the line and the column.
-    mutant: String,
-    /// The line of code that it is on.
-    line: String,
+    #[serde(flatten)]
+    key: Key,
     /// Why nothing is lost.
     reason: String,
 }
 
-impl Mutant {
-    /// What stays the same when lines are added elsewhere.
-    fn key(&self, text: &str) -> (String, String) {
-        let (_, what) = self.name.split_once(": ").unwrap_or(("", &self.name));
-        let line = text.lines().nth(self.span.start.line - 1).unwrap_or_default();
-        (format!("{}: {what}", self.file), line.trim().to_string())
+/// What tells a change from all others, and stays the same when lines are added elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Key {
+    /// What cargo-mutants calls it, without the line and the column.
+    mutant: String,
+    /// The line of code that it is on.
+    line: String,
+    /// Which one it is of those of a file that have the same name and such a line, counted from one.
+    #[serde(default = "first")]
+    number: usize,
+}
+
+fn first() -> usize {
+    1
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mutant, line, number } = self;
+        match number {
+            1 => write!(f, "{mutant}\n  {line}"),
+            _ => write!(f, "{mutant}, number {number} of that name\n  {line}"),
+        }
     }
+}
+
+impl Key {
+    /// The entry of the committed list, for somebody to give a reason.
+    fn entry(&self) -> String {
+        let Self { mutant, line, number } = self;
+        let number = if *number > 1 { format!("number = {number}\n") } else { String::new() };
+        format!("[[survivor]]\nmutant = {mutant:?}\nline = {line:?}\n{number}reason = \"\"\n")
+    }
+}
+
+/// The keys of all changes.
+fn keys(all: &[Mutant], read: impl Fn(&str) -> Result<String>) -> Result<Vec<Key>> {
+    let mut in_order: Vec<usize> = (0..all.len()).collect();
+    in_order.sort_by_key(|number| (&all[*number].file, all[*number].span));
+    let mut keys: Vec<Option<Key>> = vec![None; all.len()];
+    let mut counts = BTreeMap::<(String, String), usize>::new();
+    let (mut file, mut text) = ("", String::new());
+    for place in in_order {
+        let mutant = &all[place];
+        if file != mutant.file {
+            (file, text) = (&mutant.file, read(&mutant.file)?);
+        }
+        let (_, what) = mutant.name.split_once(": ").unwrap_or(("", &mutant.name));
+        let line = text.lines().nth(mutant.span.start.line - 1).unwrap_or_default().trim();
+        let (mutant, line) = (format!("{file}: {what}"), line.to_string());
+        let count = counts.entry((mutant.clone(), line.clone())).or_default();
+        *count += 1;
+        keys[place] = Some(Key { mutant, line, number: *count });
+    }
+    Ok(keys.into_iter().flatten().collect())
 }
 
 pub(crate) fn run_task(arguments: Vec<String>) -> Result<()> {
@@ -190,48 +237,32 @@ fn compare(
     let path = root().join("xtask/survivors.toml");
     let known: Survivors = toml::from_str(&fs::read_to_string(&path)?)?;
     if let Some(survivor) = known.survivor.iter().find(|known| known.reason.trim().is_empty()) {
-        bail!("{} has no reason in {}", survivor.mutant, path.display());
+        bail!("{} has no reason in {}", survivor.key, path.display());
     }
-    let mut texts = BTreeMap::new();
-    let mut key = |number: usize| -> Result<(String, String)> {
-        let mutant: &Mutant = &all[number];
-        if !texts.contains_key(&mutant.file) {
-            texts.insert(mutant.file.clone(), fs::read_to_string(root().join(&mutant.file))?);
-        }
-        Ok(mutant.key(&texts[&mutant.file]))
-    };
-    let is_known = |key: &(String, String)| {
-        known.survivor.iter().any(|known| (&known.mutant, &known.line) == (&key.0, &key.1))
-    };
+    let keys = keys(all, |file| Ok(fs::read_to_string(root().join(file))?))?;
+    let is_known = |key: &Key| known.survivor.iter().any(|known| known.key == *key);
     let mut problems = 0;
     let mut found = BTreeSet::new();
     for number in survivors {
-        let key = key(*number)?;
-        if !is_known(&key) {
-            eprintln!(
-                "no test notices: {}\n\n[[survivor]]\nmutant = {:?}\nline = {:?}\nreason = \"\"\n",
-                all[*number].name, key.0, key.1
-            );
+        let key = &keys[*number];
+        if !is_known(key) {
+            eprintln!("no test notices: {}\n\n{}", all[*number].name, key.entry());
             problems += 1;
         }
         found.insert(key);
     }
-    let mut tried = BTreeSet::new();
-    for number in chosen {
-        tried.insert(key(*number)?);
-    }
-    for known in known.survivor.iter().filter(|_| chosen.len() == woven.len()) {
-        let key = (known.mutant.clone(), known.line.clone());
-        if !tried.contains(&key) {
-            eprintln!("there is no such change any more: {}\n  {}", key.0, key.1);
+    let tried: BTreeSet<&Key> = chosen.iter().map(|number| &keys[*number]).collect();
+    let all_tried = chosen.len() == woven.len();
+    for Survivor { key, .. } in known.survivor.iter().filter(|_| all_tried) {
+        if !tried.contains(key) {
+            eprintln!("there is no such change any more: {key}");
             problems += 1;
         }
     }
     // This is no problem: a busy machine may have taken too long for the tests.
-    for Survivor { mutant, line, .. } in &known.survivor {
-        let key = (mutant.clone(), line.clone());
-        if tried.contains(&key) && !found.contains(&key) {
-            eprintln!("a test notices it by now, or took too long: {mutant}\n  {line}");
+    for Survivor { key, .. } in &known.survivor {
+        if tried.contains(key) && !found.contains(key) {
+            eprintln!("a test notices it by now, or took too long: {key}");
         }
     }
     println!(
@@ -580,4 +611,44 @@ fn survivors(
         Ok(())
     })?;
     Ok(survivors.into_inner().expect("nobody panicked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_one_name_on_such_a_line_have_keys_of_their_own() {
+        let text = "if a < b && b < c {\n}\nif c < d {\n}\nif c < d {\n}\n";
+        let at = |line: usize, column: usize| {
+            let start = Position { line, column };
+            Mutant {
+                file: "a.rs".into(),
+                name: format!("a.rs:{line}:{column}: replace < with <="),
+                genre: String::new(),
+                replacement: String::new(),
+                span: Span { start, end: Position { line, column: column + 1 } },
+            }
+        };
+        let check = |all: &[Mutant], expected: &[(&str, usize)]| {
+            let keys = keys(all, |_| Ok(text.into())).unwrap();
+            let keys: Vec<_> = keys.iter().map(|key| (&*key.line, key.number)).collect();
+            assert_eq!(keys, expected);
+        };
+        let (both, c_d) = ("if a < b && b < c {", "if c < d {");
+        check(&[at(1, 6), at(1, 15)], &[(both, 1), (both, 2)]);
+        // Nor does it matter in which order they are listed.
+        check(&[at(1, 15), at(3, 6), at(1, 6)], &[(both, 2), (c_d, 1), (both, 1)]);
+        check(&[at(3, 6), at(5, 6)], &[(c_d, 1), (c_d, 2)]);
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_is_printed() {
+        for number in [1, 2] {
+            let key =
+                Key { mutant: "a.rs: replace < with <=".into(), line: "\"a\" <".into(), number };
+            let read: Survivors = toml::from_str(&key.entry()).unwrap();
+            assert_eq!(read.survivor[0].key, key);
+        }
+    }
 }
