@@ -259,6 +259,7 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
             Error::Unavailable(Unavailability { message, retry_after })
         }
         E::Protocol(message) | E::Needs(message) => Error::Failed(message),
+        E::Undeclared(message) => Error::NotFound(message),
     }
 }
 

@@ -155,10 +155,7 @@ impl subscriptions::Guest for Bridge {
 }
 
 async fn subscribe(uri: &str, wanted: bool, context: &CallContext) -> Result<(), Error> {
-    let capabilities = connection::connected(Some(&context.call_id)).await?;
-    if !capabilities.subscriptions {
-        return Err(Error::NotFound("the server does not tell when resources change".into()));
-    }
+    connection::connected(Some(&context.call_id)).await?;
     let subscribed = connection::run(None, |client, now| client.subscribe(uri, wanted, now)).await;
     subscribed.map(drop).map_err(convert::error).map_err(convert::of_resource)
 }

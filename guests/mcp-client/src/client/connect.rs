@@ -354,7 +354,7 @@ fn both(failed: Vec<(Era, Error)>) -> Error {
         Error::Unavailable { message, retry_after } => {
             Error::Unavailable { message: format!("{message}{also}"), retry_after }
         }
-        Error::Timeout | Error::Cancelled => second,
+        Error::Timeout | Error::Cancelled | Error::Undeclared(_) => second,
     }
 }
 
@@ -366,6 +366,7 @@ fn in_words(error: &Error) -> String {
         Error::Lost(reason)
         | Error::Protocol(reason)
         | Error::Needs(reason)
+        | Error::Undeclared(reason)
         | Error::Unavailable { message: reason, .. } => reason.clone(),
     }
 }

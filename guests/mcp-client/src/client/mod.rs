@@ -111,6 +111,8 @@ pub enum Error {
     Protocol(String),
     /// The server needs something of the client that it does not get.
     Needs(String),
+    /// The server does not declare that it can do this.
+    Undeclared(String),
 }
 
 /// A request that has one answer.

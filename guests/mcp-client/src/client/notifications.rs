@@ -180,9 +180,15 @@ impl Client {
         self.actions.push_back(Action::Log { level, message, logger });
     }
 
-    /// Asks to be told when a resource changes, or not any more.
+    /// Asks to be told when a resource changes, or not any more, where the server declares that it tells.
     pub fn subscribe(&mut self, uri: &str, wanted: bool, now: u64) -> OperationId {
         self.now = now;
+        if self.server().is_some_and(|server| !server.capabilities.subscriptions) {
+            let operation = self.operation();
+            let problem = "the server does not tell when resources change";
+            self.finish(operation, Err(Error::Undeclared(problem.into())));
+            return operation;
+        }
         if self.era() == Some(Era::Modern) {
             let changed = match wanted {
                 true => self.subscriptions.uris.insert(uri.to_string()),

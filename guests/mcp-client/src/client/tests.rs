@@ -46,12 +46,17 @@ fn receive(client: &mut Client, message: Value) {
 
 /// A client whose server is ready. The next request has the id 2.
 fn connected() -> Client {
+    connected_to(json!({"tools": {}}))
+}
+
+/// The same, with a server that declares this.
+fn connected_to(capabilities: Value) -> Client {
     let mut client = client();
     client.connect(0, 100);
     receive(
         &mut client,
         json!({"id": 1, "result": {
-            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "2"},
+            "protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "s", "version": "2"},
         }}),
     );
     actions(&mut client);

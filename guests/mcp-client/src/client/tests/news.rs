@@ -122,7 +122,7 @@ fn that_a_list_is_no_longer_empty_is_a_change_and_another_of_a_full_one_is_none(
 // MCP.md: F2
 #[test]
 fn resources_are_subscribed_to_in_the_older_era_one_by_one() {
-    let mut client = connected();
+    let mut client = connected_to(json!({"resources": {"subscribe": true}}));
     client.subscribe("file:///a", true, 0);
     client.subscribe("file:///a", false, 0);
     let sent = written(&mut client);
@@ -132,6 +132,38 @@ fn resources_are_subscribed_to_in_the_older_era_one_by_one() {
     let params = json!({"uri": "file:///a"});
     receive(&mut client, json!({"method": "notifications/resources/updated", "params": params}));
     assert_eq!(actions(&mut client), [Action::ResourceUpdated("file:///a".into())]);
+}
+
+// MCP.md: F2
+#[test]
+fn nothing_is_subscribed_to_where_no_server_declares_that_it_tells() {
+    let newer = |capabilities: Value| {
+        let mut client = modern_with(Settings::default());
+        client.connect(0, 100);
+        let mut answer = discovered(1);
+        answer["result"]["capabilities"] = capabilities;
+        receive(&mut client, answer);
+        actions(&mut client);
+        client
+    };
+    for connected in [connected_to as fn(Value) -> Client, newer] {
+        for (capabilities, is_declared) in [
+            (json!({"resources": {"subscribe": true}}), true),
+            (json!({"resources": {"subscribe": false}}), false),
+            (json!({"resources": {"listChanged": true}}), false),
+            (json!({"resources": {}}), false),
+            (json!({"tools": {}}), false),
+        ] {
+            let mut client = connected(capabilities.clone());
+            let operation = client.subscribe("file:///a", true, 0);
+            let all = actions(&mut client);
+            let is_asked = all.iter().any(|action| matches!(action, Action::Write { .. }));
+            let problem = "the server does not tell when resources change";
+            let refused = Action::Finish(operation, Err(Error::Undeclared(problem.into())));
+            assert_eq!(is_asked, is_declared, "{capabilities}: {all:?}");
+            assert_eq!(all == [refused], !is_declared, "{capabilities}: {all:?}");
+        }
+    }
 }
 
 // MCP.md: A10
