@@ -325,7 +325,7 @@ fn downloads() -> Vec<Row> {
 }
 
 /// What a plugin is told whose response does not come in time.
-const LATE: &[&str] = &["Timeout", "timeout"];
+const LATE: &[&str] = &["HttpResponseTimeout"];
 
 /// Calls of plugins by plugins, which have an end.
 fn chains() -> Vec<Row> {
