@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenon_host::services::{Connector, GrantAll, Resolver, Stream};
 use tenon_host::{Builder, CallError, Failure, PluginState};
+use wasmtime_wasi::sockets::SocketAddrUse;
 
 use crate::guests;
 use crate::http::serve;
@@ -353,9 +354,12 @@ const SOCKETS: [(&str, &str); 5] = [
     ("look-up", "found"),
 ];
 
-/// The tools that do it, one for each edition of WASI, and what they answer where there are none.
-const SOCKET_TOOLS: [(&str, &str); 2] =
-    [("sockets", "error: PermissionDenied"), ("sockets3", "error: AccessDenied")];
+/// The tools that do it, one for each edition of WASI, and what they are told that may not, and may not
+/// look up a name.
+const SOCKET_TOOLS: [(&str, &str, &str); 2] = [
+    ("sockets2", "access-denied", "permanent-resolver-failure"),
+    ("sockets3", "AccessDenied", "PermanentResolverFailure"),
+];
 
 /// The arguments of such a tool.
 fn socket(what: &str, server: SocketAddr) -> Value {
@@ -372,12 +376,15 @@ async fn there_are_no_sockets() {
     let server = serve().await;
     let platform = platform(&[server.url("/*"), "http://*:*/*".into()]).await;
     for (what, _) in SOCKETS {
-        for (tool, refused) in SOCKET_TOOLS {
+        for (tool, denied, not_found) in SOCKET_TOOLS {
             let arguments = socket(what, server.address);
             let said = text(&platform, &format!("w__{tool}"), arguments).await;
-            // A name that is not looked up is one that nobody can find.
-            let refused =
-                if what == "look-up" { "error: PermanentResolverFailure" } else { refused };
+            let refused = match what {
+                // A name that is not looked up is one that nobody can find.
+                "look-up" => format!("error: {not_found} by look-up"),
+                // There is not even a socket, whatever it would be for.
+                _ => format!("error: {denied} by create"),
+            };
             assert_eq!(said, refused, "{tool}: {what}");
         }
     }
@@ -390,16 +397,39 @@ async fn there_are_no_sockets() {
 async fn there_are_sockets_where_a_host_has_any() {
     let server = serve().await;
     for (what, done) in SOCKETS {
-        for (tool, _) in SOCKET_TOOLS {
+        for (tool, ..) in SOCKET_TOOLS {
             let arguments = socket(what, server.address);
-            assert_eq!(with_sockets(tool, arguments).await, done, "{tool}: {what}");
+            assert_eq!(with_sockets(tool, arguments, |_| true).await, done, "{tool}: {what}");
         }
     }
     assert_eq!(server.silent().await.unwrap(), 2);
 }
 
-/// Calls a tool of the guest on a host that has all of the network in it, and nothing of ours.
-async fn with_sockets(tool: &str, arguments: Value) -> String {
+/// Whether an address may be used for this.
+type UseCheck = fn(SocketAddrUse) -> bool;
+
+#[tokio::test]
+async fn each_attempt_at_a_socket_comes_as_far_as_its_own_operation() {
+    let server = serve().await;
+    let others: [(&str, UseCheck); 4] = [
+        ("connect", |used| !matches!(used, SocketAddrUse::TcpConnect)),
+        ("listen", |used| !matches!(used, SocketAddrUse::TcpListen)),
+        ("bind", |used| !matches!(used, SocketAddrUse::UdpBind)),
+        ("send", |used| !matches!(used, SocketAddrUse::UdpSend)),
+    ];
+    for (what, is_allowed) in others {
+        for (tool, denied, _) in SOCKET_TOOLS {
+            let arguments = socket(what, server.address);
+            let said = with_sockets(tool, arguments, is_allowed).await;
+            assert_eq!(said, format!("error: {denied} by {what}"), "{tool}");
+        }
+    }
+    assert_eq!(server.silent().await.unwrap(), 0);
+}
+
+/// Calls a tool of the guest on a host that has the network in it, as far as addresses may be used, and nothing
+/// of ours.
+async fn with_sockets(tool: &str, arguments: Value, is_allowed: UseCheck) -> String {
     use tenon_tests::bare::{CallContext, GuestIndices, text_of};
     use wasmtime::component::{Component, Linker, ResourceTable, ResourceType, types};
     use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable};
@@ -456,7 +486,8 @@ async fn with_sockets(tool: &str, arguments: Value) -> String {
     let pre = linker.instantiate_pre(&component).expect("it is linked");
     let tools = GuestIndices::new(&pre).expect("it has tools");
     let mut wasi = WasiCtx::builder();
-    wasi.inherit_network().allow_tcp(true).allow_udp(true).allow_ip_name_lookup(true);
+    wasi.allow_tcp(true).allow_udp(true).allow_ip_name_lookup(true);
+    wasi.socket_addr_check(move |_, used| Box::pin(async move { is_allowed(used) }));
     let wasi = wasi.build();
     let mut store = wasmtime::Store::new(&engine, State(wasi, ResourceTable::new()));
     let instance = pre.instantiate_async(&mut store).await.expect("it is instantiated");

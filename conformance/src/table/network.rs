@@ -124,15 +124,23 @@ pub(super) fn rows() -> Vec<Row> {
     }
     let well = || get("web", ApiSurface::Wasi02, "http://{server}/ok/well", ok());
     for (what, address) in SOCKETS {
-        for (by, tool, refused) in [
-            (ApiSurface::Std, "sockets", "error: PermissionDenied"),
-            (ApiSurface::Wasi03, "sockets3", "error: AccessDenied"),
+        for (by, tool, denied, not_found) in [
+            (
+                ApiSurface::Wasi02,
+                "sockets2",
+                "error: access-denied by create",
+                "error: permanent-resolver-failure by look-up",
+            ),
+            (
+                ApiSurface::Wasi03,
+                "sockets3",
+                "error: AccessDenied by create",
+                "error: PermanentResolverFailure by look-up",
+            ),
         ] {
             let arguments = json!({ "what": what, "address": address });
-            let refused = match *what {
-                "look-up" => "error: PermanentResolverFailure",
-                _ => refused,
-            };
+            // There is not even a socket, whatever it would be for.
+            let refused = if *what == "look-up" { not_found } else { denied };
             let deed = answered_with("web", tool, arguments, Expect::answer(refused));
             let row = row(by, &format!("{what} {address}"), deed, reachable());
             rows.push(row.then(well()));

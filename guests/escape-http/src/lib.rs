@@ -1,12 +1,11 @@
 //! Sends requests just as it is told to, and tells what became of them: one tool for each edition
 //! of WASI. Nothing here is checked; that is up to the host.
 
-use std::io;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use tenon_sdk::{Result, plugin, tool};
 
-plugin!(tools: [fetch2, fetch3, sockets, sockets3]);
+plugin!(tools: [fetch2, fetch3, sockets2, sockets3]);
 
 /// A request as its parts are written.
 struct RequestParts<'a> {
@@ -72,47 +71,37 @@ pub async fn fetch3(
     Ok(sent.unwrap_or_else(|error| format!("error: {error}")))
 }
 
-/// Uses sockets: `connect`, `listen`, `bind`, `send` or `look-up`. Answers the kind of the error.
+/// Uses sockets through WASI 0.2: `connect`, `listen`, `bind`, `send` or `look-up`. Answers the error, and the
+/// operation that it is of.
 #[tool]
-pub async fn sockets(
+pub async fn sockets2(
     what: String,
     /// The address, or the name that is looked up.
     address: String,
 ) -> Result<String> {
-    Ok(match what.as_str() {
-        "connect" => kind(TcpStream::connect(&address), "connected"),
-        "listen" => kind(TcpListener::bind(&address), "listening"),
-        "bind" => kind(UdpSocket::bind(&address), "bound"),
-        "send" => {
-            let sent = UdpSocket::bind("127.0.0.1:0");
-            kind(sent.and_then(|socket| socket.send_to(b"anybody there?", &address)), "sent")
-        }
-        "look-up" => edition2::look_up(&address),
-        other => format!("error: there is no {other}"),
-    })
+    Ok(edition2::sockets(&what, &address).map_or_else(|error| error, String::from))
 }
 
-/// Uses sockets through WASI 0.3: `connect`, `listen`, `bind`, `send`, which binds nothing before, or
-/// `look-up`. Answers the error.
+/// Uses sockets through WASI 0.3, where `listen` and `send` bind nothing before. Answers as the other
+/// does.
 #[tool]
 pub async fn sockets3(
     what: String,
     /// The address, or the name that is looked up.
     address: String,
 ) -> Result<String> {
-    Ok(edition3::sockets(&what, &address).await)
+    let done = edition3::sockets(&what, &address).await;
+    Ok(done.map_or_else(|error| error, String::from))
 }
 
-/// An error's name, without that of its type.
-fn named(error: impl std::fmt::Debug) -> String {
-    format!("error: {}", format!("{error:?}").trim_start_matches("ErrorCode::"))
+/// An error of an operation, by its name alone.
+fn refused(name: &str, operation: &str) -> String {
+    format!("error: {} by {operation}", name.trim_start_matches("ErrorCode::"))
 }
 
-fn kind<T>(done: io::Result<T>, ok: &str) -> String {
-    match done {
-        Ok(_) => ok.into(),
-        Err(error) => format!("error: {:?}", error.kind()),
-    }
+/// The address as it is written, or that of nowhere.
+fn parsed(address: &str) -> SocketAddrV4 {
+    address.parse().unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
 }
 
 /// Says what a request of an edition is for. Their types have the same names, and nothing else in
@@ -137,7 +126,7 @@ macro_rules! address {
 }
 
 mod edition2 {
-    use super::{RequestParts, outcome};
+    use super::{RequestParts, outcome, parsed, refused};
     use wasip2::http::outgoing_handler::handle;
     use wasip2::http::types::{
         Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme, http_error_code,
@@ -145,13 +134,63 @@ mod edition2 {
     use wasip2::io::streams::StreamError;
     use wasip2::sockets::instance_network::instance_network;
     use wasip2::sockets::ip_name_lookup::resolve_addresses;
-    use wasip2::sockets::network::ErrorCode;
+    use wasip2::sockets::network::{
+        ErrorCode, IpAddressFamily, IpSocketAddress, Ipv4SocketAddress,
+    };
+    use wasip2::sockets::tcp_create_socket::create_tcp_socket;
+    use wasip2::sockets::udp::OutgoingDatagram;
+    use wasip2::sockets::udp_create_socket::create_udp_socket;
 
-    pub(crate) fn look_up(name: &str) -> String {
-        match resolve_addresses(&instance_network(), name) {
-            Ok(_) => "found".into(),
-            Err(ErrorCode::PermanentResolverFailure) => "error: PermanentResolverFailure".into(),
-            Err(error) => format!("error: {}", error.name()),
+    pub(crate) fn sockets(what: &str, address: &str) -> Result<&'static str, String> {
+        let by = |operation: &'static str| move |error: ErrorCode| refused(error.name(), operation);
+        let network = instance_network();
+        let ip = |address: &str| {
+            let (port, [a, b, c, d]) = (parsed(address).port(), parsed(address).ip().octets());
+            IpSocketAddress::Ipv4(Ipv4SocketAddress { port, address: (a, b, c, d) })
+        };
+        let (local, remote) = (ip("127.0.0.1:0"), ip(address));
+        let tcp = || create_tcp_socket(IpAddressFamily::Ipv4).map_err(by("create"));
+        let udp = || create_udp_socket(IpAddressFamily::Ipv4).map_err(by("create"));
+        match what {
+            "connect" => {
+                let socket = tcp()?;
+                socket.start_connect(&network, remote).map_err(by("connect"))?;
+                socket.subscribe().block();
+                socket.finish_connect().map_err(by("connect"))?;
+                Ok("connected")
+            }
+            "listen" => {
+                let socket = tcp()?;
+                socket.start_bind(&network, remote).map_err(by("bind"))?;
+                socket.subscribe().block();
+                socket.finish_bind().map_err(by("bind"))?;
+                socket.start_listen().map_err(by("listen"))?;
+                socket.subscribe().block();
+                socket.finish_listen().map_err(by("listen"))?;
+                Ok("listening")
+            }
+            "bind" | "send" => {
+                let socket = udp()?;
+                let own = if what == "bind" { remote } else { local };
+                socket.start_bind(&network, own).map_err(by("bind"))?;
+                socket.subscribe().block();
+                socket.finish_bind().map_err(by("bind"))?;
+                if what == "bind" {
+                    return Ok("bound");
+                }
+                let (_incoming, outgoing) = socket.stream(None).map_err(by("stream"))?;
+                outgoing.subscribe().block();
+                outgoing.check_send().map_err(by("send"))?;
+                let data = b"anybody there?".to_vec();
+                let datagram = OutgoingDatagram { data, remote_address: Some(remote) };
+                outgoing.send(&[datagram]).map_err(by("send"))?;
+                Ok("sent")
+            }
+            "look-up" => {
+                resolve_addresses(&network, address).map_err(by("look-up"))?;
+                Ok("found")
+            }
+            other => Err(format!("error: there is no {other}")),
         }
     }
 
@@ -197,44 +236,52 @@ mod edition2 {
 }
 
 mod edition3 {
-    use super::{RequestParts, named, outcome};
+    use super::{RequestParts, outcome, parsed, refused};
     use std::future::{Future, poll_fn};
-    use std::net::{Ipv4Addr, SocketAddrV4};
     use std::pin::pin;
     use std::task::Poll;
     use wasip3::http::client;
     use wasip3::http::types::{Fields, Method, Request, Response, Scheme};
     use wasip3::sockets::ip_name_lookup::resolve_addresses;
     use wasip3::sockets::types::{
-        IpAddressFamily, IpSocketAddress, Ipv4SocketAddress, TcpSocket, UdpSocket,
+        ErrorCode, IpAddressFamily, IpSocketAddress, Ipv4SocketAddress, TcpSocket, UdpSocket,
     };
     use wasip3::wit_bindgen::StreamResult;
     use wasip3::{wit_future, wit_stream};
 
-    pub(crate) async fn sockets(what: &str, address: &str) -> String {
-        if what == "look-up" {
-            let found = resolve_addresses(address.to_string()).await;
-            return found.map_or_else(named, |_| "found".into());
+    pub(crate) async fn sockets(what: &str, address: &str) -> Result<&'static str, String> {
+        let by = |operation: &'static str| {
+            move |error: ErrorCode| refused(&format!("{error:?}"), operation)
+        };
+        let (port, [a, b, c, d]) = (parsed(address).port(), parsed(address).ip().octets());
+        let remote = IpSocketAddress::Ipv4(Ipv4SocketAddress { port, address: (a, b, c, d) });
+        let tcp = || TcpSocket::create(IpAddressFamily::Ipv4).map_err(by("create"));
+        let udp = || UdpSocket::create(IpAddressFamily::Ipv4).map_err(by("create"));
+        match what {
+            "connect" => {
+                tcp()?.connect(remote).await.map_err(by("connect"))?;
+                Ok("connected")
+            }
+            "listen" => {
+                tcp()?.listen().map_err(by("listen"))?;
+                Ok("listening")
+            }
+            "bind" => {
+                udp()?.bind(remote).map_err(by("bind"))?;
+                Ok("bound")
+            }
+            "send" => {
+                let data = b"anybody there?".to_vec();
+                udp()?.send(data, Some(remote)).await.map_err(by("send"))?;
+                Ok("sent")
+            }
+            "look-up" => {
+                let found = resolve_addresses(address.to_string()).await;
+                found.map_err(|error| refused(&format!("{error:?}"), "look-up"))?;
+                Ok("found")
+            }
+            other => Err(format!("error: there is no {other}")),
         }
-        let nowhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        let address: SocketAddrV4 = address.parse().unwrap_or(nowhere);
-        let (port, [a, b, c, d]) = (address.port(), address.ip().octets());
-        let address = IpSocketAddress::Ipv4(Ipv4SocketAddress { port, address: (a, b, c, d) });
-        let (tcp, udp) = match (
-            TcpSocket::create(IpAddressFamily::Ipv4),
-            UdpSocket::create(IpAddressFamily::Ipv4),
-        ) {
-            (Ok(tcp), Ok(udp)) => (tcp, udp),
-            (Err(error), _) | (_, Err(error)) => return named(error),
-        };
-        let (done, ok) = match what {
-            "connect" => (tcp.connect(address).await, "connected"),
-            "listen" => (tcp.bind(address).and_then(|()| tcp.listen().map(drop)), "listening"),
-            "bind" => (udp.bind(address), "bound"),
-            "send" => (udp.send(b"anybody there?".to_vec(), Some(address)).await, "sent"),
-            other => return format!("error: there is no {other}"),
-        };
-        done.map_or_else(named, |()| ok.into())
     }
 
     pub(crate) async fn send(parts: RequestParts<'_>) -> Result<String, String> {
