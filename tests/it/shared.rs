@@ -4,7 +4,7 @@ use serde_json::json;
 use std::time::Duration;
 use tenon_host::services::GrantAll;
 use tenon_host::types::ToolResult;
-use tenon_host::{CallError, Failure};
+use tenon_host::{CallError, Event, Failure};
 
 use crate::guests;
 use crate::support::{Project, Running, call, call_within, platform, text};
@@ -79,11 +79,18 @@ async fn a_call_that_does_not_end_costs_the_instance_its_place_and_others_nothin
 #[tokio::test]
 async fn a_trap_ends_the_calls_of_its_instance_at_once_and_is_not_laid_at_their_door() {
     let platform = shared().await;
+    let mut events = platform.events();
     let waiting = tokio::spawn({
         let platform = platform.clone();
         async move { call(&platform, "misbehave__hang", json!({})).await }
     });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The guest says when it has begun.
+    loop {
+        let event = events.next().await.expect("the platform is there");
+        if matches!(event, Event::Progress { .. }) {
+            break;
+        }
+    }
     let last_words = json!({ "text": "goodbye" });
     let trapped = call(&platform, "misbehave__panic", last_words.clone()).await;
     for outcome in [waiting.await.unwrap(), trapped] {

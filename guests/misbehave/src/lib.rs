@@ -23,6 +23,7 @@ use tenon_sdk::provider::{
 };
 use tenon_sdk::{config, log};
 
+use bindings::base::tenon::plugin::notify;
 use bindings::eval_handler::exports::tenon::plugin::eval_handler::{self, Evaluation, Verdict};
 use bindings::hook_handler::exports::tenon::plugin::hook_handler::{self, Outcome};
 use bindings::plugin::exports::tenon::plugin::plugin::{
@@ -51,7 +52,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("echo", "Behaves: answers with its `text`"),
     ("fail", "Behaves: answers with a result that is an error, saying `text`"),
     ("meet", "Behaves: answers when it was called twice, which only a shared instance can"),
-    ("hang", "Waits for ever without using the processor"),
+    ("hang", "Says that it has begun, and waits for ever without using the processor"),
     ("hang_politely", "Waits until it is cancelled"),
     ("spin", "Computes for ever"),
     ("spin_politely", "Computes for ever, giving others a turn"),
@@ -167,7 +168,10 @@ impl tool_handler::Guest for Misbehave {
             "echo" => text,
             "fail" => return Ok(ToolResult { is_error: true, ..result(text) }),
             "meet" => meet().await,
-            "hang" => pending().await,
+            "hang" => {
+                notify::progress(&context.call_id, 0.0, None, None);
+                pending().await
+            }
             "hang_politely" => return Err(cancelled(&context.call_id).await),
             "spin" => spin(),
             "spin_politely" => loop {
