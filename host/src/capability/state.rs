@@ -1,11 +1,15 @@
 //! What one instance has in its store.
 
+use serde_json::Map;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tenon_config::discover::PluginKind;
+use tenon_config::grant::Grants;
 use tenon_config::limits::{LimitExceeded, Limits};
+use tenon_config::secret::Redactor;
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -14,10 +18,12 @@ use super::console::Console;
 #[cfg(unix)]
 use super::filesystem::FilesView;
 use super::filesystem::{FileGrants, FilesystemState};
-use super::lifecycle::PluginContext;
+use super::granted::GrantedCapabilities;
+use super::lifecycle::{PluginContext, Preparation};
 use super::served::ServedCalls;
 use super::{InstanceCapabilities, PluginCapabilities};
 use crate::call::CurrentCall;
+use crate::observe::{PluginLog, PluginNotifications};
 
 /// What every instance of a plugin is made with.
 pub(crate) struct InstanceConfig {
@@ -30,6 +36,36 @@ pub(crate) struct InstanceConfig {
     /// The variables of the environment that it sees.
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) capabilities: PluginCapabilities,
+}
+
+impl InstanceConfig {
+    /// What a component of the host's own is made with: limits, and nothing that it could use.
+    pub(crate) fn without_grants(id: &str, limits: Limits) -> Self {
+        let id: Arc<str> = id.into();
+        let log = PluginLog::new(id.clone(), Redactor::default(), 1);
+        let grants = Grants::default();
+        let granted = GrantedCapabilities::new(id.clone(), grants.clone(), Arc::default());
+        let context = PluginContext { id, log: Arc::new(log), granted: Arc::new(granted) };
+        let capabilities = PluginCapabilities::prepare(&Preparation {
+            kind: PluginKind::Builtin,
+            context: &context,
+            grants: &grants,
+            limits: &limits,
+            settings: &Map::new(),
+            secrets: &Arc::default(),
+            news: &PluginNotifications::default(),
+            child: None,
+            server: None,
+        });
+        Self {
+            context: Arc::new(context),
+            capabilities,
+            startup: limits.wall,
+            limits,
+            files: Arc::default(),
+            environment: Vec::new(),
+        }
+    }
 }
 
 /// The `T` of `Store<T>`: what an instance can reach, and what it has used.
@@ -380,6 +416,97 @@ impl Drop for UsageRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Allocation;
+    use crate::runtime::wasm::WasmRuntime;
+    use wasmtime::component::{Component, Linker, ResourceTableError, TypedFunc};
+
+    /// A store with these limits, and the function `act` of a component in it.
+    async fn instance(limits: Limits, component: &str) -> (Store<HostState>, TypedFunc<(), ()>) {
+        let wasm = WasmRuntime::new(Allocation::OnDemand, None).unwrap();
+        let setting = Arc::new(InstanceConfig::without_grants("p", limits));
+        let mut store = HostState::store(&wasm.engine, &setting);
+        let component = wat::parse_str(component).expect("it is a component");
+        let component = Component::new(&wasm.engine, component).unwrap();
+        let linker = Linker::new(&wasm.engine);
+        let instance = linker.instantiate_async(&mut store, &component).await.unwrap();
+        let act = instance.get_typed_func(&mut store, "act").unwrap();
+        (store, act)
+    }
+
+    /// Has a guest take one thing after another, by a function that is built into the component model and
+    /// needs these definitions. Returns how many it got, and what stopped it.
+    async fn taken(handles: usize, types: &str, function: [&str; 3]) -> (usize, wasmtime::Error) {
+        let [name, signature, arguments] = function;
+        let component = format!(
+            r#"(component
+                {types}
+                (core func $take (canon {name}))
+                (core module $module
+                    (import "" "take" (func $take {signature}))
+                    (func (export "act") (drop (call $take {arguments}))))
+                (core instance $inner (instantiate $module
+                    (with "" (instance (export "take" (func $take))))))
+                (func (export "act") (canon lift (core func $inner "act"))))"#
+        );
+        let (mut store, act) = instance(Limits { handles, ..Limits::default() }, &component).await;
+        for taken in 0..10 * handles {
+            if let Err(error) = act.call_async(&mut store, ()).await {
+                return (taken, error);
+            }
+        }
+        panic!("nothing stops it");
+    }
+
+    #[test]
+    fn the_host_keeps_so_many_objects_for_an_instance() {
+        let wasm = WasmRuntime::new(Allocation::OnDemand, None).unwrap();
+        let limits = Limits { handles: 30, ..Limits::default() };
+        let setting = Arc::new(InstanceConfig::without_grants("p", limits));
+        let mut store = HostState::store(&wasm.engine, &setting);
+        let table = &mut store.data_mut().table;
+        let kept: Vec<_> = (0..40).map_while(|number| table.push(number).ok()).collect();
+        assert_eq!(kept.len(), 30);
+        assert!(matches!(table.push(0), Err(ResourceTableError::Full)));
+        // What it lets go of makes room.
+        table.delete(kept.into_iter().next().unwrap()).unwrap();
+        assert!(table.push(0).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_guest_keeps_so_many_handles_of_its_own() {
+        let resource = "(type $resource (resource (rep i32)))";
+        let new = ["resource.new $resource", "(param i32) (result i32)", "(i32.const 0)"];
+        let (taken, error) = taken(30, resource, new).await;
+        // The call that takes them is known by a handle as well.
+        assert!((25..=30).contains(&taken), "{taken}: {error:?}");
+        assert!(format!("{error:?}").contains("store handle limit exceeded"), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_guest_keeps_so_many_streams_tasks_and_their_like() {
+        // A stream is three of them, and two handles.
+        let stream = "(type $stream (stream u8))";
+        let (taken, error) = taken(30, stream, ["stream.new $stream", "(result i64)", ""]).await;
+        assert!((5..=10).contains(&taken), "{taken}: {error:?}");
+        let reason = error.downcast_ref::<ResourceTableError>();
+        assert!(matches!(reason, Some(ResourceTableError::Full)), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_guest_that_loops_lets_others_have_their_turn() {
+        let looping = r#"(component
+            (core module $module (func (export "act") (loop $again (br $again))))
+            (core instance $inner (instantiate $module))
+            (func (export "act") (canon lift (core func $inner "act"))))"#;
+        let (mut store, act) = instance(Limits::default(), looping).await;
+        let usage_counter = store.data().usage_counter();
+        let other = tokio::spawn(tokio::task::yield_now());
+        tokio::select! {
+            biased;
+            ended = usage_counter.count(act.call_async(&mut store, ())) => panic!("{ended:?}"),
+            other = other => other.unwrap(),
+        }
+    }
 
     #[test]
     fn memories_count_together() {

@@ -9,15 +9,13 @@
 use futures::future::{BoxFuture, FutureExt, Shared};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tenon_config::config::InstanceMode;
-use tenon_config::discover::PluginKind;
 use tenon_config::files::Digest;
 use tenon_config::grant::Grants;
 use tenon_config::limits::{LimitExceeded, Limits, SchemaLimitExceeded};
-use tenon_config::secret::{Redactor, SecretValues};
 use tenon_types::{CallContext, Json};
 
 use super::{
@@ -25,10 +23,7 @@ use super::{
     is_secret, problem,
 };
 use crate::call::{Failure, within};
-use crate::capability::granted::GrantedCapabilities;
-use crate::capability::lifecycle::{PluginContext, Preparation};
-use crate::capability::{self, ComponentRole, HostState, InstanceConfig, PluginCapabilities};
-use crate::observe::{PluginLog, PluginNotifications};
+use crate::capability::{self, ComponentRole, HostState, InstanceConfig};
 use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, find_exports, link_older};
 use crate::runtime::{Allocation, Plugin};
 
@@ -187,7 +182,8 @@ impl SchemaSandbox {
             transfer: limits.transfer.max(2 * arguments.text().len()),
             ..Limits::default()
         };
-        let checker = WasmPlugin::new(pre, indices, setting(limits), InstanceMode::Fresh);
+        let setting = InstanceConfig::without_grants("schema-checker", limits);
+        let checker = WasmPlugin::new(pre, indices, setting, InstanceMode::Fresh);
         let context = CallContext {
             call_id: "schema".into(),
             agent_id: None,
@@ -237,32 +233,4 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedChecker, String> {
     let pre = pre.map_err(|error| format!("{error:#}"))?;
     let indices = find_exports(&pre).map_err(|error| error.to_string())?;
     Ok(LinkedChecker { pre, indices })
-}
-
-/// What an instance is made with: limits, and nothing that it could use.
-fn setting(limits: Limits) -> InstanceConfig {
-    let id: Arc<str> = "schema-checker".into();
-    let log = PluginLog::new(id.clone(), Redactor::new(&SecretValues::default()), 1);
-    let grants = Grants::default();
-    let granted = GrantedCapabilities::new(id.clone(), grants.clone(), Arc::default());
-    let context = PluginContext { id, log: Arc::new(log), granted: Arc::new(granted) };
-    let capabilities = PluginCapabilities::prepare(&Preparation {
-        kind: PluginKind::Builtin,
-        context: &context,
-        grants: &grants,
-        limits: &limits,
-        settings: &Map::new(),
-        secrets: &Arc::default(),
-        news: &PluginNotifications::default(),
-        child: None,
-        server: None,
-    });
-    InstanceConfig {
-        context: Arc::new(context),
-        capabilities,
-        startup: limits.wall,
-        limits,
-        files: Arc::default(),
-        environment: Vec::new(),
-    }
 }
