@@ -27,6 +27,8 @@ pub(crate) struct ExpectedLog {
     /// How many lines have it in them, at least and at most.
     pub(crate) least: usize,
     pub(crate) most: usize,
+    /// How many more there may be for each second that the call takes.
+    pub(crate) rate: usize,
     /// What no line has in it.
     pub(crate) absent: Option<&'static str>,
 }

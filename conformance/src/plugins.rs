@@ -77,13 +77,14 @@ pub(crate) fn ample() -> Limits {
         download: 8 << 20,
         output: 2 << 20,
         host_calls: 1_000_000,
-        log_rate: 20,
+        log_rate: LOG_RATE as u32,
         ..Limits::default()
     }
 }
 
-/// The most lines that a flood may leave in the log: what may come at once, and a minute's worth.
-pub(crate) const LOG_LINES: usize = 20 * (5 + 60);
+/// How many lines a second may come to the log, and how many at once.
+pub(crate) const LOG_RATE: usize = 20;
+pub(crate) const LOG_BURST: usize = 5 * LOG_RATE;
 
 /// The limits of plugins that are about one: by the beginning of their ids.
 pub(crate) fn limits_of(about: &str) -> Limits {

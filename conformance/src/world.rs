@@ -269,15 +269,18 @@ impl TestHost {
         if let Expect::Cut(whole, _) = &expect {
             self.is_kept(&came, whole).await?;
         }
-        let Some(ExpectedLog { present, least, most, absent }) = deed.logged else {
+        let Some(ExpectedLog { present, least, most, rate, absent }) = deed.logged else {
             return Ok(came);
         };
         let log = reader.log.take();
         let lines = |text: &str| log.iter().filter(|line| line.contains(text)).count();
         let found = lines(present);
+        let most = most + (took.as_secs_f64() * rate as f64).ceil() as usize;
         if !(least..=most).contains(&found) {
             let all = log.len();
-            return Err(format!("{found} of {all} lines in the log have {present:?} in them"));
+            return Err(format!(
+                "{found} of {all} lines in the log have {present:?} in them, not {least} to {most}"
+            ));
         }
         match absent.filter(|text| lines(text) > 0) {
             Some(text) => Err(format!("{text:?} in the log")),

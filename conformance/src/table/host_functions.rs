@@ -91,6 +91,7 @@ fn secrets() -> Vec<Row> {
         present: "the secret is [redacted]",
         least: 1,
         most: 1,
+        rate: 0,
         absent: Some(SECRET),
     };
     // The arguments of a call are recorded, whoever has put a secret into them.

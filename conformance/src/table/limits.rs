@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::attempt::{Action, Expect, ExpectedLog, StoppedBy};
 use crate::expectation::{ApiSurface, Capability};
-use crate::plugins::{LIMITED, LOG_LINES, ample, limits_of};
+use crate::plugins::{LIMITED, LOG_BURST, LOG_RATE, ample, limits_of};
 use crate::row::{AttemptEffects, Control, Row, answered, echo};
 use crate::table::network::get;
 
@@ -251,14 +251,16 @@ fn floods(by: ApiSurface, plugin: impl Fn(&str) -> &'static str) -> Vec<Row> {
         if by != ApiSurface::Component && about == "console" {
             continue;
         }
-        let logged =
-            |least, most| ExpectedLog { present: "again and again", least, most, absent: None };
+        let logged = |least, most, rate| {
+            let present = "again and again";
+            ExpectedLog { present, least, most, rate, absent: None }
+        };
         let call = |plugin, lines: &str| {
             Action::new(plugin, tool, json!({ "text": lines }), Expect::answer(lines))
         };
-        let deed = call(plugin(about), "5000").logged(logged(1, LOG_LINES));
+        let deed = call(plugin(about), "5000").logged(logged(1, LOG_BURST, LOG_RATE));
         // As many as there is room for are all written.
-        let few = call(plugin("plain"), "5").logged(logged(5, 5));
+        let few = call(plugin("plain"), "5").logged(logged(5, 5, 0));
         let control = Control::Call(few, AttemptEffects::default());
         rows.push(row(by, tried, deed, control).then(echo(plugin(about))));
     }

@@ -90,3 +90,68 @@ impl notify::Host for View<'_, NotifyCapability> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capability::bindings::notify::Host;
+    use crate::capability::lifecycle::PluginContext;
+    use crate::capability::served::ServedCalls;
+    use crate::capability::state::InstanceConfig;
+    use crate::observe::event::Subscription;
+    use tenon_config::discover::PluginKind;
+    use tenon_config::grant::Grants;
+    use tenon_config::limits::Limits;
+    use wasmtime::component::ResourceTable;
+
+    /// What a flood of news comes to: of progress, and of resources.
+    fn heard(news: &mut Subscription) -> (u64, u64) {
+        let (mut progress, mut updates) = (0, 0);
+        while let Some(event) = news.try_next() {
+            match event {
+                Event::Progress { call_id, .. } => {
+                    assert_eq!(call_id, "served");
+                    progress += 1;
+                }
+                Event::ResourceUpdated { .. } => updates += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        (progress, updates)
+    }
+
+    #[test]
+    fn news_of_each_kind_come_at_the_rate_of_the_limit_and_of_calls_that_are_served() {
+        let limits = Limits { log_rate: 3, ..Limits::default() };
+        let context: Arc<PluginContext> =
+            InstanceConfig::without_grants("p", limits.clone()).context;
+        let notifications = PluginNotifications::default();
+        let mut state = NotifyCapability::prepare(&Preparation {
+            kind: PluginKind::Wasm,
+            context: &context,
+            grants: &Grants::default(),
+            limits: &limits,
+            settings: &Default::default(),
+            secrets: &Arc::default(),
+            news: &notifications,
+            child: None,
+            server: None,
+        });
+        let (mut table, mut calls) = (ResourceTable::new(), ServedCalls::new(context));
+        calls.begin("served".into(), None);
+        let mut news = notifications.events().subscribe();
+        let mut view =
+            View::<NotifyCapability> { state: &mut state, table: &mut table, calls: &calls };
+        let began = Instant::now();
+        for _ in 0..1000 {
+            view.progress("over".into(), 1.0, None, None).unwrap();
+            view.progress("served".into(), 1.0, None, None).unwrap();
+            view.resource_updated("a:b".into()).unwrap();
+        }
+        let (progress, updates) = heard(&mut news);
+        // At once 5 seconds' worth of each, and what the time that it takes adds to that.
+        let expected = 15..=15 + 3 * (began.elapsed().as_secs() + 1);
+        assert!(expected.contains(&progress), "{progress}");
+        assert!(expected.contains(&updates), "{updates}");
+    }
+}
