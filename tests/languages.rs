@@ -27,16 +27,24 @@ use tenon_host::Platform;
 
 use support::{Project, stderr, stdout};
 use templates::{empty, run, try_out};
+use tenon_tests::installed;
 
 /// A language, by the way to make a component of it.
 struct Language {
     name: &'static str,
+    /// What says where its compiler is.
+    group: &'static str,
     /// Makes the component, with the compilers of the first folder, in the second.
     build: fn(&Path, &Path) -> Command,
     /// Where it is then, in that folder.
     component: &'static str,
     built: OnceLock<Result<PathBuf, String>>,
 }
+
+/// What says where the compilers of each package manager are.
+const NPM: &str = "TENON_TOOLCHAINS_NPM";
+const PIP: &str = "TENON_TOOLCHAINS_PIP";
+const CARGO: &str = "TENON_TOOLCHAINS_CARGO";
 
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/plugin");
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/languages");
@@ -74,10 +82,11 @@ fn cargo_component(tools: &Path, folder: &Path) -> Command {
 impl Language {
     const fn new(
         name: &'static str,
+        group: &'static str,
         component: &'static str,
         build: fn(&Path, &Path) -> Command,
     ) -> Self {
-        Self { name, build, component, built: OnceLock::new() }
+        Self { name, group, build, component, built: OnceLock::new() }
     }
 
     /// The component, which is made at most once.
@@ -165,6 +174,8 @@ async fn subject(component: &Path) -> Platform {
 /// What makes a component of what `tenon new` makes, and the command that runs its tests.
 struct Template {
     language: &'static str,
+    /// What says where its compiler is.
+    group: &'static str,
     compiler: &'static str,
     tests: &'static [&'static str],
 }
@@ -172,11 +183,13 @@ struct Template {
 const TEMPLATES: [Template; 2] = [
     Template {
         language: "python",
+        group: PIP,
         compiler: "python/bin/componentize-py",
         tests: &["python3", "-m", "unittest"],
     },
     Template {
         language: "javascript",
+        group: NPM,
         compiler: "node_modules/.bin/componentize-qjs",
         tests: &["node", "--test"],
     },
@@ -184,7 +197,7 @@ const TEMPLATES: [Template; 2] = [
 
 /// Makes a plugin of a world, runs its tests, builds it and tries it.
 fn make(template: &Template, tools: &Path, world: &str) {
-    let Template { language, compiler, tests } = template;
+    let Template { language, compiler, tests, .. } = template;
     let project = empty();
     let name = format!("{language}-{world}");
     run(&project, &project.path(""), &["new", &name, "--lang", language, "--world", world], 0);
@@ -206,17 +219,19 @@ type Expectation = fn(Platform) -> BoxFuture<'static, ()>;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let tools = std::env::var_os("TENON_TOOLCHAINS").map(PathBuf::from);
-    if tools.is_none() {
-        eprintln!(
-            "note: no compilers of other languages are installed, so their tests are ignored; `cargo xtask test` installs them"
-        );
+    for (group, languages) in [(NPM, "JavaScript"), (PIP, "Python"), (CARGO, "cargo-component")] {
+        if installed(&[group]).is_none() {
+            eprintln!(
+                "note: no compiler of {languages} is installed, so its tests are ignored; `cargo xtask test` installs it"
+            );
+        }
     }
     let languages = [
-        Language::new("python", "subject.wasm", python),
-        Language::new("javascript", "subject.wasm", javascript),
+        Language::new("python", PIP, "subject.wasm", python),
+        Language::new("javascript", NPM, "subject.wasm", javascript),
         Language::new(
             "cargo-component",
+            CARGO,
             "target/wasm32-wasip1/release/subject.wasm",
             cargo_component,
         ),
@@ -224,7 +239,8 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for language in languages.map(Arc::new) {
         let mut trial = |name: &str, expectation: Expectation| {
-            let (language, folder) = (language.clone(), tools.clone());
+            let (language, folder) = (language.clone(), installed(&[language.group]));
+            let is_ignored = folder.is_none();
             let trial = Trial::test(format!("{}::{name}", language.name), move || {
                 let tools = folder.ok_or("no compilers are installed")?;
                 let component = language.component(&tools)?;
@@ -235,7 +251,7 @@ fn main() -> ExitCode {
                 runtime.block_on(async { expectation(subject(component).await).await });
                 Ok(())
             });
-            trials.push(trial.with_ignored_flag(tools.is_none()));
+            trials.push(trial.with_ignored_flag(is_ignored));
         };
         macro_rules! trials {
             ($($expectation:ident),* $(,)?) => {$(
@@ -247,14 +263,15 @@ fn main() -> ExitCode {
     }
     for template in &TEMPLATES {
         for world in ["tool", "hook", "provider", "eval"] {
-            let folder = tools.clone();
+            let folder = installed(&[template.group]);
+            let is_ignored = folder.is_none();
             let name =
                 format!("{}::a_new_{world}_is_built_passes_its_tests_and_works", template.language);
             let trial = Trial::test(name, move || {
                 make(template, &folder.ok_or("no compilers are installed")?, world);
                 Ok(())
             });
-            trials.push(trial.with_ignored_flag(tools.is_none()));
+            trials.push(trial.with_ignored_flag(is_ignored));
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -1,10 +1,19 @@
 #![doc = include_str!("../README.md")]
 
+use std::path::PathBuf;
+
 #[doc = include_str!("../docs/reference/authoring.md")]
 mod authoring {}
 
 #[doc = include_str!("../docs/reference/embedding.md")]
 mod embedding {}
+
+/// Where programs are that nobody here wrote, if all of these groups are installed.
+pub fn installed(variables: &[&str]) -> Option<PathBuf> {
+    let folders: Option<Vec<PathBuf>> =
+        variables.iter().map(|name| std::env::var_os(name).map(PathBuf::from)).collect();
+    folders?.pop()
+}
 
 /// The world `tool` as wasmtime generates it, for whoever calls a component without Tenon.
 #[allow(missing_docs, unused_qualifications, clippy::all, rustdoc::all)]

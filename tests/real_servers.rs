@@ -1,7 +1,7 @@
 //! MCP servers that nobody here wrote, behind the bridge.
 //!
 //! `cargo xtask test` installs them, at the versions of the lock files in `real/`, and says where
-//! they are. Without them these tests are listed as ignored, which one line says, and none of them
+//! they are. Without them these tests are listed as ignored, which a line for each registry says, and none of them
 //! passes.
 
 #![allow(clippy::print_stderr)]
@@ -32,28 +32,35 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use support::{Project, parsed, stderr, stdout};
+use tenon_tests::installed;
+
+/// What says where the servers of each registry are.
+const NPM: &str = "TENON_REAL_SERVERS_NPM";
+const PIP: &str = "TENON_REAL_SERVERS_PIP";
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let servers = std::env::var_os("TENON_REAL_SERVERS").map(PathBuf::from);
-    if servers.is_none() {
-        eprintln!(
-            "note: no real MCP servers are installed, so their tests are ignored; `cargo xtask test` installs them"
-        );
+    for (group, registry) in [(NPM, "npm"), (PIP, "PyPI")] {
+        if installed(&[group]).is_none() {
+            eprintln!(
+                "note: no real MCP servers from {registry} are installed, so their tests are ignored; `cargo xtask test` installs them"
+            );
+        }
     }
     tracing_subscriber::fmt().with_writer(|| Log).with_ansi(false).init();
     let mut trials = Vec::new();
-    macro_rules! trial {
-        ($($name:ident),* $(,)?) => {$(
-            let folder = servers.clone();
+    macro_rules! trials {
+        ($groups:expr; $($name:ident),* $(,)?) => {$(
+            let folder = installed(&$groups);
+            let is_ignored = folder.is_none();
             let trial = Trial::test(stringify!($name), move || match folder {
                 Some(folder) => run($name(Servers::new(folder))),
                 None => Err(Failed::from("no real MCP servers are installed")),
             });
-            trials.push(trial.with_ignored_flag(servers.is_none()));
+            trials.push(trial.with_ignored_flag(is_ignored));
         )*};
     }
-    trial!(
+    trials!([NPM];
         everything_lists_and_calls_its_tools,
         every_tool_of_everything_does_what_it_says,
         what_everything_may_not_ask_for_it_does_not_offer,
@@ -71,8 +78,12 @@ fn main() -> ExitCode {
         filesystem_reads_and_writes_in_its_folder_only,
         filesystem_reads_five_megabytes,
         memory_remembers_over_a_restart,
+    );
+    trials!([PIP];
         time_tells_the_time,
         time_tells_the_time_in_either_era,
+    );
+    trials!([NPM, PIP];
         the_command_calls_all_of_them,
         the_command_reads_what_everything_has,
         the_command_says_how_all_of_them_fare,

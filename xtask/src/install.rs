@@ -8,46 +8,73 @@ use std::process::Command;
 
 use crate::{cargo, root, run};
 
-/// Some of these programs, for some of the tests.
-struct Foreign {
-    /// The tests that are left out without them.
+/// Some of these programs, for some of the tests. Where a group cannot be had, the others are there all the same.
+struct Group {
+    /// The tests that are left out without it.
     tests: &'static str,
-    /// The folder with `package.json`, `requirements.txt` and their like.
+    /// The folder with its lock file.
     source: &'static str,
-    /// The folder below `target`.
+    /// The folder below `target`, which it may share with others.
     folder: &'static str,
     /// What tells tests where that is.
     variable: &'static str,
-    /// How npm installs. `ci` wants a lock that names every optional package for every platform,
-    /// which some registries do not have.
-    npm: &'static str,
-    /// Programs in Rust, with their versions.
-    crates: &'static [(&'static str, &'static str)],
-    /// What these compile for.
-    targets: &'static [&'static str],
+    installer: Installer,
 }
 
-/// MCP servers, and the official suite that checks clients, with the Node.js that it needs.
-const REAL_SERVERS: Foreign = Foreign {
-    tests: "the tests with real MCP servers",
-    source: "tests/real",
-    folder: "real-servers",
-    variable: "TENON_REAL_SERVERS",
-    npm: "ci",
-    crates: &[],
-    targets: &[],
-};
+/// What installs a group.
+#[derive(Debug)]
+enum Installer {
+    /// npm, by one of its commands. `ci` wants a lock that names every optional package for every platform,
+    /// which some registries do not have.
+    Npm(&'static str),
+    /// pip, into an environment in `python`.
+    Pip,
+    /// Cargo: programs with their versions, and what these compile for.
+    Cargo { crates: &'static [(&'static str, &'static str)], targets: &'static [&'static str] },
+}
 
-/// What makes components of other languages.
-const TOOLCHAINS: Foreign = Foreign {
-    tests: "the tests with plugins in other languages and of the guide",
-    source: "tests/languages",
-    folder: "toolchains",
-    variable: "TENON_TOOLCHAINS",
-    npm: "install",
-    crates: &[("cargo-component", "0.21.1")],
-    targets: &["wasm32-wasip1"],
-};
+/// MCP servers, and the official suite that checks clients, with the Node.js that it needs; and what makes
+/// components of other languages.
+const GROUPS: [Group; 5] = [
+    Group {
+        tests: "the tests with real MCP servers from npm",
+        source: "tests/real",
+        folder: "real-servers",
+        variable: "TENON_REAL_SERVERS_NPM",
+        installer: Installer::Npm("ci"),
+    },
+    Group {
+        tests: "the tests with real MCP servers from PyPI",
+        source: "tests/real",
+        folder: "real-servers",
+        variable: "TENON_REAL_SERVERS_PIP",
+        installer: Installer::Pip,
+    },
+    Group {
+        tests: "the tests with plugins in JavaScript and of the guide",
+        source: "tests/languages",
+        folder: "toolchains",
+        variable: "TENON_TOOLCHAINS_NPM",
+        installer: Installer::Npm("install"),
+    },
+    Group {
+        tests: "the tests with plugins in Python and of the guide",
+        source: "tests/languages",
+        folder: "toolchains",
+        variable: "TENON_TOOLCHAINS_PIP",
+        installer: Installer::Pip,
+    },
+    Group {
+        tests: "the tests with plugins of cargo-component and of the guide",
+        source: "tests/languages",
+        folder: "toolchains",
+        variable: "TENON_TOOLCHAINS_CARGO",
+        installer: Installer::Cargo {
+            crates: &[("cargo-component", "0.21.1")],
+            targets: &["wasm32-wasip1"],
+        },
+    },
+];
 
 /// What tells tests where a registry is, and its version in Debian; what comes after that differs
 /// between releases.
@@ -92,16 +119,16 @@ fn registry_into(folder: &Path) -> Result<()> {
 
 /// Installs what tests need that cannot be part of this. Gives where it is, or why it is not there, by the
 /// variable that tells tests.
-pub(crate) fn for_tests() -> [(&'static str, Result<PathBuf>); 3] {
-    let mut installed = at_once(installs_for_tests()).into_iter();
-    [REAL_SERVERS.variable, TOOLCHAINS.variable, REGISTRY]
-        .map(|variable| (variable, installed.next().expect("there is one for each")))
+pub(crate) fn for_tests() -> Vec<(&'static str, Result<PathBuf>)> {
+    let variables = GROUPS.iter().map(|group| group.variable).chain([REGISTRY]);
+    variables.zip(at_once(installs_for_tests())).collect()
 }
 
 type Install = Box<dyn FnOnce() -> Result<PathBuf> + Send>;
 
 fn installs_for_tests() -> Vec<Install> {
-    vec![Box::new(|| REAL_SERVERS.install()), Box::new(|| TOOLCHAINS.install()), Box::new(registry)]
+    let groups = GROUPS.iter().map(|group| Box::new(|| group.install()) as Install);
+    groups.chain([Box::new(registry) as Install]).collect()
 }
 
 /// Installs several things at once: most of the time they are downloaded.
@@ -177,12 +204,44 @@ fn install_crate(name: &str, version: &str, folder: &Path) -> Result<()> {
         .args(["--config", "profile.release.lto=false"]))
 }
 
-impl Foreign {
-    /// Installs them.
+impl Installer {
+    /// The name of what says that it is done, and the files that say what there is to install.
+    fn files(&self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Npm(_) => ("installed-npm", &["package.json", "package-lock.json"]),
+            Self::Pip => ("installed-pip", &["requirements.txt"]),
+            Self::Cargo { .. } => ("installed-cargo", &[]),
+        }
+    }
+
+    fn run(&self, folder: &Path) -> Result<()> {
+        match self {
+            Self::Npm(command) => run(Command::new("npm")
+                .args([*command, "--no-audit", "--no-fund", "--loglevel=error"])
+                // Without a network, npm waits over a minute for each package, one after the other.
+                .args(["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"])
+                .current_dir(folder)),
+            Self::Pip => {
+                run(Command::new("python3").args(["-m", "venv", "python"]).current_dir(folder))?;
+                run(Command::new(folder.join("python/bin/pip"))
+                    .args(["install", "--quiet", "--require-hashes"])
+                    .args(["--requirement", "requirements.txt"])
+                    .current_dir(folder))
+            }
+            Self::Cargo { crates, targets } => {
+                run(Command::new("rustup").args(["target", "add"]).args(*targets))?;
+                crates.iter().try_for_each(|(name, version)| install_crate(name, version, folder))
+            }
+        }
+    }
+}
+
+impl Group {
+    /// Installs it.
     ///
     /// # Errors
     ///
-    /// Without their package managers, or without a network.
+    /// Without its package manager, or without a network.
     fn install(&self) -> Result<PathBuf> {
         let folder = root().join("target").join(self.folder);
         self.install_into(&folder).context(self.tests)?;
@@ -192,33 +251,19 @@ impl Foreign {
     fn install_into(&self, folder: &Path) -> Result<()> {
         let source = root().join(self.source);
         fs::create_dir_all(folder)?;
-        let locks = ["package.json", "package-lock.json", "requirements.txt"];
-        let mut wanted = format!("{:?}\n", self.crates);
-        for lock in locks {
-            wanted.push_str(&fs::read_to_string(source.join(lock))?);
+        let (stamp, files) = self.installer.files();
+        let mut wanted = format!("{:?}\n", self.installer);
+        for file in files {
+            wanted.push_str(&fs::read_to_string(source.join(file))?);
         }
-        let stamp = folder.join("installed");
+        let stamp = folder.join(stamp);
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             return Ok(());
         }
-        for lock in locks {
-            fs::copy(source.join(lock), folder.join(lock))?;
+        for file in files {
+            fs::copy(source.join(file), folder.join(file))?;
         }
-        run(Command::new("npm")
-            .args([self.npm, "--no-audit", "--no-fund", "--loglevel=error"])
-            // Without a network, npm waits over a minute for each package, one after the other.
-            .args(["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"])
-            .current_dir(folder))?;
-        run(Command::new("python3").args(["-m", "venv", "python"]).current_dir(folder))?;
-        run(Command::new(folder.join("python/bin/pip"))
-            .args(["install", "--quiet", "--require-hashes", "--requirement", "requirements.txt"])
-            .current_dir(folder))?;
-        if !self.targets.is_empty() {
-            run(Command::new("rustup").args(["target", "add"]).args(self.targets))?;
-        }
-        for (name, version) in self.crates {
-            install_crate(name, version, folder)?;
-        }
+        self.installer.run(folder)?;
         fs::write(stamp, wanted)?;
         Ok(())
     }
